@@ -1,0 +1,1 @@
+"""PySpark jobs that rebuild, audit and report on a LedgerMQ operations log."""
