@@ -1,0 +1,376 @@
+"""A single-node Kafka broker and controller that runs beside its owner and dies with it.
+
+The broker is a Java process behind a guard process (see guard.py). Its directory is locked for as
+long as either lives; what the directory holds is told in directory.py. Storage is prepared once;
+every later start, after a stop or a crash, recovers the data and keeps the cluster's id and, if it
+is free and no other is asked for, the port.
+"""
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
+from ledgermq.embedded import guard
+from ledgermq.embedded.directory import BrokerDirectory, BrokerRecord
+from ledgermq.embedded.errors import BrokerStartError, ForeignClusterError, PortTakenError
+from ledgermq.embedded.jars import broker_jars
+from ledgermq.embedded.java import find_java
+from ledgermq.embedded.ports import choose_port, port_is_free
+from ledgermq.embedded.settings import HOST, java_options, server_properties
+
+__all__ = ["EmbeddedBroker"]
+
+START_ATTEMPTS_MAX = 3
+FORMAT_TIMEOUT_SECONDS = 120
+STOP_TIMEOUT_SECONDS = 30
+SPAWN_TIMEOUT_SECONDS = 30
+PROBE_PAUSE_SECONDS = 0.05
+PROBE_TIMEOUT_SECONDS = 2
+FREE_BYTES_LOW = 256 * 1024 * 1024
+
+
+class EmbeddedBroker:
+    """A Kafka broker in a directory; a context manager that starts and stops it.
+
+    Not to be shared by threads without a lock of their own. It must be started by the process that
+    is to own it: it is killed when that process ends, however it ends.
+    """
+
+    def __init__(
+        self,
+        directory: str | os.PathLike[str],
+        port: int = 0,
+        heap: str = "512m",
+        *,
+        ready_timeout_seconds: float = 120.0,
+    ) -> None:
+        """Describe a broker; nothing is touched until `start()`.
+
+        Args:
+            directory: Where data, log and identity are kept; created if it is missing.
+            port: The loopback port for clients; 0 keeps the last one, or chooses one.
+            heap: The Java heap's limit, as Java writes it.
+            ready_timeout_seconds: How long a start may take, recovery of the data included.
+        """
+        self._directory = BrokerDirectory(Path(directory))
+        self._wanted_port = port
+        self._heap = heap
+        self._ready_timeout_seconds = ready_timeout_seconds
+        self._record: BrokerRecord | None = None
+        self._guard: subprocess.Popen[bytes] | None = None
+        self._pid: int | None = None
+
+    def __repr__(self) -> str:
+        state = f"pid {self._pid}" if self.running else "stopped"
+        return f"EmbeddedBroker({str(self._directory.path)!r}, {state})"
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    @property
+    def directory(self) -> Path:
+        """The broker's directory."""
+        return self._directory.path
+
+    @property
+    def log_path(self) -> Path:
+        """The file that holds what the broker says."""
+        return self._directory.log
+
+    @property
+    def running(self) -> bool:
+        """Whether the broker's process is alive."""
+        return self._guard is not None and self._guard.poll() is None
+
+    @property
+    def pid(self) -> int | None:
+        """The process id of the broker's Java, or None when it is not running."""
+        return self._pid if self.running else None
+
+    @property
+    def port(self) -> int:
+        """The client port of the last start.
+
+        Raises:
+            BrokerStartError: It was never started.
+        """
+        return self._started().port
+
+    @property
+    def bootstrap(self) -> str:
+        """The bootstrap address of the last start, such as "127.0.0.1:20123".
+
+        Raises:
+            BrokerStartError: It was never started.
+        """
+        return f"{HOST}:{self.port}"
+
+    @property
+    def cluster_id(self) -> str:
+        """Kafka's id of this cluster.
+
+        Raises:
+            BrokerStartError: It was never started.
+        """
+        return self._started().cluster_id
+
+    def start(self) -> Self:
+        """Start the broker and wait until it answers; does nothing if it is running.
+
+        Raises:
+            BrokerStartError: It ended or did not answer in time; the text has its log's tail.
+            DirectoryInUseError: Another live broker works in the directory.
+            ForeignClusterError: The directory holds the data of another cluster.
+            JarsUnavailableError: The broker's jars could not be fetched.
+            JavaMissingError: No Java was found.
+            JavaTooOldError: No Java found is new enough.
+            PortTakenError: The port asked for is in use.
+        """
+        if self.running:
+            return self
+        java = find_java()
+        jars = broker_jars()
+        command = [str(java), *java_options(self._heap)]
+        command += ["-cp", os.pathsep.join(str(jar) for jar in jars)]
+        lock = self._lock()
+        try:
+            record = self._directory.load()
+            for attempt in range(1, START_ATTEMPTS_MAX + 1):
+                record = self._prepare(record, command)
+                log_size = self._directory.log_size()
+                try:
+                    self._spawn([*command, "kafka.Kafka", str(self._directory.properties)], lock)
+                    self._record = record
+                    self._wait_until_ready(record, log_size)
+                except BrokerStartError:
+                    self.kill()
+                    # Between the choice of a port and its use another process may have taken it.
+                    if attempt == START_ATTEMPTS_MAX or not self._lost_a_port(record, log_size):
+                        raise
+                except BaseException:
+                    self.kill()
+                    raise
+                else:
+                    return self
+        finally:
+            # The broker's processes hold the lock from here on.
+            os.close(lock)
+        raise AssertionError("every attempt returns or raises")
+
+    def stop(self) -> None:
+        """Stop the broker in good order, or by force if that takes too long."""
+        if self._guard is None:
+            return
+        if self.running:
+            self._guard.terminate()
+            try:
+                self._guard.wait(timeout=STOP_TIMEOUT_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self._forget_processes()
+
+    def kill(self) -> None:
+        """Kill the broker as a crash would (SIGKILL), and wait until it is gone."""
+        if self._guard is None:
+            return
+        # While the guard lives it has not reaped the broker, so the id cannot be another's.
+        if self._pid is not None and self.running:
+            try:
+                os.kill(self._pid, signal.SIGKILL)
+            except ProcessLookupError:
+                pass
+        elif self.running:
+            self._guard.kill()
+        self._guard.wait()
+        self._forget_processes()
+
+    def restart(self) -> Self:
+        """Stop the broker if it runs, and start it again on the same data.
+
+        Raises:
+            EmbeddedError: As `start()` does.
+        """
+        self.stop()
+        return self.start()
+
+    def _started(self) -> BrokerRecord:
+        if self._record is None:
+            raise BrokerStartError(
+                f"The broker in {self.directory} was never started, so it has no address; call "
+                "start() first."
+            )
+        return self._record
+
+    def _lock(self) -> int:
+        try:
+            return self._directory.lock()
+        except OSError as cause:
+            raise BrokerStartError(
+                f"The directory {self.directory} cannot be used: {cause}. Choose another one."
+            ) from cause
+
+    def _prepare(self, record: BrokerRecord, command: list[str]) -> BrokerRecord:
+        port = self._choose_client_port(record)
+        controller_port = choose_port(preferred=record.controller_port, avoid=port)
+        try:
+            self._directory.properties.write_text(
+                server_properties(
+                    data=self._directory.data, port=port, controller_port=controller_port
+                ),
+                encoding="ascii",
+            )
+            if not record.formatted:
+                self._format(record, command)
+            return self._directory.update(
+                record,
+                formatted=True,
+                port=port,
+                controller_port=controller_port,
+                owner_pid=os.getpid(),
+            )
+        except OSError as cause:
+            raise BrokerStartError(
+                f"The broker's files in {self.directory} cannot be written: {cause}."
+            ) from cause
+
+    def _choose_client_port(self, record: BrokerRecord) -> int:
+        if not self._wanted_port:
+            return choose_port(preferred=record.port)
+        if not port_is_free(self._wanted_port):
+            raise PortTakenError(
+                f"Port {self._wanted_port} on {HOST} is used by another process. Stop it, choose "
+                "another port, or give 0 to have one chosen."
+            )
+        return self._wanted_port
+
+    def _format(self, record: BrokerRecord, command: list[str]) -> None:
+        # What lies there is from a preparation that was cut short; no broker ever ran on it.
+        self._directory.remove_data()
+        log = self._directory.open_log()
+        log_size = self._directory.log_size()
+        arguments = ["kafka.tools.StorageTool", "format", "--standalone"]
+        arguments += ["--config", str(self._directory.properties)]
+        arguments += [f"--cluster-id={record.cluster_id}"]
+        try:
+            # The first level of compilation is enough for a process that lives for a second.
+            answer = subprocess.run(
+                [command[0], "-XX:TieredStopAtLevel=1", *command[1:], *arguments],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                timeout=FORMAT_TIMEOUT_SECONDS,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as cause:
+            raise self._failure("preparing its storage took too long", log_size) from cause
+        finally:
+            os.close(log)
+        if answer.returncode != 0:
+            raise self._failure("its storage could not be prepared", log_size)
+
+    def _spawn(self, command: list[str], lock: int) -> None:
+        log = self._directory.open_log()
+        log_size = self._directory.log_size()
+        # Isolated and without site packages: the guard needs the standard library alone.
+        guarded = [sys.executable, "-I", "-S", str(Path(guard.__file__))]
+        guarded += [str(os.getpid()), str(lock), *command]
+        try:
+            self._guard = subprocess.Popen(
+                guarded,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                cwd=self.directory,
+                pass_fds=[lock],
+                # Ctrl-C in a terminal goes to the owner, which stops the broker in its turn.
+                start_new_session=True,
+            )
+        finally:
+            os.close(log)
+        assert self._guard.stdout is not None
+        with self._guard.stdout as answer:
+            ready, _, _ = select.select([answer], [], [], SPAWN_TIMEOUT_SECONDS)
+            line = answer.readline() if ready else b""
+        if not line.strip().isdigit():
+            raise self._failure("its process could not be started", log_size)
+        self._pid = int(line)
+
+    def _wait_until_ready(self, record: BrokerRecord, log_size: int) -> None:
+        deadline = time.monotonic() + self._ready_timeout_seconds
+        admin: AdminClient | None = None
+        while True:
+            if not self.running:
+                raise self._failure("it ended while starting", log_size)
+            if time.monotonic() > deadline:
+                seconds = f"{self._ready_timeout_seconds:g} seconds"
+                raise self._failure(f"it did not answer within {seconds}", log_size)
+            if admin is None and _accepts_connections(record.port):
+                admin = AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+            if admin is not None and self._answers(admin, record):
+                return
+            time.sleep(PROBE_PAUSE_SECONDS)
+
+    def _answers(self, admin: AdminClient, record: BrokerRecord) -> bool:
+        try:
+            metadata = admin.list_topics(timeout=PROBE_TIMEOUT_SECONDS)
+        except KafkaException:
+            return False
+        # A broker that the controller has not let in yet answers, but lists no broker.
+        if not metadata.brokers:
+            return False
+        if metadata.cluster_id != record.cluster_id:
+            raise ForeignClusterError(
+                f"Port {record.port} is answered by Kafka cluster {metadata.cluster_id}, not by "
+                f"{record.cluster_id} of {self.directory}. Stop the other one and start again."
+            )
+        return True
+
+    def _lost_a_port(self, record: BrokerRecord, log_size: int) -> bool:
+        lost = "Address already in use" in self._directory.log_tail(since=log_size, lines=200)
+        if lost and self._wanted_port and not port_is_free(self._wanted_port):
+            raise PortTakenError(
+                f"Port {record.port} on {HOST} was taken by another process just now. Stop it, or "
+                "choose another port."
+            )
+        return lost
+
+    def _failure(self, what: str, log_size: int) -> BrokerStartError:
+        free_bytes = self._directory.free_bytes()
+        hint = ""
+        if free_bytes < FREE_BYTES_LOW:
+            hint = f" Only {free_bytes // 1_000_000} MB are free there: make room first."
+        return BrokerStartError(
+            f"The embedded broker in {self.directory} did not start: {what}.{hint} Its log is "
+            f"{self.log_path}; it ends with:\n{self._directory.log_tail(since=log_size)}"
+        )
+
+    def _forget_processes(self) -> None:
+        self._guard = None
+        self._pid = None
+
+
+def _accepts_connections(port: int) -> bool:
+    try:
+        with socket.create_connection((HOST, port), timeout=PROBE_TIMEOUT_SECONDS):
+            return True
+    except OSError:
+        return False

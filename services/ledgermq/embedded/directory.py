@@ -1,0 +1,186 @@
+"""The directory of an embedded broker: its identity, its lock and its log.
+
+    broker.json         cluster id, ports, whether the storage is formatted, who runs it
+    lock                locked by the broker's processes for as long as one of them lives
+    server.properties   written at every start
+    broker.log          what the broker says; the one before is broker.log.1
+    data/               Kafka's own
+"""
+
+import base64
+import fcntl
+import json
+import os
+import shutil
+import time
+import uuid
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ledgermq.embedded.errors import DirectoryInUseError, ForeignClusterError
+
+__all__ = ["BrokerDirectory", "BrokerRecord"]
+
+LOG_BYTES_MAX = 10 * 1024 * 1024
+LOCK_WAIT_SECONDS = 5.0
+LOCK_POLL_SECONDS = 0.05
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrokerRecord:
+    """What a directory remembers between starts.
+
+    Attributes:
+        cluster_id: Kafka's id of this cluster, chosen once.
+        formatted: Whether the storage was completely prepared; only then may it hold data.
+        port: The client port of the last start; 0 if there was none.
+        controller_port: The controller port of the last start; 0 if there was none.
+        owner_pid: The process that started the broker last; 0 if none did.
+    """
+
+    cluster_id: str
+    formatted: bool = False
+    port: int = 0
+    controller_port: int = 0
+    owner_pid: int = 0
+
+
+class BrokerDirectory:
+    """Reads and writes what lies in an embedded broker's directory."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.absolute()
+        self.data = self.path / "data"
+        self.log = self.path / "broker.log"
+        self.properties = self.path / "server.properties"
+        self._record = self.path / "broker.json"
+
+    def lock(self) -> int:
+        """Create the directory if need be, lock it, and return the lock's file descriptor.
+
+        A broker whose owner was killed needs a moment to die, so a held lock is waited for briefly.
+
+        Raises:
+            DirectoryInUseError: Another live broker holds the lock.
+        """
+        self.path.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(self.path / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        deadline = time.monotonic() + LOCK_WAIT_SECONDS
+        while True:
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    os.close(descriptor)
+                    raise self._in_use() from None
+                time.sleep(LOCK_POLL_SECONDS)
+            except BaseException:
+                os.close(descriptor)
+                raise
+            else:
+                return descriptor
+
+    def load(self) -> BrokerRecord:
+        """Return what the directory remembers, or a new identity if it is new. Lock it first.
+
+        Raises:
+            ForeignClusterError: It holds the data of a cluster that is not this broker's.
+        """
+        try:
+            record = BrokerRecord(**json.loads(self._record.read_text(encoding="utf-8")))
+        except FileNotFoundError:
+            record = None
+        except (ValueError, TypeError) as cause:
+            raise ForeignClusterError(
+                f"{self._record} is not the record of a LedgerMQ embedded broker ({cause}). "
+                "Choose another directory."
+            ) from cause
+        for place in (self.path, self.data):
+            self._refuse_foreign(place / "meta.properties", record)
+        if record is None:
+            record = BrokerRecord(cluster_id=_new_cluster_id())
+            self.save(record)
+        return record
+
+    def save(self, record: BrokerRecord) -> None:
+        """Replace what the directory remembers, in one step."""
+        scratch = self._record.with_suffix(".new")
+        with scratch.open("w", encoding="utf-8") as handle:
+            json.dump(asdict(record), handle, indent=1)
+            handle.flush()
+            os.fsync(handle.fileno())
+        scratch.replace(self._record)
+
+    def update(self, record: BrokerRecord, **changes: Any) -> BrokerRecord:
+        """Save a record with the given fields changed, and return it."""
+        changed = replace(record, **changes)
+        self.save(changed)
+        return changed
+
+    def remove_data(self) -> None:
+        """Remove Kafka's storage, which must never have been used."""
+        shutil.rmtree(self.data, ignore_errors=True)
+
+    def open_log(self) -> int:
+        """Return a file descriptor that appends to the log; a large log is put aside first."""
+        if self.log.exists() and self.log.stat().st_size > LOG_BYTES_MAX:
+            self.log.replace(self.path / "broker.log.1")
+        return os.open(self.log, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
+
+    def log_size(self) -> int:
+        """Return the size of the log in bytes, so that a later tail can begin there."""
+        return self.log.stat().st_size if self.log.exists() else 0
+
+    def log_tail(self, *, since: int = 0, lines: int = 25) -> str:
+        """Return the last lines of the log, none from before the given size."""
+        if not self.log.exists():
+            return "(the log is empty)"
+        with self.log.open("rb") as handle:
+            handle.seek(since if since <= self.log_size() else 0)
+            text = handle.read().decode("utf-8", errors="replace")
+        return "\n".join(text.splitlines()[-lines:]) or "(the log is empty)"
+
+    def free_bytes(self) -> int:
+        """Return how much room the file system has left."""
+        return shutil.disk_usage(self.path).free
+
+    def _refuse_foreign(self, meta: Path, record: BrokerRecord | None) -> None:
+        found = _cluster_id_in(meta)
+        if found is None or (record is not None and found == record.cluster_id):
+            return
+        expected = "no LedgerMQ broker" if record is None else f"cluster {record.cluster_id}"
+        raise ForeignClusterError(
+            f"{meta} belongs to Kafka cluster {found}, but {self.path} is the directory of "
+            f"{expected}. Nothing was changed. Choose another directory, or put the right data "
+            "back in place."
+        )
+
+    def _in_use(self) -> DirectoryInUseError:
+        try:
+            record = json.loads(self._record.read_text(encoding="utf-8"))
+            detail = f" on port {record['port']}, started by process {record['owner_pid']}"
+        except (OSError, ValueError, KeyError, TypeError):
+            detail = ""
+        return DirectoryInUseError(
+            f"An embedded broker is running in {self.path}{detail}. Use that broker, stop it, or "
+            "choose another directory."
+        )
+
+
+def _new_cluster_id() -> str:
+    # Kafka writes ids in URL-safe base 64, and its command line takes a leading dash for an option.
+    while True:
+        text = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+        if not text.startswith("-"):
+            return text
+
+
+def _cluster_id_in(meta: Path) -> str | None:
+    if not meta.is_file():
+        return None
+    for line in meta.read_text(encoding="latin-1").splitlines():
+        name, _, value = line.partition("=")
+        if name.strip() == "cluster.id":
+            return value.strip().replace("\\", "")
+    return "(unnamed)"

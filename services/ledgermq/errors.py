@@ -1,0 +1,213 @@
+"""Errors that LedgerMQ raises: what happened, where, and what to do.
+
+Every error has a stable `code` for programs (`queue-unknown`, `outcome-unknown`, ...), says whether trying again can help
+(`retryable`), and names the destination where there is one. Refusals of the queue manager keep the reason code of the
+protocol as their `code`. An operation ends in one of three ways: it worked, it failed, or its outcome is **unknown**
+(`OutcomeUnknownError`, `TransactionInDoubtError`): then it may have been applied, or may yet be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+__all__ = [
+    "AlreadySettledError",
+    "BrokerUnavailableError",
+    "ConnectionClosedError",
+    "DeliveryUnknownError",
+    "DestinationExistsError",
+    "DestinationInUseError",
+    "IllegalStateError",
+    "InvalidDestinationError",
+    "LedgerMQError",
+    "LogError",
+    "MessageFormatError",
+    "MessageTooLargeError",
+    "OutcomeUnknownError",
+    "QueueManagerNotFoundError",
+    "QueueNotFoundError",
+    "RefusedError",
+    "SessionLostError",
+    "TimeoutExceededError",
+    "TransactionError",
+    "TransactionInDoubtError",
+    "TransactionRolledBackError",
+    "WorkerUnavailableError",
+]
+
+
+class LedgerMQError(Exception):
+    """Any error of LedgerMQ.
+
+    Attributes:
+        code: Stable text for programs.
+        retryable: Whether the same call may work when tried again.
+        destination: The destination concerned, as `queue:NAME`, or None.
+        position: Log position at which the operation was refused, or None.
+    """
+
+    code: str = "error"
+    retryable: bool = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        destination: str | None = None,
+        position: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        if code is not None:
+            self.code = code
+        self.destination = destination
+        self.position = position
+
+
+class ConnectionClosedError(LedgerMQError, ConnectionError):
+    """The connection is closed, or cannot go on."""
+
+    code = "connection-closed"
+
+
+class BrokerUnavailableError(LedgerMQError, ConnectionError):
+    """No Kafka broker answers at the address given."""
+
+    code = "broker-unavailable"
+    retryable = True
+
+
+class LogError(LedgerMQError):
+    """The log is there, but not as LedgerMQ needs it: topics missing, or another layout."""
+
+    code = "log-invalid"
+
+
+class QueueManagerNotFoundError(LedgerMQError, LookupError):
+    """The registry knows no queue manager of this name."""
+
+    code = "queue-manager-unknown"
+
+
+class TimeoutExceededError(LedgerMQError, TimeoutError):
+    """Something did not happen within its time-out."""
+
+    code = "timeout"
+    retryable = True
+
+
+class WorkerUnavailableError(TimeoutExceededError):
+    """The log is there, but no worker answered for this queue manager."""
+
+    code = "worker-unavailable"
+
+
+class OutcomeUnknownError(TimeoutExceededError):
+    """No outcome came within the time-out: the operation may have been applied, or may yet be.
+
+    Sending again could act twice. `resolve` does not: it goes on waiting for the same operation.
+    """
+
+    code = "outcome-unknown"
+    retryable = False
+    resolver: Callable[[float], Any] | None = None
+
+    def resolve(self, timeout_seconds: float) -> Any:
+        """Goes on waiting for the outcome and returns what the call would have returned.
+
+        Raises:
+            OutcomeUnknownError: the outcome is still unknown after the time-out.
+            LedgerMQError: the operation was refused.
+        """
+        if self.resolver is None:
+            raise self
+        return self.resolver(timeout_seconds)
+
+
+class IllegalStateError(LedgerMQError):
+    """The call is not allowed in this state or mode: a mistake in the calling program."""
+
+    code = "illegal-state"
+
+
+class SessionLostError(IllegalStateError):
+    """The session was ended by the queue manager; what it held went back to its queues."""
+
+    code = "session-unknown"
+    retryable = True
+
+
+class AlreadySettledError(IllegalStateError):
+    """The message was acknowledged before, or went back to its queue."""
+
+    code = "already-settled"
+
+
+class DeliveryUnknownError(IllegalStateError):
+    """A message named by the operation is not in flight in this session (any more)."""
+
+    code = "delivery-unknown"
+
+
+class TransactionError(LedgerMQError):
+    """A unit of work did not end as asked."""
+
+    code = "transaction"
+
+
+class TransactionRolledBackError(TransactionError):
+    """The commit failed and the whole unit of work was undone."""
+
+    code = "transaction-rolled-back"
+    retryable = True
+
+
+class TransactionInDoubtError(TransactionError, OutcomeUnknownError):
+    """No outcome of the commit came within the time-out: committed or not is unknown."""
+
+    code = "transaction-in-doubt"
+    retryable = False
+
+
+class InvalidDestinationError(LedgerMQError, LookupError):
+    """The text is no destination, or no valid name."""
+
+    code = "destination-invalid"
+
+
+class QueueNotFoundError(InvalidDestinationError):
+    """There is no such queue, and queues are not created on first use."""
+
+    code = "queue-unknown"
+
+
+class DestinationExistsError(InvalidDestinationError):
+    """A queue of this name exists already."""
+
+    code = "queue-exists"
+
+
+class DestinationInUseError(InvalidDestinationError):
+    """The queue has consumers, uncommitted puts, deliveries in flight or messages."""
+
+    code = "queue-in-use"
+    retryable = True
+
+
+class MessageTooLargeError(LedgerMQError, ValueError):
+    """The message is over the size limit; nothing was sent."""
+
+    code = "message-too-large"
+
+
+class MessageFormatError(LedgerMQError, ValueError):
+    """The body, a property or a header field has a value that a message cannot carry."""
+
+    code = "message-invalid"
+
+
+class RefusedError(LedgerMQError):
+    """The queue manager refused the operation for a reason without an error of its own."""
+
+    code = "refused"
