@@ -1,0 +1,58 @@
+"""Time: how far an entry advances it, and what falls due on the way (PROTOCOL.md §6; H6, H7)."""
+
+from __future__ import annotations
+
+import heapq
+
+from ledgermq.core.delivery import deliver_touched
+from ledgermq.core.limits import TIME_AGREEMENT_US, TIME_LEAP_US
+from ledgermq.core.operations import Operation, TimeAgreed
+from ledgermq.core.sessions import end_session
+from ledgermq.core.state import QueueManager, Session
+from ledgermq.core.turn import Turn
+
+__all__ = ["advance", "agrees", "next_deadline"]
+
+
+def agrees(operation: TimeAgreed, time: int) -> bool:
+    """Whether the writer's clock agrees with the append time of its own entry."""
+    return abs(operation.writer_time - time) <= TIME_AGREEMENT_US
+
+
+def advance(turn: Turn, operation: Operation, time: int) -> None:
+    """Moves time to this entry's, if that counts, and fires what is due."""
+    state = turn.state
+    leaps = state.time >= 0 and time > state.time + TIME_LEAP_US
+    state.time_stood_still = leaps and not (
+        isinstance(operation, TimeAgreed) and agrees(operation, time)
+    )
+    if not state.time_stood_still and time > state.time:
+        state.time = time
+    deadlines = state.deadlines
+    while deadlines and deadlines[0][0] <= state.time:
+        due, handle = heapq.heappop(deadlines)
+        session = _holder(state, due, handle)
+        if session is not None:
+            _end(turn, session)
+
+
+def _holder(state: QueueManager, due: int, handle: int) -> Session | None:
+    """The session that a deadline still stands for."""
+    session = state.sessions.get(handle)
+    return session if session is not None and session.deadline == due else None
+
+
+def _end(turn: Turn, session: Session) -> None:
+    """Ends a session whose time is over; what it may have seen is unknown, so all counts (D7)."""
+    reason = "LOST" if session.confirmed else "UNCONFIRMED"
+    connection = session.connection
+    turn.emit(connection, end_session(turn, session, reason, None))
+    deliver_touched(turn)
+
+
+def next_deadline(state: QueueManager) -> int | None:
+    """The next moment in µs at which something falls due, or None."""
+    deadlines = state.deadlines
+    while deadlines and _holder(state, *deadlines[0]) is None:
+        heapq.heappop(deadlines)
+    return deadlines[0][0] if deadlines else None

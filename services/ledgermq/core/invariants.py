@@ -1,0 +1,97 @@
+"""Invariants: what must hold after every entry, checked on the whole state (INF-19, SEQ-06..14)."""
+
+from __future__ import annotations
+
+from ledgermq.core.limits import REPLIES_MAX
+from ledgermq.core.state import Queue, QueueManager, Session
+
+__all__ = ["check"]
+
+
+def check(state: QueueManager) -> None:
+    """Raises AssertionError, with what broke and where, unless every invariant holds."""
+    for name, queue in state.queues.items():
+        assert name == queue.name, f"queue {queue.name} stands under {name}"
+        _check_queue(queue)
+    for session in state.sessions.values():
+        _check_session(state, session)
+    for identity, connection in state.connections.items():
+        assert identity == connection.identity, "a connection stands under another identity"
+        assert connection.sessions, f"connection {identity.hex()} has no session"
+        for handle, session in connection.sessions.items():
+            assert state.sessions[handle] is session, f"session {handle} is not known"
+    _check_in_flight(state)
+
+
+def _check_queue(queue: Queue) -> None:
+    where = f"queue {queue.name}"
+    numbers = sorted(queue.messages)
+    accounted = queue.sent_and_committed + queue.removed_by_administration + len(numbers)
+    assert queue.next_sequence == accounted, f"{where}: SEQ-14 {queue.next_sequence} {accounted}"
+    lowest = numbers[0] if numbers else queue.next_sequence
+    highest = numbers[-1] if numbers else queue.next_sequence
+    assert queue.min_sequence == lowest, f"{where}: min {queue.min_sequence} is not {lowest}"
+    assert queue.max_sequence == highest, f"{where}: max {queue.max_sequence} is not {highest}"
+    held = queue.unacknowledged + queue.uncommitted_gets
+    assert len(numbers) == queue.available.count + held, f"{where}: current + pending"
+    available = list(queue.available)
+    assert len(available) == queue.available.count, f"{where}: available count"
+    order = [(-message.priority, message.sequence) for message in available]
+    assert order == sorted(order), f"{where}: available out of order"
+    for message in available:
+        assert message.consumer is None, f"{where}: {message.sequence} available and in flight"
+        assert queue.messages[message.sequence] is message, f"{where}: stray message"
+    for number, message in queue.messages.items():
+        assert message.sequence == number, f"{where}: message {number} bears {message.sequence}"
+        assert message.queue is queue, f"{where}: message {number} belongs to another queue"
+    for key, consumer in queue.ready.items():
+        assert queue.consumers[key] is consumer, f"{where}: waiting consumer {key} is not open"
+        assert consumer.credit > 0, f"{where}: waiting consumer {key} has no credit"
+    served = [one for one in queue.ready.values() if not one.session.suspected]
+    idle = queue.suspended or not available or not served
+    assert idle, f"{where}: messages and a waiting consumer, but no delivery"
+
+
+def _check_session(state: QueueManager, session: Session) -> None:
+    where = f"session {session.handle}"
+    assert state.connections[session.connection.identity] is session.connection, where
+    assert session.connection.sessions[session.handle] is session, where
+    assert len(session.replies) <= REPLIES_MAX, f"{where}: too many replies kept"
+    for sequence in session.replies:
+        assert session.answered_through < sequence <= session.last_sequence, f"{where}: reply"
+    assert session.transacted or not session.open_puts, f"{where}: open puts"
+    assert session.suspected or not session.confirmed or session.deadline < 0, f"{where}: deadline"
+    numbers = list(session.deliveries)
+    assert numbers == sorted(numbers), f"{where}: deliveries out of order"
+    assert all(number < session.next_delivery for number in numbers), f"{where}: next delivery"
+    counts = dict.fromkeys(session.consumers, 0)
+    for number, message in session.deliveries.items():
+        consumer = message.consumer
+        assert consumer is not None, f"{where}: delivery {number} without consumer"
+        assert consumer.session is session, f"{where}: delivery {number} of another session"
+        assert consumer.queue is message.queue, f"{where}: delivery {number} of another queue"
+        assert message.queue.messages[message.sequence] is message, f"{where}: {number} is gone"
+        counts[consumer.number] += 1
+    for number, consumer in session.consumers.items():
+        assert consumer.in_flight == counts[number], f"{where}: consumer {number} in flight"
+        assert consumer.open or consumer.in_flight, f"{where}: consumer {number} lingers"
+        is_open = consumer.queue.consumers.get(consumer.key) is consumer
+        assert is_open == consumer.open, f"{where}: consumer {number} as receiver"
+        waits = consumer.queue.ready.get(consumer.key) is consumer
+        assert waits == (consumer.credit > 0), f"{where}: consumer {number} waiting"
+
+
+def _check_in_flight(state: QueueManager) -> None:
+    """The counters of the queues against what the sessions hold."""
+    for name, queue in state.queues.items():
+        open_puts = unacknowledged = uncommitted = 0
+        for session in state.sessions.values():
+            open_puts += len(session.open_puts.get(name, ()))
+            held = sum(1 for one in session.deliveries.values() if one.queue is queue)
+            if session.transacted:
+                uncommitted += held
+            else:
+                unacknowledged += held
+        assert queue.uncommitted_puts == open_puts, f"queue {name}: uncommitted puts"
+        assert queue.unacknowledged == unacknowledged, f"queue {name}: unacknowledged"
+        assert queue.uncommitted_gets == uncommitted, f"queue {name}: uncommitted gets"

@@ -1,0 +1,52 @@
+"""Limits and constants of protocol version 1 that the fold decides by (PROTOCOL.md §3, §6)."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+__all__ = [
+    "BLOCK_MESSAGES",
+    "CONSUMER_NUMBER_MAX",
+    "CONTENT_BYTES_MAX",
+    "CREDIT_MAX",
+    "DELIVERED_CONTENT_BYTES_MAX",
+    "DELIVERED_MESSAGES_MAX",
+    "DESCRIPTION_CHARACTERS_MAX",
+    "PRIORITY_MAX",
+    "PROTOCOL_VERSION",
+    "PUT_MESSAGES_MAX",
+    "REPLIES_MAX",
+    "SUSPECT_TIMEOUT_MS_MAX",
+    "SUSPECT_TIMEOUT_MS_MIN",
+    "TIME_AGREEMENT_US",
+    "TIME_LEAP_US",
+    "TIME_ROUNDING_US",
+    "UNCONFIRMED_SESSION_US",
+    "is_name",
+]
+
+PROTOCOL_VERSION: Final = 1
+PRIORITY_MAX: Final = 9
+PUT_MESSAGES_MAX: Final = 10_000
+CONTENT_BYTES_MAX: Final = 8 * 1024 * 1024 - 4096
+CREDIT_MAX: Final = 1_000_000
+REPLIES_MAX: Final = 256
+CONSUMER_NUMBER_MAX: Final = 2**31 - 1
+DESCRIPTION_CHARACTERS_MAX: Final = 1024
+SUSPECT_TIMEOUT_MS_MIN: Final = 1_000
+SUSPECT_TIMEOUT_MS_MAX: Final = 45_000
+DELIVERED_MESSAGES_MAX: Final = 1_000
+DELIVERED_CONTENT_BYTES_MAX: Final = 1024 * 1024
+BLOCK_MESSAGES: Final = 1024
+TIME_LEAP_US: Final = 60_000_000
+TIME_AGREEMENT_US: Final = 10_000_000
+TIME_ROUNDING_US: Final = 50_000
+UNCONFIRMED_SESSION_US: Final = 30_000_000
+
+_NAME = re.compile(r"[A-Za-z0-9._/%-]{1,128}", re.ASCII)
+
+
+def is_name(text: str) -> bool:
+    """Whether a text may name a queue or a queue manager."""
+    return _NAME.fullmatch(text) is not None

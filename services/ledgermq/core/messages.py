@@ -1,0 +1,175 @@
+"""Messages: puts, consumers, credit and acknowledgement (PROTOCOL.md §5)."""
+
+from __future__ import annotations
+
+from ledgermq.core.limits import (
+    CONSUMER_NUMBER_MAX,
+    CONTENT_BYTES_MAX,
+    CREDIT_MAX,
+    PRIORITY_MAX,
+    PUT_MESSAGES_MAX,
+)
+from ledgermq.core.operations import Acknowledge, CloseConsumer, Get, OpenConsumer, Put
+from ledgermq.core.outcomes import Accepted, Enqueued, Reply
+from ledgermq.core.queues import use_queue
+from ledgermq.core.reasons import (
+    CONSUMER_EXISTS,
+    CONSUMER_UNKNOWN,
+    CREDIT_INVALID,
+    MESSAGE_INVALID,
+    MESSAGE_TOO_LARGE,
+    TRANSACTED,
+    Refusal,
+)
+from ledgermq.core.settling import check_deliveries, consume, give_back
+from ledgermq.core.state import Consumer, Message, Queue, Session
+from ledgermq.core.turn import Turn
+
+__all__ = ["acknowledge", "close_consumer", "get", "open_consumer", "put"]
+
+
+def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal:
+    """Takes messages in: numbered now, or held in the unit of work (SEQ-04, SEQ-05, INF-02)."""
+    queue = use_queue(turn, operation.destination)
+    if isinstance(queue, Refusal):
+        return queue
+    messages = _messages(turn, queue, operation)
+    if isinstance(messages, Refusal):
+        return messages
+    turn.state.queues.setdefault(queue.name, queue)
+    if session.transacted:
+        session.open_puts.setdefault(queue.name, []).extend(messages)
+        queue.uncommitted_puts += len(messages)
+        return Accepted(
+            position=turn.position,
+            index=turn.take_index(),
+            session=session.handle,
+            session_sequence=operation.session_sequence,
+        )
+    first = queue.enqueue(messages, turn.state.time)
+    turn.touch(queue)
+    return Enqueued(
+        position=turn.position,
+        index=turn.take_index(),
+        session=session.handle,
+        session_sequence=operation.session_sequence,
+        first_sequence=first,
+        count=len(messages),
+    )
+
+
+def _messages(turn: Turn, queue: Queue, operation: Put) -> list[Message] | Refusal:
+    """Makes the messages of a Put, or says which of them is not acceptable."""
+    if not 0 < len(operation.messages) <= PUT_MESSAGES_MAX:
+        return Refusal(
+            MESSAGE_INVALID,
+            f"a put brings 1 to {PUT_MESSAGES_MAX} messages, not {len(operation.messages)}",
+        )
+    size_bytes_max = queue.message_bytes_max or CONTENT_BYTES_MAX
+    position = turn.position
+    messages: list[Message] = []
+    for index, entry in enumerate(operation.messages):
+        priority = entry["priority"]
+        size_bytes = len(entry["content"])
+        if not 0 <= priority <= PRIORITY_MAX:
+            return Refusal(
+                MESSAGE_INVALID, f"message {index} has priority {priority}, must be 0 to 9"
+            )
+        if not 0 < size_bytes <= size_bytes_max:
+            if not size_bytes:
+                return Refusal(MESSAGE_INVALID, f"message {index} has no content record")
+            return Refusal(
+                MESSAGE_TOO_LARGE,
+                f"message {index} has {size_bytes} bytes, queue {queue.name} takes "
+                f"{size_bytes_max}; send it in segments",
+            )
+        messages.append(
+            Message(
+                queue,
+                position,
+                index,
+                entry["message_id"],
+                priority,
+                entry["persistent"],
+                size_bytes,
+            )
+        )
+    return messages
+
+
+def open_consumer(turn: Turn, session: Session, operation: OpenConsumer) -> Refusal | None:
+    """Opens a consumer without credit; it counts as a receiver of its queue at once."""
+    number = operation.consumer
+    if not session.consumer_highest < number <= CONSUMER_NUMBER_MAX:
+        return Refusal(
+            CONSUMER_EXISTS,
+            f"consumer number {number} must be above {session.consumer_highest}, "
+            "the highest used in this session",
+        )
+    queue = use_queue(turn, operation.destination)
+    if isinstance(queue, Refusal):
+        return queue
+    turn.state.queues.setdefault(queue.name, queue)
+    session.consumer_highest = number
+    consumer = Consumer(session, number, queue)
+    session.consumers[number] = consumer
+    queue.consumers[consumer.key] = consumer
+    return None
+
+
+def _open_consumer_of(session: Session, number: int) -> Consumer | Refusal:
+    consumer = session.consumers.get(number)
+    if consumer is None or not consumer.open:
+        return Refusal(CONSUMER_UNKNOWN, f"session has no open consumer {number}")
+    return consumer
+
+
+def close_consumer(turn: Turn, session: Session, operation: CloseConsumer) -> Refusal | None:
+    """Closes a consumer: unseen deliveries return without a backout, the others stay."""
+    consumer = _open_consumer_of(session, operation.consumer)
+    if isinstance(consumer, Refusal):
+        return consumer
+    refusal = check_deliveries(session, operation.unseen, consumer)
+    if refusal is not None:
+        return refusal
+    consumer.credit = 0
+    consumer.queue.ready.pop(consumer.key, None)
+    del consumer.queue.consumers[consumer.key]
+    for one in operation.unseen:
+        for delivery in range(one["first"], one["last"] + 1):
+            give_back(turn, session, delivery, backed_out=False)
+    consumer.open = False
+    if not consumer.in_flight:
+        del session.consumers[consumer.number]
+    return None
+
+
+def get(turn: Turn, session: Session, operation: Get) -> Refusal | None:
+    """Adds standing credit; a consumer without any joins those who wait (H8)."""
+    consumer = _open_consumer_of(session, operation.consumer)
+    if isinstance(consumer, Refusal):
+        return consumer
+    credit = operation.credit
+    if not 0 < credit <= CREDIT_MAX - consumer.credit:
+        return Refusal(
+            CREDIT_INVALID,
+            f"credit {credit} on top of {consumer.credit} is not within 1 to {CREDIT_MAX}",
+        )
+    if not consumer.credit:
+        turn.state.wait_order += 1
+        consumer.waiting_since = turn.state.wait_order
+        consumer.queue.ready[consumer.key] = consumer
+    consumer.credit += credit
+    turn.touch(consumer.queue)
+    return None
+
+
+def acknowledge(turn: Turn, session: Session, operation: Acknowledge) -> Refusal | None:
+    """Settles deliveries for good (INF-06)."""
+    if session.transacted:
+        return Refusal(TRANSACTED, "a transacted session settles by commit, not by acknowledge")
+    refusal = check_deliveries(session, operation.deliveries)
+    if refusal is not None:
+        return refusal
+    consume(session, operation.deliveries)
+    return None

@@ -1,0 +1,237 @@
+"""Operations: what clients and workers ask for, one frozen record per entry of the log.
+
+Field names, order and meaning are those of the schemas `ledgermq.operation.*`; PROTOCOL.md §5 says
+what each does. Messages inside a Put stay the mappings that the codec reads: they are the only
+part that comes by the hundred.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypedDict
+
+__all__ = [
+    "Acknowledge",
+    "Alive",
+    "AlterQueue",
+    "AlterQueueManager",
+    "Close",
+    "CloseConsumer",
+    "Commit",
+    "Correct",
+    "CreateQueue",
+    "DeleteQueue",
+    "DeliveryRange",
+    "Get",
+    "Open",
+    "OpenConsumer",
+    "Operation",
+    "Put",
+    "PutMessage",
+    "Recover",
+    "Rollback",
+    "SessionOperation",
+    "Suspect",
+    "Tick",
+    "TimeAgreed",
+    "Unreadable",
+    "Upgrade",
+]
+
+
+class PutMessage(TypedDict):
+    """One message inside a Put: what the fold needs, and the content as its writer wrote it."""
+
+    message_id: bytes
+    priority: int
+    persistent: bool
+    content: bytes
+
+
+class DeliveryRange(TypedDict):
+    """Deliveries of one session, first to last, both included."""
+
+    first: int
+    last: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """Any entry of the operations log."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unreadable(Operation):
+    """A record that is no operation this version reads; refused with its reason (§8)."""
+
+    reason: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Open(Operation):
+    """Opens a session; its log position becomes the session's handle."""
+
+    connection: bytes
+    lane: int
+    session_key: bytes
+    acknowledge_mode: str
+    suspect_timeout_ms: int
+    client: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionOperation(Operation):
+    """An operation inside a session, numbered so that it acts at most once (§4)."""
+
+    session: int
+    session_sequence: int
+    answered_through: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenConsumer(SessionOperation):
+    """Opens a consumer of a queue; it gets nothing before it has credit."""
+
+    consumer: int
+    destination: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CloseConsumer(SessionOperation):
+    """Closes a consumer; deliveries that the application never saw go back."""
+
+    consumer: int
+    unseen: list[DeliveryRange]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Put(SessionOperation):
+    """Puts messages to one destination, in a unit of work if the session is transacted."""
+
+    destination: str
+    messages: list[PutMessage]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Get(SessionOperation):
+    """Grants a consumer standing credit for further messages."""
+
+    consumer: int
+    credit: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acknowledge(SessionOperation):
+    """Settles deliveries of a session that is not transacted."""
+
+    deliveries: list[DeliveryRange]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Commit(SessionOperation):
+    """Ends a unit of work: its puts are numbered, its gets consumed."""
+
+    deliveries: list[DeliveryRange]
+    puts: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rollback(SessionOperation):
+    """Ends a unit of work: its puts vanish, its gets return."""
+
+    seen: list[DeliveryRange]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recover(SessionOperation):
+    """Returns everything unsettled of a session that is not transacted."""
+
+    seen: list[DeliveryRange]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Close(SessionOperation):
+    """Closes a session: open puts vanish, unsettled deliveries return."""
+
+    seen: list[DeliveryRange]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Alive(SessionOperation):
+    """Shows that a session lives."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateQueue(SessionOperation):
+    """Creates a queue."""
+
+    queue: str
+    description: str = ""
+    message_bytes_max: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterQueue(SessionOperation):
+    """Changes settings of a queue; None leaves a setting as it is."""
+
+    queue: str
+    description: str | None = None
+    message_bytes_max: int | None = None
+    suspended: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteQueue(SessionOperation):
+    """Deletes a queue that nobody uses."""
+
+    queue: str
+    purge: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterQueueManager(SessionOperation):
+    """Changes settings of the queue manager; None leaves a setting as it is."""
+
+    automatic_creation: bool | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upgrade(SessionOperation):
+    """Sets the protocol version that later entries are read by (H3)."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correct(SessionOperation):
+    """Repairs one message's state by hand after a fault of the fold (H4)."""
+
+    queue: str
+    sequence: int
+    action: str
+    actor: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick(Operation):
+    """Lets time pass when a deadline is due and nothing else arrives."""
+
+    worker: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimeAgreed(Operation):
+    """Lets a leap of time count, if the writer's clock agrees with the log's (H6)."""
+
+    worker: str
+    writer_time: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspect(Operation):
+    """Puts sessions under suspicion whose client is not heard of (H5)."""
+
+    worker: str
+    sessions: list[int]

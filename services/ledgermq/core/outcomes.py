@@ -1,0 +1,153 @@
+"""Outcomes: what the fold answers, one frozen record per kind (`ledgermq.outcome.*`).
+
+An outcome is identified by (queue manager, position, index). The fold gives each one `Addressed`:
+where it goes and which outcome of the same connection went before it, so that a reader can tell a
+hole (PROTOCOL.md §7).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple, TypedDict
+
+__all__ = [
+    "Accepted",
+    "Addressed",
+    "Committed",
+    "Delivered",
+    "DeliveredMessage",
+    "Enqueued",
+    "EnqueuedRun",
+    "Opened",
+    "Outcome",
+    "Refused",
+    "Reply",
+    "Returned",
+    "SessionEnded",
+    "Suspected",
+]
+
+
+class EnqueuedRun(TypedDict):
+    """Messages of one commit to one destination, numbered one after the other."""
+
+    destination: str
+    first_sequence: int
+    count: int
+
+
+class DeliveredMessage(TypedDict):
+    """One message as delivered; the fold leaves `content` empty, the shell fills it in."""
+
+    sequence: int
+    put_position: int
+    put_index: int
+    message_id: bytes
+    priority: int
+    persistent: bool
+    backout_count: int
+    enqueued_at: int
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Any outcome: its identity."""
+
+    position: int
+    index: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opened(Outcome):
+    """A session is open."""
+
+    session_key: bytes
+    session: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply(Outcome):
+    """An outcome that answers one operation of a session."""
+
+    session: int
+    session_sequence: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Accepted(Reply):
+    """The operation was applied."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enqueued(Reply):
+    """A put outside a unit of work was numbered: first number, then rising by one."""
+
+    first_sequence: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Committed(Reply):
+    """A unit of work was committed."""
+
+    enqueued: list[EnqueuedRun]
+    consumed: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Returned(Reply):
+    """A rollback or recover was applied; all credit of the session is withdrawn."""
+
+    returned: int
+    discarded: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Refused(Reply):
+    """The operation was refused and changed nothing; session -1 where none is known."""
+
+    reason: str
+    detail: str
+    expected_sequence: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SessionEnded(Reply):
+    """A session is over; session sequence number 0 unless it answers a Close."""
+
+    reason: str
+    returned: int
+    discarded: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivered(Outcome):
+    """Messages for one consumer, with delivery numbers from `first_delivery` on."""
+
+    session: int
+    consumer: int
+    destination: str
+    first_delivery: int
+    messages: list[DeliveredMessage]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suspected(Outcome):
+    """The session's client was not heard of and must show itself before the deadline."""
+
+    session: int
+    deadline: int
+
+
+class Addressed(NamedTuple):
+    """An outcome and its place in its connection's chain.
+
+    `connection` is None (and lane -1, previous (-1, -2)) for a refusal without a known session.
+    """
+
+    connection: bytes | None
+    lane: int
+    previous_position: int
+    previous_index: int
+    outcome: Outcome

@@ -1,0 +1,195 @@
+"""Questions to the state: statuses, browse, re-emission; none changes what the fold decides.
+
+A status counts what PROTOCOL.md §9 names; current + pending = message count + uncommitted puts.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ledgermq.core.delivery import delivered_message
+from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX, PRIORITY_MAX
+from ledgermq.core.outcomes import Delivered, DeliveredMessage, Opened, Outcome
+from ledgermq.core.state import Queue, QueueManager, Session
+
+__all__ = [
+    "browse",
+    "manager_status",
+    "queue_status",
+    "queue_statuses",
+    "resync",
+    "session_statuses",
+]
+
+Document = dict[str, Any]
+
+
+def queue_status(state: QueueManager, name: str) -> Document | None:
+    """The status of one queue, or None if there is no such queue (SEQ-06..13, SEQ-19)."""
+    queue = state.queues.get(name)
+    return None if queue is None else _status(queue)
+
+
+def queue_statuses(state: QueueManager) -> list[Document]:
+    """The statuses of all queues by name."""
+    return [_status(queue) for _, queue in sorted(state.queues.items())]
+
+
+def _status(queue: Queue) -> Document:
+    first, last = _enqueue_times(queue)
+    pending = queue.uncommitted_puts + queue.unacknowledged + queue.uncommitted_gets
+    return {
+        "name": queue.name,
+        "created_position": queue.created_position,
+        "description": queue.description,
+        "message_bytes_max": queue.message_bytes_max,
+        "suspended": queue.suspended,
+        "receivers": len(queue.consumers),
+        "message_count": len(queue.messages),
+        "sent_and_committed": queue.sent_and_committed,
+        "removed_by_administration": queue.removed_by_administration,
+        "min_sequence": queue.min_sequence,
+        "max_sequence": queue.max_sequence,
+        "next_sequence": queue.next_sequence,
+        "first_enqueued_at": first,
+        "last_enqueued_at": last,
+        "current": queue.available.count,
+        "pending": pending,
+        "uncommitted_puts": queue.uncommitted_puts,
+        "unacknowledged": queue.unacknowledged,
+        "uncommitted_gets": queue.uncommitted_gets,
+    }
+
+
+def _enqueue_times(queue: Queue) -> tuple[int | None, int | None]:
+    """Enqueue times in µs of the first and last unconsumed message (SEQ-19 without any)."""
+    if queue.messages:
+        first = queue.messages[queue.min_sequence].enqueued_at
+        return first, queue.messages[queue.max_sequence].enqueued_at
+    consumed = queue.last_consumed_enqueued_at
+    return (None, None) if consumed < 0 else (consumed, consumed)
+
+
+def manager_status(state: QueueManager, name: str, worker: str) -> Document:
+    """What the queue manager holds as a whole."""
+    return {
+        "name": name,
+        "position": state.position,
+        "time": state.time,
+        "version": state.active_version,
+        "automatic_creation": state.automatic_creation,
+        "queues": len(state.queues),
+        "connections": len(state.connections),
+        "sessions": len(state.sessions),
+        "worker": worker,
+        "digest": None,
+    }
+
+
+def session_statuses(state: QueueManager) -> list[Document]:
+    """The open sessions by handle."""
+    return [_session_status(session) for session in state.sessions.values()]
+
+
+def _session_status(session: Session) -> Document:
+    return {
+        "session": session.handle,
+        "connection": session.connection.identity.hex(),
+        "acknowledge_mode": session.acknowledge_mode,
+        "suspected": session.suspected,
+        "consumers": sum(1 for one in session.consumers.values() if one.open),
+        "in_flight": len(session.deliveries),
+        "open_puts": sum(len(messages) for messages in session.open_puts.values()),
+        "last_sequence": session.last_sequence,
+    }
+
+
+def browse(
+    state: QueueManager, name: str, after_priority: int, after_sequence: int, limit: int
+) -> tuple[list[DeliveredMessage], bool] | None:
+    """A page of available messages after a cursor in delivery order, and whether there is more.
+
+    At most 1,000 messages and 1 MiB of content (one message at least). None: no such queue.
+    """
+    queue = state.queues.get(name)
+    if queue is None:
+        return None
+    page: list[DeliveredMessage] = []
+    page_bytes = 0
+    limit = max(1, min(limit, DELIVERED_MESSAGES_MAX))
+    for priority in range(min(after_priority, PRIORITY_MAX), -1, -1):
+        for message in queue.available.of_priority(priority):
+            if priority == after_priority and message.sequence <= after_sequence:
+                continue
+            page_bytes += message.size_bytes
+            if page and (len(page) == limit or page_bytes > DELIVERED_CONTENT_BYTES_MAX):
+                return page, True
+            page.append(delivered_message(message))
+    return page, False
+
+
+def resync(state: QueueManager, identity: bytes) -> tuple[Document, list[Outcome]]:
+    """What a connection must know to go on after a hole in its chain (H2, H17).
+
+    Every session with its kept replies and its deliveries in flight; no session at all if the
+    connection is unknown.
+    """
+    connection = state.connections.get(identity)
+    outcomes: list[Outcome] = []
+    sessions: list[Document] = []
+    if connection is not None:
+        for session in connection.sessions.values():
+            sessions.append(_resync_document(session))
+            opened = Opened(
+                position=session.handle,
+                index=0,
+                session_key=session.session_key,
+                session=session.handle,
+            )
+            outcomes.append(opened)
+            outcomes.extend(session.replies.values())
+            outcomes.extend(_deliveries(state, session))
+    document = {
+        "last_position": -1 if connection is None else connection.last_position,
+        "last_index": -1 if connection is None else connection.last_index,
+        "sessions": sessions,
+    }
+    return document, outcomes
+
+
+def _resync_document(session: Session) -> Document:
+    return {
+        "session": session.handle,
+        "session_key": session.session_key.hex(),
+        "last_sequence": session.last_sequence,
+        "suspected": session.suspected,
+        "consumers": [
+            {"consumer": one.number, "credit": one.credit} for one in session.consumers.values()
+        ],
+    }
+
+
+def _deliveries(state: QueueManager, session: Session) -> list[Delivered]:
+    """Deliveries in flight as Delivered, one per run of one consumer."""
+    found: list[Delivered] = []
+    run: list[DeliveredMessage] = []
+    previous: tuple[int, object] | None = None
+    for number, message in session.deliveries.items():
+        assert message.consumer is not None, "a delivery in flight has a consumer"
+        if previous == (number - 1, message.consumer) and len(run) < DELIVERED_MESSAGES_MAX:
+            run.append(delivered_message(message))
+        else:
+            run = [delivered_message(message)]
+            found.append(
+                Delivered(
+                    position=state.position,
+                    index=-1,
+                    session=session.handle,
+                    consumer=message.consumer.number,
+                    destination="queue:" + message.queue.name,
+                    first_delivery=number,
+                    messages=run,
+                )
+            )
+        previous = (number, message.consumer)
+    return found

@@ -1,0 +1,189 @@
+"""Queues: creation on request or on first use, settings, deletion, corrections."""
+
+from __future__ import annotations
+
+from ledgermq.core.limits import CONTENT_BYTES_MAX, DESCRIPTION_CHARACTERS_MAX, is_name
+from ledgermq.core.operations import (
+    AlterQueue,
+    AlterQueueManager,
+    Correct,
+    CreateQueue,
+    DeleteQueue,
+    Upgrade,
+)
+from ledgermq.core.reasons import (
+    CORRECTION_INVALID,
+    DESTINATION_INVALID,
+    NAME_INVALID,
+    QUEUE_EXISTS,
+    QUEUE_IN_USE,
+    QUEUE_NOT_EMPTY,
+    QUEUE_UNKNOWN,
+    SEQUENCE_UNKNOWN,
+    SETTING_INVALID,
+    VERSION_INVALID,
+    Refusal,
+)
+from ledgermq.core.settling import give_back, take_delivery
+from ledgermq.core.state import Message, Queue, Session
+from ledgermq.core.turn import Turn
+
+__all__ = [
+    "alter_queue",
+    "alter_queue_manager",
+    "correct",
+    "create_queue",
+    "delete_queue",
+    "upgrade",
+    "use_queue",
+]
+
+PREFIX = "queue:"
+
+
+def use_queue(turn: Turn, destination: str) -> Queue | Refusal:
+    """The queue of a destination, created on first use where the queue manager says so."""
+    state = turn.state
+    name = destination[len(PREFIX) :]
+    if not destination.startswith(PREFIX):
+        return Refusal(DESTINATION_INVALID, f"destination {destination!r} is not queue:NAME")
+    queue = state.queues.get(name)
+    if queue is not None:
+        return queue
+    if not is_name(name):
+        return Refusal(DESTINATION_INVALID, f"destination {destination!r} has no valid queue name")
+    if not state.automatic_creation:
+        return Refusal(
+            QUEUE_UNKNOWN, f"queue {name} does not exist and automatic creation is off; create it"
+        )
+    return Queue(name, turn.position)
+
+
+def _unknown(name: str) -> Refusal:
+    return Refusal(QUEUE_UNKNOWN, f"queue {name} does not exist")
+
+
+def _check_settings(description: str | None, message_bytes_max: int | None) -> Refusal | None:
+    if description is not None and len(description) > DESCRIPTION_CHARACTERS_MAX:
+        return Refusal(
+            SETTING_INVALID,
+            f"description has {len(description)} characters, "
+            f"at most {DESCRIPTION_CHARACTERS_MAX} fit",
+        )
+    if message_bytes_max is not None and not 0 <= message_bytes_max <= CONTENT_BYTES_MAX:
+        return Refusal(
+            SETTING_INVALID,
+            f"message_bytes_max is {message_bytes_max}, must be 0 to {CONTENT_BYTES_MAX}",
+        )
+    return None
+
+
+def create_queue(turn: Turn, session: Session, operation: CreateQueue) -> Refusal | None:
+    """Creates a queue; its first message gets number 0 (SEQ-10, SEQ-11)."""
+    name = operation.queue
+    if not is_name(name):
+        return Refusal(
+            NAME_INVALID, f"{name!r} is no queue name: 1 to 128 of A-Z a-z 0-9 . _ / % -"
+        )
+    if name in turn.state.queues:
+        return Refusal(QUEUE_EXISTS, f"queue {name} exists already")
+    refusal = _check_settings(operation.description, operation.message_bytes_max)
+    if refusal is not None:
+        return refusal
+    queue = Queue(name, turn.position)
+    queue.description = operation.description
+    queue.message_bytes_max = operation.message_bytes_max
+    turn.state.queues[name] = queue
+    return None
+
+
+def alter_queue(turn: Turn, session: Session, operation: AlterQueue) -> Refusal | None:
+    """Changes settings; a resumed queue delivers what has waited."""
+    queue = turn.state.queues.get(operation.queue)
+    if queue is None:
+        return _unknown(operation.queue)
+    refusal = _check_settings(operation.description, operation.message_bytes_max)
+    if refusal is not None:
+        return refusal
+    if operation.description is not None:
+        queue.description = operation.description
+    if operation.message_bytes_max is not None:
+        queue.message_bytes_max = operation.message_bytes_max
+    if operation.suspended is not None:
+        queue.suspended = operation.suspended
+        turn.touch(queue)
+    return None
+
+
+def delete_queue(turn: Turn, session: Session, operation: DeleteQueue) -> Refusal | None:
+    """Deletes a queue that has no consumers and no work in flight."""
+    name = operation.queue
+    queue = turn.state.queues.get(name)
+    if queue is None:
+        return _unknown(name)
+    held = queue.unacknowledged + queue.uncommitted_gets
+    if queue.consumers or queue.uncommitted_puts or held:
+        return Refusal(
+            QUEUE_IN_USE,
+            f"queue {name} has {len(queue.consumers)} consumers, {queue.uncommitted_puts} "
+            f"uncommitted puts and {held} deliveries in flight; end them first",
+        )
+    if queue.messages and not operation.purge:
+        return Refusal(
+            QUEUE_NOT_EMPTY, f"queue {name} holds {len(queue.messages)} messages; purge to remove"
+        )
+    del turn.state.queues[name]
+    return None
+
+
+def alter_queue_manager(
+    turn: Turn, session: Session, operation: AlterQueueManager
+) -> Refusal | None:
+    """Changes settings of the queue manager."""
+    if operation.automatic_creation is not None:
+        turn.state.automatic_creation = operation.automatic_creation
+    return None
+
+
+def upgrade(turn: Turn, session: Session, operation: Upgrade) -> Refusal | None:
+    """Sets the version that later entries are read by; a fold without it stops there (H3)."""
+    active = turn.state.active_version
+    if operation.version <= active:
+        return Refusal(
+            VERSION_INVALID, f"version {operation.version} is not above the active one, {active}"
+        )
+    turn.state.active_version = operation.version
+    return None
+
+
+def correct(turn: Turn, session: Session, operation: Correct) -> Refusal | None:
+    """Repairs one message by hand (H4); the audit lists it with actor and reason."""
+    queue = turn.state.queues.get(operation.queue)
+    if queue is None:
+        return _unknown(operation.queue)
+    message = queue.messages.get(operation.sequence)
+    if message is None:
+        return Refusal(
+            SEQUENCE_UNKNOWN, f"queue {queue.name} holds no message {operation.sequence}"
+        )
+    if operation.action == "REMOVE":
+        if message.consumer is not None:
+            take_delivery(message.consumer.session, _delivery_of(message))
+        else:
+            queue.available.remove(message)
+        queue.forget(message)
+        queue.removed_by_administration += 1
+        return None
+    if operation.action == "RELEASE" and message.consumer is not None:
+        give_back(turn, message.consumer.session, _delivery_of(message), backed_out=True)
+        return None
+    return Refusal(
+        CORRECTION_INVALID,
+        f"{operation.action} does not apply to message {operation.sequence} of {queue.name}",
+    )
+
+
+def _delivery_of(message: Message) -> int:
+    assert message.consumer is not None, "only for a message in flight"
+    deliveries = message.consumer.session.deliveries
+    return next(number for number, one in deliveries.items() if one is message)

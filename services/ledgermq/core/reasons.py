@@ -1,0 +1,79 @@
+"""Reason codes of refusals, as PROTOCOL.md lists them; stable, for programs to test."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+__all__ = [
+    "CONSUMER_EXISTS",
+    "CONSUMER_UNKNOWN",
+    "CORRECTION_INVALID",
+    "CREDIT_INVALID",
+    "DELIVERY_UNKNOWN",
+    "DESTINATION_INVALID",
+    "MESSAGE_INVALID",
+    "MESSAGE_TOO_LARGE",
+    "MODE_UNKNOWN",
+    "NAME_INVALID",
+    "NOT_TRANSACTED",
+    "POSITION_NOT_REACHED",
+    "PUTS_MISMATCH",
+    "QUEUE_EXISTS",
+    "QUEUE_IN_USE",
+    "QUEUE_NOT_EMPTY",
+    "QUEUE_UNKNOWN",
+    "RECORD_EMPTY",
+    "RECORD_UNREADABLE",
+    "REPLY_FORGOTTEN",
+    "SCHEMA_UNKNOWN",
+    "SEQUENCE_UNKNOWN",
+    "SESSION_SEQUENCE_GAP",
+    "SESSION_UNKNOWN",
+    "SESSION_WINDOW_FULL",
+    "SETTING_INVALID",
+    "TIMESTAMP_UNTRUSTED",
+    "TIME_DISAGREES",
+    "TRANSACTED",
+    "VERSION_INACTIVE",
+    "VERSION_INVALID",
+    "Refusal",
+]
+
+CONSUMER_EXISTS: Final = "consumer-exists"
+CONSUMER_UNKNOWN: Final = "consumer-unknown"
+CORRECTION_INVALID: Final = "correction-invalid"
+CREDIT_INVALID: Final = "credit-invalid"
+DELIVERY_UNKNOWN: Final = "delivery-unknown"
+DESTINATION_INVALID: Final = "destination-invalid"
+MESSAGE_INVALID: Final = "message-invalid"
+MESSAGE_TOO_LARGE: Final = "message-too-large"
+MODE_UNKNOWN: Final = "mode-unknown"
+NAME_INVALID: Final = "name-invalid"
+NOT_TRANSACTED: Final = "not-transacted"
+POSITION_NOT_REACHED: Final = "position-not-reached"
+PUTS_MISMATCH: Final = "puts-mismatch"
+QUEUE_EXISTS: Final = "queue-exists"
+QUEUE_IN_USE: Final = "queue-in-use"
+QUEUE_NOT_EMPTY: Final = "queue-not-empty"
+QUEUE_UNKNOWN: Final = "queue-unknown"
+RECORD_EMPTY: Final = "record-empty"
+RECORD_UNREADABLE: Final = "record-unreadable"
+REPLY_FORGOTTEN: Final = "reply-forgotten"
+SCHEMA_UNKNOWN: Final = "schema-unknown"
+SEQUENCE_UNKNOWN: Final = "sequence-unknown"
+SESSION_SEQUENCE_GAP: Final = "session-sequence-gap"
+SESSION_UNKNOWN: Final = "session-unknown"
+SESSION_WINDOW_FULL: Final = "session-window-full"
+SETTING_INVALID: Final = "setting-invalid"
+TIMESTAMP_UNTRUSTED: Final = "timestamp-untrusted"
+TIME_DISAGREES: Final = "time-disagrees"
+TRANSACTED: Final = "transacted"
+VERSION_INACTIVE: Final = "version-inactive"
+VERSION_INVALID: Final = "version-invalid"
+
+
+class Refusal(NamedTuple):
+    """Why an operation is refused: a code for programs, a sentence for people."""
+
+    reason: str
+    detail: str

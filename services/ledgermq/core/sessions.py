@@ -1,0 +1,275 @@
+"""Sessions: opening, numbering, units of work, the end (PROTOCOL.md §4, §5; D7, H5, H15, H16)."""
+
+from __future__ import annotations
+
+import heapq
+
+from ledgermq.core.limits import (
+    REPLIES_MAX,
+    SUSPECT_TIMEOUT_MS_MAX,
+    SUSPECT_TIMEOUT_MS_MIN,
+    TIME_ROUNDING_US,
+    UNCONFIRMED_SESSION_US,
+)
+from ledgermq.core.operations import (
+    Alive,
+    Close,
+    Commit,
+    DeliveryRange,
+    Open,
+    Recover,
+    Rollback,
+    Suspect,
+)
+from ledgermq.core.outcomes import (
+    Accepted,
+    Committed,
+    EnqueuedRun,
+    Opened,
+    Reply,
+    Returned,
+    SessionEnded,
+    Suspected,
+)
+from ledgermq.core.reasons import (
+    MODE_UNKNOWN,
+    NOT_TRANSACTED,
+    PUTS_MISMATCH,
+    SETTING_INVALID,
+    TRANSACTED,
+    Refusal,
+)
+from ledgermq.core.settling import check_deliveries, consume, give_back_all
+from ledgermq.core.state import Connection, QueueManager, Session
+from ledgermq.core.turn import Turn
+
+__all__ = [
+    "alive",
+    "close",
+    "commit",
+    "end_session",
+    "keep_reply",
+    "open_session",
+    "recover",
+    "rollback",
+    "set_deadline",
+    "show_life",
+    "suspect",
+]
+
+ACKNOWLEDGE_MODES = ("AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED")
+
+
+def open_session(turn: Turn, operation: Open) -> Refusal | None:
+    """Creates a session whose handle is this position; it must be confirmed in time (H16)."""
+    state = turn.state
+    if operation.acknowledge_mode not in ACKNOWLEDGE_MODES:
+        return Refusal(MODE_UNKNOWN, f"no acknowledge mode {operation.acknowledge_mode}")
+    timeout_ms = operation.suspect_timeout_ms
+    if not SUSPECT_TIMEOUT_MS_MIN <= timeout_ms <= SUSPECT_TIMEOUT_MS_MAX:
+        return Refusal(
+            SETTING_INVALID,
+            f"suspect_timeout_ms is {timeout_ms}, must be "
+            f"{SUSPECT_TIMEOUT_MS_MIN} to {SUSPECT_TIMEOUT_MS_MAX}",
+        )
+    connection = state.connections.get(operation.connection)
+    if operation.lane < 0 or (connection is not None and connection.lane != operation.lane):
+        return Refusal(SETTING_INVALID, f"lane {operation.lane} is not this connection's lane")
+    if connection is None:
+        connection = Connection(operation.connection, operation.lane)
+        state.connections[operation.connection] = connection
+    session = Session(
+        turn.position,
+        connection,
+        operation.session_key,
+        operation.acknowledge_mode,
+        operation.suspect_timeout_ms,
+    )
+    state.sessions[turn.position] = session
+    connection.sessions[turn.position] = session
+    set_deadline(state, session, state.time + UNCONFIRMED_SESSION_US)
+    turn.emit(
+        connection,
+        Opened(
+            position=turn.position,
+            index=turn.take_index(),
+            session_key=operation.session_key,
+            session=turn.position,
+        ),
+    )
+    return None
+
+
+def set_deadline(state: QueueManager, session: Session, due: int) -> None:
+    """Lets a session end at a time, rounded up to 50 ms (H7)."""
+    session.deadline = -(-due // TIME_ROUNDING_US) * TIME_ROUNDING_US
+    heapq.heappush(state.deadlines, (session.deadline, session.handle))
+
+
+def show_life(session: Session, turn: Turn) -> None:
+    """Any operation confirms a session and clears a suspicion (H5, H16)."""
+    session.confirmed = True
+    session.deadline = -1
+    if session.suspected:
+        session.suspected = False
+        for consumer in session.consumers.values():
+            turn.touch(consumer.queue)
+
+
+def keep_reply(session: Session, reply: Reply) -> None:
+    """Remembers a reply, so that a retry gets the same one (D7)."""
+    assert len(session.replies) < REPLIES_MAX, "the window was checked before the operation"
+    session.last_sequence = reply.session_sequence
+    session.replies[reply.session_sequence] = reply
+
+
+def alive(turn: Turn, session: Session, operation: Alive) -> Reply | Refusal:
+    """Does nothing more than what every operation does: it shows that the session lives."""
+    return Accepted(
+        position=turn.position,
+        index=turn.take_index(),
+        session=session.handle,
+        session_sequence=operation.session_sequence,
+    )
+
+
+def commit(turn: Turn, session: Session, operation: Commit) -> Reply | Refusal:
+    """Numbers the open puts and consumes the named deliveries, as one (SEQ-04, SEQ-18)."""
+    if not session.transacted:
+        return Refusal(NOT_TRANSACTED, "commit needs a transacted session")
+    open_puts = sum(len(messages) for messages in session.open_puts.values())
+    if operation.puts != open_puts:
+        return Refusal(
+            PUTS_MISMATCH,
+            f"the unit of work holds {open_puts} puts, the commit names {operation.puts}: "
+            "one of its puts was refused; roll back, or commit what it holds",
+        )
+    refusal = check_deliveries(session, operation.deliveries)
+    if refusal is not None:
+        return refusal
+    consumed = consume(session, operation.deliveries)
+    enqueued: list[EnqueuedRun] = []
+    for name, messages in session.open_puts.items():
+        queue = turn.state.queues[name]
+        queue.uncommitted_puts -= len(messages)
+        first = queue.enqueue(messages, turn.state.time)
+        enqueued.append(
+            {"destination": "queue:" + name, "first_sequence": first, "count": len(messages)}
+        )
+        turn.touch(queue)
+    session.open_puts = {}
+    return Committed(
+        position=turn.position,
+        index=turn.take_index(),
+        session=session.handle,
+        session_sequence=operation.session_sequence,
+        enqueued=enqueued,
+        consumed=consumed,
+    )
+
+
+def _discard_open_puts(turn: Turn, session: Session) -> int:
+    """Lets the open puts of a unit of work vanish; they never had a number (SEQ-15)."""
+    discarded = 0
+    for name, messages in session.open_puts.items():
+        turn.state.queues[name].uncommitted_puts -= len(messages)
+        discarded += len(messages)
+    session.open_puts = {}
+    return discarded
+
+
+def _return_everything(
+    turn: Turn, session: Session, sequence: int, seen: list[DeliveryRange]
+) -> Reply | Refusal:
+    refusal = check_deliveries(session, seen)
+    if refusal is not None:
+        return refusal
+    for consumer in session.consumers.values():
+        if consumer.credit:
+            consumer.credit = 0
+            del consumer.queue.ready[consumer.key]
+    discarded = _discard_open_puts(turn, session)
+    returned = give_back_all(turn, session, seen)
+    return Returned(
+        position=turn.position,
+        index=turn.take_index(),
+        session=session.handle,
+        session_sequence=sequence,
+        returned=returned,
+        discarded=discarded,
+    )
+
+
+def rollback(turn: Turn, session: Session, operation: Rollback) -> Reply | Refusal:
+    """Ends a unit of work without effect: puts vanish, gets return."""
+    if not session.transacted:
+        return Refusal(NOT_TRANSACTED, "rollback needs a transacted session")
+    return _return_everything(turn, session, operation.session_sequence, operation.seen)
+
+
+def recover(turn: Turn, session: Session, operation: Recover) -> Reply | Refusal:
+    """Returns everything unsettled, for delivery from the oldest on."""
+    if session.transacted:
+        return Refusal(TRANSACTED, "recover is not for a transacted session; roll back instead")
+    return _return_everything(turn, session, operation.session_sequence, operation.seen)
+
+
+def close(turn: Turn, session: Session, operation: Close) -> Reply | Refusal:
+    """Ends a session on request; answers through its own outcome."""
+    refusal = check_deliveries(session, operation.seen)
+    if refusal is not None:
+        return refusal
+    return end_session(turn, session, "CLOSED", operation.seen, operation.session_sequence)
+
+
+def end_session(
+    turn: Turn,
+    session: Session,
+    reason: str,
+    seen: list[DeliveryRange] | None,
+    sequence: int = 0,
+) -> SessionEnded:
+    """Ends a session: open puts vanish, deliveries return, consumers and session are gone."""
+    state = turn.state
+    for consumer in session.consumers.values():
+        consumer.credit = 0
+        consumer.queue.ready.pop(consumer.key, None)
+        consumer.queue.consumers.pop(consumer.key, None)
+    discarded = _discard_open_puts(turn, session)
+    returned = give_back_all(turn, session, seen)
+    session.consumers.clear()
+    session.deadline = -1
+    del state.sessions[session.handle]
+    connection = session.connection
+    del connection.sessions[session.handle]
+    if not connection.sessions:
+        del state.connections[connection.identity]
+    return SessionEnded(
+        position=turn.position,
+        index=turn.take_index(),
+        session=session.handle,
+        session_sequence=sequence,
+        reason=reason,
+        returned=returned,
+        discarded=discarded,
+    )
+
+
+def suspect(turn: Turn, operation: Suspect) -> None:
+    """Gives silent sessions a deadline; those unknown or suspected already are passed over."""
+    state = turn.state
+    for handle in operation.sessions:
+        session = state.sessions.get(handle)
+        if session is None or session.suspected:
+            continue
+        session.suspected = True
+        set_deadline(state, session, state.time + session.suspect_timeout_ms * 1000)
+        turn.emit(
+            session.connection,
+            Suspected(
+                position=turn.position,
+                index=turn.take_index(),
+                session=handle,
+                deadline=session.deadline,
+            ),
+        )

@@ -1,0 +1,92 @@
+"""Settling: deliveries consumed for good, or returned to their places (SEQ-16, INF-06..08)."""
+
+from __future__ import annotations
+
+from ledgermq.core.limits import BLOCK_MESSAGES
+from ledgermq.core.operations import DeliveryRange
+from ledgermq.core.reasons import DELIVERY_UNKNOWN, Refusal
+from ledgermq.core.state import Consumer, Message, Session
+from ledgermq.core.turn import Turn
+
+__all__ = ["check_deliveries", "consume", "give_back", "give_back_all", "take_delivery"]
+
+
+def check_deliveries(
+    session: Session, ranges: list[DeliveryRange], consumer: Consumer | None = None
+) -> Refusal | None:
+    """Refuses ranges that do not rise or name what is not in flight (of the consumer, if given)."""
+    deliveries = session.deliveries
+    highest = 0
+    for one in ranges:
+        first, last = one["first"], one["last"]
+        if first <= highest or last < first:
+            return Refusal(DELIVERY_UNKNOWN, f"delivery range {first}..{last} does not rise")
+        if last - first >= len(deliveries):
+            return Refusal(
+                DELIVERY_UNKNOWN, f"not all deliveries {first}..{last} are in flight here"
+            )
+        for delivery in range(first, last + 1):
+            message = deliveries.get(delivery)
+            if message is None or (consumer is not None and message.consumer is not consumer):
+                where = "in this session" if consumer is None else f"of consumer {consumer.number}"
+                return Refusal(
+                    DELIVERY_UNKNOWN,
+                    f"delivery {delivery} is not in flight {where}: it was never got, "
+                    "or is settled or returned already",
+                )
+        highest = last
+    return None
+
+
+def take_delivery(session: Session, delivery: int) -> Message:
+    """Takes a message out of flight."""
+    message = session.deliveries.pop(delivery)
+    consumer = message.consumer
+    assert consumer is not None, "a delivery in flight has a consumer"
+    message.consumer = None
+    consumer.in_flight -= 1
+    if session.transacted:
+        message.queue.uncommitted_gets -= 1
+    else:
+        message.queue.unacknowledged -= 1
+    if not consumer.open and not consumer.in_flight:
+        del session.consumers[consumer.number]
+    return message
+
+
+def consume(session: Session, ranges: list[DeliveryRange]) -> int:
+    """Removes checked deliveries from the system; returns how many."""
+    count = 0
+    for one in ranges:
+        first, last = one["first"], one["last"]
+        for delivery in range(first, last + 1):
+            message = take_delivery(session, delivery)
+            queue = message.queue
+            queue.forget(message)
+            queue.sent_and_committed += 1
+        count += last - first + 1
+    return count
+
+
+def give_back(turn: Turn, session: Session, delivery: int, *, backed_out: bool) -> None:
+    """Returns one delivery to its place, counting the backout if the application saw it (D7)."""
+    message = take_delivery(session, delivery)
+    queue = message.queue
+    if backed_out:
+        message.backout_count += 1
+        queue.touched_blocks[message.sequence // BLOCK_MESSAGES] = None
+    queue.available.give_back(message)
+    turn.touch(queue)
+
+
+def give_back_all(turn: Turn, session: Session, seen: list[DeliveryRange] | None) -> int:
+    """Returns every delivery of a session; `seen` None means that all count as backed out."""
+    marked = (
+        {number for one in seen for number in range(one["first"], one["last"] + 1)}
+        if seen is not None
+        else None
+    )
+    numbers = list(session.deliveries)
+    for delivery in numbers:
+        give_back(turn, session, delivery, backed_out=marked is None or delivery in marked)
+    return len(numbers)

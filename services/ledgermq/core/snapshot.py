@@ -1,0 +1,272 @@
+"""Snapshots: the state as the plain records of a checkpoint, and back (PROTOCOL.md §10, D5).
+
+A Root holds everything but the numbered messages; those stand in blocks of 1,024 sequence numbers,
+so that the cost of a checkpoint follows what changed. What is in flight is told by the Root alone:
+delivering touches no block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from ledgermq.core.limits import BLOCK_MESSAGES
+from ledgermq.core.outcomes import Reply
+from ledgermq.core.state import (
+    Connection,
+    Consumer,
+    Message,
+    Queue,
+    QueueManager,
+    Session,
+    new_state,
+)
+
+__all__ = ["block_of", "blocks", "restore", "root_of", "take_touched_blocks"]
+
+Record = dict[str, Any]
+
+
+def root_of(state: QueueManager) -> Record:
+    """The Root of a state; replies stay outcome objects for the codec to write."""
+    return {
+        "version": state.active_version,
+        "position": state.position,
+        "time": state.time,
+        "automatic_creation": state.automatic_creation,
+        "wait_order": state.wait_order,
+        "queues": [_queue_entry(queue) for queue in state.queues.values()],
+        "connections": [
+            {
+                "connection": one.identity,
+                "lane": one.lane,
+                "last_position": one.last_position,
+                "last_index": one.last_index,
+            }
+            for one in state.connections.values()
+        ],
+        "sessions": [_session_entry(session) for session in state.sessions.values()],
+    }
+
+
+def _queue_entry(queue: Queue) -> Record:
+    return {
+        "name": queue.name,
+        "created_position": queue.created_position,
+        "description": queue.description,
+        "message_bytes_max": queue.message_bytes_max,
+        "suspended": queue.suspended,
+        "next_sequence": queue.next_sequence,
+        "sent_and_committed": queue.sent_and_committed,
+        "removed_by_administration": queue.removed_by_administration,
+        "last_consumed_enqueued_at": queue.last_consumed_enqueued_at,
+    }
+
+
+def _session_entry(session: Session) -> Record:
+    return {
+        "session": session.handle,
+        "connection": session.connection.identity,
+        "session_key": session.session_key,
+        "acknowledge_mode": session.acknowledge_mode,
+        "suspect_timeout_ms": session.suspect_timeout_ms,
+        "confirmed": session.confirmed,
+        "last_sequence": session.last_sequence,
+        "answered_through": session.answered_through,
+        "next_delivery": session.next_delivery,
+        "consumer_highest": session.consumer_highest,
+        "deadline": session.deadline,
+        "suspected": session.suspected,
+        "consumers": [
+            {
+                "consumer": one.number,
+                "queue": one.queue.name,
+                "credit": one.credit,
+                "waiting_since": one.waiting_since,
+                "open": one.open,
+            }
+            for one in session.consumers.values()
+        ],
+        "deliveries": [_delivery_entry(number, one) for number, one in session.deliveries.items()],
+        "open_puts": [
+            {"queue": name, "messages": [_stored(one) for one in messages]}
+            for name, messages in session.open_puts.items()
+        ],
+        "replies": list(session.replies.values()),
+    }
+
+
+def _delivery_entry(number: int, message: Message) -> Record:
+    assert message.consumer is not None, "a delivery in flight has a consumer"
+    return {
+        "delivery": number,
+        "consumer": message.consumer.number,
+        "sequence": message.sequence,
+    }
+
+
+def _stored(message: Message) -> Record:
+    return {
+        "put_position": message.put_position,
+        "put_index": message.put_index,
+        "sequence": message.sequence,
+        "message_id": message.message_id,
+        "priority": message.priority,
+        "persistent": message.persistent,
+        "size_bytes": message.size_bytes,
+        "enqueued_at": message.enqueued_at,
+        "backout_count": message.backout_count,
+    }
+
+
+def take_touched_blocks(state: QueueManager) -> list[tuple[str, int]]:
+    """Queues and blocks changed since the last call, and forgets that they were."""
+    touched = [
+        (queue.name, block) for queue in state.queues.values() for block in queue.touched_blocks
+    ]
+    for queue in state.queues.values():
+        queue.touched_blocks.clear()
+    return touched
+
+
+def block_of(state: QueueManager, name: str, block: int) -> Record | None:
+    """One block of a queue, or None if it holds no message (or the queue is gone)."""
+    queue = state.queues.get(name)
+    if queue is None:
+        return None
+    first = block * BLOCK_MESSAGES
+    found = [
+        _stored(queue.messages[sequence])
+        for sequence in range(first, min(first + BLOCK_MESSAGES, queue.next_sequence))
+        if sequence in queue.messages
+    ]
+    if not found:
+        return None
+    return {
+        "queue": name,
+        "created_position": queue.created_position,
+        "block": block,
+        "messages": found,
+    }
+
+
+def blocks(state: QueueManager) -> Iterator[Record]:
+    """All blocks with messages, in manifest order: queues by creation, blocks by number."""
+    for queue in sorted(state.queues.values(), key=_created_position):
+        numbers = {sequence // BLOCK_MESSAGES: None for sequence in queue.messages}
+        for block in sorted(numbers):
+            found = block_of(state, queue.name, block)
+            assert found is not None, "the block has a message"
+            yield found
+
+
+def _created_position(queue: Queue) -> int:
+    return queue.created_position
+
+
+def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
+    """The state that a Root and its blocks tell; inverse of `root_of` and `blocks`."""
+    state = new_state()
+    state.active_version = root["version"]
+    state.position = root["position"]
+    state.time = root["time"]
+    state.automatic_creation = root["automatic_creation"]
+    state.wait_order = root["wait_order"]
+    for entry in root["queues"]:
+        state.queues[entry["name"]] = _queue_from(entry)
+    for block in message_blocks:
+        queue = state.queues[block["queue"]]
+        for stored in block["messages"]:
+            queue.messages[stored["sequence"]] = _message_from(queue, stored)
+    for entry in root["connections"]:
+        connection = Connection(entry["connection"], entry["lane"])
+        connection.last_position = entry["last_position"]
+        connection.last_index = entry["last_index"]
+        state.connections[connection.identity] = connection
+    for entry in root["sessions"]:
+        _restore_session(state, entry)
+    for queue in state.queues.values():
+        queue.available.extend([one for one in queue.messages.values() if one.consumer is None])
+    state.deadlines = sorted(
+        (one.deadline, one.handle) for one in state.sessions.values() if one.deadline >= 0
+    )
+    return state
+
+
+def _queue_from(entry: Record) -> Queue:
+    queue = Queue(entry["name"], entry["created_position"])
+    queue.description = entry["description"]
+    queue.message_bytes_max = entry["message_bytes_max"]
+    queue.suspended = entry["suspended"]
+    queue.restore_numbers(entry["next_sequence"])
+    queue.sent_and_committed = entry["sent_and_committed"]
+    queue.removed_by_administration = entry["removed_by_administration"]
+    queue.last_consumed_enqueued_at = entry["last_consumed_enqueued_at"]
+    return queue
+
+
+def _message_from(queue: Queue, stored: Record) -> Message:
+    message = Message(
+        queue,
+        stored["put_position"],
+        stored["put_index"],
+        stored["message_id"],
+        stored["priority"],
+        stored["persistent"],
+        stored["size_bytes"],
+    )
+    message.sequence = stored["sequence"]
+    message.enqueued_at = stored["enqueued_at"]
+    message.backout_count = stored["backout_count"]
+    return message
+
+
+def _restore_session(state: QueueManager, entry: Record) -> None:
+    connection = state.connections[entry["connection"]]
+    session = Session(
+        entry["session"],
+        connection,
+        entry["session_key"],
+        entry["acknowledge_mode"],
+        entry["suspect_timeout_ms"],
+    )
+    session.confirmed = entry["confirmed"]
+    session.last_sequence = entry["last_sequence"]
+    session.answered_through = entry["answered_through"]
+    session.next_delivery = entry["next_delivery"]
+    session.consumer_highest = entry["consumer_highest"]
+    session.deadline = entry["deadline"]
+    session.suspected = entry["suspected"]
+    replies: list[Reply] = entry["replies"]
+    session.replies = {reply.session_sequence: reply for reply in replies}
+    for one in entry["consumers"]:
+        _restore_consumer(state, session, one)
+    for one in entry["deliveries"]:
+        consumer = session.consumers[one["consumer"]]
+        message = consumer.queue.messages[one["sequence"]]
+        message.consumer = consumer
+        consumer.in_flight += 1
+        session.deliveries[one["delivery"]] = message
+        if session.transacted:
+            consumer.queue.uncommitted_gets += 1
+        else:
+            consumer.queue.unacknowledged += 1
+    for one in entry["open_puts"]:
+        queue = state.queues[one["queue"]]
+        session.open_puts[queue.name] = [_message_from(queue, put) for put in one["messages"]]
+        queue.uncommitted_puts += len(one["messages"])
+    state.sessions[session.handle] = session
+    connection.sessions[session.handle] = session
+
+
+def _restore_consumer(state: QueueManager, session: Session, entry: Record) -> None:
+    queue = state.queues[entry["queue"]]
+    consumer = Consumer(session, entry["consumer"], queue)
+    consumer.credit = entry["credit"]
+    consumer.waiting_since = entry["waiting_since"]
+    consumer.open = entry["open"]
+    session.consumers[consumer.number] = consumer
+    if consumer.open:
+        queue.consumers[consumer.key] = consumer
+    if consumer.credit:
+        queue.ready[consumer.key] = consumer

@@ -1,0 +1,62 @@
+"""A turn: the application of one log entry, gathering its outcomes in order."""
+
+from __future__ import annotations
+
+from ledgermq.core.outcomes import Addressed, Outcome, Refused
+from ledgermq.core.reasons import Refusal
+from ledgermq.core.state import Connection, Queue, QueueManager
+
+__all__ = ["Turn"]
+
+
+class Turn:
+    """What the handlers of one entry share: state, position, outcomes so far, queues touched."""
+
+    __slots__ = ("next_index", "outcomes", "position", "state", "touched_queues")
+
+    def __init__(self, state: QueueManager, position: int) -> None:
+        self.state = state
+        self.position = position
+        self.next_index = 0
+        self.outcomes: list[Addressed] = []
+        self.touched_queues: dict[str, Queue] = {}
+
+    def take_index(self) -> int:
+        """The index of the outcome about to be made."""
+        index = self.next_index
+        self.next_index = index + 1
+        return index
+
+    def emit(self, connection: Connection, outcome: Outcome) -> None:
+        """Appends an outcome to its connection's chain (H2)."""
+        self.outcomes.append(
+            Addressed(
+                connection.identity,
+                connection.lane,
+                connection.last_position,
+                connection.last_index,
+                outcome,
+            )
+        )
+        connection.last_position = outcome.position
+        connection.last_index = outcome.index
+
+    def emit_unaddressed(self, outcome: Outcome) -> None:
+        """Appends an outcome that belongs to no known session; the shell finds its reader."""
+        self.outcomes.append(Addressed(None, -1, -1, -2, outcome))
+
+    def refused(self, refusal: Refusal, session: int, sequence: int, expected: int = 0) -> Refused:
+        """The outcome of a refusal."""
+        return Refused(
+            position=self.position,
+            index=self.take_index(),
+            session=session,
+            session_sequence=sequence,
+            reason=refusal.reason,
+            detail=refusal.detail,
+            expected_sequence=expected,
+        )
+
+    def touch(self, queue: Queue) -> None:
+        """Marks a queue whose waiting consumers may now be served."""
+        self.touched_queues[queue.name] = queue

@@ -1,0 +1,1 @@
+"""The wire: Avro schemas, framing, log topics and the registry of queue managers."""

@@ -1,0 +1,198 @@
+"""The codec: operations, outcomes and all other records to bytes and back.
+
+Single-object framing (PROTOCOL.md §2). Reading an operation never raises: what cannot be read
+becomes `Unreadable` with its reason, for the fold to refuse. Everything else raises
+`UndecodableError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from functools import cache
+from io import BytesIO
+from typing import Any, Final
+
+from fastavro import schemaless_reader, schemaless_writer
+
+from ledgermq.core import operations, outcomes, reasons
+from ledgermq.core.limits import PROTOCOL_VERSION
+from ledgermq.core.operations import Operation, Unreadable
+from ledgermq.core.outcomes import Outcome
+from ledgermq.wire.schemas import KnownSchema, by_fingerprint, by_name
+
+__all__ = [
+    "MARKER",
+    "Chunk",
+    "UndecodableError",
+    "decode_chunk",
+    "decode_operation",
+    "decode_record",
+    "encode_chunk",
+    "encode_operation",
+    "encode_record",
+    "full_name_of",
+    "outcome_from_union",
+    "outcome_to_union",
+]
+
+MARKER: Final = b"\xc3\x01"
+HEADER_BYTES: Final = 10
+OPERATION: Final = "ledgermq.operation."
+OUTCOME: Final = "ledgermq.outcome."
+CHUNK: Final = "ledgermq.outcome.Chunk"
+
+
+class UndecodableError(ValueError):
+    """Bytes that are no record of this protocol version; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Outcomes of one connection, in order, and the outcome before the first of them."""
+
+    previous_position: int
+    previous_index: int
+    outcomes: list[Outcome]
+
+
+@cache
+def _operation_types() -> dict[str, type[Operation]]:
+    found = {}
+    for name in operations.__all__:
+        one = getattr(operations, name)
+        if isinstance(one, type) and issubclass(one, Operation):
+            found[OPERATION + name] = one
+    return found
+
+
+@cache
+def _outcome_types() -> dict[str, type[Outcome]]:
+    found = {}
+    for name in outcomes.__all__:
+        one = getattr(outcomes, name)
+        if isinstance(one, type) and issubclass(one, Outcome):
+            found[OUTCOME + name] = one
+    return found
+
+
+@cache
+def _field_names(kind: type[Operation] | type[Outcome]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind))
+
+
+@cache
+def _schema_of(kind: type[Operation]) -> KnownSchema:
+    return by_name(OPERATION + kind.__name__)
+
+
+def full_name_of(record: Operation | Outcome) -> str:
+    """The full schema name of an operation or outcome."""
+    prefix = OPERATION if isinstance(record, Operation) else OUTCOME
+    return prefix + type(record).__name__
+
+
+def _write(known: KnownSchema, datum: Any) -> bytes:
+    buffer = BytesIO()
+    buffer.write(MARKER)
+    buffer.write(known.fingerprint)
+    schemaless_writer(buffer, known.schema, datum)
+    return buffer.getvalue()
+
+
+def encode_operation(operation: Operation) -> bytes:
+    """An operation as the value of a record of the operations topic."""
+    kind = type(operation)
+    datum = {name: getattr(operation, name) for name in _field_names(kind)}
+    return _write(_schema_of(kind), datum)
+
+
+def decode_operation(value: bytes | None, active_version: int = PROTOCOL_VERSION) -> Operation:
+    """The operation in a record's value; `Unreadable` with the reason where there is none."""
+    if not value:
+        return Unreadable(reason=reasons.RECORD_EMPTY, detail="the record has no value")
+    if value[:2] != MARKER or len(value) < HEADER_BYTES:
+        detail = "the record does not begin with a single-object marker and a fingerprint"
+        return Unreadable(reason=reasons.SCHEMA_UNKNOWN, detail=detail)
+    known = by_fingerprint().get(value[2:HEADER_BYTES])
+    kind = None if known is None else _operation_types().get(known.full_name)
+    if known is None or kind is None:
+        detail = (
+            f"fingerprint {value[2:HEADER_BYTES].hex()} is no operation that this version knows; "
+            "the writer may be newer: upgrade the workers"
+        )
+        return Unreadable(reason=reasons.SCHEMA_UNKNOWN, detail=detail)
+    if known.version > active_version:
+        detail = f"{known.full_name} belongs to version {known.version}, active: {active_version}"
+        return Unreadable(reason=reasons.VERSION_INACTIVE, detail=detail)
+    try:
+        return kind(**_read(known, value))
+    except UndecodableError as error:
+        return Unreadable(reason=reasons.RECORD_UNREADABLE, detail=str(error))
+
+
+def _read(known: KnownSchema, value: bytes, *, with_names: bool = False) -> Any:
+    """The datum behind the framing; all of the value must be used up."""
+    buffer = BytesIO(value)
+    buffer.seek(HEADER_BYTES)
+    try:
+        datum = schemaless_reader(buffer, known.schema, None, return_record_name=with_names)
+    except (EOFError, IndexError, ValueError, OverflowError, MemoryError, TypeError) as error:
+        detail = f"{known.full_name} does not decode: {type(error).__name__} {error}".rstrip()
+        raise UndecodableError(detail) from error
+    if buffer.tell() != len(value):
+        spare = len(value) - buffer.tell()
+        raise UndecodableError(f"{known.full_name} is followed by {spare} bytes too many")
+    return datum
+
+
+def outcome_to_union(outcome: Outcome) -> tuple[str, dict[str, Any]]:
+    """An outcome as a branch of a union of outcomes."""
+    kind = type(outcome)
+    return (
+        OUTCOME + kind.__name__,
+        {name: getattr(outcome, name) for name in _field_names(kind)},
+    )
+
+
+def outcome_from_union(branch: tuple[str, dict[str, Any]]) -> Outcome:
+    """The outcome in a branch of a union of outcomes."""
+    name, datum = branch
+    return _outcome_types()[name](**datum)
+
+
+def encode_chunk(previous_position: int, previous_index: int, found: Iterable[Outcome]) -> bytes:
+    """Outcomes of one connection as the value of a record of the outcomes topic."""
+    datum = {
+        "previous_position": previous_position,
+        "previous_index": previous_index,
+        "outcomes": [outcome_to_union(one) for one in found],
+    }
+    return _write(by_name(CHUNK), datum)
+
+
+def decode_chunk(value: bytes) -> Chunk:
+    """The chunk in a record's value; UndecodableError if it is none."""
+    full_name, datum = decode_record(value)
+    if full_name != CHUNK:
+        raise UndecodableError(f"expected {CHUNK}, found {full_name}")
+    return Chunk(
+        previous_position=datum["previous_position"],
+        previous_index=datum["previous_index"],
+        outcomes=[outcome_from_union(one) for one in datum["outcomes"]],
+    )
+
+
+def encode_record(full_name: str, datum: dict[str, Any]) -> bytes:
+    """Any record of the protocol, framed; KeyError for a name that the protocol lacks."""
+    return _write(by_name(full_name), datum)
+
+
+def decode_record(value: bytes | None) -> tuple[str, dict[str, Any]]:
+    """Full name and datum of any framed record; UndecodableError if it is none."""
+    if not value or value[:2] != MARKER or len(value) < HEADER_BYTES:
+        raise UndecodableError("no single-object marker and fingerprint at the start")
+    known = by_fingerprint().get(value[2:HEADER_BYTES])
+    if known is None:
+        raise UndecodableError(f"unknown fingerprint {value[2:HEADER_BYTES].hex()}")
+    return known.full_name, _read(known, value, with_names=True)

@@ -1,0 +1,111 @@
+"""The content of a message: body, properties and what else the fold does not decide on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from ledgermq.wire.codec import UndecodableError, decode_record, encode_record
+
+__all__ = ["Body", "Content", "ContentError", "PropertyValue", "decode_content", "encode_content"]
+
+PropertyValue: TypeAlias = bool | int | float | str
+MapValue: TypeAlias = bool | int | float | str | bytes | None
+Body: TypeAlias = Mapping[str, MapValue] | str | bytes | None
+
+CONTENT: Final = "ledgermq.message.Content"
+MAP_BODY: Final = "ledgermq.message.MapBody"
+NAME_CHARACTERS_MAX: Final = 255
+LONG_MIN: Final = -(2**63)
+LONG_MAX: Final = 2**63 - 1
+
+
+class ContentError(ValueError):
+    """A body, property or map entry that a message cannot carry; the text names it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """Everything of a message that the fold does not decide on; `client_time` in µs since 1970."""
+
+    body: Body
+    properties: Mapping[str, PropertyValue] = field(default_factory=dict)
+    correlation_id: str | None = None
+    reply_to: str | None = None
+    type: str | None = None
+    client_time: int = 0
+
+
+def encode_content(content: Content) -> bytes:
+    """The bytes of a content; ContentError names what cannot be carried."""
+    datum = {
+        "body": _checked_body(content.body),
+        "properties": {
+            name: _checked(f"property {name!r}", name, value, with_bytes=False)
+            for name, value in content.properties.items()
+        },
+        "correlation_id": content.correlation_id,
+        "reply_to": content.reply_to,
+        "type": content.type,
+        "client_time": content.client_time,
+    }
+    try:
+        return encode_record(CONTENT, datum)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ContentError(f"a header of the message has an unsupported value: {error}") from error
+
+
+def _checked_body(body: Any) -> Any:
+    if body is None or type(body) in (str, bytes):
+        return body
+    if isinstance(body, Mapping):
+        entries = {
+            name: _checked(f"map entry {name!r}", name, value, with_bytes=True)
+            for name, value in body.items()
+        }
+        return (MAP_BODY, {"entries": entries})
+    if isinstance(body, (bytearray, memoryview)):
+        return bytes(body)
+    if isinstance(body, str):
+        return str(body)
+    raise ContentError(
+        f"a body is dict, str, bytes or None, not {type(body).__name__}; "
+        "encode it yourself and send bytes or text"
+    )
+
+
+def _checked(what: str, name: Any, value: Any, *, with_bytes: bool) -> Any:
+    """A property or map value if it is of a supported type and within 64 bits."""
+    if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARACTERS_MAX:
+        raise ContentError(f"{what}: a name is text of 1 to {NAME_CHARACTERS_MAX} characters")
+    kind = type(value)
+    if kind is str or kind is bool or kind is float:
+        return value
+    if kind is int:
+        if not LONG_MIN <= value <= LONG_MAX:
+            raise ContentError(f"{what} is {value}: whole numbers have 64 bits")
+        return value
+    if with_bytes and (value is None or kind is bytes):
+        return value
+    supported = "bool, int, float, str" + (", bytes or None" if with_bytes else "")
+    hint = "; nested values are not carried" if isinstance(value, (list, tuple, Mapping)) else ""
+    raise ContentError(f"{what} is {kind.__name__}: it must be {supported}{hint}")
+
+
+def decode_content(value: bytes) -> Content:
+    """The content in a message's bytes; UndecodableError if they are none."""
+    full_name, datum = decode_record(value)
+    if full_name != CONTENT:
+        raise UndecodableError(f"expected {CONTENT}, found {full_name}")
+    body = datum["body"]
+    if isinstance(body, tuple):
+        body = body[1]["entries"]
+    return Content(
+        body=body,
+        properties=datum["properties"],
+        correlation_id=datum["correlation_id"],
+        reply_to=datum["reply_to"],
+        type=datum["type"],
+        client_time=datum["client_time"],
+    )

@@ -1,0 +1,100 @@
+"""Record headers: CloudEvents attributes, trace context, and where a refusal would go (§2, H29)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Final, NamedTuple, TypeAlias
+
+__all__ = [
+    "CONNECTION",
+    "Address",
+    "Headers",
+    "address_of",
+    "chunk_headers",
+    "operation_headers",
+    "with_identity",
+]
+
+Headers: TypeAlias = list[tuple[str, bytes]]
+
+CONNECTION: Final = "ledgermq-connection"
+LANE: Final = "ledgermq-lane"
+SESSION: Final = "ledgermq-session"
+SEQUENCE: Final = "ledgermq-sequence"
+
+
+class Address(NamedTuple):
+    """Where a refusal goes when the value cannot tell; connection None if nothing is known."""
+
+    connection: bytes | None
+    lane: int
+    session: int
+    session_sequence: int
+
+
+def _common(source: str, full_name: str) -> Headers:
+    return [
+        ("content-type", b"avro/binary"),
+        ("ce_specversion", b"1.0"),
+        ("ce_type", full_name.encode()),
+        ("ce_source", source.encode()),
+    ]
+
+
+def operation_headers(
+    queue_manager: str, connection: bytes, lane: int, session: int, full_name: str
+) -> Headers:
+    """The headers that all operations of one kind in one session share."""
+    name = connection.hex()
+    return [
+        *_common(f"/ledgermq/{queue_manager}/{name}", full_name),
+        (CONNECTION, name.encode()),
+        (LANE, b"%d" % lane),
+        (SESSION, b"%d" % session),
+    ]
+
+
+def with_identity(
+    shared: Headers, session: int, session_sequence: int, traceparent: str | None = None
+) -> Headers:
+    """The headers of one operation: what is shared, its identity, its trace context."""
+    sequence = b"%d" % session_sequence
+    own: Headers = [("ce_id", b"%d:%d" % (session, session_sequence)), (SEQUENCE, sequence)]
+    if traceparent is not None:
+        own.append(("traceparent", traceparent.encode()))
+    return shared + own
+
+
+def chunk_headers(
+    queue_manager: str, connection: bytes | None, position: int, index: int, full_name: str
+) -> Headers:
+    """The headers of a record of the outcomes topic, named by its first outcome."""
+    name = "" if connection is None else connection.hex()
+    return [
+        *_common(f"/ledgermq/{queue_manager}/{name}", full_name),
+        ("ce_id", b"%d:%d" % (position, index)),
+        (CONNECTION, name.encode()),
+    ]
+
+
+def _number(found: Mapping[str, bytes], name: str, otherwise: int) -> int:
+    text = found.get(name, b"")
+    return int(text) if text.isdigit() and len(text) < 19 else otherwise
+
+
+def address_of(headers: Iterable[tuple[str, bytes | None]] | None) -> Address:
+    """Connection, lane, session and number in the headers; whatever is malformed counts as absent."""
+    found = {name: value for name, value in headers or () if isinstance(value, bytes)}
+    connection: bytes | None
+    try:
+        connection = bytes.fromhex(found.get(CONNECTION, b"").decode("ascii"))
+    except (ValueError, UnicodeDecodeError):
+        connection = None
+    if connection is not None and len(connection) != 16:
+        connection = None
+    return Address(
+        connection,
+        _number(found, LANE, 0),
+        _number(found, SESSION, -1),
+        _number(found, SEQUENCE, 0),
+    )

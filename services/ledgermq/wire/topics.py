@@ -1,0 +1,177 @@
+"""The log topics of an installation: names, settings, creation and verification (PROTOCOL.md §1).
+
+Creation is explicit: nothing relies on the broker's automatic topic creation. Existing topics are
+verified; partition counts are fixed for ever, because queue managers are partitions (D1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from confluent_kafka import KafkaError, KafkaException
+from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
+
+__all__ = [
+    "LANES_DEFAULT",
+    "OPERATION_BYTES_MAX",
+    "PARTITIONS_DEFAULT",
+    "TOPIC_PREFIX_DEFAULT",
+    "TopicError",
+    "Topics",
+    "ensure_topics",
+    "lane_partition",
+]
+
+TOPIC_PREFIX_DEFAULT: Final = "ledgermq"
+PARTITIONS_DEFAULT: Final = 4
+LANES_DEFAULT: Final = 4
+OPERATION_BYTES_MAX: Final = 8 * 1024 * 1024
+DERIVED_BYTES_MAX: Final = 10 * 1024 * 1024
+OUTCOMES_RETENTION_MS: Final = 7 * 24 * 3600 * 1000
+QUESTIONS_RETENTION_MS: Final = 10 * 60 * 1000
+
+
+class TopicError(RuntimeError):
+    """Topics that cannot be created or are not as the protocol needs them; the text says which."""
+
+
+@dataclass(frozen=True, slots=True)
+class Topics:
+    """The topic names of one installation."""
+
+    prefix: str = TOPIC_PREFIX_DEFAULT
+
+    @property
+    def registry(self) -> str:
+        """Queue managers and their partitions."""
+        return f"{self.prefix}.registry"
+
+    @property
+    def operations(self) -> str:
+        """The ledger."""
+        return f"{self.prefix}.operations"
+
+    @property
+    def outcomes(self) -> str:
+        """The lanes."""
+        return f"{self.prefix}.outcomes"
+
+    @property
+    def questions(self) -> str:
+        """The side topic of questions and heartbeats."""
+        return f"{self.prefix}.questions"
+
+    @property
+    def checkpoints(self) -> str:
+        """Checkpoints of the state."""
+        return f"{self.prefix}.checkpoints"
+
+
+def lane_partition(partition: int, lanes: int, lane: int) -> int:
+    """The partition of the outcomes topic that is a lane of a queue manager.
+
+    A lane that the queue manager does not have is taken modulo, so that no client can name a
+    partition of another queue manager.
+    """
+    return partition * lanes + lane % lanes
+
+
+def _settings(replicas: int, bytes_max: int) -> dict[str, str]:
+    common = {
+        "message.timestamp.type": "LogAppendTime",
+        "unclean.leader.election.enable": "false",
+        "max.message.bytes": str(bytes_max),
+        "retention.bytes": "-1",
+        "cleanup.policy": "delete",
+        "retention.ms": "-1",
+    }
+    return common | ({"min.insync.replicas": "2"} if replicas >= 3 else {})
+
+
+def _wanted(topics: Topics, partitions: int, lanes: int, replicas: int) -> list[NewTopic]:
+    """The topics as they are created; a single broker flushes the ledger entry by entry (D13)."""
+    ledger = _settings(replicas, OPERATION_BYTES_MAX)
+    if replicas == 1:
+        ledger |= {"flush.messages": "1"}
+    derived = _settings(replicas, DERIVED_BYTES_MAX)
+    wanted = {
+        topics.registry: (1, ledger),
+        topics.operations: (partitions, ledger),
+        topics.outcomes: (
+            partitions * lanes,
+            derived | {"retention.ms": str(OUTCOMES_RETENTION_MS)},
+        ),
+        topics.questions: (
+            partitions,
+            derived | {"retention.ms": str(QUESTIONS_RETENTION_MS), "segment.ms": "300000"},
+        ),
+        topics.checkpoints: (partitions, derived | {"cleanup.policy": "compact"}),
+    }
+    return [
+        NewTopic(name, num_partitions=count, replication_factor=replicas, config=config)
+        for name, (count, config) in wanted.items()
+    ]
+
+
+def ensure_topics(
+    bootstrap: str,
+    topics: Topics | None = None,
+    *,
+    partitions: int = PARTITIONS_DEFAULT,
+    lanes: int = LANES_DEFAULT,
+    timeout_seconds: float = 15.0,
+) -> None:
+    """Creates the log topics where they are missing and verifies those that are there.
+
+    Raises TopicError if the broker cannot be reached, if the partition counts differ from what is
+    asked for (they can never be changed), or if a topic does not stamp LogAppendTime.
+    """
+    topics = topics or Topics()
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
+    try:
+        metadata = admin.list_topics(timeout=timeout_seconds)
+    except KafkaException as error:
+        raise TopicError(f"no broker answers at {bootstrap}: {error.args[0].str()}") from error
+    replicas = 3 if len(metadata.brokers) >= 3 else 1
+    wanted = _wanted(topics, partitions, lanes, replicas)
+    missing = [topic for topic in wanted if topic.topic not in metadata.topics]
+    if missing:
+        _create(admin, missing, timeout_seconds)
+    existing = [topic for topic in wanted if topic.topic in metadata.topics]
+    for topic in existing:
+        found = len(metadata.topics[topic.topic].partitions)
+        if found != topic.num_partitions:
+            raise TopicError(
+                f"topic {topic.topic} has {found} partitions, {topic.num_partitions} were asked "
+                "for; the count is fixed when the topics are created, so give the old one"
+            )
+    _verify_stamps(admin, [topic.topic for topic in existing], timeout_seconds)
+
+
+def _create(admin: AdminClient, missing: list[NewTopic], timeout_seconds: float) -> None:
+    for name, future in admin.create_topics(missing, operation_timeout=timeout_seconds).items():
+        try:
+            future.result(timeout=timeout_seconds)
+        except KafkaException as error:
+            # Two starters may race; what the other one made is verified at the next start.
+            if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                text = error.args[0].str()
+                raise TopicError(f"topic {name} cannot be created: {text}") from error
+
+
+def _verify_stamps(admin: AdminClient, names: list[str], timeout_seconds: float) -> None:
+    resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
+    if not resources:
+        return
+    for resource, future in admin.describe_configs(resources).items():
+        try:
+            stamp = future.result(timeout=timeout_seconds)["message.timestamp.type"].value
+        except KafkaException as error:
+            text = error.args[0].str()
+            raise TopicError(f"topic {resource.name} cannot be described: {text}") from error
+        if stamp != "LogAppendTime":
+            raise TopicError(
+                f"topic {resource.name} stamps {stamp}; LedgerMQ needs LogAppendTime: "
+                "set message.timestamp.type, or use another topic prefix"
+            )
