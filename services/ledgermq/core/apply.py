@@ -11,6 +11,7 @@ stays on.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 from ledgermq.core import messages, queues, sessions
@@ -161,12 +162,7 @@ def _turn_away(turn: Turn, session: Session, sequence: int) -> Reply | None:
 
 def _again(turn: Turn, kept: Reply) -> Reply:
     """The same reply at the position of the retry."""
-    fields = {name: getattr(kept, name) for one in type(kept).__mro__ for name in _slots(one)}
-    return type(kept)(**fields | {"position": turn.position, "index": turn.take_index()})
-
-
-def _slots(one: type) -> tuple[str, ...]:
-    return tuple(getattr(one, "__slots__", ()))
+    return replace(kept, position=turn.position, index=turn.take_index())
 
 
 def _apply_outside(turn: Turn, operation: Operation, time: int) -> None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from functools import cache
 from io import BytesIO
-from typing import Any, Final
+from types import ModuleType
+from typing import Any, Final, TypeVar
 
 from fastavro import schemaless_reader, schemaless_writer
 
@@ -56,34 +56,26 @@ class Chunk:
     outcomes: list[Outcome]
 
 
-@cache
-def _operation_types() -> dict[str, type[Operation]]:
-    found = {}
-    for name in operations.__all__:
-        one = getattr(operations, name)
-        if isinstance(one, type) and issubclass(one, Operation):
-            found[OPERATION + name] = one
-    return found
+K = TypeVar("K", Operation, Outcome)
 
 
-@cache
-def _outcome_types() -> dict[str, type[Outcome]]:
-    found = {}
-    for name in outcomes.__all__:
-        one = getattr(outcomes, name)
-        if isinstance(one, type) and issubclass(one, Outcome):
-            found[OUTCOME + name] = one
-    return found
+def _kinds(module: ModuleType, prefix: str, base: type[K]) -> dict[str, type[K]]:
+    """The record kinds of a module by full name."""
+    public = ((name, getattr(module, name)) for name in module.__all__)
+    return {
+        prefix + name: one
+        for name, one in public
+        if isinstance(one, type) and issubclass(one, base)
+    }
 
 
-@cache
-def _field_names(kind: type[Operation] | type[Outcome]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind))
-
-
-@cache
-def _schema_of(kind: type[Operation]) -> KnownSchema:
-    return by_name(OPERATION + kind.__name__)
+_OPERATIONS: Final = _kinds(operations, OPERATION, Operation)
+_OUTCOMES: Final = _kinds(outcomes, OUTCOME, Outcome)
+_FIELDS: Final[dict[type[Operation | Outcome], tuple[str, ...]]] = {
+    kind: tuple(field.name for field in fields(kind))
+    for found in (_OPERATIONS, _OUTCOMES)
+    for kind in found.values()
+}
 
 
 def full_name_of(record: Operation | Outcome) -> str:
@@ -103,8 +95,8 @@ def _write(known: KnownSchema, datum: Any) -> bytes:
 def encode_operation(operation: Operation) -> bytes:
     """An operation as the value of a record of the operations topic."""
     kind = type(operation)
-    datum = {name: getattr(operation, name) for name in _field_names(kind)}
-    return _write(_schema_of(kind), datum)
+    datum = {name: getattr(operation, name) for name in _FIELDS[kind]}
+    return _write(by_name(OPERATION + kind.__name__), datum)
 
 
 def decode_operation(value: bytes | None, active_version: int = PROTOCOL_VERSION) -> Operation:
@@ -115,7 +107,7 @@ def decode_operation(value: bytes | None, active_version: int = PROTOCOL_VERSION
         detail = "the record does not begin with a single-object marker and a fingerprint"
         return Unreadable(reason=reasons.SCHEMA_UNKNOWN, detail=detail)
     known = by_fingerprint().get(value[2:HEADER_BYTES])
-    kind = None if known is None else _operation_types().get(known.full_name)
+    kind = None if known is None else _OPERATIONS.get(known.full_name)
     if known is None or kind is None:
         detail = (
             f"fingerprint {value[2:HEADER_BYTES].hex()} is no operation that this version knows; "
@@ -151,14 +143,14 @@ def outcome_to_union(outcome: Outcome) -> tuple[str, dict[str, Any]]:
     kind = type(outcome)
     return (
         OUTCOME + kind.__name__,
-        {name: getattr(outcome, name) for name in _field_names(kind)},
+        {name: getattr(outcome, name) for name in _FIELDS[kind]},
     )
 
 
 def outcome_from_union(branch: tuple[str, dict[str, Any]]) -> Outcome:
     """The outcome in a branch of a union of outcomes."""
     name, datum = branch
-    return _outcome_types()[name](**datum)
+    return _OUTCOMES[name](**datum)
 
 
 def encode_chunk(previous_position: int, previous_index: int, found: Iterable[Outcome]) -> bytes:

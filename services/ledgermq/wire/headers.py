@@ -83,7 +83,7 @@ def _number(found: Mapping[str, bytes], name: str, otherwise: int) -> int:
 
 
 def address_of(headers: Iterable[tuple[str, bytes | None]] | None) -> Address:
-    """Connection, lane, session and number in the headers; whatever is malformed counts as absent."""
+    """Connection, lane, session and number in the headers; what is malformed is absent."""
     found = {name: value for name, value in headers or () if isinstance(value, bytes)}
     connection: bytes | None
     try:

@@ -30,7 +30,7 @@ class KnownSchema(NamedTuple):
     version: int
 
 
-class _Files(AbstractSchemaRepository):  # type: ignore[misc]
+class _Files(AbstractSchemaRepository):
     """Schema files named by full name, without logical types."""
 
     def __init__(self, directory: Path) -> None:
