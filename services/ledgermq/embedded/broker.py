@@ -6,6 +6,7 @@ every later start, after a stop or a crash, recovers the data and keeps the clus
 is free and no other is asked for, the port.
 """
 
+import contextlib
 import os
 import select
 import signal
@@ -153,28 +154,14 @@ class EmbeddedBroker:
         command += ["-cp", os.pathsep.join(str(jar) for jar in jars)]
         lock = self._lock()
         try:
-            record = self._directory.load()
-            for attempt in range(1, START_ATTEMPTS_MAX + 1):
-                record = self._prepare(record, command)
-                log_size = self._directory.log_size()
-                try:
-                    self._spawn([*command, "kafka.Kafka", str(self._directory.properties)], lock)
-                    self._record = record
-                    self._wait_until_ready(record, log_size)
-                except BrokerStartError:
-                    self.kill()
-                    # Between the choice of a port and its use another process may have taken it.
-                    if attempt == START_ATTEMPTS_MAX or not self._lost_a_port(record, log_size):
-                        raise
-                except BaseException:
-                    self.kill()
-                    raise
-                else:
-                    return self
+            return self._start_locked(command, lock)
+        except OSError as cause:
+            raise BrokerStartError(
+                f"The broker in {self.directory} did not start, as the system refused: {cause}."
+            ) from cause
         finally:
             # The broker's processes hold the lock from here on.
             os.close(lock)
-        raise AssertionError("every attempt returns or raises")
 
     def stop(self) -> None:
         """Stop the broker in good order, or by force if that takes too long."""
@@ -194,10 +181,8 @@ class EmbeddedBroker:
             return
         # While the guard lives it has not reaped the broker, so the id cannot be another's.
         if self._pid is not None and self.running:
-            try:
+            with contextlib.suppress(ProcessLookupError):
                 os.kill(self._pid, signal.SIGKILL)
-            except ProcessLookupError:
-                pass
         elif self.running:
             self._guard.kill()
         self._guard.wait()
@@ -228,29 +213,45 @@ class EmbeddedBroker:
                 f"The directory {self.directory} cannot be used: {cause}. Choose another one."
             ) from cause
 
+    def _start_locked(self, command: list[str], lock: int) -> Self:
+        record = self._directory.load()
+        for attempt in range(1, START_ATTEMPTS_MAX + 1):
+            record = self._prepare(record, command)
+            log_size = self._directory.log_size()
+            try:
+                self._spawn([*command, "kafka.Kafka", str(self._directory.properties)], lock)
+                self._record = record
+                self._wait_until_ready(record, log_size)
+            except BrokerStartError:
+                self.kill()
+                # Between the choice of a port and its use another process may have taken it.
+                if attempt == START_ATTEMPTS_MAX or not self._lost_a_port(record, log_size):
+                    raise
+            except BaseException:
+                self.kill()
+                raise
+            else:
+                return self
+        raise AssertionError("every attempt returns or raises")
+
     def _prepare(self, record: BrokerRecord, command: list[str]) -> BrokerRecord:
         port = self._choose_client_port(record)
         controller_port = choose_port(preferred=record.controller_port, avoid=port)
-        try:
-            self._directory.properties.write_text(
-                server_properties(
-                    data=self._directory.data, port=port, controller_port=controller_port
-                ),
-                encoding="ascii",
-            )
-            if not record.formatted:
-                self._format(record, command)
-            return self._directory.update(
-                record,
-                formatted=True,
-                port=port,
-                controller_port=controller_port,
-                owner_pid=os.getpid(),
-            )
-        except OSError as cause:
-            raise BrokerStartError(
-                f"The broker's files in {self.directory} cannot be written: {cause}."
-            ) from cause
+        self._directory.properties.write_text(
+            server_properties(
+                data=self._directory.data, port=port, controller_port=controller_port
+            ),
+            encoding="ascii",
+        )
+        if not record.formatted:
+            self._format(record, command)
+        return self._directory.update(
+            record,
+            formatted=True,
+            port=port,
+            controller_port=controller_port,
+            owner_pid=os.getpid(),
+        )
 
     def _choose_client_port(self, record: BrokerRecord) -> int:
         if not self._wanted_port:
@@ -337,9 +338,10 @@ class EmbeddedBroker:
         # A broker that the controller has not let in yet answers, but lists no broker.
         if not metadata.brokers:
             return False
-        if metadata.cluster_id != record.cluster_id:
+        answering = str(metadata.cluster_id)
+        if answering != record.cluster_id:
             raise ForeignClusterError(
-                f"Port {record.port} is answered by Kafka cluster {metadata.cluster_id}, not by "
+                f"Port {record.port} is answered by Kafka cluster {answering}, not by "
                 f"{record.cluster_id} of {self.directory}. Stop the other one and start again."
             )
         return True

@@ -1,10 +1,10 @@
 """The directory of an embedded broker: its identity, its lock and its log.
 
-    broker.json         cluster id, ports, whether the storage is formatted, who runs it
-    lock                locked by the broker's processes for as long as one of them lives
-    server.properties   written at every start
-    broker.log          what the broker says; the one before is broker.log.1
-    data/               Kafka's own
+- broker.json: cluster id, ports, whether the storage is formatted, who runs it
+- lock: locked by the broker's processes for as long as one of them lives
+- server.properties: written at every start
+- broker.log: what the broker says; a large one is put aside as broker.log.1
+- data/: Kafka's own
 """
 
 import base64

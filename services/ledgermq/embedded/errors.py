@@ -17,46 +17,46 @@ __all__ = [
 class EmbeddedError(LedgerMQError):
     """The base of all errors around the embedded broker."""
 
-    code = "LMQ-EMBEDDED"
+    code = "embedded"
 
 
 class JavaMissingError(EmbeddedError):
     """No Java was found, neither through JAVA_HOME nor on PATH."""
 
-    code = "LMQ-JAVA-MISSING"
+    code = "java-missing"
 
 
 class JavaTooOldError(EmbeddedError):
     """Java was found, but none that is new enough for Kafka and Spark."""
 
-    code = "LMQ-JAVA-TOO-OLD"
+    code = "java-too-old"
 
 
 class JarsUnavailableError(EmbeddedError):
     """The broker's or the Spark connector's jars are not cached and could not be fetched."""
 
-    code = "LMQ-JARS-UNAVAILABLE"
+    code = "jars-unavailable"
 
 
 class BrokerStartError(EmbeddedError):
     """The broker process ended, or did not answer in time; the text ends with its log's tail."""
 
-    code = "LMQ-BROKER-START"
+    code = "broker-start"
 
 
 class PortTakenError(EmbeddedError):
     """The port that was asked for is used by another process."""
 
-    code = "LMQ-PORT-TAKEN"
+    code = "port-taken"
 
 
 class DirectoryInUseError(EmbeddedError):
     """Another live broker works in this directory."""
 
-    code = "LMQ-DIRECTORY-IN-USE"
+    code = "directory-in-use"
 
 
 class ForeignClusterError(EmbeddedError):
     """The directory holds something other than the data of this embedded broker's cluster."""
 
-    code = "LMQ-FOREIGN-CLUSTER"
+    code = "foreign-cluster"

@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
         # Standard output is the owner's pipe, for the one line below; all else is the log.
         stdout=sys.stderr,
         pass_fds=[kept_fd],
-        preexec_fn=before_exec,
+        preexec_fn=before_exec,  # noqa: PLW1509 - the guard has one thread
     )
     signal.signal(signal.SIGTERM, lambda *_: child.send_signal(signal.SIGTERM))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})

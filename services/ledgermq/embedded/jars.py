@@ -133,7 +133,7 @@ def _jars(jar_set: JarSet) -> list[Path]:
         ) from cause
     jars = cached_jars(jar_set)
     if jars is None:
-        raise JarsUnavailableError(f"{root / jar_set.name} changed while it was fetched; try again.")
+        raise JarsUnavailableError(f"{root / jar_set.name} changed as it was fetched; try again.")
     return jars
 
 

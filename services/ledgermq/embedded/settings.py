@@ -32,7 +32,7 @@ SERVER_SETTINGS: Mapping[str, str] = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
     "share.coordinator.state.topic.num.partitions": "4",
-    # A worker that restarts must have its partitions back at once, and one that died be missed soon.
+    # A worker that restarts gets its partitions back at once, and one that died is missed soon.
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "1000",
     # After a crash the controller lets the broker in again only when its old session has ended;

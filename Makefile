@@ -1,0 +1,66 @@
+# What a developer does with this checkout. `make` alone lists it.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-header
+
+# Spark starts its Python workers with this; another Python would lack our packages.
+export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
+export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(BIN)/python
+
+.DEFAULT_GOAL := help
+.PHONY: help setup check test demo bench golden-update lock clean
+
+help: ## list what can be made
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+setup: $(STAMP) ## create .venv with everything locked in requirements/, and fetch the broker
+	@$(BIN)/python infra/fetch_jars.py
+
+# uv does the same as pip, sooner; either refuses a package whose hash is not in the file.
+$(STAMP): requirements/development.txt pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	    echo "LedgerMQ needs Python 3.11 or newer: make setup PYTHON=python3.11" >&2; exit 1; }
+	[ -x $(BIN)/python ] || $(PYTHON) -m venv $(VENV)
+	@if command -v uv > /dev/null; then \
+	    set -x; \
+	    uv pip install --quiet --python $(BIN)/python --require-hashes \
+	        -r requirements/development.txt && \
+	    uv pip install --quiet --python $(BIN)/python --no-deps --no-build-isolation -e . ; \
+	else \
+	    set -x; \
+	    $(BIN)/python -m pip install --quiet --require-hashes -r requirements/development.txt && \
+	    $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e . ; \
+	fi
+	@touch $@
+
+check: $(STAMP) ## lint, format, types, import rules, tidiness
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/python -m pytest -q tests/test_tidy.py
+
+test: setup ## run all tests, on a real broker and a real Spark
+	$(BIN)/python -m pytest
+
+demo: setup ## show the whole system at work
+	$(BIN)/ledgermq demo
+
+bench: setup ## measure speed and write what was found
+	$(BIN)/python -m benchmarks
+
+golden-update: $(STAMP) ## rewrite the golden logs; review the change with git diff
+	LEDGERMQ_GOLDEN_UPDATE=1 $(BIN)/python -m pytest -q tests/golden
+
+lock: ## resolve requirements/*.in again into the locked files (needs uv)
+	$(LOCK) requirements/development.in -o requirements/development.txt
+	$(LOCK) -c requirements/development.txt requirements/runtime.in -o requirements/runtime.txt
+
+clean: ## remove what was built here; the jar cache stays
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+	    .import_linter_cache mutants spark-warehouse metastore_db derby.log
+	find services spark_jobs tests infra -name __pycache__ -type d -prune -exec rm -rf {} +
