@@ -1,0 +1,82 @@
+"""Tests of what an embedded broker's directory remembers and refuses; no broker is started."""
+
+import os
+
+import pytest
+
+from ledgermq.embedded import DirectoryInUseError, ForeignClusterError
+from ledgermq.embedded import directory as directory_module
+from ledgermq.embedded.directory import BrokerDirectory
+
+
+def test_the_identity_is_chosen_once(tmp_path):
+    """A second look at the same directory finds the same cluster."""
+    first = BrokerDirectory(tmp_path).load()
+    assert len(first.cluster_id) == 22
+    assert BrokerDirectory(tmp_path).load() == first
+
+
+def test_what_is_changed_is_remembered(tmp_path):
+    """Ports and preparation survive the process."""
+    directory = BrokerDirectory(tmp_path)
+    changed = directory.update(directory.load(), formatted=True, port=20001)
+    assert BrokerDirectory(tmp_path).load() == changed
+
+
+@pytest.mark.parametrize("place", ["meta.properties", "data/meta.properties"])
+def test_data_of_an_unknown_kafka_is_refused_untouched(tmp_path, place):
+    """A directory that some other Kafka works in is not taken over."""
+    meta = tmp_path / place
+    meta.parent.mkdir(exist_ok=True)
+    meta.write_text("version=1\ncluster.id=someone-elses\n", encoding="utf-8")
+    with pytest.raises(ForeignClusterError, match="someone-elses"):
+        BrokerDirectory(tmp_path).load()
+    assert not (tmp_path / "broker.json").exists()
+
+
+def test_data_of_another_cluster_is_refused(tmp_path):
+    """Data that was swapped under a directory's identity is noticed."""
+    directory = BrokerDirectory(tmp_path)
+    directory.load()
+    directory.data.mkdir()
+    (directory.data / "meta.properties").write_text("cluster.id=other\n", encoding="utf-8")
+    with pytest.raises(ForeignClusterError, match="cluster other"):
+        directory.load()
+
+
+def test_a_broken_record_is_refused(tmp_path):
+    """A file of the same name that is not ours is neither read nor overwritten."""
+    (tmp_path / "broker.json").write_text("[]", encoding="utf-8")
+    with pytest.raises(ForeignClusterError, match=r"broker\.json"):
+        BrokerDirectory(tmp_path).load()
+
+
+def test_a_locked_directory_is_refused_until_the_lock_is_dropped(tmp_path, monkeypatch):
+    """Two brokers in one directory would destroy each other's data."""
+    monkeypatch.setattr(directory_module, "LOCK_WAIT_SECONDS", 0.0)
+    held = BrokerDirectory(tmp_path).lock()
+    with pytest.raises(DirectoryInUseError, match="choose another directory"):
+        BrokerDirectory(tmp_path).lock()
+    os.close(held)
+    os.close(BrokerDirectory(tmp_path).lock())
+
+
+def test_the_tail_of_the_log_begins_where_it_is_told(tmp_path):
+    """An error shows what this start said, not what an earlier one did."""
+    directory = BrokerDirectory(tmp_path)
+    directory.log.write_text("old\n", encoding="utf-8")
+    size = directory.log_size()
+    assert directory.log_tail(since=size) == "(the log is empty)"
+    with directory.log.open("a", encoding="utf-8") as log:
+        log.write("new 1\nnew 2\n")
+    assert directory.log_tail(since=size, lines=1) == "new 2"
+
+
+def test_a_large_log_is_put_aside(tmp_path, monkeypatch):
+    """A broker that is restarted for years does not fill the disk with its log."""
+    monkeypatch.setattr(directory_module, "LOG_BYTES_MAX", 3)
+    directory = BrokerDirectory(tmp_path)
+    directory.log.write_text("long\n", encoding="utf-8")
+    os.close(directory.open_log())
+    assert directory.log.read_text(encoding="utf-8") == ""
+    assert (tmp_path / "broker.log.1").read_text(encoding="utf-8") == "long\n"
