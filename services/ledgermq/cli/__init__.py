@@ -1,0 +1,1 @@
+"""The command line: `ledgermq`, a printer of what client, processor and Spark jobs say."""

@@ -1,0 +1,51 @@
+"""Exit codes of the command line, and which error ends in which.
+
+0 done · 1 refused, or the audit found an anomaly · 2 wrong use · 3 broker or worker not reachable ·
+4 a check of `doctor` failed · 5 unproven: the outcome of an operation, or the audit's verdict, is
+not known.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+__all__ = [
+    "CHECK_FAILED",
+    "INTERRUPTED",
+    "OK",
+    "REFUSED",
+    "UNPROVEN",
+    "UNREACHABLE",
+    "USAGE",
+    "exit_code_of",
+]
+
+OK: Final = 0
+REFUSED: Final = 1
+USAGE: Final = 2
+UNREACHABLE: Final = 3
+CHECK_FAILED: Final = 4
+UNPROVEN: Final = 5
+INTERRUPTED: Final = 130
+
+# By name, because client, worker and Spark jobs are imported only where they are used.
+_BY_CLASS: Final = {
+    "AddressError": USAGE,
+    "BrokerUnavailableError": UNREACHABLE,
+    "ConnectionClosedError": UNREACHABLE,
+    "LogUnreachableError": UNREACHABLE,
+    "MessageFormatError": USAGE,
+    "OutcomeUnknownError": UNPROVEN,
+    "RegistryError": UNREACHABLE,
+    "SettingsError": USAGE,
+    "TimeoutExceededError": UNREACHABLE,
+    "WorkerUnavailableError": UNREACHABLE,
+}
+
+
+def exit_code_of(error: BaseException) -> int:
+    """The exit code for an error; the most special class that has one decides."""
+    for kind in type(error).__mro__:
+        if kind.__name__ in _BY_CLASS:
+            return _BY_CLASS[kind.__name__]
+    return REFUSED

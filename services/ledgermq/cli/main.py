@@ -1,0 +1,144 @@
+"""The entry point: the group of commands, and errors as one clear sentence with an exit code."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from importlib import import_module, metadata
+from typing import Final
+
+import click
+
+from ledgermq.cli.exits import INTERRUPTED, OK, USAGE, exit_code_of
+from ledgermq.cli.output import json_text
+from ledgermq.errors import LedgerMQError
+
+__all__ = ["cli", "main"]
+
+# Commands are imported when they are called: Spark and Faust take longer to load than most answers.
+_COMMANDS: Final = {
+    "up": "ledgermq.cli.up:up",
+    "worker": "ledgermq.cli.worker:worker",
+    "queue": "ledgermq.cli.queues:queue",
+    "put": "ledgermq.cli.put:put",
+    "get": "ledgermq.cli.get:get",
+    "browse": "ledgermq.cli.get:browse",
+    "session": "ledgermq.cli.sessions:session",
+    "trace": "ledgermq.cli.history:trace",
+    "rebuild": "ledgermq.cli.history:rebuild",
+    "audit": "ledgermq.cli.history:audit",
+    "checkpoint": "ledgermq.cli.worker:checkpoint",
+    "doctor": "ledgermq.cli.doctor:doctor",
+    "bench": "ledgermq.cli.bench:bench",
+    "demo": "ledgermq.cli.demo:demo",
+}
+_EXTRAS: Final = {
+    "faust": "processor",
+    "aiokafka": "processor",
+    "pyspark": "spark",
+    "pyarrow": "spark",
+    "pandas": "spark",
+    "ledgermq_spark": "spark",
+    "rich": "cli",
+    "jinja2": "cli",
+}
+# Kept out of `except Exception`: these are how click itself talks.
+_CLICK: Final = (click.exceptions.Exit, click.Abort, click.ClickException)
+
+
+class _Commands(click.Group):
+    """The commands above, in that order."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name].partition(":")
+        command: click.Command = getattr(import_module(module), name)
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in _COMMANDS:
+            raise click.UsageError(
+                f"there is no command {args[0]!r}; there are: {', '.join(_COMMANDS)}", ctx
+            )
+        return super().resolve_command(ctx, args)
+
+
+@click.group(cls=_Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="ledgermq", message="%(prog)s %(version)s")
+def cli() -> None:
+    """LedgerMQ: message queues whose only truth is a log of operations on Kafka.
+
+    Exit codes: 0 done, 1 refused or an anomaly found, 2 wrong use, 3 broker or worker not
+    reachable, 4 a check failed, 5 unproven.
+    """
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    try:
+        answer = cli.main(args=given, prog_name="ledgermq", standalone_mode=False)
+    except click.exceptions.Exit as end:
+        return end.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        _explain("interrupted", "stopped by Ctrl-C", given)
+        return INTERRUPTED
+    except click.ClickException as error:
+        return _wrong_use(error, given)
+    except BrokenPipeError:
+        # Whoever read our output has gone, as `head` does: that is no error.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return OK
+    except ModuleNotFoundError as error:
+        return _not_installed(error, given)
+    except Exception as error:
+        if not _is_explained(error):
+            raise
+        _explain(getattr(error, "code", "error"), str(error), given)
+        return exit_code_of(error)
+    return answer if isinstance(answer, int) else OK
+
+
+def _is_explained(error: Exception) -> bool:
+    """Whether an error's text is written for people; any other is a fault of ours."""
+    if isinstance(error, (LedgerMQError, OSError)):
+        return True
+    return type(error).__name__ in ("TopicError", "RegistryError")
+
+
+def _explain(code: str, text: str, given: list[str]) -> None:
+    if "--json" in given:
+        click.echo(json_text({"error": {"code": code, "message": text}}), err=True)
+    else:
+        click.echo(f"{click.style('error:', fg='red', bold=True)} {text}", err=True)
+
+
+def _wrong_use(error: click.ClickException, given: list[str]) -> int:
+    hint = ""
+    if isinstance(error, click.UsageError) and error.ctx is not None:
+        hint = f" (try: {error.ctx.command_path} --help)"
+    _explain("usage", error.format_message() + hint, given)
+    return USAGE
+
+
+def _not_installed(error: ModuleNotFoundError, given: list[str]) -> int:
+    extra = _EXTRAS.get((error.name or "").partition(".")[0])
+    if extra is None:
+        raise error
+    _explain(
+        "not-installed",
+        f"this command needs {error.name}, which is not installed: pip install 'ledgermq[{extra}]'",
+        given,
+    )
+    return USAGE
+
+
+if __name__ == "__main__":
+    sys.exit(main())

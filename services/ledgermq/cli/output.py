@@ -1,0 +1,141 @@
+"""How commands print: tables for people on a terminal, tab-separated when piped, JSON for scripts.
+
+What a command found goes to standard output; remarks and errors go to standard error, so that a
+pipe carries nothing but the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import click
+
+__all__ = ["Column", "Output", "iso_time", "json_text"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of a table: the key of its values, its heading, and whether it holds numbers."""
+
+    key: str
+    heading: str
+    number: bool = False
+
+
+class Output:
+    """Prints what one command found."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self.for_people = sys.stdout.isatty() and not as_json
+
+    def table(
+        self, columns: Sequence[Column], rows: Iterable[Mapping[str, Any]], *, caption: str = ""
+    ) -> None:
+        """Print rows; the caption is for people only."""
+        if self.as_json:
+            self.document([dict(row) for row in rows])
+        elif self.for_people:
+            self._drawn(columns, rows, caption)
+        else:
+            click.echo("\t".join(column.heading for column in columns))
+            for row in rows:
+                click.echo("\t".join(_plain(row.get(column.key)) for column in columns))
+
+    def _drawn(
+        self, columns: Sequence[Column], rows: Iterable[Mapping[str, Any]], caption: str
+    ) -> None:
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(
+            box=None, pad_edge=False, header_style="bold", caption_justify="left", caption_style="dim"
+        )
+        for column in columns:
+            table.add_column(column.heading, justify="right" if column.number else "left")
+        for row in rows:
+            table.add_row(*(Text(_plain(row.get(column.key))) for column in columns))
+        console = Console(highlight=False, soft_wrap=False)
+        console.print(table)
+        if caption:
+            console.print(Text(caption, style="dim"))
+
+    def fields(self, rows: Mapping[str, Any], *, document: Any = None) -> None:
+        """Print labelled values, one a line; as JSON the document, or else the values."""
+        if self.as_json:
+            self.document(dict(rows) if document is None else document)
+            return
+        width = max((len(label) for label in rows), default=0)
+        for label, value in rows.items():
+            if self.for_people:
+                click.echo(f"{click.style(label.ljust(width), bold=True)}  {_plain(value)}")
+            else:
+                click.echo(f"{label}\t{_plain(value)}")
+
+    def document(self, document: Any) -> None:
+        """Print a JSON document."""
+        click.echo(json_text(document, indent=2))
+
+    def line(self, document: Any) -> None:
+        """Print a JSON document on one line."""
+        click.echo(json_text(document))
+
+    def done(self, text: str, document: Any) -> None:
+        """Print that something was done: a sentence, or the document as JSON."""
+        if self.as_json:
+            self.document(document)
+        else:
+            click.echo(text)
+
+    def remark(self, text: str) -> None:
+        """Print something for people beside the answer."""
+        if not self.as_json:
+            click.echo(text, err=True)
+
+
+def json_text(document: Any, *, indent: int | None = None) -> str:
+    """A document as JSON; bytes become text if they are UTF-8, else hexadecimal."""
+    return json.dumps(document, indent=indent, default=_unusual, ensure_ascii=False)
+
+
+def iso_time(time_us: int | None) -> str | None:
+    """Microseconds since 1970 as ISO 8601 in UTC, or None."""
+    if time_us is None:
+        return None
+    seconds, rest = divmod(time_us, 1_000_000)
+    moment = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest)
+    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def _unusual(value: Any) -> Any:
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value.hex()
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, Mapping):
+        return dict(value)
+    return str(value)
+
+
+def _plain(value: Any) -> str:
+    """A value as one line of text."""
+    if value is None:
+        return ""
+    if value is True:
+        return "yes"
+    if value is False:
+        return "no"
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, (dict, list, tuple)):
+        return json_text(value)
+    return " ".join(str(value).split("\n"))

@@ -1,0 +1,77 @@
+"""The queue status screen of the Java CAPS JMS Reference, word for word (SEQ-13), and its keys.
+
+Times are UTC in the form MMDDYYYY:HH:MM:SS; both are blank on a queue that never held a message
+(SEQ-19). The fold decides every value; nothing is computed here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any, Final
+
+from ledgermq.cli.output import Column, iso_time
+
+__all__ = ["LIST_COLUMNS", "caps_time", "list_row", "screen", "screen_document"]
+
+# Label on the screen, key in the status document.
+_LINES: Final = (
+    ("Queue Name", "name"),
+    ("First enqueue time", "first_enqueued_at"),
+    ("Last enqueue time", "last_enqueued_at"),
+    ("Number of current receivers", "receivers"),
+    ("Message count", "message_count"),
+    ("Messages sent and committed", "sent_and_committed"),
+    ("Min sequence number", "min_sequence"),
+    ("Max sequence number", "max_sequence"),
+    ("Suspended", "suspended"),
+)
+
+LIST_COLUMNS: Final = (
+    Column(key="name", heading="NAME"),
+    Column(key="state", heading="STATE"),
+    Column(key="current", heading="CURRENT", number=True),
+    Column(key="pending", heading="PENDING", number=True),
+    Column(key="unacknowledged", heading="UNACKED", number=True),
+    Column(key="uncommitted_puts", heading="UNCOM PUT", number=True),
+    Column(key="uncommitted_gets", heading="UNCOM GET", number=True),
+    Column(key="receivers", heading="RECEIVERS", number=True),
+    Column(key="sent_and_committed", heading="SENT", number=True),
+    Column(key="min_sequence", heading="MIN SEQ", number=True),
+    Column(key="max_sequence", heading="MAX SEQ", number=True),
+)
+
+
+def caps_time(time_us: int | None) -> str:
+    """A time as the screen shows it; blank for none."""
+    if time_us is None:
+        return ""
+    return datetime.fromtimestamp(time_us // 1_000_000, UTC).strftime("%m%d%Y:%H:%M:%S")
+
+
+def screen(status: Mapping[str, Any]) -> str:
+    """The nine lines for a queue status as PROTOCOL.md §9 defines it."""
+    return "\n".join(f"{label}: {_shown(key, status[key])}" for label, key in _LINES)
+
+
+def _shown(key: str, value: Any) -> str:
+    if key.endswith("_at"):
+        return caps_time(value)
+    if key == "suspended":
+        return "Yes" if value else "No"
+    return str(value)
+
+
+def screen_document(status: Mapping[str, Any]) -> dict[str, Any]:
+    """The nine values for programs: labels in snake case, times ISO 8601 or null, a boolean."""
+    return {
+        label.lower().replace(" ", "_"): iso_time(status[key])
+        if key.endswith("_at")
+        else status[key]
+        for label, key in _LINES
+    }
+
+
+def list_row(status: Mapping[str, Any]) -> dict[str, Any]:
+    """A queue status as a row of `queue list`."""
+    return {**status, "state": "suspended" if status["suspended"] else "running"}

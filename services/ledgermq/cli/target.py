@@ -1,0 +1,148 @@
+"""Which log and queue manager a command speaks to, and the options that say so.
+
+The address is `--bootstrap`, else LEDGERMQ_BOOTSTRAP, else that of an `ledgermq up` which runs on
+the data directory, else localhost:9092.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ledgermq.cli.output import Output
+from ledgermq.cli.running import DATA_DIRECTORY_DEFAULT, running_bootstrap
+
+if TYPE_CHECKING:
+    from ledgermq.client.connection import Connection
+    from ledgermq.wire.topics import Topics
+
+__all__ = ["BOOTSTRAP_DEFAULT", "Target", "data_directory_option", "json_option", "target_options"]
+
+BOOTSTRAP_DEFAULT: Final = "localhost:9092"
+QUEUE_MANAGER_DEFAULT: Final = "QM1"
+TIMEOUT_SECONDS_DEFAULT: Final = 30.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A queue manager on a log, and how long to wait for it."""
+
+    bootstrap: str
+    queue_manager: str
+    topic_prefix: str
+    timeout_seconds: float
+
+    @property
+    def topics(self) -> Topics:
+        """The log topics of this installation."""
+        from ledgermq.wire.topics import Topics
+
+        return Topics(self.topic_prefix)
+
+    @property
+    def address(self) -> str:
+        """The address as `ledgermq.connect` takes it."""
+        return f"kafka://{self.bootstrap}/{self.queue_manager}"
+
+    @contextlib.contextmanager
+    def connect(self) -> Iterator[Connection]:
+        """A connection that is closed at the end."""
+        import ledgermq
+
+        with ledgermq.connect(
+            self.address,
+            client_id="ledgermq-cli",
+            timeout=self.timeout_seconds,
+            topic_prefix=self.topic_prefix,
+        ) as connection:
+            yield connection
+
+    def named(self, position: int) -> str:
+        """A log position as people write it."""
+        return f"{self.queue_manager}@{position}"
+
+
+data_directory_option = click.option(
+    "--data-dir",
+    "data_directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=DATA_DIRECTORY_DEFAULT,
+    envvar="LEDGERMQ_DATA_DIRECTORY",
+    show_default=True,
+    show_envvar=True,
+    help="Directory of a running `ledgermq up`.",
+)
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+
+_OPTIONS: Final = (
+    click.option(
+        "--bootstrap",
+        metavar="HOST:PORT",
+        envvar="LEDGERMQ_BOOTSTRAP",
+        show_envvar=True,
+        help="Kafka to speak to.  [default: the running `ledgermq up`, else localhost:9092]",
+    ),
+    data_directory_option,
+    click.option(
+        "--queue-manager",
+        metavar="NAME",
+        default=QUEUE_MANAGER_DEFAULT,
+        envvar="LEDGERMQ_QUEUE_MANAGER",
+        show_default=True,
+        show_envvar=True,
+        help="Queue manager to speak to.",
+    ),
+    click.option(
+        "--topic-prefix",
+        metavar="PREFIX",
+        default="ledgermq",
+        envvar="LEDGERMQ_TOPIC_PREFIX",
+        show_default=True,
+        show_envvar=True,
+        help="Prefix of the log topics.",
+    ),
+    click.option(
+        "--timeout",
+        "timeout_seconds",
+        metavar="SECONDS",
+        type=click.FloatRange(min=0, min_open=True),
+        default=TIMEOUT_SECONDS_DEFAULT,
+        show_default=True,
+        help="How long to wait for an answer.",
+    ),
+    json_option,
+)
+
+
+def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that name its target; it gets `target` and `output`."""
+
+    @functools.wraps(command)
+    def with_target(
+        *,
+        bootstrap: str | None,
+        data_directory: Path,
+        queue_manager: str,
+        topic_prefix: str,
+        timeout_seconds: float,
+        as_json: bool,
+        **rest: Any,
+    ) -> Any:
+        target = Target(
+            bootstrap=bootstrap or running_bootstrap(data_directory) or BOOTSTRAP_DEFAULT,
+            queue_manager=queue_manager,
+            topic_prefix=topic_prefix,
+            timeout_seconds=timeout_seconds,
+        )
+        return command(target=target, output=Output(as_json=as_json), **rest)
+
+    for option in reversed(_OPTIONS):
+        with_target = option(with_target)
+    return with_target
