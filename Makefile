@@ -51,7 +51,7 @@ demo: setup ## show the whole system at work
 	$(BIN)/ledgermq demo
 
 bench: setup ## measure speed and write what was found
-	$(BIN)/python -m benchmarks
+	$(BIN)/ledgermq bench
 
 golden-update: $(STAMP) ## rewrite the golden logs; review the change with git diff
 	LEDGERMQ_GOLDEN_UPDATE=1 $(BIN)/python -m pytest -q tests/golden
