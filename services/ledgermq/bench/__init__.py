@@ -1,0 +1,1 @@
+"""The benchmark: the performance table of the design, measured on this machine."""

@@ -1,0 +1,130 @@
+"""`ledgermq bench`: measures every row, prints the table, writes the figures for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from ledgermq.bench.environment import environment
+from ledgermq.bench.fold import fold_rate
+from ledgermq.bench.rows import ROWS, Row, RowResult
+from ledgermq.bench.run import MESSAGES, kafka_run, life_run
+
+__all__ = ["measure", "print_table", "run"]
+
+FOLD_MESSAGES = 200_000
+RUNS_DEFAULT = 5
+
+
+def _measure_once(
+    row: Row, bootstrap: str, queue_manager: str, share: float
+) -> tuple[float, dict[str, float]]:
+    """One value of a row, from `share` of its usual number of messages."""
+    if row.name == "fold":
+        return fold_rate(int(FOLD_MESSAGES * share)), {}
+    messages = max(1600, int(MESSAGES[row.name] * share) // 1600 * 1600)
+    if row.name == "latency":
+        messages = max(100, int(MESSAGES[row.name] * share))
+    if row.name == "kafka":
+        found = kafka_run(bootstrap, messages)
+    else:
+        found = life_run(f"kafka://{bootstrap}/{queue_manager}", row.name, messages)
+    if row.name == "latency":
+        return found["p50_ms"], {"p99_ms": round(found["p99_ms"], 2)}
+    return found["messages_per_second"], {}
+
+
+def measure(
+    bootstrap: str,
+    *,
+    queue_manager: str = "QM1",
+    runs: int = RUNS_DEFAULT,
+    names: Sequence[str] = (),
+    say: Callable[[str], None] = lambda _: None,
+) -> dict[str, object]:
+    """Measures the rows (or those named): a warm-up each, then `runs` runs; the whole document.
+
+    Raises BenchError if a program fails.
+    """
+    document: dict[str, object] = {"environment": environment(), "runs": runs}
+    results = []
+    for row in ROWS:
+        if names and row.name not in names:
+            continue
+        result = RowResult(row=row)
+        say(f"{row.text}: warm-up")
+        _measure_once(row, bootstrap, queue_manager, 0.1)
+        for number in range(1, runs + 1):
+            value, details = _measure_once(row, bootstrap, queue_manager, 1.0)
+            result.values.append(value)
+            result.details.append(details)
+            say(f"{row.text}: run {number} of {runs}: {value:,.1f} {row.unit}")
+        results.append(result)
+    document["rows"] = [result.document() for result in results]
+    document["meets_minimum"] = all(result.meets_minimum for result in results)
+    return document
+
+
+def print_table(document: dict[str, object], out: TextIO) -> None:
+    """The document as a table for people."""
+    surroundings = document["environment"]
+    assert isinstance(surroundings, dict)
+    out.write(
+        f"{surroundings['processor']}, {surroundings['cores']} cores, "
+        f"{surroundings['memory_gib']} GiB, {surroundings['system']}, "
+        f"Python {surroundings['python']}; median of {document['runs']} runs\n\n"
+    )
+    out.write(f"{'what':58}{'median':>12}{'lowest':>12}{'highest':>12}{'must':>10}{'aim':>10}\n")
+    rows = document["rows"]
+    assert isinstance(rows, list)
+    for row in rows:
+        mark = "" if row["meets_minimum"] else "  BELOW"
+        digits = 2 if row["unit"] == "ms" else 0
+        figures = "".join(f"{row[key]:>12,.{digits}f}" for key in ("median", "lowest", "highest"))
+        wanted = (
+            f"{row['minimum']:>10,.0f}{row['aim']:>10,.{1 if digits else 0}f}"
+            if row["aim"]
+            else f"{'-':>10}{'-':>10}"
+        )
+        out.write(f"{row['text'] + ', ' + row['unit']:58}{figures}{wanted}{mark}\n")
+
+
+def run(
+    *,
+    bootstrap: str | None = None,
+    queue_manager: str = "QM1",
+    runs: int = RUNS_DEFAULT,
+    names: Sequence[str] = (),
+    as_json: bool = False,
+    output: Path | None = None,
+) -> int:
+    """Measures on a running installation, or on one started for the purpose; 0 if all minima hold.
+
+    The exit code is 4 if a row is below what it must reach.
+    """
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    if bootstrap is None:
+        from ledgermq.processor.supervisor import running_installation
+
+        with (
+            tempfile.TemporaryDirectory(prefix="ledgermq-bench-") as directory,
+            running_installation(Path(directory)) as own,
+        ):
+            document = measure(own, queue_manager=queue_manager, runs=runs, names=names, say=say)
+    else:
+        document = measure(bootstrap, queue_manager=queue_manager, runs=runs, names=names, say=say)
+    text = json.dumps(document, indent=2)
+    if output is not None:
+        output.write_text(text + "\n", encoding="utf-8")
+    if as_json:
+        print(text)
+    else:
+        print_table(document, sys.stdout)
+    return 0 if document["meets_minimum"] else 4
