@@ -31,11 +31,11 @@ def deliver(turn: Turn, queue: Queue) -> None:
     if len(ready) == 1:
         consumer = ready[0]
         messages = queue.available.take(consumer.credit)
-        _assign(turn, consumer, messages)
-        _emit(turn, consumer, messages)
+        _give(turn, consumer, messages)
+        _number_and_emit(turn, consumer, messages)
         return
     for consumer, messages in _share(turn, queue, ready):
-        _emit(turn, consumer, messages)
+        _number_and_emit(turn, consumer, messages)
 
 
 def _share(turn: Turn, queue: Queue, ready: list[Consumer]) -> list[tuple[Consumer, list[Message]]]:
@@ -49,7 +49,7 @@ def _share(turn: Turn, queue: Queue, ready: list[Consumer]) -> list[tuple[Consum
         _, _, handle, number = waiting[0]
         key = (handle, number)
         consumer = consumers[key]
-        _assign(turn, consumer, [message])
+        _give(turn, consumer, [message])
         shares.setdefault(key, []).append(message)
         if consumer.credit:
             entry = (consumer.in_flight, consumer.waiting_since, handle, number)
@@ -59,32 +59,32 @@ def _share(turn: Turn, queue: Queue, ready: list[Consumer]) -> list[tuple[Consum
     return [(consumers[key], messages) for key, messages in shares.items()]
 
 
-def _assign(turn: Turn, consumer: Consumer, messages: list[Message]) -> None:
-    """Makes messages deliveries in flight of a consumer; each costs one credit."""
-    session, queue, count = consumer.session, consumer.queue, len(messages)
-    deliveries = session.deliveries
-    delivery = session.next_delivery
+def _give(turn: Turn, consumer: Consumer, messages: list[Message]) -> None:
+    """Gives messages to a consumer; each costs one credit and puts it behind those who wait."""
+    queue, count = consumer.queue, len(messages)
     for message in messages:
         message.consumer = consumer
-        deliveries[delivery] = message
-        delivery += 1
-    session.next_delivery = delivery
     consumer.in_flight += count
     consumer.credit -= count
     turn.state.wait_order += count
     consumer.waiting_since = turn.state.wait_order
     if not consumer.credit:
         del queue.ready[consumer.key]
-    if session.transacted:
+    if consumer.session.transacted:
         queue.uncommitted_gets += count
     else:
         queue.unacknowledged += count
 
 
-def _emit(turn: Turn, consumer: Consumer, messages: list[Message]) -> None:
-    """Tells a consumer its messages, cut so that no outcome grows without bound."""
+def _number_and_emit(turn: Turn, consumer: Consumer, messages: list[Message]) -> None:
+    """Makes messages deliveries of the session and tells them, cut so that no outcome grows.
+
+    Numbers are given only here: two consumers of one session may share a queue, and each outcome
+    numbers its messages one after the other.
+    """
     session = consumer.session
-    delivery = session.next_delivery - len(messages)
+    deliveries = session.deliveries
+    delivery = session.next_delivery
     batch: list[DeliveredMessage] = []
     batch_bytes = 0
     for message in messages:
@@ -92,12 +92,14 @@ def _emit(turn: Turn, consumer: Consumer, messages: list[Message]) -> None:
         if batch and (
             len(batch) == DELIVERED_MESSAGES_MAX or batch_bytes > DELIVERED_CONTENT_BYTES_MAX
         ):
-            _emit_batch(turn, consumer, delivery, batch)
-            delivery += len(batch)
+            _emit_batch(turn, consumer, delivery - len(batch), batch)
             batch = []
             batch_bytes = message.size_bytes
         batch.append(delivered_message(message))
-    _emit_batch(turn, consumer, delivery, batch)
+        deliveries[delivery] = message
+        delivery += 1
+    session.next_delivery = delivery
+    _emit_batch(turn, consumer, delivery - len(batch), batch)
 
 
 def _emit_batch(

@@ -1,0 +1,123 @@
+"""Ways to look at a state from outside: through the codec, as a digest, with parts left out."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import fields
+from typing import Any, NamedTuple
+
+from ledgermq.core.operations import Operation, Unreadable
+from ledgermq.core.outcomes import Addressed
+from ledgermq.core.snapshot import blocks, restore, root_of
+from ledgermq.core.state import QueueManager
+from ledgermq.wire.codec import (
+    decode_chunk,
+    decode_operation,
+    decode_record,
+    encode_chunk,
+    encode_operation,
+    encode_record,
+    outcome_from_union,
+    outcome_to_union,
+)
+
+__all__ = [
+    "Frozen",
+    "digest",
+    "freeze",
+    "logged",
+    "outcome_records",
+    "substance",
+    "thaw",
+    "through_the_wire",
+]
+
+ROOT = "ledgermq.checkpoint.Root"
+BLOCK = "ledgermq.checkpoint.MessageBlock"
+# What a refused operation may change of a session (PROTOCOL.md §4).
+BOOKKEEPING = {
+    "answered_through",
+    "confirmed",
+    "deadline",
+    "last_sequence",
+    "replies",
+    "suspected",
+}
+
+
+class Frozen(NamedTuple):
+    """A state as the bytes that a checkpoint would hold."""
+
+    root: bytes
+    blocks: tuple[bytes, ...]
+
+
+def freeze(state: QueueManager) -> Frozen:
+    """The state as the framed records of a checkpoint."""
+    root = root_of(state)
+    for session in root["sessions"]:
+        session["replies"] = [outcome_to_union(reply) for reply in session["replies"]]
+    return Frozen(
+        encode_record(ROOT, root), tuple(encode_record(BLOCK, block) for block in blocks(state))
+    )
+
+
+def thaw(frozen: Frozen) -> QueueManager:
+    """The state that a checkpoint's bytes tell."""
+    root = decode_record(frozen.root)[1]
+    for session in root["sessions"]:
+        session["replies"] = [outcome_from_union(branch) for branch in session["replies"]]
+    return restore(root, [decode_record(block)[1] for block in frozen.blocks])
+
+
+def digest(state: QueueManager) -> str:
+    """The digest of PROTOCOL.md §10: SHA-256 over the digests of root and blocks."""
+    frozen = freeze(state)
+    whole = hashlib.sha256()
+    for chunk in (frozen.root, *frozen.blocks):
+        whole.update(hashlib.sha256(chunk).digest())
+    return whole.hexdigest()
+
+
+def substance(state: QueueManager) -> tuple[Any, ...]:
+    """The state without what a refused operation may change: position, time and bookkeeping."""
+    root = root_of(state)
+    sessions = [
+        {name: value for name, value in session.items() if name not in BOOKKEEPING}
+        for session in root["sessions"]
+    ]
+    connections = [(one["connection"], one["lane"]) for one in root["connections"]]
+    settings = (root["version"], root["automatic_creation"], root["wait_order"])
+    return settings, root["queues"], connections, sessions, list(blocks(state))
+
+
+def logged(operation: Operation) -> Operation:
+    """An operation as a reader of the log gets it: encoded and decoded, and the same."""
+    if isinstance(operation, Unreadable):
+        return operation
+    read = decode_operation(encode_operation(operation))
+    assert read == operation, f"the codec changed {operation} to {read}"
+    return read
+
+
+def through_the_wire(found: list[Addressed]) -> None:
+    """Asserts that outcomes survive the codec, chunk by chunk."""
+    outcomes = [one.outcome for one in found]
+    assert decode_chunk(encode_chunk(-1, -1, outcomes)).outcomes == outcomes
+
+
+def outcome_records(found: list[Addressed]) -> list[dict[str, Any]]:
+    """Outcomes as plain mappings, field by field; texts for people are left out."""
+    records = []
+    for one in found:
+        outcome = one.outcome
+        record: dict[str, Any] = {"kind": type(outcome).__name__}
+        record |= {field.name: getattr(outcome, field.name) for field in fields(outcome)}
+        record.pop("detail", None)
+        record |= {
+            "connection": one.connection,
+            "lane": one.lane,
+            "previous": (one.previous_position, one.previous_index),
+        }
+        records.append(record)
+    return records

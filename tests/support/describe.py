@@ -1,0 +1,113 @@
+"""Outcomes in the words of the script language, and how they are compared with what was expected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ledgermq.core.outcomes import (
+    Accepted,
+    Committed,
+    Delivered,
+    DeliveredMessage,
+    Enqueued,
+    Opened,
+    Outcome,
+    Refused,
+    Returned,
+    SessionEnded,
+    Suspected,
+)
+
+__all__ = ["Word", "describe", "matches", "spoken"]
+
+# A word of an outcome, and whether an expectation may leave it out.
+Word = tuple[str, bool]
+
+
+def describe(outcome: Outcome, names: Mapping[int, str], asked: str, start_us: int) -> list[Word]:
+    """An outcome as words; `names` are the sessions' names, `asked` the session of the line."""
+    session = names.get(getattr(outcome, "session", -1), "?")
+    who: list[Word] = (
+        [(f"{session}:", True)] if session in (asked, "?") else [(f"{session}:", False)]
+    )
+    return who + _words(outcome, start_us)
+
+
+def _words(outcome: Outcome, start_us: int) -> list[Word]:
+    match outcome:
+        case Opened():
+            return _must("opened")
+        case Accepted():
+            return _must("accepted")
+        case Enqueued():
+            return _must("enqueued", _run(outcome.first_sequence, outcome.count))
+        case Committed():
+            words = ["committed"]
+            for run in outcome.enqueued:
+                queue = run["destination"].removeprefix("queue:")
+                words += [queue, _run(run["first_sequence"], run["count"])]
+            return _must(*words) + _unless_zero(consumed=outcome.consumed)
+        case Returned():
+            return _must("returned", str(outcome.returned)) + _unless_zero(
+                discarded=outcome.discarded
+            )
+        case Refused():
+            return _must("refused", outcome.reason) + _unless_zero(
+                expected=outcome.expected_sequence
+            )
+        case SessionEnded():
+            return _must("ended", outcome.reason) + _unless_zero(
+                returned=outcome.returned, discarded=outcome.discarded
+            )
+        case Delivered():
+            return _delivered(outcome)
+        case Suspected():
+            until = f"until={_time(outcome.deadline - start_us)}"
+            return [("suspected", False), (until, True)]
+    raise AssertionError(f"no words for {outcome}")
+
+
+def _delivered(outcome: Delivered) -> list[Word]:
+    words: list[Word] = [("delivered", False)]
+    words.append((f"consumer={outcome.consumer}", outcome.consumer == 1))
+    words.append((f"on={outcome.destination.removeprefix('queue:')}", True))
+    words.append((f"#{outcome.first_delivery}", True))
+    return words + [(_message(one), False) for one in outcome.messages]
+
+
+def _message(one: DeliveredMessage) -> str:
+    name = one["message_id"].rstrip(b"\0").decode()
+    backouts = one["backout_count"]
+    return f"{name}@{one['sequence']}" + (f"+{backouts}" if backouts else "")
+
+
+def _run(first: int, count: int) -> str:
+    return f"{first}..{first + count - 1}"
+
+
+def _time(time_us: int) -> str:
+    return f"{time_us / 1_000_000:g}s"
+
+
+def _must(*words: str) -> list[Word]:
+    return [(word, False) for word in words]
+
+
+def _unless_zero(**numbers: int) -> list[Word]:
+    return [(f"{name}={number}", not number) for name, number in numbers.items()]
+
+
+def matches(expected: list[str], words: list[Word]) -> bool:
+    """Whether the expected words are the outcome's, but for some that may be left out."""
+    left = list(expected)
+    for word, may_miss in words:
+        if left and left[0] == word:
+            left.pop(0)
+        elif not may_miss:
+            return False
+    return not left
+
+
+def spoken(words: list[Word]) -> str:
+    """An outcome as a text for people: all that must be written, and the session."""
+    return " ".join(word for word, may_miss in words if not may_miss)

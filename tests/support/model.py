@@ -1,0 +1,171 @@
+"""A second, slow fold, written from PROTOCOL.md alone, that the real one is compared with.
+
+Everything is a mapping in a list; nothing is counted in advance, every number is worked out from
+the lists when it is asked for. It shares no code with the fold but the records of operations.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ledgermq.core.operations import Operation, SessionOperation, Unreadable
+from support.model_operations import ModelOperations
+
+__all__ = ["Model"]
+
+Row = dict[str, Any]
+UNANSWERED_MAX = 256
+LEAP_US = 60_000_000
+
+
+class Model(ModelOperations):
+    """State, and `apply` with the meaning of the protocol."""
+
+    def apply(self, operation: Operation, position: int, time: int) -> list[Row]:
+        """Applies one entry; returns its outcomes as plain mappings."""
+        assert position == self.position + 1
+        self.position, self.outcomes, self.touched = position, [], []
+        kind = _snake(type(operation).__name__)
+        self._pass_time(operation, time)
+        if isinstance(operation, SessionOperation):
+            self._in_session(kind, operation)
+        else:
+            reason = getattr(self, "do_" + kind)(operation)
+            if reason is not None:
+                self.refuse_unaddressed(reason, -1, 0)
+        self.deliver_touched()
+        return self.outcomes
+
+    def _pass_time(self, operation: Operation, time: int) -> None:
+        """§6: what is due at or before the new time fires in order of (deadline, session)."""
+        self.log_time = time
+        if isinstance(operation, Unreadable) and operation.reason == "timestamp-untrusted":
+            return
+        leap = self.time >= 0 and time - self.time > LEAP_US
+        agreed = type(operation).__name__ == "TimeAgreed" and self.agrees(operation)
+        if not leap or agreed:
+            self.time = max(self.time, time)
+        while True:
+            due = [one for one in self.sessions if one["deadline"] is not None]
+            due = [one for one in due if one["deadline"] <= self.time]
+            if not due:
+                return
+            session = min(due, key=lambda one: (one["deadline"], one["session"]))
+            self.end(session, "LOST" if session["confirmed"] else "UNCONFIRMED", None, 0)
+            self.deliver_touched()
+
+    def _in_session(self, kind: str, operation: SessionOperation) -> None:
+        """§4, in its order."""
+        number = operation.session_sequence
+        session = self.session(operation.session)
+        if session is None:
+            self.refuse_unaddressed("session-unknown", operation.session, number)
+            return
+        session["confirmed"], session["deadline"] = True, None
+        if session["suspected"]:
+            session["suspected"] = False
+            for consumer in self.consumers_of(session):
+                self.touch(consumer["queue"])
+        session["answered"] = max(session["answered"], operation.answered_through)
+        kept = {
+            one["session_sequence"]: one
+            for one in session["replies"]
+            if one["session_sequence"] > min(session["answered"], session["last"])
+        }
+        session["replies"] = list(kept.values())
+        session["answered"] = min(session["answered"], session["last"])
+        expected = session["last"] + 1
+        if number in kept:
+            self.emit(session, **kept[number])
+        elif number < expected:
+            self.refuse(session, "reply-forgotten", number)
+        elif number > expected:
+            self.refuse(session, "session-sequence-gap", number, expected_sequence=expected)
+        elif len(kept) >= UNANSWERED_MAX:
+            self.refuse(session, "session-window-full", number)
+        else:
+            self._apply_once(kind, session, operation)
+
+    def _apply_once(self, kind: str, session: Row, operation: SessionOperation) -> None:
+        answer = getattr(self, "do_" + kind)(session, operation)
+        number = operation.session_sequence
+        session["last"] = number
+        reply: Row = {"session": session["session"], "session_sequence": number}
+        if isinstance(answer, str):
+            reply |= {"kind": "Refused", "reason": answer, "expected_sequence": 0}
+        else:
+            reply |= answer or {"kind": "Accepted"}
+        session["replies"].append(reply)
+        if reply["kind"] == "SessionEnded":
+            return  # `end` has said so
+        self.emit(session, **reply)
+
+    def queue_status(self, name: str) -> Row:
+        """The status of a queue as §9 defines it."""
+        queue = self.queue(name)
+        assert queue is not None
+        mine = [one for one in self.messages if one["queue"] == name]
+        place = [one["place"] for one in mine]
+        resident = [one for one in mine if one["place"] in ("available", "flight")]
+        numbers = [one["sequence"] for one in resident]
+        following = len([one for one in mine if one["sequence"] is not None])
+        transacted = [one["session"] for one in self.sessions if one["mode"] == "TRANSACTED"]
+        flight = [one["session"] for one in mine if one["place"] == "flight"]
+        gets = len([one for one in flight if one in transacted])
+        by_number = sorted(resident, key=lambda one: one["sequence"])
+        ends = by_number or queue["gone"][-1:]
+        return {
+            "name": name,
+            "created_position": queue["created_position"],
+            "description": queue["description"],
+            "message_bytes_max": queue["message_bytes_max"],
+            "suspended": queue["suspended"],
+            "receivers": len([1 for one in self.consumers if one["queue"] == name and one["open"]]),
+            "message_count": len(resident),
+            "sent_and_committed": place.count("consumed"),
+            "removed_by_administration": place.count("removed"),
+            "min_sequence": min(numbers, default=following),
+            "max_sequence": max(numbers, default=following),
+            "next_sequence": following,
+            "first_enqueued_at": ends[0]["enqueued_at"] if ends else None,
+            "last_enqueued_at": ends[-1]["enqueued_at"] if ends else None,
+            "current": place.count("available"),
+            "pending": place.count("open") + len(flight),
+            "uncommitted_puts": place.count("open"),
+            "unacknowledged": len(flight) - gets,
+            "uncommitted_gets": gets,
+        }
+
+    def queue_statuses(self) -> list[Row]:
+        """All statuses by name."""
+        return [self.queue_status(name) for name in sorted(one["name"] for one in self.queues)]
+
+    def session_statuses(self) -> Iterator[Row]:
+        """The sessions by handle."""
+        for one in sorted(self.sessions, key=lambda one: one["session"]):
+            mine = [message for message in self.messages if message["session"] == one["session"]]
+            yield {
+                "session": one["session"],
+                "connection": one["connection"].hex(),
+                "acknowledge_mode": one["mode"],
+                "suspected": one["suspected"],
+                "consumers": len([1 for consumer in self.consumers_of(one) if consumer["open"]]),
+                "in_flight": len([1 for message in mine if message["place"] == "flight"]),
+                "open_puts": len([1 for message in mine if message["place"] == "open"]),
+                "last_sequence": one["last"],
+            }
+
+    def browse(self, name: str) -> list[tuple[int, int]]:
+        """(put position, put index) of the available messages in delivery order."""
+        return [(one["put_position"], one["put_index"]) for one in self.available(name)]
+
+    def deadline(self) -> int | None:
+        """The next deadline."""
+        due = [one["deadline"] for one in self.sessions if one["deadline"] is not None]
+        return min(due, default=None)
+
+
+def _snake(name: str) -> str:
+    return re.sub(r"(?<!^)([A-Z])", r"_\1", name).lower()

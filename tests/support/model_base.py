@@ -1,0 +1,300 @@
+"""The slow model's lists, and what its operations have in common."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["ModelBase"]
+
+Row = dict[str, Any]
+BATCH_MESSAGES = 1_000
+BATCH_BYTES = 1024 * 1024
+
+
+class ModelBase:
+    """Queues, consumers, sessions and messages as lists of mappings."""
+
+    def __init__(self) -> None:
+        self.position = -1
+        self.time = -1
+        self.log_time = -1
+        self.version = 1
+        self.automatic_creation = True
+        self.waits = 0
+        self.queues: list[Row] = []
+        self.sessions: list[Row] = []
+        self.consumers: list[Row] = []
+        self.messages: list[Row] = []
+        self.ends: dict[bytes, tuple[int, int]] = {}
+        self.outcomes: list[Row] = []
+        self.touched: list[str] = []
+
+    def agrees(self, entry: Any) -> bool:
+        """Whether the writer's clock is within 10 s of the log's."""
+        return -10_000_000 <= entry.writer_time - self.log_time <= 10_000_000
+
+    def rounded(self, time: int) -> int:
+        """Up to the next multiple of 50 ms."""
+        rest = time % 50_000
+        return time if rest == 0 else time + 50_000 - rest
+
+    def session(self, handle: int) -> Row | None:
+        """An open session."""
+        return next((one for one in self.sessions if one["session"] == handle), None)
+
+    def queue(self, name: str) -> Row | None:
+        """A queue by name."""
+        return next((one for one in self.queues if one["name"] == name), None)
+
+    def consumers_of(self, session: Row) -> list[Row]:
+        """All consumers that a session ever opened, by number."""
+        return [one for one in self.consumers if one["session"] == session["session"]]
+
+    def consumer(self, session: Row, number: int) -> Row | None:
+        """An open consumer."""
+        mine = self.consumers_of(session)
+        return next((one for one in mine if one["number"] == number and one["open"]), None)
+
+    def flight(self, session: Row) -> list[Row]:
+        """Deliveries in flight of a session by number."""
+        handle = session["session"]
+        mine = [one for one in self.messages if one["place"] == "flight"]
+        mine = [one for one in mine if one["session"] == handle]
+        return sorted(mine, key=lambda one: one["delivery"])
+
+    def open_puts(self, session: Row) -> list[Row]:
+        """Uncommitted puts of a session in put order."""
+        handle = session["session"]
+        return [one for one in self.messages if one["place"] == "open" and one["session"] == handle]
+
+    def available(self, name: str) -> list[Row]:
+        """Available messages in delivery order."""
+        mine = [one for one in self.messages if one["queue"] == name]
+        mine = [one for one in mine if one["place"] == "available"]
+        return sorted(mine, key=lambda one: (-one["priority"], one["sequence"]))
+
+    def named(self, session: Row, ranges: list[Any]) -> list[Row] | None:
+        """The deliveries that ranges name; None if they do not rise or name what is not there."""
+        held = {one["delivery"]: one for one in self.flight(session)}
+        numbers: list[int] = []
+        for one in ranges:
+            if one["last"] < one["first"] or one["last"] - one["first"] > len(held):
+                return None
+            numbers += range(one["first"], one["last"] + 1)
+        if numbers != sorted(set(numbers)) or not set(numbers) <= set(held):
+            return None
+        return [held[number] for number in numbers]
+
+    def check_destination(self, destination: str) -> str | None:
+        """Why a destination cannot be used."""
+        name = destination[6:]
+        good = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/%-"
+        if not destination.startswith("queue:") or not 1 <= len(name) <= 128:
+            return "destination-invalid"
+        if any(letter not in good for letter in name):
+            return "destination-invalid"
+        if self.queue(name) is None and not self.automatic_creation:
+            return "queue-unknown"
+        return None
+
+    def use(self, destination: str) -> str:
+        """The name of a destination's queue, which is there now."""
+        name = destination[6:]
+        if self.queue(name) is None:
+            self.add_queue(name)
+        return name
+
+    def add_queue(self, name: str) -> Row:
+        """A queue without messages."""
+        queue: Row = {
+            "name": name,
+            "created_position": self.position,
+            "description": "",
+            "message_bytes_max": 0,
+            "suspended": False,
+            "gone": [],
+        }
+        self.queues.append(queue)
+        return queue
+
+    def number(self, name: str, messages: list[Row]) -> int:
+        """Gives the next sequence numbers; returns the first."""
+        given = [one for one in self.messages if one["queue"] == name]
+        first = len([one for one in given if one["sequence"] is not None])
+        for place, message in enumerate(messages):
+            message["sequence"] = first + place
+            message["enqueued_at"] = self.time
+            message["place"] = "available"
+            message["session"] = None
+        self.touch(name)
+        return first
+
+    def gone(self, message: Row, place: str) -> None:
+        """A message leaves: consumed, or removed by administration."""
+        message["place"] = place
+        message["session"] = message["consumer"] = message["delivery"] = None
+        queue = self.queue(message["queue"])
+        assert queue is not None
+        queue["gone"].append(message)
+
+    def back(self, message: Row, *, backout: bool) -> None:
+        """A delivery returns to its place."""
+        message["place"] = "available"
+        message["session"] = message["consumer"] = message["delivery"] = None
+        message["backout_count"] += backout
+        self.touch(message["queue"])
+
+    def all_back(self, session: Row, seen: list[Row] | None) -> int:
+        """Every delivery of a session returns; seen None: all count as backed out."""
+        held = self.flight(session)
+        for message in held:
+            self.back(message, backout=seen is None or any(one is message for one in seen))
+        return len(held)
+
+    def discard(self, session: Row) -> int:
+        """Uncommitted puts vanish."""
+        held = self.open_puts(session)
+        self.messages = [one for one in self.messages if not any(one is gone for gone in held)]
+        return len(held)
+
+    def end(self, session: Row, reason: str, seen: list[Row] | None, number: int) -> None:
+        """A session ends."""
+        discarded = self.discard(session)
+        returned = self.all_back(session, seen)
+        handle = session["session"]
+        self.consumers = [one for one in self.consumers if one["session"] != handle]
+        self.emit(
+            session,
+            kind="SessionEnded",
+            session=handle,
+            session_sequence=number,
+            reason=reason,
+            returned=returned,
+            discarded=discarded,
+        )
+        self.sessions = [one for one in self.sessions if one is not session]
+        if session["connection"] not in [one["connection"] for one in self.sessions]:
+            del self.ends[session["connection"]]
+
+    def next_wait(self) -> int:
+        """The counter behind the longest wait."""
+        self.waits += 1
+        return self.waits
+
+    def touch(self, name: str) -> None:
+        """Notes a queue for delivery."""
+        if name not in self.touched:
+            self.touched.append(name)
+
+    def deliver_touched(self) -> None:
+        """Delivers queue by queue."""
+        for name in self.touched:
+            queue = self.queue(name)
+            if queue is not None and not queue["suspended"]:
+                self._deliver(name)
+        self.touched = []
+
+    def _deliver(self, name: str) -> None:
+        """§5 Delivery: one message at a time to whoever has fewest in flight."""
+        shares: list[tuple[Row, list[Row]]] = []
+        for message in self.available(name):
+            waiting = [
+                one
+                for one in self.consumers
+                if one["queue"] == name and one["open"] and one["credit"] > 0
+                if not self._suspected(one["session"])
+            ]
+            if not waiting:
+                break
+            best = min(waiting, key=lambda one: (self._in_flight(one), one["since"]))
+            best["credit"] -= 1
+            best["since"] = self.next_wait()
+            message["place"] = "flight"
+            message["session"], message["consumer"] = best["session"], best["number"]
+            mine = [share for consumer, share in shares if consumer is best]
+            if mine:
+                mine[0].append(message)
+            else:
+                shares.append((best, [message]))
+        for consumer, share in shares:
+            self._tell(consumer, share)
+
+    def _suspected(self, handle: int) -> bool:
+        session = self.session(handle)
+        return session is not None and bool(session["suspected"])
+
+    def _in_flight(self, consumer: Row) -> int:
+        mine = [one for one in self.messages if one["place"] == "flight"]
+        mine = [one for one in mine if one["session"] == consumer["session"]]
+        return len([one for one in mine if one["consumer"] == consumer["number"]])
+
+    def _tell(self, consumer: Row, share: list[Row]) -> None:
+        session = self.session(consumer["session"])
+        assert session is not None
+        batches: list[list[Row]] = [[]]
+        for message in share:
+            size = sum(one["size"] for one in batches[-1]) + message["size"]
+            if batches[-1] and (len(batches[-1]) == BATCH_MESSAGES or size > BATCH_BYTES):
+                batches.append([])
+            batches[-1].append(message)
+        told = ("sequence", "put_position", "put_index", "message_id", "priority", "persistent")
+        for batch in batches:
+            first = session["next_delivery"]
+            for message in batch:
+                message["delivery"] = session["next_delivery"]
+                session["next_delivery"] += 1
+            self.emit(
+                session,
+                kind="Delivered",
+                session=session["session"],
+                consumer=consumer["number"],
+                destination="queue:" + consumer["queue"],
+                first_delivery=first,
+                messages=[
+                    {name: one[name] for name in (*told, "backout_count", "enqueued_at")}
+                    | {"content": b""}
+                    for one in batch
+                ],
+            )
+
+    def emit(self, session: Row, /, **fields: Any) -> None:
+        """Appends an outcome to the chain of the session's connection."""
+        connection = session["connection"]
+        identity = (self.position, len(self.outcomes))
+        fields |= {
+            "position": identity[0],
+            "index": identity[1],
+            "connection": connection,
+            "lane": session["lane"],
+            "previous": self.ends.get(connection, (-1, -1)),
+        }
+        self.ends[connection] = identity
+        self.outcomes.append(fields)
+
+    def refuse(self, session: Row, reason: str, number: int, expected_sequence: int = 0) -> None:
+        """A refusal that consumes no number."""
+        self.emit(
+            session,
+            kind="Refused",
+            session=session["session"],
+            session_sequence=number,
+            reason=reason,
+            expected_sequence=expected_sequence,
+        )
+
+    def refuse_unaddressed(self, reason: str, handle: int, number: int) -> None:
+        """A refusal without a known session."""
+        self.outcomes.append(
+            {
+                "kind": "Refused",
+                "position": self.position,
+                "index": len(self.outcomes),
+                "session": handle,
+                "session_sequence": number,
+                "reason": reason,
+                "expected_sequence": 0,
+                "connection": None,
+                "lane": -1,
+                "previous": (-1, -2),
+            }
+        )

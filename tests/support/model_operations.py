@@ -1,0 +1,298 @@
+"""The slow model's operations: what each row of PROTOCOL.md §5 does to plain lists."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from support.model_base import ModelBase
+
+__all__ = ["ModelOperations"]
+
+Row = dict[str, Any]
+NAME = re.compile(r"[A-Za-z0-9._/%-]{1,128}")
+BODY_MAX = 8 * 1024 * 1024 - 4 * 1024
+INT_MAX = 2147483647
+
+
+class ModelOperations(ModelBase):
+    """One method `do_...` per operation; a text as answer is the reason of a refusal."""
+
+    def do_unreadable(self, entry: Any) -> str:
+        """§8."""
+        return str(entry.reason)
+
+    def do_tick(self, entry: Any) -> None:
+        """Only time passes."""
+
+    def do_time_agreed(self, entry: Any) -> str | None:
+        """Only time passes, if the clocks agree."""
+        return None if self.agrees(entry) else "time-disagrees"
+
+    def do_open(self, entry: Any) -> str | None:
+        """A new session."""
+        if entry.acknowledge_mode not in ("AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED"):
+            return "mode-unknown"
+        if not 1_000 <= entry.suspect_timeout_ms <= 45_000 or not 0 <= entry.lane <= INT_MAX:
+            return "setting-invalid"
+        others = [one["lane"] for one in self.sessions if one["connection"] == entry.connection]
+        if any(lane != entry.lane for lane in others):
+            return "setting-invalid"
+        session = {
+            "session": self.position,
+            "connection": entry.connection,
+            "lane": entry.lane,
+            "mode": entry.acknowledge_mode,
+            "timeout_us": entry.suspect_timeout_ms * 1000,
+            "confirmed": False,
+            "suspected": False,
+            "deadline": self.rounded(self.time + 30_000_000),
+            "last": 0,
+            "answered": 0,
+            "replies": [],
+            "next_delivery": 1,
+        }
+        self.sessions.append(session)
+        key = entry.session_key
+        self.emit(session, kind="Opened", session_key=key, session=session["session"])
+        return None
+
+    def do_suspect(self, entry: Any) -> None:
+        """Deadlines for silent sessions."""
+        for handle in entry.sessions:
+            session = self.session(handle)
+            if session is not None and not session["suspected"]:
+                session["suspected"] = True
+                session["deadline"] = self.rounded(self.time + session["timeout_us"])
+                due = session["deadline"]
+                self.emit(session, kind="Suspected", session=handle, deadline=due)
+
+    def do_open_consumer(self, session: Row, entry: Any) -> str | None:
+        """A consumer without credit."""
+        used = [one["number"] for one in self.consumers if one["session"] == session["session"]]
+        if not max(used, default=0) < entry.consumer <= INT_MAX:
+            return "consumer-exists"
+        reason = self.check_destination(entry.destination)
+        if reason is not None:
+            return reason
+        self.consumers.append(
+            {
+                "session": session["session"],
+                "number": entry.consumer,
+                "queue": self.use(entry.destination),
+                "credit": 0,
+                "since": 0,
+                "open": True,
+            }
+        )
+        return None
+
+    def do_close_consumer(self, session: Row, entry: Any) -> str | None:
+        """Unseen deliveries return without a backout, the others stay."""
+        consumer = self.consumer(session, entry.consumer)
+        if consumer is None:
+            return "consumer-unknown"
+        named = self.named(session, entry.unseen)
+        if named is None or any(one["consumer"] != entry.consumer for one in named):
+            return "delivery-unknown"
+        consumer["open"], consumer["credit"] = False, 0
+        for message in named:
+            self.back(message, backout=False)
+        return None
+
+    def do_put(self, session: Row, entry: Any) -> Row | str | None:
+        """Numbered now, or held in the unit of work."""
+        reason = self.check_destination(entry.destination)
+        if reason is not None:
+            return reason
+        if not 1 <= len(entry.messages) <= 10_000:
+            return "message-invalid"
+        queue = self.queue(entry.destination[6:])
+        most = (queue["message_bytes_max"] if queue else 0) or BODY_MAX
+        for one in entry.messages:
+            if one["priority"] not in range(10) or len(one["content"]) == 0:
+                return "message-invalid"
+            if len(one["content"]) > most:
+                return "message-too-large"
+        name = self.use(entry.destination)
+        added = [
+            {
+                "queue": name,
+                "put_position": self.position,
+                "put_index": index,
+                "message_id": one["message_id"],
+                "priority": one["priority"],
+                "persistent": one["persistent"],
+                "size": len(one["content"]),
+                "sequence": None,
+                "enqueued_at": None,
+                "backout_count": 0,
+                "place": "open",
+                "session": session["session"],
+                "consumer": None,
+                "delivery": None,
+            }
+            for index, one in enumerate(entry.messages)
+        ]
+        self.messages += added
+        if session["mode"] == "TRANSACTED":
+            return None
+        first = self.number(name, added)
+        return {"kind": "Enqueued", "first_sequence": first, "count": len(added)}
+
+    def do_get(self, session: Row, entry: Any) -> str | None:
+        """Credit."""
+        consumer = self.consumer(session, entry.consumer)
+        if consumer is None:
+            return "consumer-unknown"
+        if entry.credit < 1 or consumer["credit"] + entry.credit > 1_000_000:
+            return "credit-invalid"
+        if consumer["credit"] == 0:
+            consumer["since"] = self.next_wait()
+        consumer["credit"] += entry.credit
+        self.touch(consumer["queue"])
+        return None
+
+    def do_acknowledge(self, session: Row, entry: Any) -> str | None:
+        """The deliveries are consumed."""
+        if session["mode"] == "TRANSACTED":
+            return "transacted"
+        named = self.named(session, entry.deliveries)
+        if named is None:
+            return "delivery-unknown"
+        for message in named:
+            self.gone(message, "consumed")
+        return None
+
+    def do_commit(self, session: Row, entry: Any) -> Row | str:
+        """Puts are numbered, gets consumed."""
+        if session["mode"] != "TRANSACTED":
+            return "not-transacted"
+        held = self.open_puts(session)
+        if entry.puts != len(held):
+            return "puts-mismatch"
+        named = self.named(session, entry.deliveries)
+        if named is None:
+            return "delivery-unknown"
+        for message in named:
+            self.gone(message, "consumed")
+        enqueued = []
+        for name in dict.fromkeys(one["queue"] for one in held):
+            mine = [one for one in held if one["queue"] == name]
+            first = self.number(name, mine)
+            run = {"destination": "queue:" + name, "first_sequence": first, "count": len(mine)}
+            enqueued.append(run)
+        return {"kind": "Committed", "enqueued": enqueued, "consumed": len(named)}
+
+    def do_rollback(self, session: Row, entry: Any) -> Row | str:
+        """Puts vanish, gets return."""
+        if session["mode"] != "TRANSACTED":
+            return "not-transacted"
+        return self._all_back(session, entry.seen)
+
+    def do_recover(self, session: Row, entry: Any) -> Row | str:
+        """Gets return."""
+        if session["mode"] == "TRANSACTED":
+            return "transacted"
+        return self._all_back(session, entry.seen)
+
+    def _all_back(self, session: Row, seen: list[Any]) -> Row | str:
+        named = self.named(session, seen)
+        if named is None:
+            return "delivery-unknown"
+        for consumer in self.consumers_of(session):
+            consumer["credit"] = 0
+        discarded = self.discard(session)
+        return {
+            "kind": "Returned",
+            "returned": self.all_back(session, named),
+            "discarded": discarded,
+        }
+
+    def do_close(self, session: Row, entry: Any) -> Row | str:
+        """As rollback, then the session is gone."""
+        named = self.named(session, entry.seen)
+        if named is None:
+            return "delivery-unknown"
+        self.end(session, "CLOSED", named, entry.session_sequence)
+        return {"kind": "SessionEnded"}
+
+    def do_alive(self, session: Row, entry: Any) -> None:
+        """Nothing more."""
+
+    def do_create_queue(self, session: Row, entry: Any) -> str | None:
+        """A new queue."""
+        if NAME.fullmatch(entry.queue) is None:
+            return "name-invalid"
+        if self.queue(entry.queue) is not None:
+            return "queue-exists"
+        if len(entry.description) > 1024 or not 0 <= entry.message_bytes_max <= BODY_MAX:
+            return "setting-invalid"
+        queue = self.add_queue(entry.queue)
+        queue["description"] = entry.description
+        queue["message_bytes_max"] = entry.message_bytes_max
+        return None
+
+    def do_alter_queue(self, session: Row, entry: Any) -> str | None:
+        """Settings change."""
+        queue = self.queue(entry.queue)
+        if queue is None:
+            return "queue-unknown"
+        if len(entry.description or "") > 1024:
+            return "setting-invalid"
+        if not 0 <= (entry.message_bytes_max or 0) <= BODY_MAX:
+            return "setting-invalid"
+        for name in ("description", "message_bytes_max", "suspended"):
+            if getattr(entry, name) is not None:
+                queue[name] = getattr(entry, name)
+        self.touch(entry.queue)
+        return None
+
+    def do_delete_queue(self, session: Row, entry: Any) -> str | None:
+        """The queue is gone."""
+        name = entry.queue
+        if self.queue(name) is None:
+            return "queue-unknown"
+        mine = [one for one in self.messages if one["queue"] == name]
+        places = [one["place"] for one in mine]
+        receivers = [one for one in self.consumers if one["queue"] == name and one["open"]]
+        if receivers or "open" in places or "flight" in places:
+            return "queue-in-use"
+        if "available" in places and not entry.purge:
+            return "queue-not-empty"
+        self.queues = [one for one in self.queues if one["name"] != name]
+        self.messages = [one for one in self.messages if one["queue"] != name]
+        return None
+
+    def do_alter_queue_manager(self, session: Row, entry: Any) -> None:
+        """Automatic creation."""
+        if entry.automatic_creation is not None:
+            self.automatic_creation = entry.automatic_creation
+
+    def do_upgrade(self, session: Row, entry: Any) -> str | None:
+        """The active version changes."""
+        if not self.version < entry.version <= INT_MAX:
+            return "version-invalid"
+        self.version = entry.version
+        return None
+
+    def do_correct(self, session: Row, entry: Any) -> str | None:
+        """One message is removed or released."""
+        if self.queue(entry.queue) is None:
+            return "queue-unknown"
+        found = [
+            one
+            for one in self.messages
+            if one["queue"] == entry.queue
+            and one["sequence"] == entry.sequence
+            and one["place"] in ("available", "flight")
+        ]
+        if not found:
+            return "sequence-unknown"
+        if entry.action == "REMOVE":
+            self.gone(found[0], "removed")
+            return None
+        if entry.action == "RELEASE" and found[0]["place"] == "flight":
+            self.back(found[0], backout=True)
+            return None
+        return "correction-invalid"

@@ -1,0 +1,204 @@
+"""Plays scripts against the fold and, beside it, the slow model; every entry crosses the codec.
+
+After each entry: outcomes as the line says, outcomes and statuses equal to the model's, invariants,
+the snapshot through bytes and back is the same state, and a refused operation changed nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ledgermq.core import invariants, query
+from ledgermq.core.apply import apply, new_state, next_deadline
+from ledgermq.core.operations import Open, Operation, Unreadable
+from ledgermq.core.outcomes import Addressed, Opened, Refused
+from ledgermq.core.state import Session
+from ledgermq.wire.codec import decode_operation, encode_operation
+from support import checks
+from support.describe import describe, matches, spoken
+from support.model import Model
+from support.script import Line, Script, ScriptError, time_us
+from support.verbs import VERBS
+
+__all__ = ["START_US", "Player", "play"]
+
+START_US = 1_790_000_000_000_000
+QUESTIONS = ("status", "session", "manager", "browse", "deadline")
+STATUS_NAMES = {
+    "count": "message_count",
+    "sent": "sent_and_committed",
+    "removed": "removed_by_administration",
+    "min": "min_sequence",
+    "max": "max_sequence",
+    "next": "next_sequence",
+    "first": "first_enqueued_at",
+    "last": "last_enqueued_at",
+    "puts": "uncommitted_puts",
+    "unacked": "unacknowledged",
+    "gets": "uncommitted_gets",
+}
+
+
+class Player:
+    """A state and a model, fed with the same entries."""
+
+    def __init__(self, *, with_model: bool = True, restarts: bool = False) -> None:
+        self.state = new_state()
+        self.model = Model() if with_model else None
+        self.restarts = restarts
+        self.clock_us = START_US
+        self.names: dict[int, str] = {}
+        self.handles: dict[str, int] = {}
+        self.sent: dict[str, list[Operation]] = {}
+        self.log: list[tuple[bytes | None, int]] = []
+
+    def session(self, name: str) -> Session | None:
+        """The fold's record of a session, for the numbers that a script leaves out."""
+        return self.state.sessions.get(self.handles.get(name, -1))
+
+    def enter(self, entry: Operation | bytes | None) -> list[Addressed]:
+        """Appends one entry and folds it, with every check."""
+        if isinstance(entry, Unreadable):
+            operation: Operation = entry
+        else:
+            value = encode_operation(entry) if isinstance(entry, Operation) else entry
+            self.log.append((value, self.clock_us))
+            operation = decode_operation(value, self.state.active_version)
+            assert not isinstance(entry, Operation) or operation == entry
+        position = self.state.position + 1
+        before = checks.substance(self.state)
+        found = apply(self.state, operation, position, self.clock_us)
+        self._check(operation, position, before, found)
+        return found
+
+    def _check(
+        self, operation: Operation, position: int, before: object, found: list[Addressed]
+    ) -> None:
+        state = self.state
+        assert state.position == position
+        invariants.check(state)
+        checks.through_the_wire(found)
+        if found and all(isinstance(one.outcome, Refused) for one in found):
+            assert checks.substance(state) == before, "a refused operation changed the state"
+        frozen = checks.freeze(state)
+        thawed = checks.thaw(frozen)
+        assert checks.freeze(thawed) == frozen, "the snapshot does not tell the whole state"
+        assert next_deadline(thawed) == next_deadline(state)
+        if self.model is not None:
+            expected = self.model.apply(operation, position, self.clock_us)
+            assert checks.outcome_records(found) == expected, "the model answers otherwise"
+            assert query.queue_statuses(state) == self.model.queue_statuses()
+            assert query.session_statuses(state) == list(self.model.session_statuses())
+            assert next_deadline(state) == self.model.deadline()
+            assert (state.time, state.active_version) == (self.model.time, self.model.version)
+        if self.restarts:
+            self.state = thawed
+
+    def line(self, line: Line) -> None:
+        """Plays one line."""
+        self.clock_us += line.elapse_us
+        if line.verb in QUESTIONS:
+            getattr(self, "ask_" + line.verb)(line)
+            return
+        if line.verb not in VERBS:
+            raise ScriptError(f"no verb {line.verb!r}")
+        entry = VERBS[line.verb](self, line)
+        found = self.enter(entry)
+        if isinstance(entry, Operation):
+            self.sent.setdefault(line.session, []).append(entry)
+        for one in found:
+            if isinstance(entry, Open) and isinstance(one.outcome, Opened):
+                self.names[one.outcome.session] = line.session
+                self.handles[line.session] = one.outcome.session
+        self._compare(line, found)
+
+    def _compare(self, line: Line, found: list[Addressed]) -> None:
+        expected = line.expected
+        if expected is None:
+            quiet = {"open": [["opened"]], "tick": [], "agree": []}
+            expected = quiet.get(line.verb, [["accepted"]])
+        elif expected == [["nothing"]]:
+            expected = []
+        said = [describe(one.outcome, self.names, line.session, START_US) for one in found]
+        if len(said) != len(expected) or not all(map(matches, expected, said)):
+            answer = "; ".join(map(spoken, said)) or "nothing"
+            details = [one.outcome.detail for one in found if isinstance(one.outcome, Refused)]
+            raise ScriptError(f"answered: {answer} {details or ''}")
+
+    def ask_status(self, line: Line) -> None:
+        """`status QUEUE name=value`, or `status QUEUE none`."""
+        status = query.queue_status(self.state, line.words[0])
+        if line.words[1:] == ["none"]:
+            self._equal("status", status, None)
+            return
+        assert status is not None, f"no queue {line.words[0]}"
+        self._compare_options(line, status, STATUS_NAMES)
+
+    def ask_session(self, line: Line) -> None:
+        """`session [SESSION] name=value`; `credit=` is consumer 1's, `session X none`: gone."""
+        name = line.words[0] if line.words else line.session
+        session = self.session(name)
+        if line.words[1:] == ["none"]:
+            self._equal("session", session, None)
+            return
+        assert session is not None, f"no session {name}"
+        found = query.session_statuses(self.state)
+        status = next(one for one in found if one["session"] == session.handle)
+        first = session.consumers.get(1)
+        status["credit"] = first.credit if first is not None else None
+        status["replies"] = len(session.replies)
+        self._compare_options(line, status, {})
+
+    def ask_manager(self, line: Line) -> None:
+        """`manager name=value`."""
+        status = query.manager_status(self.state, "QM1", "worker")
+        status["stood_still"] = self.state.time_stood_still
+        self._compare_options(line, status, {})
+
+    def ask_browse(self, line: Line) -> None:
+        """`browse QUEUE MESSAGES`."""
+        found = query.browse(self.state, line.words[0], 9, -1, 1000)
+        assert found is not None
+        if self.model is not None:
+            places = [(one["put_position"], one["put_index"]) for one in found[0]]
+            self._equal("browse", places, self.model.browse(line.words[0]))
+        names = [one["message_id"].rstrip(b"\0").decode() for one in found[0]]
+        self._equal("browse", names, [one for one in line.words[1:] if one != "none"])
+
+    def ask_deadline(self, line: Line) -> None:
+        """`deadline TIME` after the start, or `deadline none`."""
+        word = line.words[0]
+        expected = None if word == "none" else START_US + time_us(word)
+        self._equal("deadline", next_deadline(self.state), expected)
+
+    def _compare_options(self, line: Line, found: dict[str, Any], longer: dict[str, str]) -> None:
+        for name, text in line.options.items():
+            value = found[longer.get(name, name)]
+            self._equal(name, _plain(name, value), text)
+
+    def _equal(self, what: str, found: object, expected: object) -> None:
+        if found != expected:
+            raise ScriptError(f"{what} is {found!r}, expected {expected!r}")
+
+
+def _plain(name: str, value: Any) -> str:
+    if name in ("first", "last", "time") and value is not None:
+        return f"{(value - START_US) / 1_000_000:g}s"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return "none" if value is None else str(value)
+
+
+def play(script: Script, *, with_model: bool = True, restarts: bool = False) -> Player:
+    """Plays a script to its end; ScriptError or AssertionError name the line."""
+    player = Player(with_model=with_model, restarts=restarts)
+    for line in script.lines:
+        try:
+            player.line(line)
+        except ScriptError as error:
+            where = f"{script.source} «{script.title}» line {line.number}"
+            raise ScriptError(f"{where}\n  {line.text}\n  {error}") from None
+        except AssertionError as error:
+            error.add_note(f"{script.source} line {line.number}: {line.text}")
+            raise
+    return player

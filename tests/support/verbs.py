@@ -1,0 +1,250 @@
+"""The verbs of the script language: each makes the entry of one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ledgermq.core import operations
+from ledgermq.core.operations import DeliveryRange, Operation, PutMessage, Unreadable
+from support.script import Line, ScriptError, time_us
+
+if TYPE_CHECKING:
+    from support.play import Player
+
+__all__ = ["VERBS", "identifier"]
+
+Entry = Operation | bytes | None
+Verb = Callable[["Player", Line], Entry]
+
+
+def identifier(name: str) -> bytes:
+    """Sixteen bytes that show a name."""
+    return name.encode().ljust(16, b"\0")
+
+
+def _common(player: Player, line: Line) -> dict[str, Any]:
+    """The fields that every operation of a session has."""
+    session = player.session(line.session)
+    handle = player.handles.get(line.session, 999)
+    following = 1 if session is None else session.last_sequence + 1
+    return {
+        "session": int(line.options.get("handle", handle)),
+        "session_sequence": int(line.options.get("n", following)),
+        "answered_through": int(line.options.get("answered", 0)),
+    }
+
+
+def _ranges(words: list[str]) -> list[DeliveryRange]:
+    found: list[DeliveryRange] = []
+    for word in words:
+        first, dots, last = word.partition("..")
+        found.append({"first": int(first), "last": int(last if dots else first)})
+    return found
+
+
+def _message(word: str) -> PutMessage:
+    """`NAME`, `NAME/PRIORITY`, `NAME:BYTES`; `NAME!` is not persistent."""
+    word, colon, size = word.partition(":")
+    name, slash, priority = word.partition("/")
+    content = b"x" * int(size) if colon else name.encode()
+    return {
+        "message_id": identifier(name.removesuffix("!")),
+        "priority": int(priority) if slash else 4,
+        "persistent": not name.endswith("!"),
+        "content": content,
+    }
+
+
+def _messages(words: list[str]) -> list[PutMessage]:
+    """`A1 A2`, or `A*1000` for A0 to A999."""
+    found: list[PutMessage] = []
+    for word in words:
+        name, star, count = word.partition("*")
+        number, colon, size = count.partition(":")
+        repeated = [f"{name}{one}{colon}{size}" for one in range(int(number))] if star else [word]
+        found += map(_message, repeated)
+    return found
+
+
+def _destination(word: str) -> str:
+    return word if ":" in word else "queue:" + word
+
+
+def _yes(text: str | None) -> bool | None:
+    return None if text is None else {"yes": True, "no": False}[text]
+
+
+def _open(player: Player, line: Line) -> Operation:
+    connection = line.options.get("on", line.session)
+    return operations.Open(
+        connection=identifier(connection),
+        lane=int(line.options.get("lane", 0)),
+        session_key=identifier(line.options.get("key", line.session)),
+        acknowledge_mode=line.words[0] if line.words else "AUTO",
+        suspect_timeout_ms=int(line.options.get("timeout", 10_000)),
+        client="script",
+    )
+
+
+def _consumer(player: Player, line: Line) -> Operation:
+    number, destination = line.words
+    return operations.OpenConsumer(
+        **_common(player, line), consumer=int(number), destination=_destination(destination)
+    )
+
+
+def _close_consumer(player: Player, line: Line) -> Operation:
+    return operations.CloseConsumer(
+        **_common(player, line), consumer=int(line.words[0]), unseen=_ranges(line.words[1:])
+    )
+
+
+def _put(player: Player, line: Line) -> Operation:
+    return operations.Put(
+        **_common(player, line),
+        destination=_destination(line.words[0]),
+        messages=_messages(line.words[1:]),
+    )
+
+
+def _get(player: Player, line: Line) -> Operation:
+    number = int(line.options.get("consumer", 1))
+    return operations.Get(**_common(player, line), consumer=number, credit=int(line.words[0]))
+
+
+def _ack(player: Player, line: Line) -> Operation:
+    return operations.Acknowledge(**_common(player, line), deliveries=_ranges(line.words))
+
+
+def _commit(player: Player, line: Line) -> Operation:
+    session = player.session(line.session)
+    held = 0 if session is None else sum(map(len, session.open_puts.values()))
+    puts = int(line.options.get("puts", held))
+    return operations.Commit(**_common(player, line), deliveries=_ranges(line.words), puts=puts)
+
+
+def _seen(kind: type[Operation]) -> Verb:
+    def make(player: Player, line: Line) -> Operation:
+        return kind(**_common(player, line), seen=_ranges(line.words))
+
+    return make
+
+
+def _alive(player: Player, line: Line) -> Operation:
+    return operations.Alive(**_common(player, line))
+
+
+def _create(player: Player, line: Line) -> Operation:
+    return operations.CreateQueue(
+        **_common(player, line),
+        queue=line.words[0],
+        description=_description(line) or "",
+        message_bytes_max=int(line.options.get("max", 0)),
+    )
+
+
+def _description(line: Line) -> str | None:
+    """`description=text`, or `description=*1024` for that many characters."""
+    text = line.options.get("description")
+    return "d" * int(text[1:]) if text is not None and text.startswith("*") else text
+
+
+def _alter(player: Player, line: Line) -> Operation:
+    most = line.options.get("max")
+    return operations.AlterQueue(
+        **_common(player, line),
+        queue=line.words[0],
+        description=_description(line),
+        message_bytes_max=None if most is None else int(most),
+        suspended=_yes(line.options.get("suspended")),
+    )
+
+
+def _delete(player: Player, line: Line) -> Operation:
+    purge = "purge" in line.words[1:]
+    return operations.DeleteQueue(**_common(player, line), queue=line.words[0], purge=purge)
+
+
+def _alter_manager(player: Player, line: Line) -> Operation:
+    automatic = _yes(line.options.get("automatic"))
+    return operations.AlterQueueManager(**_common(player, line), automatic_creation=automatic)
+
+
+def _upgrade(player: Player, line: Line) -> Operation:
+    return operations.Upgrade(**_common(player, line), version=int(line.words[0]))
+
+
+def _correct(player: Player, line: Line) -> Operation:
+    queue, sequence, action = line.words
+    return operations.Correct(
+        **_common(player, line),
+        queue=queue,
+        sequence=int(sequence),
+        action=action,
+        actor="operator",
+        reason="test",
+    )
+
+
+def _tick(player: Player, line: Line) -> Operation:
+    return operations.Tick(worker="w1")
+
+
+def _agree(player: Player, line: Line) -> Operation:
+    """`off=-3s` is how far the writer's clock is from the log's."""
+    off_us = time_us(line.options.get("off", "0s"))
+    return operations.TimeAgreed(worker="w1", writer_time=player.clock_us + off_us)
+
+
+def _suspect(player: Player, line: Line) -> Operation:
+    handles = [player.handles.get(name, 999) for name in line.words]
+    return operations.Suspect(worker="w1", sessions=handles)
+
+
+def _again(player: Player, line: Line) -> Operation:
+    """The session's operation number `n` (or its last) once more, byte by byte."""
+    sent = player.sent[line.session]
+    if "n" not in line.options:
+        return sent[-1]
+    number = int(line.options["n"])
+    return next(one for one in sent if getattr(one, "session_sequence", 0) == number)
+
+
+def _record(player: Player, line: Line) -> Entry:
+    """`record empty|HEX`, or `record untrusted` for one that is stamped by its writer."""
+    word = line.words[0]
+    if word == "empty":
+        return None
+    if word == "untrusted":
+        return Unreadable(reason="timestamp-untrusted", detail="stamped by its writer")
+    try:
+        return bytes.fromhex(word)
+    except ValueError:
+        raise ScriptError(f"{word!r} is not hexadecimal") from None
+
+
+VERBS: dict[str, Verb] = {
+    "ack": _ack,
+    "again": _again,
+    "agree": _agree,
+    "alive": _alive,
+    "alter": _alter,
+    "alter-manager": _alter_manager,
+    "close": _seen(operations.Close),
+    "close-consumer": _close_consumer,
+    "commit": _commit,
+    "consumer": _consumer,
+    "correct": _correct,
+    "create": _create,
+    "delete": _delete,
+    "get": _get,
+    "open": _open,
+    "put": _put,
+    "record": _record,
+    "recover": _seen(operations.Recover),
+    "rollback": _seen(operations.Rollback),
+    "suspect": _suspect,
+    "tick": _tick,
+    "upgrade": _upgrade,
+}
