@@ -32,3 +32,20 @@ def test_the_vocabulary_knows_nothing_else():
         for node in ast.walk(ast.parse((core / f"{name}.py").read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 assert "ledgermq" not in ast.unparse(node), name
+
+
+def spark_imports(tree: ast.AST) -> list[int]:
+    """Return the lines under a node that import the Spark jobs."""
+    nodes = [node for node in ast.walk(tree) if isinstance(node, ast.Import | ast.ImportFrom)]
+    return [node.lineno for node in nodes if "ledgermq_spark" in ast.unparse(node)]
+
+
+def test_only_the_command_line_imports_spark_jobs_and_only_inside_functions():
+    """A client or worker never pays for Spark, and `ledgermq --help` does not either."""
+    services = ROOT / "services" / "ledgermq"
+    for path in sorted(services.rglob("*.py")):
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        if path.is_relative_to(services / "cli"):
+            functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+            tree.body = [node for node in tree.body if not isinstance(node, functions)]
+        assert spark_imports(tree) == [], path.relative_to(ROOT)
