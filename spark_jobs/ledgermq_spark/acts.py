@@ -1,0 +1,81 @@
+"""What goes into the scan of a connection's operations, and what comes out, as rows for Spark."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ledgermq_spark.rows import FLAG, LONG, LONGS, TEXT
+
+__all__ = ["ACT_COLUMNS", "EVENT_COLUMNS", "Act", "Event"]
+
+
+class Event(NamedTuple):
+    """What the scan is fed, ordered by position and phase (0 due before, 1 entry, 2 deliveries)."""
+
+    position: int
+    phase: int
+    state_time: int
+    what: str
+    kind: str
+    session: int
+    session_sequence: int
+    answered_through: int
+    acknowledge_mode: str
+    suspect_timeout_ms: int
+    lane: int
+    consumer: int
+    target: str
+    number: int
+    firsts: list[int]
+    lasts: list[int]
+    count: int
+    priority_low: int
+    priority_high: int
+    size_low: int
+    size_high: int
+
+
+class Act(NamedTuple):
+    """What the scan tells; `what` is act, settled, unit, ended, consumer, alive or stray.
+
+    `position` is None where the session ended by a deadline whose position is found later.
+    """
+
+    what: str
+    session: int
+    position: int | None
+    deadline: int | None = None
+    kind: str | None = None
+    reason: str | None = None
+    unit: int | None = None
+    consumer: int | None = None
+    queue: str | None = None
+    first: int | None = None
+    last: int | None = None
+    count: int | None = None
+    flag: bool | None = None
+    text: str | None = None
+
+
+EVENT_COLUMNS = tuple(
+    (
+        name,
+        LONGS
+        if name in ("firsts", "lasts")
+        else TEXT
+        if name in ("what", "kind", "acknowledge_mode", "target")
+        else LONG,
+    )
+    for name in Event._fields
+)
+ACT_COLUMNS = tuple(
+    (
+        name,
+        TEXT
+        if name in ("what", "kind", "reason", "queue", "text")
+        else FLAG
+        if name == "flag"
+        else LONG,
+    )
+    for name in Act._fields
+)

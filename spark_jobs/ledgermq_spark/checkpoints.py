@@ -1,0 +1,186 @@
+"""Checkpoints as audit and rebuild read them: manifests, chunks, digests (PROTOCOL.md §10)."""
+
+from __future__ import annotations
+
+import hashlib
+import uuid
+from dataclasses import dataclass, field
+from typing import Any
+
+from ledgermq.errors import LedgerMQError
+from ledgermq.wire.codec import UndecodableError, decode_record, encode_record, outcome_to_union
+from ledgermq_spark.positions import LogUnreachableError, partition_ranges
+
+__all__ = [
+    "BLOCK",
+    "MANIFEST",
+    "ROOT",
+    "Checkpoint",
+    "CheckpointBrokenError",
+    "Checkpoints",
+    "encode_root",
+    "read_checkpoints",
+    "state_digest",
+]
+
+ROOT = "ledgermq.checkpoint.Root"
+BLOCK = "ledgermq.checkpoint.MessageBlock"
+MANIFEST = "ledgermq.checkpoint.Manifest"
+POLL_TIMEOUT_SECONDS = 20.0
+
+
+class CheckpointBrokenError(LedgerMQError):
+    """A checkpoint is not whole: a chunk is missing, or its bytes are not what was written."""
+
+    code = "LMQ-7005"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """A whole checkpoint: the state as its chunks, each verified against its digest."""
+
+    manifest: dict[str, Any]
+    root: bytes
+    blocks: list[bytes]
+
+    @property
+    def position(self) -> int:
+        """The last position that the state includes."""
+        return int(self.manifest["position"])
+
+    def root_record(self) -> dict[str, Any]:
+        """The Root, replies as the codec reads them."""
+        return decode_record(self.root)[1]
+
+    def block_records(self) -> list[dict[str, Any]]:
+        """The blocks of messages in manifest order."""
+        return [decode_record(block)[1] for block in self.blocks]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoints:
+    """What stands on a queue manager's partition of the checkpoints topic."""
+
+    manifests: dict[int, dict[str, Any]] = field(default_factory=dict)
+    chunks: dict[str, bytes] = field(default_factory=dict)
+
+    def load(self, position: int) -> Checkpoint:
+        """The checkpoint at a position.
+
+        Raises:
+            CheckpointBrokenError: There is none, or it is not whole.
+        """
+        manifest = self.manifests.get(position)
+        if manifest is None:
+            known = ", ".join(str(one) for one in sorted(self.manifests)) or "none"
+            raise CheckpointBrokenError(
+                f"there is no checkpoint at position {position} (there are: {known})"
+            )
+        parts: list[bytes] = []
+        for reference in manifest["chunks"]:
+            digest = reference["digest"]
+            chunk = self.chunks.get(digest)
+            if chunk is None:
+                raise CheckpointBrokenError(
+                    f"the checkpoint at position {position} lacks chunk {digest}"
+                )
+            if hashlib.sha256(chunk).hexdigest() != digest:
+                raise CheckpointBrokenError(
+                    f"chunk {digest} of the checkpoint at position {position} was altered: "
+                    "its bytes have another digest"
+                )
+            parts.append(chunk)
+        if not parts or state_digest(parts) != manifest["digest"]:
+            raise CheckpointBrokenError(
+                f"the checkpoint at position {position} does not add up to its digest"
+            )
+        return Checkpoint(manifest=manifest, root=parts[0], blocks=parts[1:])
+
+    def newest_at_or_below(self, position: int) -> Checkpoint | None:
+        """The newest whole checkpoint that does not lie above a position."""
+        for candidate in sorted(self.manifests, reverse=True):
+            if candidate <= position:
+                try:
+                    return self.load(candidate)
+                except CheckpointBrokenError:
+                    continue
+        return None
+
+
+def read_checkpoints(bootstrap: str, topic: str, partition: int, queue_manager: str) -> Checkpoints:
+    """Read a queue manager's manifests and chunks to the end that the partition has now.
+
+    Raises:
+        LogUnreachableError: The cluster does not answer, or has no such topic.
+    """
+    from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+    (place,) = partition_ranges(bootstrap, topic, [partition])
+    found = Checkpoints()
+    if place.end == place.start:
+        return found
+    consumer = Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": f"ledgermq-checkpoints-{uuid.uuid4()}",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "error",
+            "enable.partition.eof": True,
+            "log_level": 3,
+        }
+    )
+    try:
+        consumer.assign([TopicPartition(topic, partition, place.start)])
+        while True:
+            record = consumer.poll(POLL_TIMEOUT_SECONDS)
+            if record is None:
+                raise LogUnreachableError(f"log topic {topic} stopped answering at {bootstrap}")
+            problem = record.error()
+            if problem is not None:
+                if problem.code() == KafkaError._PARTITION_EOF:
+                    return found
+                raise LogUnreachableError(f"log topic {topic} cannot be read: {problem.str()}")
+            _take(found, queue_manager, record.key(), record.value())
+            if record.offset() >= place.end - 1:
+                return found
+    finally:
+        consumer.close()
+
+
+def _take(found: Checkpoints, queue_manager: str, key: bytes | None, value: bytes | None) -> None:
+    """Keeps a chunk under its digest and a manifest under its position; a tombstone drops it."""
+    text = (key or b"").decode("utf-8", "replace")
+    prefix, kind, name = text.rpartition("/manifest/")
+    if kind:
+        if prefix != queue_manager or not name.isdigit():
+            return
+        found.manifests.pop(int(name), None)
+        try:
+            full_name, datum = decode_record(value)
+        except UndecodableError:
+            return
+        if full_name == MANIFEST and datum["position"] == int(name):
+            found.manifests[int(name)] = datum
+        return
+    prefix, kind, name = text.rpartition("/chunk/")
+    if kind and prefix == queue_manager:
+        found.chunks.pop(name, None)
+        if value is not None:
+            found.chunks[name] = value
+
+
+def state_digest(chunks: list[bytes]) -> str:
+    """The digest of a state: over the digests of root and blocks, in manifest order."""
+    whole = hashlib.sha256()
+    for chunk in chunks:
+        whole.update(hashlib.sha256(chunk).digest())
+    return whole.hexdigest()
+
+
+def encode_root(root: dict[str, Any]) -> bytes:
+    """The bytes of a Root whose replies are outcome objects."""
+    sessions = [
+        one | {"replies": [outcome_to_union(reply) for reply in one["replies"]]}
+        for one in root["sessions"]
+    ]
+    return encode_record(ROOT, root | {"sessions": sessions})

@@ -1,0 +1,357 @@
+"""What each session's operations came to, read off PROTOCOL.md §4, §5 without the fold.
+
+Strict numbering, the window of replies, units of work and the end of a session depend on what went
+before in the same session (and, for its lane, the same connection), but on no other's: Spark
+spreads the connections over its tasks and each is scanned in order. SQL windows cannot say it,
+because whether an operation counts depends on whether those before it counted. What concerns more
+than one session comes in from outside: state time, queues (`Directory`), corrections, and the
+deliveries that the outcomes claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+
+from ledgermq_spark.acts import Act, Event
+from ledgermq_spark.directory import Directory
+from ledgermq_spark.refusing import QUEUE_PREFIX, ScannedConsumer, ScannedSession, refusal
+
+__all__ = ["ConnectionScan", "runs"]
+
+MODES = ("AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED")
+UNCONFIRMED_US = 30_000_000
+ROUNDING_US = 50_000
+WINDOW = 256
+
+
+def _round_up(time: int) -> int:
+    return -(-time // ROUNDING_US) * ROUNDING_US
+
+
+def runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
+    """Rising numbers as runs of (first, last)."""
+    first = last = None
+    for number in numbers:
+        if last is not None and number == last + 1:
+            last = number
+            continue
+        if first is not None and last is not None:
+            yield first, last
+        first = last = number
+    if first is not None and last is not None:
+        yield first, last
+
+
+class ConnectionScan:
+    """Scans the events of one connection in order and tells what they came to."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self._sessions: dict[int, ScannedSession] = {}
+
+    def take(self, event: Event) -> Iterator[Act]:
+        """Takes the next event."""
+        if event.what == "claim":
+            yield from self._claim(event)
+            return
+        if event.kind == "Open" and event.what == "operation":
+            yield from self._open(event)
+            return
+        session = yield from self._living(event.session, event.state_time)
+        if event.what == "suspect":
+            if session is not None and not session.suspected:
+                session.suspected = True
+                session.deadline = _round_up(event.state_time + session.timeout_us)
+            return
+        if event.what == "corrected":
+            if session is not None:
+                backed_out = {event.number} if event.kind == "released" else set()
+                yield from self._settle(
+                    session, [event.number], event.position, event.kind, backed_out
+                )
+            return
+        if session is None:
+            yield self._refused(event, "session-unknown")
+            return
+        session.confirmed = True
+        session.suspected = False
+        session.deadline = None
+        session.answered = max(session.answered, min(event.answered_through, session.last))
+        yield from self._number(session, event)
+
+    def finish(self) -> Iterator[Act]:
+        """Tells what the last event left open."""
+        for session in list(self._sessions.values()):
+            yield Act(
+                "alive",
+                session.handle,
+                None,
+                session.deadline,
+                session.mode,
+                unit=session.last,
+                consumer=session.consumer_highest,
+                first=session.next_delivery,
+                last=session.answered,
+                count=session.unit_puts,
+                flag=session.confirmed,
+                text="suspected" if session.suspected else "",
+            )
+            yield from self._end(session, None, session.deadline, None)
+
+    def _living(self, handle: int, now: int) -> Generator[Act, None, ScannedSession | None]:
+        """The session of a handle, unless its deadline passed: then it ended before this event."""
+        session = self._sessions.get(handle)
+        if session is not None and session.deadline is not None and session.deadline <= now:
+            yield from self._lose(session)
+            return None
+        return session
+
+    def _lose(self, session: ScannedSession) -> Iterator[Act]:
+        yield from self._end(session, None, session.deadline, None)
+        del self._sessions[session.handle]
+
+    def _open(self, event: Event) -> Iterator[Act]:
+        for session in list(self._sessions.values()):
+            if session.deadline is not None and session.deadline <= event.state_time:
+                yield from self._lose(session)
+        reason = None
+        if event.acknowledge_mode not in MODES:
+            reason = "mode-unknown"
+        elif not 1_000 <= event.suspect_timeout_ms <= 45_000 or event.lane < 0:
+            reason = "setting-invalid"
+        elif any(one.lane != event.lane for one in self._sessions.values()):
+            # A connection reads one lane.
+            reason = "setting-invalid"
+        if reason is not None:
+            yield Act("act", -1, event.position, kind="Open", reason=reason)
+            return
+        self._sessions[event.position] = ScannedSession(
+            handle=event.position,
+            mode=event.acknowledge_mode,
+            timeout_us=event.suspect_timeout_ms * 1000,
+            lane=event.lane,
+            deadline=_round_up(event.state_time + UNCONFIRMED_US),
+        )
+        yield Act("act", event.position, event.position, kind="Open")
+
+    def _refused(self, event: Event, reason: str, session: int | None = None) -> Act:
+        known = event.session if session is None else session
+        return Act("act", known, event.position, kind=event.kind, reason=reason)
+
+    def _number(self, session: ScannedSession, event: Event) -> Iterator[Act]:
+        """§4, steps 3 to 6: a retry, a gap, a full window, or the session's next operation."""
+        number = event.session_sequence
+        if number <= session.last:
+            known = number > session.answered
+            yield self._refused(event, "repeated" if known else "reply-forgotten")
+            return
+        if number > session.last + 1:
+            yield self._refused(event, "session-sequence-gap")
+            return
+        if session.last - session.answered >= WINDOW:
+            yield self._refused(event, "session-window-full")
+            return
+        session.last = number
+        reason = refusal(session, event, self._directory)
+        if reason is not None:
+            yield self._refused(event, reason)
+            return
+        yield from self._effect(session, event)
+
+    def _effect(self, session: ScannedSession, event: Event) -> Iterator[Act]:
+        kind, position = event.kind, event.position
+        named = [
+            number
+            for first, last in zip(event.firsts, event.lasts, strict=True)
+            for number in range(first, last + 1)
+        ]
+        if kind == "Put":
+            queue = event.target[len(QUEUE_PREFIX) :]
+            unit = None
+            if session.transacted:
+                session.unit_puts += event.count
+                session.unit_begin = position if session.unit_begin is None else session.unit_begin
+                unit = session.unit
+            yield Act(
+                "act",
+                session.handle,
+                position,
+                kind=kind,
+                unit=unit,
+                queue=queue,
+                count=event.count,
+            )
+            return
+        yield Act(
+            "act",
+            session.handle,
+            position,
+            kind=kind,
+            unit=session.unit,
+            queue=event.target.removeprefix(QUEUE_PREFIX),
+            consumer=event.consumer,
+        )
+        if kind == "OpenConsumer":
+            session.consumer_highest = event.consumer
+            queue = event.target[len(QUEUE_PREFIX) :]
+            session.consumers[event.consumer] = ScannedConsumer(queue, position)
+        elif kind == "Get":
+            session.consumers[event.consumer].credit += event.number
+        elif kind == "CloseConsumer":
+            yield from self._settle(session, named, position, kind, set())
+            yield self._consumer_closed(session, event.consumer, position, None)
+        elif kind == "Acknowledge":
+            yield from self._settle(session, named, position, kind, None)
+        elif kind == "Commit":
+            yield from self._settle(session, named, position, kind, None)
+            yield from self._end_unit(session, position, None, "commit", len(named))
+        elif kind in ("Rollback", "Recover"):
+            returned = list(session.in_flight)
+            for consumer in session.consumers.values():
+                consumer.credit = 0
+            yield from self._settle(session, returned, position, kind, set(named))
+            if kind == "Rollback":
+                yield from self._end_unit(session, position, None, "rollback", len(returned))
+        elif kind == "Close":
+            yield from self._end(session, position, None, set(named))
+            del self._sessions[session.handle]
+
+    def _settle(
+        self,
+        session: ScannedSession,
+        numbers: list[int],
+        position: int | None,
+        how: str,
+        backed_out: set[int] | None,
+    ) -> Iterator[Act]:
+        """Takes deliveries out of flight; `backed_out` None: they are consumed."""
+        in_flight = session.in_flight
+        parts: list[tuple[list[int], bool | None]] = [(numbers, None)]
+        if backed_out is not None:
+            parts = [
+                ([one for one in numbers if one in backed_out], True),
+                ([one for one in numbers if one not in backed_out], False),
+            ]
+        deadline = session.deadline if position is None else None
+        for part, flag in parts:
+            for number in part:
+                in_flight.pop(number, None)
+            for first, last in runs(part):
+                yield Act(
+                    "settled",
+                    session.handle,
+                    position,
+                    deadline,
+                    how,
+                    first=first,
+                    last=last,
+                    flag=flag,
+                )
+
+    def _end_unit(
+        self,
+        session: ScannedSession,
+        position: int | None,
+        deadline: int | None,
+        kind: str,
+        gets: int,
+    ) -> Iterator[Act]:
+        if session.transacted:
+            begin = session.unit_begin if session.unit_begin is not None else position
+            yield Act(
+                "unit",
+                session.handle,
+                position,
+                deadline,
+                kind,
+                unit=session.unit,
+                first=begin,
+                count=session.unit_puts,
+                last=gets,
+            )
+        session.unit += 1
+        session.unit_begin = None
+        session.unit_puts = 0
+
+    def _consumer_closed(
+        self, session: ScannedSession, number: int, position: int | None, deadline: int | None
+    ) -> Act:
+        consumer = session.consumers[number]
+        consumer.open = False
+        return Act(
+            "consumer",
+            session.handle,
+            position,
+            deadline,
+            consumer=number,
+            queue=consumer.queue,
+            first=consumer.opened,
+        )
+
+    def _end(
+        self,
+        session: ScannedSession,
+        position: int | None,
+        deadline: int | None,
+        seen: set[int] | None,
+    ) -> Iterator[Act]:
+        """Ends a session by Close or by a deadline, or (neither) shows what it has open at last."""
+        lost = "lost" if session.confirmed else "unconfirmed"
+        kind = "close" if position is not None else lost if deadline is not None else "open"
+        in_flight = list(session.in_flight)
+        if kind != "open":
+            backed_out = set(in_flight) if seen is None else seen
+            yield from self._settle(session, in_flight, position, kind, backed_out)
+            yield Act("ended", session.handle, position, deadline, kind, count=session.unit_puts)
+        if session.unit_begin is not None:
+            yield from self._end_unit(session, position, deadline, kind, len(in_flight))
+        for number, consumer in session.consumers.items():
+            if consumer.open:
+                yield self._consumer_closed(session, number, position, deadline)
+
+    def _claim(self, event: Event) -> Iterator[Act]:
+        """Deliveries as an outcome claims them; numbers that no claim brought are told as stray."""
+        session = self._sessions.get(event.session)
+        first, last = event.number, event.number + event.count - 1
+        if session is None:
+            yield Act(
+                "stray",
+                event.session,
+                event.position,
+                kind="no session",
+                first=first,
+                last=last,
+                consumer=event.consumer,
+            )
+            return
+        if first > session.next_delivery:
+            yield Act(
+                "stray",
+                event.session,
+                event.position,
+                kind="missing",
+                first=session.next_delivery,
+                last=first - 1,
+                consumer=event.consumer,
+            )
+            for number in range(session.next_delivery, first):
+                session.in_flight[number] = -1
+        elif first < session.next_delivery:
+            again = min(last, session.next_delivery - 1)
+            yield Act(
+                "stray",
+                event.session,
+                event.position,
+                kind="repeated",
+                first=first,
+                last=again,
+                consumer=event.consumer,
+            )
+            first = again + 1
+        for number in range(first, last + 1):
+            session.in_flight[number] = event.consumer
+        if event.consumer in session.consumers:
+            session.consumers[event.consumer].credit -= max(0, last + 1 - first)
+        session.next_delivery = max(session.next_delivery, last + 1)
+        if session.unit_begin is None:
+            session.unit_begin = event.position

@@ -1,0 +1,251 @@
+"""From decoded rows to facts: what each operation came to, who held what, which queues there were.
+
+Everything here is DataFrame to DataFrame; the scan of a connection (`conduct`) is the one function
+that SQL windows cannot say. Intermediate results are written to disk once, where several steps
+read them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Window
+from pyspark.sql import functions as f
+
+from ledgermq_spark.acts import ACT_COLUMNS, EVENT_COLUMNS, Act, Event
+from ledgermq_spark.conduct import ConnectionScan
+from ledgermq_spark.directory import Directory
+from ledgermq_spark.rows import arrow_batch, spark_schema
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+__all__ = ["Facts", "Store", "claims_of", "derive_acts", "ended_by_deadline"]
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    """A directory of intermediate results, each written once and read back."""
+
+    spark: SparkSession
+    path: Path
+
+    def keep(self, name: str, frame: DataFrame) -> DataFrame:
+        """Write a DataFrame as Parquet and return it as read back."""
+        place = str(self.path / name)
+        frame.write.mode("overwrite").parquet(place)
+        return self.spark.read.schema(frame.schema).parquet(place)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Facts:
+    """What the operations and the claimed deliveries came to."""
+
+    operations: DataFrame
+    timeline: DataFrame
+    claims: DataFrame
+    acts: DataFrame
+    directory: Directory
+
+
+def claims_of(outcomes: DataFrame) -> DataFrame:
+    """Deliveries as recorded outcomes claim them, one row per Delivered, repeats taken once.
+
+    `phase` is 0 for those made before the operation of their position was applied: deliveries of
+    what a session gave back whose deadline fell due there (§6).
+    """
+    delivered = outcomes.where("kind = 'Delivered'")
+    place = f.struct("lane_partition", "lane_offset")
+    first = delivered.groupBy("position", "index").agg(
+        f.min(place).alias("place"), f.count("*").alias("times")
+    )
+    once = (
+        delivered.join(first, ["position", "index"], how="inner")
+        .where(f.col("place") == place)
+        .drop("place", "times")
+    )
+    ended = f.expr("kind = 'SessionEnded' AND session_sequence = 0")
+    reply = f.expr(
+        "kind NOT IN ('Delivered', 'SessionEnded') OR kind = 'SessionEnded' "
+        "AND session_sequence > 0"
+    )
+    early = (
+        outcomes.where("kind != 'Delivered'")
+        .groupBy("position")
+        .agg(
+            f.max(ended.cast("int")).alias("due"),
+            f.min(f.when(reply, f.col("index"))).alias("reply_index"),
+        )
+        .where("due = 1")
+        .select("position", "reply_index", f.lit(True).alias("due"))
+    )
+    before = f.expr("due AND (reply_index IS NULL OR index < reply_index)")
+    return once.join(f.broadcast(early), "position", how="left").withColumn(
+        "phase", f.when(f.coalesce(before, f.lit(False)), 0).otherwise(2).cast("long")
+    )
+
+
+def derive_acts(
+    operations: DataFrame, claims: DataFrame, times: DataFrame, directory: Directory
+) -> DataFrame:
+    """Scan every connection's events; rows of `acts.ACT_COLUMNS`."""
+    events = _events(operations, claims, times, directory)
+    partitions = int(operations.sparkSession.conf.get("spark.sql.shuffle.partitions") or "2")
+    ordered = events.repartition(partitions, "connection").sortWithinPartitions(
+        "connection", "position", "phase", "order"
+    )
+    chosen = ordered.select("connection", *(name for name, _ in EVENT_COLUMNS))
+    return chosen.mapInArrow(_scan(directory), spark_schema(ACT_COLUMNS))
+
+
+def _scan(directory: Directory) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    # A plain copy travels to the tasks.
+    told = {one.name: getattr(directory, one.name) for one in fields(directory)}
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        known = Directory(**told)
+        scan, current = ConnectionScan(known), None
+        for batch in batches:
+            acts: list[Act] = []
+            columns = [column.to_pylist() for column in batch.columns]
+            for connection, *values in zip(*columns, strict=True):
+                if connection != current:
+                    acts.extend(scan.finish())
+                    scan, current = ConnectionScan(known), connection
+                acts.extend(scan.take(Event(*values)))
+            yield arrow_batch(ACT_COLUMNS, acts)
+        yield arrow_batch(ACT_COLUMNS, list(scan.finish()))
+
+    return run
+
+
+def _events(
+    operations: DataFrame, claims: DataFrame, times: DataFrame, directory: Directory
+) -> DataFrame:
+    opens = operations.where("kind = 'Open'").select(
+        f.col("position").alias("session"), "connection"
+    )
+    timed = operations.join(times.select("position", "state_time"), "position", how="inner")
+    own = timed.where("kind = 'Open'").withColumn("session", f.lit(-1).cast("long"))
+    others = (
+        timed.where("session IS NOT NULL").drop("connection").join(opens, "session", how="left")
+    )
+    suspects = (
+        timed.where("kind = 'Suspect'")
+        .select(
+            "position", "state_time", "kind", f.posexplode("sessions").alias("order", "session")
+        )
+        .join(opens, "session", how="inner")
+    )
+    claimed = (
+        claims.drop("connection")
+        .join(times.select("position", "state_time"), "position", how="inner")
+        .join(opens, "session", how="left")
+        .withColumn("count", f.size("sequences").cast("long"))
+        .withColumn("number", f.col("first_delivery"))
+        .withColumn("order", f.col("index"))
+    )
+    parts = [
+        _event(own, "operation", 1),
+        _event(others, "operation", 1),
+        _event(suspects, "suspect", 1),
+        _event(claimed, "claim", None),
+    ]
+    corrected = [one for one in directory.corrections if one.session >= 0]
+    if corrected:
+        spark = operations.sparkSession
+        rows = [
+            (
+                one.position,
+                one.session,
+                one.delivery,
+                "released" if one.action == "RELEASE" else "removed",
+            )
+            for one in corrected
+        ]
+        frame = spark.createDataFrame(rows, "position long, session long, number long, kind string")
+        parts.append(
+            _event(
+                frame.join(times.select("position", "state_time"), "position", how="inner").join(
+                    opens, "session", how="inner"
+                ),
+                "corrected",
+                1,
+            )
+        )
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole.unionByName(part)
+    return whole
+
+
+def _event(frame: DataFrame, what: str, phase: int | None) -> DataFrame:
+    """Columns of an event, from those that a frame has; what it lacks is zero or empty."""
+    have = set(frame.columns)
+    computed: dict[str, Column] = {
+        "what": f.lit(what),
+        "firsts": f.col("range_first") if "range_first" in have else f.lit(None),
+        "lasts": f.col("range_last") if "range_last" in have else f.lit(None),
+    }
+    if phase is not None:
+        computed["phase"] = f.lit(phase)
+    if "sizes_bytes" in have:
+        computed |= {
+            "count": f.size("message_ids"),
+            "priority_low": f.array_min("priorities"),
+            "priority_high": f.array_max("priorities"),
+            "size_low": f.array_min("sizes_bytes"),
+            "size_high": f.array_max("sizes_bytes"),
+        }
+    columns: list[Column] = []
+    for name, kind in EVENT_COLUMNS:
+        value = computed.get(name, f.col(name) if name in have else f.lit(None))
+        if kind.typeName() == "array":
+            value = f.coalesce(value.cast(kind), f.array().cast(kind))
+        elif kind.typeName() == "string":
+            value = f.coalesce(value, f.lit(""))
+        else:
+            value = f.coalesce(value.cast(kind), f.lit(0).cast(kind))
+        columns.append(value.alias(name))
+    order = f.col("order").cast("long") if "order" in have else f.lit(0).cast("long")
+    return frame.select("connection", order.alias("order"), *columns)
+
+
+def ended_by_deadline(acts: DataFrame, times: DataFrame) -> DataFrame:
+    """Acts with the position at which their deadline fell due; `due` marks those.
+
+    A deadline falls due at the first entry whose state time has reached it, before that entry is
+    applied. Where the log ends before, the session lives: what would have ended it is dropped, its
+    unit of work is open and its consumers are not closed.
+    """
+    waiting = acts.where("deadline IS NOT NULL").select("deadline").distinct()
+    moments = waiting.select(
+        f.col("deadline").alias("at"), f.lit(0).alias("entry"), f.lit(None).cast("long").alias("p")
+    ).unionByName(
+        times.select(
+            f.col("state_time").alias("at"), f.lit(1).alias("entry"), f.col("position").alias("p")
+        )
+    )
+    from_here = Window.orderBy("at", "entry", "p").rowsBetween(0, Window.unboundedFollowing)
+    due = (
+        moments.withColumn("due_position", f.first("p", ignorenulls=True).over(from_here))
+        .where("entry = 0")
+        .select(f.col("at").alias("deadline"), "due_position")
+    )
+    joined = acts.join(f.broadcast(due), "deadline", how="left")
+    reached = f.col("due_position").isNotNull()
+    late = f.col("deadline").isNotNull() & ~reached
+    return (
+        joined.where(~(late & f.col("what").isin("settled", "ended")))
+        .where(~(reached & (f.col("what") == "alive")))
+        .withColumn(
+            "kind", f.when(late & (f.col("what") == "unit"), "open").otherwise(f.col("kind"))
+        )
+        .withColumn("position", f.coalesce("position", "due_position"))
+        .withColumn("due", reached)
+        .drop("due_position")
+    )

@@ -1,0 +1,199 @@
+"""The fold inside Spark: one task per queue manager streams its log through `core.apply`.
+
+A task keeps one state and one batch of records in memory, whatever the length of the log. It stops,
+and says so in a row, where no fold may go on: at a hole in the positions, and before an entry of a
+protocol version that it does not know.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from ledgermq.core.apply import apply, new_state
+from ledgermq.core.limits import PROTOCOL_VERSION
+from ledgermq.core.outcomes import Addressed
+from ledgermq.core.query import queue_statuses
+from ledgermq.core.snapshot import blocks, restore, root_of
+from ledgermq.core.state import QueueManager
+from ledgermq.wire.codec import decode_record, encode_record, outcome_from_union
+from ledgermq_spark.checkpoints import BLOCK, encode_root
+from ledgermq_spark.read_log import as_operation
+from ledgermq_spark.rows import BYTES, LONG, OUTCOME_COLUMNS, TEXT, arrow_batch, outcome_row
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["FOLD_COLUMNS", "FoldPlan", "fold_task", "state_rows"]
+
+# `part` says what a row is: outcome, root, block, statuses, chain or stopped.
+FOLD_COLUMNS = (
+    ("part", TEXT),
+    ("partition", LONG),
+    ("queue", TEXT),
+    ("created_position", LONG),
+    ("block", LONG),
+    ("payload", BYTES),
+    *OUTCOME_COLUMNS,
+)
+NO_OUTCOME = (None,) * len(OUTCOME_COLUMNS)
+ROWS_PER_BATCH = 4_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoldPlan:
+    """What one task folds: where it starts, what it tells."""
+
+    partition: int
+    start: int = 0
+    root: bytes | None = None
+    blocks: list[bytes] = field(default_factory=list)
+    chain: bytes = bytes(32)
+    chain_at: frozenset[int] = frozenset()
+    with_outcomes: bool = False
+
+
+Row = tuple[Any, ...]
+
+
+def _row(
+    part: str,
+    partition: int,
+    payload: bytes,
+    *,
+    queue: str | None = None,
+    created_position: int | None = None,
+    block: int | None = None,
+) -> Row:
+    return (part, partition, queue, created_position, block, payload, *NO_OUTCOME)
+
+
+def starting_state(plan: FoldPlan) -> QueueManager:
+    """The state that a plan begins with: empty, or that of its checkpoint."""
+    if plan.root is None:
+        return new_state()
+    root = decode_record(plan.root)[1]
+    for session in root["sessions"]:
+        session["replies"] = [outcome_from_union(branch) for branch in session["replies"]]
+    return restore(root, (decode_record(block)[1] for block in plan.blocks))
+
+
+def state_rows(state: QueueManager, partition: int, chain: bytes) -> Iterator[Row]:
+    """A state as rows: its digest chain, its root, its blocks, the statuses of its queues."""
+    where = json.dumps({"position": state.position, "time": state.time})
+    yield _row("end", partition, where.encode())
+    yield _row("chain", partition, chain, block=state.position)
+    yield _row("root", partition, encode_root(root_of(state)))
+    for block in blocks(state):
+        yield _row(
+            "block",
+            partition,
+            encode_record(BLOCK, block),
+            queue=block["queue"],
+            created_position=block["created_position"],
+            block=block["block"],
+        )
+    yield _row("statuses", partition, json.dumps(queue_statuses(state)).encode())
+
+
+def fold_task(plans: dict[int, FoldPlan]) -> Callable[[Iterator[Any]], Iterator[pa.RecordBatch]]:
+    """The function that Spark runs on each partition's records in order.
+
+    Its input has the columns partition, offset, append_time_ms, timestamp_type, value.
+    """
+
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        fold: _Fold | None = None
+        for batch in batches:
+            columns = [column.to_pylist() for column in batch.columns]
+            if not columns[0]:
+                continue
+            if fold is None:
+                fold = _Fold(plans[columns[0][0]])
+            assert columns[0][0] == fold.plan.partition, "one queue manager to a task"
+            rows = fold.take(*columns[1:])
+            for start in range(0, len(rows), ROWS_PER_BATCH):
+                yield arrow_batch(FOLD_COLUMNS, rows[start : start + ROWS_PER_BATCH])
+        if fold is not None:
+            rows = list(state_rows(fold.state, fold.plan.partition, fold.chain))
+            for start in range(0, len(rows), 64):
+                yield arrow_batch(FOLD_COLUMNS, rows[start : start + 64])
+
+    return run
+
+
+class _Fold:
+    """One queue manager's state on its way through the log."""
+
+    def __init__(self, plan: FoldPlan) -> None:
+        self.plan = plan
+        self.state = starting_state(plan)
+        self.chain = plan.chain
+        self.stopped = False
+
+    def take(
+        self,
+        offsets: list[int],
+        times_ms: list[int],
+        stamps: list[int],
+        values: list[bytes | None],
+    ) -> list[Row]:
+        """Folds records; returns the rows that they give."""
+        rows: list[Row] = []
+        if self.stopped:
+            return rows
+        state, partition = self.state, self.plan.partition
+        tells, chain_at = self.plan.with_outcomes, self.plan.chain_at
+        sha256 = hashlib.sha256
+        chain = self.chain
+        for offset, time_ms, stamp, value in zip(offsets, times_ms, stamps, values, strict=True):
+            problem = self._problem(offset)
+            if problem is not None:
+                rows.append(_row("stopped", partition, json.dumps(problem).encode()))
+                self.stopped = True
+                break
+            head = offset.to_bytes(8, "big") + time_ms.to_bytes(8, "big")
+            chain = sha256(chain + head + (value or b"")).digest()
+            operation = as_operation(value, stamp)
+            # A time that nobody trusts moves no clock.
+            time_us = time_ms * 1000 if stamp == 1 else state.time
+            outcomes = apply(state, operation, offset, time_us)
+            if tells:
+                rows.extend(_outcome_rows(partition, outcomes))
+            if offset in chain_at:
+                rows.append(_row("chain", partition, chain, block=offset))
+        self.chain = chain
+        return rows
+
+    def _problem(self, offset: int) -> dict[str, Any] | None:
+        expected = self.state.position + 1
+        if offset != expected:
+            return {"why": "hole", "position": expected, "found": offset}
+        if self.state.active_version != PROTOCOL_VERSION:
+            version = self.state.active_version
+            return {"why": "version", "position": offset, "version": version}
+        return None
+
+
+def _outcome_rows(partition: int, outcomes: list[Addressed]) -> list[Row]:
+    return [
+        (
+            "outcome",
+            partition,
+            None,
+            None,
+            None,
+            None,
+            *outcome_row(
+                one.outcome,
+                one.connection,
+                one.lane,
+                (one.previous_position, one.previous_index),
+                with_content=False,
+            ),
+        )
+        for one in outcomes
+    ]

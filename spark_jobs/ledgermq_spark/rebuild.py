@@ -1,0 +1,293 @@
+"""Rebuilds the state of a queue manager at any position or time, by the same fold in Spark."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from pyspark.sql import functions as f
+
+from ledgermq.errors import LedgerMQError
+from ledgermq.wire.codec import decode_record
+from ledgermq.wire.registry import Claim, find_queue_manager
+from ledgermq.wire.topics import Topics
+from ledgermq_spark.checkpoints import Checkpoint, read_checkpoints, state_digest
+from ledgermq_spark.fold import FOLD_COLUMNS, FoldPlan, fold_task, starting_state, state_rows
+from ledgermq_spark.positions import (
+    PartitionRange,
+    QueueManagerUnknownError,
+    partition_ranges,
+    resolve_at,
+)
+from ledgermq_spark.read_log import read_raw
+from ledgermq_spark.rows import arrow_batch, spark_schema
+from ledgermq_spark.session import spark_session
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = [
+    "FoldStoppedError",
+    "LogTrimmedError",
+    "Progress",
+    "Rebuilt",
+    "fold_log",
+    "locate",
+    "rebuild_at",
+]
+
+# Called with a stage's name, steps done and steps in all.
+Progress: TypeAlias = Callable[[str, int, int], None]
+
+
+class FoldStoppedError(LedgerMQError):
+    """The fold may not go on: the log has a hole, or an entry of an unknown protocol version."""
+
+    code = "LMQ-7006"
+
+
+class LogTrimmedError(LedgerMQError):
+    """The start of the log is gone and no checkpoint stands in for it."""
+
+    code = "LMQ-7007"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuilt:
+    """The state of a queue manager at one position, as the fold says it.
+
+    Times are microseconds since 1970 UTC. `rows` keeps everything the fold told, on disk.
+    `stopped` says where and why it could not reach the position asked for, or is None.
+    """
+
+    queue_manager: str
+    position: int
+    time: int
+    digest: str
+    chain: bytes
+    chains: dict[int, bytes]
+    root_bytes: bytes
+    statuses: list[dict[str, Any]]
+    rows: DataFrame
+    seconds: float
+    operations: int
+    stopped: dict[str, Any] | None
+
+    @property
+    def root(self) -> dict[str, Any]:
+        """The state without its numbered messages, as `checkpoint.Root`."""
+        return decode_record(self.root_bytes)[1]
+
+    def block_bytes(self) -> list[bytes]:
+        """The blocks of messages, encoded, in manifest order."""
+        return [row["payload"] for row in _block_rows(self.rows)]
+
+    def blocks(self) -> list[dict[str, Any]]:
+        """The numbered messages as `checkpoint.MessageBlock` records, in manifest order."""
+        return [decode_record(block)[1] for block in self.block_bytes()]
+
+    def queue_statuses(self, spark: SparkSession) -> DataFrame:
+        """The statuses of the queues as a DataFrame, one row per queue."""
+        schema = ", ".join(f"{name} {kind}" for name, kind in STATUS_COLUMNS)
+        rows = [tuple(one[name] for name, _ in STATUS_COLUMNS) for one in self.statuses]
+        return spark.createDataFrame(rows, schema)
+
+
+STATUS_COLUMNS = (
+    ("name", "string"),
+    ("created_position", "long"),
+    ("description", "string"),
+    ("message_bytes_max", "long"),
+    ("suspended", "boolean"),
+    ("receivers", "long"),
+    ("message_count", "long"),
+    ("sent_and_committed", "long"),
+    ("removed_by_administration", "long"),
+    ("min_sequence", "long"),
+    ("max_sequence", "long"),
+    ("next_sequence", "long"),
+    ("first_enqueued_at", "long"),
+    ("last_enqueued_at", "long"),
+    ("current", "long"),
+    ("pending", "long"),
+    ("uncommitted_puts", "long"),
+    ("unacknowledged", "long"),
+    ("uncommitted_gets", "long"),
+)
+
+
+def locate(bootstrap: str, topics: Topics, queue_manager: str) -> tuple[Claim, PartitionRange]:
+    """The claim of a queue manager and what stands on its partition of the operations topic.
+
+    Raises:
+        QueueManagerUnknownError: Nobody claimed that name.
+        LogUnreachableError: The cluster does not answer, or lacks the topics.
+    """
+    claim = find_queue_manager(bootstrap, topics, queue_manager)
+    if claim is None:
+        raise QueueManagerUnknownError(
+            f"there is no queue manager {queue_manager} at {bootstrap} under topic prefix "
+            f"{topics.prefix}; `ledgermq up` or a first connection creates it"
+        )
+    (log,) = partition_ranges(bootstrap, topics.operations, [claim.partition])
+    return claim, log
+
+
+def rebuild_at(
+    bootstrap: str,
+    queue_manager: str,
+    at: int | str | datetime | None = None,
+    *,
+    topic_prefix: str = "ledgermq",
+    from_checkpoint: bool = False,
+    spark: SparkSession | None = None,
+    directory: Path | None = None,
+    progress: Progress | None = None,
+) -> Rebuilt:
+    """Rebuild a queue manager's state as of a position, a time, or the end of its log.
+
+    Args:
+        bootstrap: Address of the Kafka cluster.
+        queue_manager: Its name.
+        at: A position (`1234`, `QM1@1234`), a time (aware datetime or ISO 8601), None: the end.
+        topic_prefix: Of the installation's log topics.
+        from_checkpoint: Begin with the newest whole checkpoint at or below, not from zero.
+        spark: The session to use; one is started if not given.
+        directory: Where intermediate rows are kept; a fresh temporary one if not given.
+        progress: Called as the rebuild goes on.
+
+    Raises:
+        PositionOutOfRangeError: `at` lies before the log's start or after its end.
+        QueueManagerUnknownError: Nobody claimed that name.
+        LogUnreachableError: The cluster does not answer, or lacks the topics.
+        LogTrimmedError: The start of the log is gone and no checkpoint stands in for it.
+        FoldStoppedError: The log has a hole, or an entry of an unknown protocol version.
+    """
+    tell = progress or (lambda *_: None)
+    topics = Topics(topic_prefix)
+    tell("locating", 0, 3)
+    claim, log = locate(bootstrap, topics, queue_manager)
+    position = resolve_at(bootstrap, log, at)
+    checkpoint: Checkpoint | None = None
+    if from_checkpoint or log.start > 0:
+        stored = read_checkpoints(bootstrap, topics.checkpoints, claim.partition, queue_manager)
+        checkpoint = stored.newest_at_or_below(position)
+    spark = spark or spark_session()
+    tell("folding", 1, 3)
+    rebuilt = fold_log(
+        spark,
+        bootstrap,
+        claim,
+        log,
+        position,
+        checkpoint=checkpoint,
+        directory=directory,
+    )
+    if rebuilt.stopped is not None:
+        raise FoldStoppedError(_why_stopped(queue_manager, rebuilt.stopped))
+    tell("done", 3, 3)
+    return rebuilt
+
+
+def _why_stopped(queue_manager: str, stopped: dict[str, Any]) -> str:
+    where = f"{queue_manager}@{stopped['position']}"
+    if stopped["why"] == "version":
+        return (
+            f"the entries from {where} on need protocol version {stopped['version']}, which this "
+            "program does not know: upgrade it"
+        )
+    return (
+        f"the log has a hole: position {where} is missing, the next record is "
+        f"{stopped['found']}; the operations topic was trimmed inside or damaged"
+    )
+
+
+def fold_log(
+    spark: SparkSession,
+    bootstrap: str,
+    claim: Claim,
+    log: PartitionRange,
+    position: int,
+    *,
+    checkpoint: Checkpoint | None = None,
+    with_outcomes: bool = False,
+    chain_at: frozenset[int] = frozenset(),
+    directory: Path | None = None,
+) -> Rebuilt:
+    """Fold a queue manager's log up to a position, from zero or from a checkpoint below it.
+
+    Raises:
+        LogTrimmedError: The start of the log is gone and no checkpoint stands in for it.
+    """
+    started = time.monotonic()
+    plan = FoldPlan(
+        partition=claim.partition,
+        start=0 if checkpoint is None else checkpoint.position + 1,
+        root=None if checkpoint is None else checkpoint.root,
+        blocks=[] if checkpoint is None else checkpoint.blocks,
+        chain=bytes(32) if checkpoint is None else checkpoint.manifest["chain"],
+        chain_at=chain_at,
+        with_outcomes=with_outcomes,
+    )
+    if plan.start < log.start:
+        raise LogTrimmedError(
+            f"the log of {claim.queue_manager} begins at position {log.start}: what stood before "
+            "is gone, and no whole checkpoint covers it"
+        )
+    path = str((directory or Path(tempfile.mkdtemp(prefix="ledgermq-rebuild-"))) / "fold")
+    _fold_rows(spark, bootstrap, plan, log, position).write.mode("overwrite").parquet(path)
+    rows = spark.read.schema(spark_schema(FOLD_COLUMNS)).parquet(path)
+    small = {
+        row["part"]: row["payload"]
+        for row in rows.where(f.col("part").isin("end", "root", "statuses", "stopped"))
+        .select("part", "payload")
+        .collect()
+    }
+    chains = {
+        row["block"]: bytes(row["payload"])
+        for row in rows.where("part = 'chain'").select("block", "payload").collect()
+    }
+    end = json.loads(small["end"])
+    root = bytes(small["root"])
+    return Rebuilt(
+        queue_manager=claim.queue_manager,
+        position=end["position"],
+        time=end["time"],
+        digest=state_digest([root, *(bytes(row["payload"]) for row in _block_rows(rows))]),
+        chain=chains[end["position"]],
+        chains=chains,
+        root_bytes=root,
+        statuses=json.loads(small["statuses"]),
+        rows=rows,
+        seconds=time.monotonic() - started,
+        operations=end["position"] + 1 - plan.start,
+        stopped=json.loads(small["stopped"]) if "stopped" in small else None,
+    )
+
+
+def _fold_rows(
+    spark: SparkSession, bootstrap: str, plan: FoldPlan, log: PartitionRange, position: int
+) -> DataFrame:
+    schema = spark_schema(FOLD_COLUMNS)
+    if position < plan.start:
+        # Nothing lies between the checkpoint and the position: there is no record to start a task.
+        rows = list(state_rows(starting_state(plan), plan.partition, plan.chain))
+        table = arrow_batch(FOLD_COLUMNS, rows).to_pandas()
+        return spark.createDataFrame(table.astype(object).where(table.notna(), None), schema)
+    wanted = PartitionRange(
+        topic=log.topic, partition=log.partition, start=plan.start, end=position + 1
+    )
+    raw = read_raw(spark, bootstrap, [wanted])
+    chosen = raw.select("partition", "offset", "append_time_ms", "timestamp_type", "value")
+    return chosen.mapInArrow(fold_task({plan.partition: plan}), schema)
+
+
+def _block_rows(rows: DataFrame) -> list[Any]:
+    blocks = rows.where("part = 'block'").select("created_position", "block", "payload")
+    return blocks.orderBy("created_position", "block").collect()

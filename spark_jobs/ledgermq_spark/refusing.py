@@ -1,0 +1,119 @@
+"""Why an operation that is in turn is refused: PROTOCOL.md §3 and §5, read without the fold."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+
+from ledgermq_spark.acts import Event
+from ledgermq_spark.directory import Directory
+
+__all__ = ["QUEUE_PREFIX", "ScannedConsumer", "ScannedSession", "refusal"]
+
+CONSUMER_MAX = 2**31 - 1
+CREDIT_MAX = 1_000_000
+PUT_MESSAGES_MAX = 10_000
+CONTENT_BYTES_MAX = 8 * 1024 * 1024 - 4096
+NAME = re.compile(r"[A-Za-z0-9._/%-]{1,128}")
+QUEUE_PREFIX = "queue:"
+
+
+@dataclass(slots=True)
+class ScannedConsumer:
+    """A consumer as its session's operations tell it."""
+
+    queue: str
+    opened: int
+    credit: int = 0
+    open: bool = True
+
+
+@dataclass(slots=True)
+class ScannedSession:
+    """A session as its operations tell it."""
+
+    handle: int
+    mode: str
+    timeout_us: int
+    lane: int
+    deadline: int | None
+    confirmed: bool = False
+    suspected: bool = False
+    last: int = 0
+    answered: int = 0
+    consumers: dict[int, ScannedConsumer] = field(default_factory=dict)
+    consumer_highest: int = 0
+    next_delivery: int = 1
+    # Deliveries in flight and the consumer that each is claimed for; -1 where the claim is lost.
+    in_flight: dict[int, int] = field(default_factory=dict)
+    unit: int = 1
+    unit_begin: int | None = None
+    unit_puts: int = 0
+
+    @property
+    def transacted(self) -> bool:
+        """Whether it has units of work."""
+        return self.mode == "TRANSACTED"
+
+
+def refusal(session: ScannedSession, event: Event, directory: Directory) -> str | None:
+    """Why an operation that is in turn is refused (§5), or None."""
+    kind = event.kind
+    if kind == "Put":
+        return _put_refusal(event, directory)
+    if kind == "OpenConsumer":
+        if not session.consumer_highest < event.consumer <= CONSUMER_MAX:
+            return "consumer-exists"
+        return _destination_refusal(event, directory)
+    if kind in ("Get", "CloseConsumer"):
+        consumer = session.consumers.get(event.consumer)
+        if consumer is None or not consumer.open:
+            return "consumer-unknown"
+        if kind == "Get":
+            fits = 1 <= event.number <= CREDIT_MAX - consumer.credit
+            return None if fits else "credit-invalid"
+        return _range_refusal(session, event, event.consumer)
+    if kind in ("Acknowledge", "Recover") and session.transacted:
+        return "transacted"
+    if kind in ("Commit", "Rollback") and not session.transacted:
+        return "not-transacted"
+    if kind == "Commit" and event.number != session.unit_puts:
+        return "puts-mismatch"
+    if kind in ("Acknowledge", "Commit", "Rollback", "Recover", "Close"):
+        return _range_refusal(session, event, None)
+    return None
+
+
+def _destination_refusal(event: Event, directory: Directory) -> str | None:
+    if not event.target.startswith(QUEUE_PREFIX):
+        return "destination-invalid"
+    name = event.target[len(QUEUE_PREFIX) :]
+    if NAME.fullmatch(name) is None:
+        return "destination-invalid"
+    return directory.use_refusal(name, event.position)
+
+
+def _put_refusal(event: Event, directory: Directory) -> str | None:
+    reason = _destination_refusal(event, directory)
+    if reason is not None:
+        return reason
+    if not 1 <= event.count <= PUT_MESSAGES_MAX:
+        return "message-invalid"
+    if event.priority_low < 0 or event.priority_high > 9 or event.size_low < 1:
+        return "message-invalid"
+    limit = directory.message_bytes_max(event.target[len(QUEUE_PREFIX) :], event.position)
+    return "message-too-large" if event.size_high > (limit or CONTENT_BYTES_MAX) else None
+
+
+def _range_refusal(session: ScannedSession, event: Event, consumer: int | None) -> str | None:
+    """Ranges must rise and name only deliveries in flight (of one consumer, if it closes)."""
+    highest = 0
+    for first, last in zip(event.firsts, event.lasts, strict=True):
+        if first <= highest or last < first or last >= session.next_delivery:
+            return "delivery-unknown"
+        for number in range(first, last + 1):
+            holder = session.in_flight.get(number)
+            if holder is None or (consumer is not None and holder not in (consumer, -1)):
+                return "delivery-unknown"
+        highest = last
+    return None

@@ -1,0 +1,321 @@
+"""Flat typed rows of operations and outcomes: what Spark sees of records that Python decodes.
+
+A row per operation keeps the messages of a Put as parallel lists, and a row per outcome those of a
+Delivered: lists cost one row each way through Arrow, and Spark explodes them where it needs a row
+per message. Contents stay behind: a row carries their size and an 8-byte digest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import types as t
+
+from ledgermq.core import operations as op
+from ledgermq.core import outcomes as out
+
+__all__ = [
+    "OPERATION_COLUMNS",
+    "OUTCOME_COLUMNS",
+    "arrow_batch",
+    "content_digest",
+    "operation_row",
+    "outcome_row",
+    "spark_schema",
+]
+
+LONG = t.LongType()
+TEXT = t.StringType()
+FLAG = t.BooleanType()
+BYTES = t.BinaryType()
+LONGS = t.ArrayType(LONG)
+
+OPERATION_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
+    ("position", LONG),
+    ("append_time_us", LONG),
+    ("trusted", FLAG),
+    ("kind", TEXT),
+    ("reason", TEXT),
+    ("detail", TEXT),
+    ("session", LONG),
+    ("session_sequence", LONG),
+    ("answered_through", LONG),
+    ("connection", BYTES),
+    ("session_key", BYTES),
+    ("lane", LONG),
+    ("acknowledge_mode", TEXT),
+    ("suspect_timeout_ms", LONG),
+    ("consumer", LONG),
+    ("target", TEXT),
+    ("number", LONG),
+    ("range_first", LONGS),
+    ("range_last", LONGS),
+    ("sessions", LONGS),
+    ("description", TEXT),
+    ("message_bytes_max", LONG),
+    ("flag", FLAG),
+    ("action", TEXT),
+    ("actor", TEXT),
+    ("why", TEXT),
+    ("message_ids", t.ArrayType(BYTES)),
+    ("priorities", LONGS),
+    ("persistent", t.ArrayType(FLAG)),
+    ("sizes_bytes", LONGS),
+    ("content_digests", LONGS),
+)
+
+OUTCOME_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
+    ("position", LONG),
+    ("index", LONG),
+    ("connection", BYTES),
+    ("lane", LONG),
+    ("previous_position", LONG),
+    ("previous_index", LONG),
+    ("kind", TEXT),
+    ("session", LONG),
+    ("session_sequence", LONG),
+    ("reason", TEXT),
+    ("detail", TEXT),
+    ("number", LONG),
+    ("count", LONG),
+    ("session_key", BYTES),
+    ("runs", TEXT),
+    ("consumer", LONG),
+    ("destination", TEXT),
+    ("first_delivery", LONG),
+    ("sequences", LONGS),
+    ("put_positions", LONGS),
+    ("put_indexes", LONGS),
+    ("message_ids", t.ArrayType(BYTES)),
+    ("priorities", LONGS),
+    ("persistent", t.ArrayType(FLAG)),
+    ("backout_counts", LONGS),
+    ("enqueued_ats", LONGS),
+    ("content_digests", LONGS),
+)
+
+_ARROW = {
+    LONG: pa.int64(),
+    TEXT: pa.string(),
+    FLAG: pa.bool_(),
+    BYTES: pa.binary(),
+}
+
+
+def _arrow_type(kind: t.DataType) -> pa.DataType:
+    if isinstance(kind, t.ArrayType):
+        return pa.list_(_arrow_type(kind.elementType))
+    return _ARROW[kind]
+
+
+def spark_schema(columns: Sequence[tuple[str, t.DataType]]) -> t.StructType:
+    """The Spark schema of a table of rows."""
+    return t.StructType([t.StructField(name, kind) for name, kind in columns])
+
+
+def arrow_batch(
+    columns: Sequence[tuple[str, t.DataType]], rows: Iterable[tuple[Any, ...]]
+) -> pa.RecordBatch:
+    """Turn rows, tuples in the order of the columns, into one Arrow batch."""
+    turned = list(zip(*rows, strict=True)) or [()] * len(columns)
+    arrays = [
+        pa.array(values, type=_arrow_type(kind))
+        for values, (_, kind) in zip(turned, columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in columns])
+
+
+def content_digest(content: bytes) -> int:
+    """64 bits that tell one content from another, as a signed integer."""
+    return int.from_bytes(blake2b(content, digest_size=8).digest(), "big", signed=True)
+
+
+def operation_row(
+    operation: op.Operation, position: int, append_time_us: int, trusted: bool
+) -> tuple[Any, ...]:
+    """The row of one operation; `number` and `flag` mean what the kind has a use for.
+
+    `number` is the credit of a Get, the puts of a Commit, the version of an Upgrade, the sequence
+    number of a Correct, the writer's clock of a TimeAgreed; `flag` the purge of a DeleteQueue,
+    `suspended` of an AlterQueue, `automatic_creation` of an AlterQueueManager.
+    """
+    kind = type(operation).__name__
+    if isinstance(operation, op.SessionOperation):
+        tail = _SESSION_TAILS[type(operation)](operation)
+        head = (operation.session, operation.session_sequence, operation.answered_through)
+        return (position, append_time_us, trusted, kind, None, None, *head, *tail)
+    if isinstance(operation, op.Unreadable):
+        head = (operation.reason, operation.detail)
+        return (position, append_time_us, trusted, kind, *head, *_NOTHING[:3], *_tail())
+    start = (position, append_time_us, trusted, kind, None, None, None, None, None)
+    if isinstance(operation, op.Open):
+        return (*start, *_open_tail(operation))
+    if isinstance(operation, op.Suspect):
+        return (*start, *_tail(sessions=list(operation.sessions)))
+    if isinstance(operation, op.TimeAgreed):
+        return (*start, *_tail(number=operation.writer_time))
+    return (*start, *_tail())
+
+
+_NOTHING = (None,) * 40
+
+
+def _tail(
+    *,
+    consumer: int | None = None,
+    target: str | None = None,
+    number: int | None = None,
+    ranges: list[op.DeliveryRange] | None = None,
+    sessions: list[int] | None = None,
+    description: str | None = None,
+    message_bytes_max: int | None = None,
+    flag: bool | None = None,
+    correction: tuple[str | None, str | None, str | None] = (None, None, None),
+) -> tuple[Any, ...]:
+    firsts = lasts = None
+    if ranges is not None:
+        firsts = [one["first"] for one in ranges]
+        lasts = [one["last"] for one in ranges]
+    return (
+        *_NOTHING[:5],
+        consumer,
+        target,
+        number,
+        firsts,
+        lasts,
+        sessions,
+        description,
+        message_bytes_max,
+        flag,
+        *correction,
+        *_NOTHING[:5],
+    )
+
+
+def _open_tail(one: op.Open) -> tuple[Any, ...]:
+    return (
+        one.connection,
+        one.session_key,
+        one.lane,
+        one.acknowledge_mode,
+        one.suspect_timeout_ms,
+        *_NOTHING[:17],
+    )
+
+
+def _put_tail(one: op.Put) -> tuple[Any, ...]:
+    messages = one.messages
+    contents = [message["content"] for message in messages]
+    return (
+        *_NOTHING[:6],
+        one.destination,
+        *_NOTHING[:10],
+        [message["message_id"] for message in messages],
+        [message["priority"] for message in messages],
+        [message["persistent"] for message in messages],
+        [len(content) for content in contents],
+        [content_digest(content) for content in contents],
+    )
+
+
+_SESSION_TAILS: dict[type, Any] = {
+    op.OpenConsumer: lambda one: _tail(consumer=one.consumer, target=one.destination),
+    op.CloseConsumer: lambda one: _tail(consumer=one.consumer, ranges=one.unseen),
+    op.Put: _put_tail,
+    op.Get: lambda one: _tail(consumer=one.consumer, number=one.credit),
+    op.Acknowledge: lambda one: _tail(ranges=one.deliveries),
+    op.Commit: lambda one: _tail(ranges=one.deliveries, number=one.puts),
+    op.Rollback: lambda one: _tail(ranges=one.seen),
+    op.Recover: lambda one: _tail(ranges=one.seen),
+    op.Close: lambda one: _tail(ranges=one.seen),
+    op.Alive: lambda _: _tail(),
+    op.CreateQueue: lambda one: _tail(
+        target=one.queue, description=one.description, message_bytes_max=one.message_bytes_max
+    ),
+    op.AlterQueue: lambda one: _tail(
+        target=one.queue,
+        description=one.description,
+        message_bytes_max=one.message_bytes_max,
+        flag=one.suspended,
+    ),
+    op.DeleteQueue: lambda one: _tail(target=one.queue, flag=one.purge),
+    op.AlterQueueManager: lambda one: _tail(flag=one.automatic_creation),
+    op.Upgrade: lambda one: _tail(number=one.version),
+    op.Correct: lambda one: _tail(
+        target=one.queue,
+        number=one.sequence,
+        correction=(one.action, one.actor, one.reason),
+    ),
+}
+
+
+def outcome_row(
+    outcome: out.Outcome,
+    connection: bytes | None,
+    lane: int,
+    previous: tuple[int, int],
+    *,
+    with_content: bool,
+) -> tuple[Any, ...]:
+    """The row of one outcome; `number`, `count` and `runs` mean what the kind has a use for.
+
+    Enqueued: first sequence number, count. Committed: consumed, messages numbered, its runs as
+    text. Returned and SessionEnded: returned, discarded. Refused: the sequence expected.
+    Suspected: the deadline. Opened: nothing beyond its key.
+    """
+    head = (outcome.position, outcome.index, connection, lane, *previous)
+    if isinstance(outcome, out.Delivered):
+        return (
+            *head,
+            "Delivered",
+            outcome.session,
+            *_NOTHING[:7],
+            *_delivered(outcome, with_content),
+        )
+    key = reason = detail = number = count = runs = sequence = None
+    kind = type(outcome).__name__
+    session = outcome.session  # type: ignore[attr-defined]
+    if isinstance(outcome, out.Reply):
+        sequence = outcome.session_sequence
+    if isinstance(outcome, out.Enqueued):
+        number, count = outcome.first_sequence, outcome.count
+    elif isinstance(outcome, out.Committed):
+        number = outcome.consumed
+        count = sum(run["count"] for run in outcome.enqueued)
+        runs = ", ".join(
+            f"{run['destination']} {run['first_sequence']}+{run['count']}"
+            for run in outcome.enqueued
+        )
+    elif isinstance(outcome, out.Returned):
+        number, count = outcome.returned, outcome.discarded
+    elif isinstance(outcome, out.SessionEnded):
+        reason, number, count = outcome.reason, outcome.returned, outcome.discarded
+    elif isinstance(outcome, out.Refused):
+        reason, detail, number = outcome.reason, outcome.detail, outcome.expected_sequence
+    elif isinstance(outcome, out.Suspected):
+        number = outcome.deadline
+    elif isinstance(outcome, out.Opened):
+        key = outcome.session_key
+    middle = (kind, session, sequence, reason, detail, number, count, key, runs)
+    return (*head, *middle, *_NOTHING[:12])
+
+
+def _delivered(outcome: out.Delivered, with_content: bool) -> tuple[Any, ...]:
+    messages = outcome.messages
+    return (
+        outcome.consumer,
+        outcome.destination,
+        outcome.first_delivery,
+        [one["sequence"] for one in messages],
+        [one["put_position"] for one in messages],
+        [one["put_index"] for one in messages],
+        [one["message_id"] for one in messages],
+        [one["priority"] for one in messages],
+        [one["persistent"] for one in messages],
+        [one["backout_count"] for one in messages],
+        [one["enqueued_at"] for one in messages],
+        [content_digest(one["content"]) for one in messages] if with_content else None,
+    )
