@@ -1,0 +1,1 @@
+"""The processor: the Faust worker that folds operations and writes outcomes."""

@@ -1,0 +1,96 @@
+"""The Faust application: partitions come and go, the agent hands drained chunks to their
+owners.
+
+Faust is the shell: membership of the group, assignment, streams, web. What is folded, and when it
+counts as done, is decided by owners and checkpoints (D4).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import faust
+from faust.types import TP
+from faust.web.drivers.aiohttp import Web
+
+from ledgermq.processor.settings import WorkerSettings
+from ledgermq.processor.transport import DrainedChunkSchema, LogTransport
+from ledgermq.wire.topics import Topics
+
+__all__ = ["WorkerApplication", "make_application"]
+
+
+class LoopbackWeb(Web):
+    """Faust's web server without any page of its own; above all without the tables (D4, D15)."""
+
+    logger = logging.getLogger("faust.web")
+    default_blueprints: list[Any] = []  # noqa: RUF012
+    production_blueprints: list[Any] = []  # noqa: RUF012
+    debug_blueprints: list[Any] = []  # noqa: RUF012
+    optional_blueprints: list[Any] = []  # noqa: RUF012
+
+
+class WorkerApplication(faust.App):
+    """A Faust application on our transport."""
+
+    logger = logging.getLogger("faust.app")
+
+    def _new_transport(self) -> Any:
+        return LogTransport(self.conf.broker_consumer, self)
+
+    def _new_web(self) -> Any:
+        return LoopbackWeb(self)
+
+
+def make_application(
+    settings: WorkerSettings,
+    topics: Topics,
+    web_port: int | None,
+    take_chunk: Callable[[Any], None],
+) -> WorkerApplication:
+    """The application of a worker; `take_chunk` gets every drained chunk in order."""
+    brokers = ";".join(f"kafka://{one.strip()}" for one in settings.bootstrap.split(","))
+    app = WorkerApplication(
+        f"{topics.prefix}.workers",
+        broker=brokers,
+        datadir=str(settings.data_directory / "faust"),
+        store="memory://",
+        processing_guarantee="at_least_once",
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        # No tables, no standbys: the group uses aiokafka's plain assignor. Faust's own checks the
+        # web address of a member that comes back under its name, which may be another by then.
+        table_standby_replicas=0,
+        broker_session_timeout=settings.session_timeout_seconds,
+        broker_heartbeat_interval=settings.heartbeat_seconds,
+        broker_request_timeout=max(30.0, settings.session_timeout_seconds * 2),
+        broker_max_poll_records=settings.poll_records,
+        consumer_auto_offset_reset="earliest",
+        consumer_group_instance_id=settings.name or None,
+        consumer_max_fetch_size=8 * 1024 * 1024 + 64 * 1024,
+        stream_buffer_maxsize=16,
+        stream_wait_empty=False,
+        web_enabled=web_port is not None,
+        web_bind=settings.web_host,
+        web_host=settings.web_host,
+        web_port=web_port or 6066,
+        web_in_thread=False,
+    )
+    # acks=False: what has been taken is no business of Faust's; a checkpoint says what is done.
+    operations = app.topic(
+        topics.operations, schema=DrainedChunkSchema(), acks=False, allow_empty=True
+    )
+
+    @app.agent(operations, name="fold", concurrency=1)
+    async def fold(stream: Any) -> None:
+        async for chunk in stream:
+            take_chunk(chunk)
+
+    return app
+
+
+def partitions_of(topic: str, assigned: set[TP]) -> set[int]:
+    """The partitions of one topic among those assigned."""
+    return {tp.partition for tp in assigned if tp.topic == topic}

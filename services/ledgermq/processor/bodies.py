@@ -1,0 +1,212 @@
+"""Bodies of messages: a bounded cache of recent ones, and reading the others back from the log
+(D6).
+
+The state knows where a body stands: (put position, put index). Recent Puts stay here as they were
+decoded. What has left the cache is read back from the operations log in order; the reader fetches
+ahead, so that draining a deep queue costs one seek, not one per message.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from ledgermq.core.operations import Put, PutMessage
+from ledgermq.core.outcomes import DeliveredMessage
+from ledgermq.errors import LedgerMQError
+from ledgermq.processor.log_reading import take_batch
+from ledgermq.wire.codec import decode_operation
+
+__all__ = ["BodyLostError", "BodyStore", "LogReader"]
+
+# What a message costs in memory beside its bytes.
+ENTRY_BYTES = 90
+# A reader that is not asked for this long lets go of its connection and its prefetched records.
+IDLE_SECONDS = 5.0
+READ_BYTES = 16 * 1024 * 1024
+
+
+class BodyLostError(LedgerMQError):
+    """A body that a live message needs is not in the operations log any more."""
+
+    code = "LMQ-2110"
+
+
+class LogReader:
+    """Reads values of the operations log at given positions; used by one thread at a time."""
+
+    def __init__(self, bootstrap: str, topic: str, partition: int, timeout_seconds: float) -> None:
+        self._bootstrap = bootstrap
+        self._topic = topic
+        self._partition = partition
+        self._timeout_seconds = timeout_seconds
+        self._consumer: Consumer | None = None
+        self._next = -1
+        self._pool: dict[int, bytes | None] = {}
+        self._pool_bytes = 0
+        self.last_used = 0.0
+
+    def value_at(self, position: int) -> bytes | None:
+        """The value of the record at a position.
+
+        Raises:
+            BodyLostError: The log does not hold that position, or did not answer in time.
+        """
+        self.last_used = time.monotonic()
+        if position not in self._pool:
+            self._read_through(position)
+        return self._pool[position]
+
+    def _read_through(self, position: int) -> None:
+        """Reads on until the position is in the pool; what comes by on the way is kept too."""
+        consumer = self._consumer or self._open()
+        if not self._next <= position < self._next + 2_000:
+            consumer.assign([TopicPartition(self._topic, self._partition, position)])
+            self._next = position
+        limit = time.monotonic() + self._timeout_seconds
+        while position not in self._pool:
+            for message in take_batch(consumer, 200, 0.5):
+                self._keep(message, position)
+            if self._next > position and position not in self._pool:
+                raise BodyLostError(
+                    f"the operations log has no record at {self._topic}-{self._partition}"
+                    f"@{position}, which a live message needs; restore the log, or remove the "
+                    "message with a Correct operation"
+                )
+            if time.monotonic() > limit:
+                raise BodyLostError(
+                    f"reading {self._topic}-{self._partition}@{position} back took longer than "
+                    f"{self._timeout_seconds:.0f} s; look at Kafka, then start the worker again"
+                )
+
+    def _keep(self, message: Any, wanted: int) -> None:
+        error = message.error()
+        if error is not None:
+            if error.code() in (KafkaError._PARTITION_EOF, KafkaError._TRANSPORT):
+                return
+            raise BodyLostError(f"reading {self._topic}-{self._partition}@{wanted}: {error.str()}")
+        offset, value = message.offset(), message.value()
+        self._next = offset + 1
+        self._pool[offset] = value
+        self._pool_bytes += len(value or b"")
+        while self._pool_bytes > READ_BYTES:
+            oldest = next(iter(self._pool))
+            if oldest == wanted:
+                break
+            self._pool_bytes -= len(self._pool.pop(oldest) or b"")
+
+    def _open(self) -> Consumer:
+        self._consumer = Consumer(
+            {
+                "bootstrap.servers": self._bootstrap,
+                "group.id": "ledgermq-bodies",
+                "enable.auto.commit": False,
+                "enable.auto.offset.store": False,
+                "auto.offset.reset": "error",
+                "isolation.level": "read_uncommitted",
+                "fetch.wait.max.ms": 20,
+                "queued.max.messages.kbytes": 4096,
+                "check.crcs": True,
+            }
+        )
+        return self._consumer
+
+    def close(self) -> None:
+        """Lets go of the connection and of what was read; the next use opens it again."""
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+        self._next = -1
+        self._pool.clear()
+        self._pool_bytes = 0
+
+
+class BodyStore:
+    """The bodies of one queue manager."""
+
+    def __init__(self, cache_bytes: int, reader: LogReader) -> None:
+        self._limit = cache_bytes
+        self._reader = reader
+        self._recent: dict[int, tuple[int, list[bytes]]] = {}
+        self._recent_bytes = 0
+        self._cold: dict[int, tuple[int, list[bytes]]] = {}
+        self._cold_bytes = 0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="bodies")
+        self.read_back = 0
+
+    def add(self, position: int, messages: list[PutMessage], value_bytes: int) -> None:
+        """Keeps the bodies of a Put that was just decoded, in place of the oldest."""
+        cost = value_bytes + ENTRY_BYTES * len(messages)
+        self._recent[position] = (cost, [message["content"] for message in messages])
+        self._recent_bytes += cost
+        while self._recent_bytes > self._limit:
+            oldest = next(iter(self._recent))
+            self._recent_bytes -= self._recent.pop(oldest)[0]
+
+    def fill(self, messages: list[DeliveredMessage]) -> int:
+        """Fills in the contents; their bytes together, or -1 if one is not in memory."""
+        size = 0
+        known = -1
+        contents: list[bytes] = []
+        for message in messages:
+            position = message["put_position"]
+            if position != known:
+                entry = self._recent.get(position) or self._cold.get(position)
+                if entry is None:
+                    return -1
+                contents, known = entry[1], position
+            content = contents[message["put_index"]]
+            message["content"] = content
+            size += len(content)
+        return size
+
+    async def fill_cold(self, messages: list[DeliveredMessage]) -> int:
+        """Fills in the contents, reading back what is not in memory; their bytes together.
+
+        Raises:
+            BodyLostError: The log does not hold a body any more.
+        """
+        wanted = dict.fromkeys(message["put_position"] for message in messages)
+        missing = [one for one in wanted if one not in self._recent and one not in self._cold]
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(self._thread, self._read, missing)
+        self.read_back += len(found)
+        for position, entry in found.items():
+            self._cold[position] = entry
+            self._cold_bytes += entry[0]
+        size = self.fill(messages)
+        assert size >= 0, "every body was found or an error was raised"
+        while self._cold_bytes > self._limit // 4:
+            oldest = next(iter(self._cold))
+            self._cold_bytes -= self._cold.pop(oldest)[0]
+        return size
+
+    def _read(self, positions: list[int]) -> dict[int, tuple[int, list[bytes]]]:
+        found: dict[int, tuple[int, list[bytes]]] = {}
+        for position in positions:
+            value = self._reader.value_at(position)
+            operation = decode_operation(value)
+            if not isinstance(operation, Put):
+                raise BodyLostError(
+                    f"the record at position {position} is a {type(operation).__name__}, a live "
+                    "message needs the Put that was there; the log was changed"
+                )
+            cost = len(value or b"") + ENTRY_BYTES * len(operation.messages)
+            found[position] = (cost, [message["content"] for message in operation.messages])
+        return found
+
+    def rest(self) -> None:
+        """Lets go of what reading back holds, if it was not used for a while."""
+        if self._cold and time.monotonic() - self._reader.last_used > IDLE_SECONDS:
+            self._cold.clear()
+            self._cold_bytes = 0
+            self._thread.submit(self._reader.close)
+
+    def close(self) -> None:
+        """Stops reading back."""
+        self._thread.submit(self._reader.close)
+        self._thread.shutdown(wait=False)

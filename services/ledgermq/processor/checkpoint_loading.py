@@ -1,0 +1,334 @@
+"""Loading a checkpoint: the newest whole one that belongs to this log, or an older, or none
+(H1, H13, H14).
+
+A checkpoint that is incomplete or damaged, or whose lanes are shorter than they were, is passed
+over with a word in the log: an older one or the whole log does as well. One that tells of another
+log stops the start: then the log or the checkpoints are not what they are taken for, and only a
+person can say which.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+
+from ledgermq.core.outcomes import Reply
+from ledgermq.core.snapshot import restore
+from ledgermq.core.state import QueueManager, new_state
+from ledgermq.errors import LedgerMQError
+from ledgermq.processor.digests import CHAIN_START, chunk_digest, state_digest
+from ledgermq.processor.log_reading import LogIdentity, PartitionReader, log_identity
+from ledgermq.wire.codec import UndecodableError, decode_record, outcome_from_union
+from ledgermq.wire.registry import Claim
+from ledgermq.wire.topics import Topics, lane_partition
+
+__all__ = [
+    "CheckpointMismatchError",
+    "Loaded",
+    "LogIncompleteError",
+    "StoredManifest",
+    "chunk_key",
+    "discard_checkpoints",
+    "load",
+    "manifest_key",
+]
+
+log = logging.getLogger(__name__)
+
+MANIFEST = "ledgermq.checkpoint.Manifest"
+
+
+class CheckpointMismatchError(LedgerMQError):
+    """A checkpoint tells of another log than the one that is here."""
+
+    code = "LMQ-2140"
+
+
+class LogIncompleteError(LedgerMQError):
+    """The operations log does not begin where the state must be folded from."""
+
+    code = "LMQ-2141"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredManifest:
+    """A manifest that lies in the checkpoints topic."""
+
+    position: int
+    digests: tuple[str, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Loaded:
+    """A state and what goes with it, ready to fold on.
+
+    `blocks` holds the digest of each block by (created position of its queue, block number), with
+    the queue's name.
+    """
+
+    state: QueueManager
+    chain: bytes = CHAIN_START
+    identity: LogIdentity
+    blocks: dict[tuple[int, int], tuple[str, str]] = field(default_factory=dict)
+    manifests: list[StoredManifest] = field(default_factory=list)
+    stored: set[str] = field(default_factory=set)
+    manifest: dict[str, Any] | None = None
+
+
+def manifest_key(queue_manager: str, position: int) -> str:
+    """Key of a manifest in the checkpoints topic."""
+    return f"{queue_manager}/manifest/{position}"
+
+
+def chunk_key(queue_manager: str, digest: str) -> str:
+    """Key of a chunk in the checkpoints topic."""
+    return f"{queue_manager}/chunk/{digest}"
+
+
+class _Shelf:
+    """What the checkpoints topic holds for one queue manager."""
+
+    def __init__(self, queue_manager: str) -> None:
+        self._manifest_prefix = f"{queue_manager}/manifest/"
+        self._chunk_prefix = f"{queue_manager}/chunk/"
+        self.manifests: dict[int, bytes] = {}
+        self.chunks: dict[str, bytes] = {}
+
+    def take(self, key: bytes | None, value: bytes | None) -> None:
+        """Files one record; a record without a value takes its key away."""
+        name = (key or b"").decode("utf-8", "replace")
+        if name.startswith(self._chunk_prefix):
+            digest = name.removeprefix(self._chunk_prefix)
+            if value is None:
+                self.chunks.pop(digest, None)
+            else:
+                self.chunks[digest] = value
+        elif name.startswith(self._manifest_prefix):
+            text = name.removeprefix(self._manifest_prefix)
+            if not text.isdigit():
+                return
+            if value is None:
+                self.manifests.pop(int(text), None)
+            else:
+                self.manifests[int(text)] = value
+
+
+def load(
+    reader: PartitionReader, bootstrap: str, topics: Topics, claim: Claim, timeout_seconds: float
+) -> Loaded:
+    """The state to go on from.
+
+    Raises:
+        CheckpointMismatchError: A checkpoint belongs to another log (H14).
+        LogIncompleteError: Without a checkpoint, the log must begin at 0 and does not.
+        LogUnreadableError: Kafka did not answer.
+    """
+    identity = log_identity(bootstrap, topics.operations, timeout_seconds)
+    shelf = _Shelf(claim.queue_manager)
+    first, end = reader.ends(topics.checkpoints, claim.partition)
+    for record in reader.records(topics.checkpoints, claim.partition, first, end):
+        shelf.take(record.key(), record.value())
+    manifests = _manifests(shelf, claim)
+    for manifest in manifests:
+        problem = _problem(reader, topics, claim, identity, manifest, shelf)
+        if problem is None:
+            loaded = _restored(manifest, shelf, identity)
+            loaded.manifests = [_stored(one) for one in manifests][:3]
+            loaded.stored = set(shelf.chunks)
+            return loaded
+        log.warning(
+            "%s: the checkpoint at position %d cannot be used: %s; trying an older one, or all "
+            "of the log",
+            claim.queue_manager,
+            manifest["position"],
+            problem,
+        )
+    first, end = reader.ends(topics.operations, claim.partition)
+    if first > 0:
+        raise LogIncompleteError(
+            f"{claim.queue_manager}: no checkpoint can be used and {topics.operations}-"
+            f"{claim.partition} begins at {first}, not at 0; restore the log or the checkpoints"
+        )
+    return Loaded(
+        state=new_state(),
+        identity=identity,
+        manifests=[_stored(one) for one in manifests][:3],
+        stored=set(shelf.chunks),
+    )
+
+
+def _manifests(shelf: _Shelf, claim: Claim) -> list[dict[str, Any]]:
+    """The readable manifests, highest position first."""
+    found: list[dict[str, Any]] = []
+    for position in sorted(shelf.manifests, reverse=True):
+        try:
+            full_name, manifest = decode_record(shelf.manifests[position])
+        except UndecodableError as error:
+            full_name, manifest = str(error), {}
+        if full_name == MANIFEST and manifest["position"] == position:
+            found.append(manifest)
+        else:
+            log.warning(
+                "%s: the manifest of position %d cannot be read (%s); it is passed over",
+                claim.queue_manager,
+                position,
+                full_name,
+            )
+    return found
+
+
+def _stored(manifest: dict[str, Any]) -> StoredManifest:
+    digests = tuple(one["digest"] for one in manifest["chunks"])
+    return StoredManifest(manifest["position"], digests)
+
+
+def _problem(
+    reader: PartitionReader,
+    topics: Topics,
+    claim: Claim,
+    identity: LogIdentity,
+    manifest: dict[str, Any],
+    shelf: _Shelf,
+) -> str | None:
+    """Why a checkpoint cannot be used, or None; a checkpoint of another log raises."""
+    _check_log(reader, topics, claim, identity, manifest)
+    for lane, wanted in enumerate(manifest["lane_ends"]):
+        partition = lane_partition(claim.partition, claim.lanes, lane)
+        _, end = reader.ends(topics.outcomes, partition)
+        if end < wanted:
+            return f"lane {lane} ends at {end}, it ended at {wanted}: outcomes were lost"
+    digests = [one["digest"] for one in manifest["chunks"]]
+    if state_digest(digests) != manifest["digest"]:
+        return "the digest of its list of chunks is wrong"
+    for digest in digests:
+        value = shelf.chunks.get(digest)
+        if value is None:
+            return f"chunk {digest} is missing"
+        if chunk_digest(value) != digest:
+            return f"chunk {digest} is damaged"
+    return None
+
+
+def _check_log(
+    reader: PartitionReader,
+    topics: Topics,
+    claim: Claim,
+    identity: LogIdentity,
+    manifest: dict[str, Any],
+) -> None:
+    """Compares the log that a checkpoint was made from with the one that is here."""
+    position = manifest["position"]
+    where = f"{topics.operations}-{claim.partition}"
+    if manifest["cluster_id"] != identity.cluster_id:
+        what = f"it was made on cluster {manifest['cluster_id']}, this is {identity.cluster_id}"
+    elif manifest["topic_id"] != identity.topic_id:
+        what = (
+            f"it was made from a topic {topics.operations} with id {manifest['topic_id']}, this "
+            f"one has id {identity.topic_id}: the topic was deleted and made again"
+        )
+    else:
+        record = reader.record_at(topics.operations, claim.partition, position)
+        if record is None:
+            what = f"{where} does not hold position {position} any more: the log was cut"
+        elif hashlib.sha256(record.value() or b"").digest() != manifest["record_digest"]:
+            what = f"{where} holds another record at position {position}: the log grew anew"
+        elif record.timestamp()[1] != manifest["append_time_ms"]:
+            what = f"the record at {where}@{position} was appended at another time"
+        else:
+            return
+    raise CheckpointMismatchError(
+        f"{claim.queue_manager}: the checkpoint at position {position} is not of this log: "
+        f"{what}. Restore what was there before; or, if the log is right as it is, discard the "
+        "checkpoints with `python -m ledgermq.processor discard-checkpoints`, and the state is "
+        "folded anew from the log."
+    )
+
+
+def _restored(manifest: dict[str, Any], shelf: _Shelf, identity: LogIdentity) -> Loaded:
+    references = manifest["chunks"]
+    _, root = decode_record(shelf.chunks[references[0]["digest"]])
+    for session in root["sessions"]:
+        replies = [outcome_from_union(one) for one in session["replies"]]
+        assert all(isinstance(one, Reply) for one in replies), "only replies are kept"
+        session["replies"] = replies
+    created = {queue["name"]: queue["created_position"] for queue in root["queues"]}
+
+    def blocks() -> Iterator[dict[str, Any]]:
+        for reference in references[1:]:
+            yield decode_record(shelf.chunks[reference["digest"]])[1]
+
+    return Loaded(
+        state=restore(root, blocks()),
+        chain=manifest["chain"],
+        identity=identity,
+        blocks={
+            (created[one["queue"]], one["block"]): (one["queue"], one["digest"])
+            for one in references[1:]
+        },
+        manifest=manifest,
+    )
+
+
+def discard_checkpoints(
+    bootstrap: str, topics: Topics, claim: Claim, *, timeout_seconds: float = 30.0
+) -> int:
+    """Takes away every checkpoint of a queue manager; how many there were.
+
+    The operator's declaration that the log is right as it is (H14). No worker may run meanwhile.
+
+    Raises:
+        LogUnreadableError: Kafka did not answer.
+    """
+    reader = PartitionReader(bootstrap, timeout_seconds)
+    shelf = _Shelf(claim.queue_manager)
+    try:
+        first, end = reader.ends(topics.checkpoints, claim.partition)
+        for record in reader.records(topics.checkpoints, claim.partition, first, end):
+            shelf.take(record.key(), record.value())
+    finally:
+        reader.close()
+    name = claim.queue_manager
+    keys = [manifest_key(name, position) for position in shelf.manifests]
+    keys += [chunk_key(name, digest) for digest in shelf.chunks]
+    write_all(
+        Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 3}),
+        topics.checkpoints,
+        claim.partition,
+        [(key, None) for key in keys],
+        timeout_seconds,
+    )
+    return len(shelf.manifests)
+
+
+def write_all(
+    producer: Producer,
+    topic: str,
+    partition: int,
+    records: list[tuple[str, bytes | None]],
+    timeout_seconds: float,
+) -> None:
+    """Writes records and waits until all are acknowledged.
+
+    Raises:
+        KafkaException: One of them was not.
+    """
+    problems: list[Any] = []
+
+    def delivered(error: Any, _message: Any) -> None:
+        if error is not None:
+            problems.append(error)
+
+    for key, value in records:
+        producer.produce(
+            topic, value=value, key=key.encode(), partition=partition, on_delivery=delivered
+        )
+        producer.poll(0)
+    if producer.flush(timeout_seconds):
+        raise KafkaException(f"{topic}-{partition} did not acknowledge in {timeout_seconds:.0f} s")
+    if problems:
+        raise KafkaException(problems[0])

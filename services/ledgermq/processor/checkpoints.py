@@ -1,0 +1,284 @@
+"""Checkpoints: the state at one position, written so that cost follows what changed (D5, H1,
+H13).
+
+Theory of operation. A snapshot is taken between two operations: the Root and the blocks touched
+since the last one are encoded there and then, so that they are of one position; untouched blocks
+are known by digest. Writing goes on beside the fold, in a thread: chunks first; then, when every
+lane has acknowledged all outcomes at or below the position, the manifest; then the position is
+committed to the group, which a worker that has lost the partition cannot do; and only after that
+what no kept manifest needs is taken away.
+
+Chunks whose writing failed stay in memory until a later checkpoint writes them or needs them no
+more.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+
+from ledgermq.core.snapshot import block_of, root_of, take_touched_blocks
+from ledgermq.core.state import QueueManager
+from ledgermq.errors import LedgerMQError
+from ledgermq.processor.checkpoint_loading import (
+    Loaded,
+    StoredManifest,
+    chunk_key,
+    manifest_key,
+    write_all,
+)
+from ledgermq.processor.crash_points import crash_point
+from ledgermq.processor.digests import chunk_digest, state_digest
+from ledgermq.processor.log_reading import PartitionReader
+from ledgermq.processor.producer import LaneBook
+from ledgermq.wire.codec import encode_record, outcome_to_union
+from ledgermq.wire.registry import Claim
+from ledgermq.wire.topics import Topics, lane_partition
+
+__all__ = ["CheckpointFailedError", "Checkpointer", "Snapshot", "encode_root"]
+
+log = logging.getLogger(__name__)
+
+KEPT_MANIFESTS = 3
+ROOT = "ledgermq.checkpoint.Root"
+BLOCK = "ledgermq.checkpoint.MessageBlock"
+MANIFEST = "ledgermq.checkpoint.Manifest"
+LANES_POLL_SECONDS = 0.01
+
+
+class CheckpointFailedError(LedgerMQError):
+    """A checkpoint could not be made durable; the next attempt covers it."""
+
+    code = "LMQ-2142"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The state at a position, in chunks."""
+
+    position: int
+    append_ms: int
+    record_digest: bytes
+    version: int
+    chain: bytes
+    references: list[dict[str, Any]]
+    digest: str
+    sent: list[int]
+
+
+def encode_root(state: QueueManager) -> bytes:
+    """The Root chunk of a state."""
+    root = root_of(state)
+    for session in root["sessions"]:
+        session["replies"] = [outcome_to_union(one) for one in session["replies"]]
+    return encode_record(ROOT, root)
+
+
+class Checkpointer:
+    """Makes one queue manager's checkpoints."""
+
+    def __init__(
+        self,
+        claim: Claim,
+        loaded: Loaded,
+        *,
+        bootstrap: str,
+        topics: Topics,
+        worker: str,
+        timeout_seconds: float,
+    ) -> None:
+        self._claim = claim
+        self._topics = topics
+        self._bootstrap = bootstrap
+        self._worker = worker
+        self._timeout_seconds = timeout_seconds
+        self._identity = loaded.identity
+        self._blocks = loaded.blocks
+        self._kept = loaded.manifests
+        self._stored = loaded.stored
+        self._unwritten: dict[str, bytes] = {}
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
+        self._producer: Producer | None = None
+        self._reader: PartitionReader | None = None
+        self.durable: dict[str, Any] | None = loaded.manifest
+        self.durable_at = time.monotonic()
+
+    def snapshot(self, state: QueueManager, chain: bytes, record: Any, sent: list[int]) -> Snapshot:
+        """Takes the state as it is; all outcomes up to its position must have been sent."""
+        root = encode_root(state)
+        root_digest = chunk_digest(root)
+        self._note(root_digest, root)
+        for name, block in take_touched_blocks(state):
+            self._take_block(state, name, block)
+        created = {queue.created_position for queue in state.queues.values()}
+        for key in [key for key in self._blocks if key[0] not in created]:
+            del self._blocks[key]
+        references = [{"kind": "root", "digest": root_digest, "queue": "", "block": -1}]
+        for key in sorted(self._blocks):
+            name, digest = self._blocks[key]
+            references.append({"kind": "block", "digest": digest, "queue": name, "block": key[1]})
+        needed = {one["digest"] for one in references}
+        for digest in [one for one in self._unwritten if one not in needed]:
+            del self._unwritten[digest]
+        return Snapshot(
+            position=state.position,
+            append_ms=record.timestamp,
+            record_digest=hashlib.sha256(record.value or b"").digest(),
+            version=state.active_version,
+            chain=chain,
+            references=references,
+            digest=state_digest(one["digest"] for one in references),
+            sent=list(sent),
+        )
+
+    def _take_block(self, state: QueueManager, name: str, block: int) -> None:
+        queue = state.queues[name]
+        key = (queue.created_position, block)
+        found = block_of(state, name, block)
+        if found is None:
+            self._blocks.pop(key, None)
+            return
+        value = encode_record(BLOCK, found)
+        digest = chunk_digest(value)
+        self._blocks[key] = (name, digest)
+        self._note(digest, value)
+
+    def _note(self, digest: str, value: bytes) -> None:
+        if digest not in self._stored:
+            self._unwritten[digest] = value
+
+    async def write(
+        self, snapshot: Snapshot, book: LaneBook, commit: Callable[[int], Awaitable[None]]
+    ) -> dict[str, Any]:
+        """Makes a snapshot durable; its manifest.
+
+        Raises:
+            CheckpointFailedError: Kafka did not take it; nothing is lost, a later one covers it.
+        """
+        loop = asyncio.get_running_loop()
+        chunks = list(self._unwritten.items())
+        try:
+            await loop.run_in_executor(self._thread, self._write_chunks, chunks)
+            crash_point("after-chunks")
+            while not book.covers(snapshot.sent):
+                await asyncio.sleep(LANES_POLL_SECONDS)
+            manifest = await loop.run_in_executor(self._thread, self._write_manifest, snapshot)
+        except (KafkaException, LedgerMQError) as error:
+            raise CheckpointFailedError(
+                f"{self._claim.queue_manager}: the checkpoint at position {snapshot.position} was "
+                f"not written: {error}"
+            ) from error
+        for digest, _ in chunks:
+            self._unwritten.pop(digest, None)
+        self.durable, self.durable_at = manifest, time.monotonic()
+        crash_point("after-manifest")
+        crash_point("before-offset-commit")
+        await self._tidy(snapshot, commit)
+        return manifest
+
+    def _write_chunks(self, chunks: list[tuple[str, bytes]]) -> None:
+        name = self._claim.queue_manager
+        records: list[tuple[str, bytes | None]] = [
+            (chunk_key(name, digest), value) for digest, value in chunks
+        ]
+        self._write(records)
+        self._stored.update(digest for digest, _ in chunks)
+
+    def _write_manifest(self, snapshot: Snapshot) -> dict[str, Any]:
+        manifest = {
+            "queue_manager": self._claim.queue_manager,
+            "position": snapshot.position,
+            "append_time_ms": snapshot.append_ms,
+            "version": snapshot.version,
+            "cluster_id": self._identity.cluster_id,
+            "topic_id": self._identity.topic_id,
+            "chain": snapshot.chain,
+            "record_digest": snapshot.record_digest,
+            "lane_ends": self._lane_ends(),
+            "chunks": snapshot.references,
+            "digest": snapshot.digest,
+            "worker": self._worker,
+        }
+        crash_point("before-manifest")
+        key = manifest_key(self._claim.queue_manager, snapshot.position)
+        self._write([(key, encode_record(MANIFEST, manifest))])
+        return manifest
+
+    def _lane_ends(self) -> list[int]:
+        if self._reader is None:
+            self._reader = PartitionReader(self._bootstrap, self._timeout_seconds)
+        _, partition, lanes = self._claim
+        return [
+            self._reader.ends(self._topics.outcomes, lane_partition(partition, lanes, lane))[1]
+            for lane in range(lanes)
+        ]
+
+    def _write(self, records: list[tuple[str, bytes | None]]) -> None:
+        if self._producer is None:
+            self._producer = Producer(
+                {
+                    "bootstrap.servers": self._bootstrap,
+                    "enable.idempotence": True,
+                    "acks": "all",
+                    "linger.ms": 5,
+                    # A Root with a million deliveries in flight only fits when it is compressed.
+                    "compression.type": "zstd",
+                    "message.max.bytes": 200 * 1024 * 1024,
+                    "queue.buffering.max.messages": 0,
+                    "message.timeout.ms": int(self._timeout_seconds * 1000),
+                    "log_level": 3,
+                }
+            )
+        try:
+            write_all(
+                self._producer,
+                self._topics.checkpoints,
+                self._claim.partition,
+                records,
+                self._timeout_seconds + 5.0,
+            )
+        except KafkaException:
+            self._producer = None
+            raise
+
+    async def _tidy(self, snapshot: Snapshot, commit: Callable[[int], Awaitable[None]]) -> None:
+        """Commits the position; takes away what is not needed, if the group let us (H13)."""
+        stored = StoredManifest(
+            snapshot.position, tuple(one["digest"] for one in snapshot.references)
+        )
+        known = [one for one in self._kept if one.position != snapshot.position]
+        known = sorted([*known, stored], key=lambda one: one.position, reverse=True)
+        self._kept, gone = known[:KEPT_MANIFESTS], known[KEPT_MANIFESTS:]
+        try:
+            await commit(snapshot.position + 1)
+            needed = {digest for one in self._kept for digest in one.digests}
+            spare = self._stored - needed
+            name = self._claim.queue_manager
+            keys = [manifest_key(name, one.position) for one in gone]
+            keys += [chunk_key(name, digest) for digest in sorted(spare)]
+            if keys:
+                loop = asyncio.get_running_loop()
+                records = [(key, None) for key in keys]
+                await loop.run_in_executor(self._thread, self._write, records)
+            self._stored -= spare
+        except Exception as error:
+            # The checkpoint stands; what was not taken away is taken away with the next one.
+            self._kept = known
+            log.warning(
+                "%s: after the checkpoint at position %d, tidying up failed: %s",
+                self._claim.queue_manager,
+                snapshot.position,
+                error,
+            )
+
+    def close(self) -> None:
+        """Stops writing; what is under way is left to the next worker."""
+        self._thread.shutdown(wait=False, cancel_futures=True)

@@ -1,0 +1,43 @@
+"""Crash points: places where a test may have the process killed, named by LEDGERMQ_CRASH_AT.
+
+`LEDGERMQ_CRASH_AT=after-produce:3` kills the process with SIGKILL when it comes to that point for
+the third time. Without the variable a point costs one comparison.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+
+__all__ = ["CRASH_POINTS", "crash_point", "is_armed"]
+
+CRASH_POINTS = (
+    "after-fold",
+    "after-produce",
+    "after-chunks",
+    "before-manifest",
+    "after-manifest",
+    "before-offset-commit",
+)
+
+
+def _wanted() -> tuple[str, int]:
+    point, _, count = os.environ.get("LEDGERMQ_CRASH_AT", "").partition(":")
+    return point, int(count or 1)
+
+
+_point, _remaining = _wanted()
+
+
+def crash_point(name: str) -> None:
+    """Kills the process here if a test asked for it."""
+    global _remaining
+    if name == _point:
+        _remaining -= 1
+        if _remaining == 0:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def is_armed(name: str) -> bool:
+    """Whether a test asked for a crash here; then the place makes sure of what it stands for."""
+    return name == _point

@@ -1,0 +1,183 @@
+"""What a worker writes on the ledger itself: Tick, TimeAgreed and Suspect (PROTOCOL.md §6, §9;
+H5, H6, H7).
+
+Theory of operation. At most one entry of the worker is unfolded per queue manager; after one that
+changed nothing the next waits a second. Silence of a connection counts from the moment when the
+side topic had been read to its end, and a suspicion is written only after both the side topic and
+the ledger were read to their ends once more, so that neither a slow worker nor a long stop of its
+process can end a live session.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+from typing import Any
+
+from ledgermq.core.apply import next_deadline
+from ledgermq.core.operations import Operation, Suspect, Tick, TimeAgreed
+from ledgermq.core.state import QueueManager
+from ledgermq.processor.producer import LogProducer
+from ledgermq.wire.codec import encode_operation, full_name_of
+from ledgermq.wire.headers import Headers
+from ledgermq.wire.registry import Claim
+
+__all__ = ["Silence", "TimeKeeper"]
+
+log = logging.getLogger(__name__)
+
+BACK_OFF_SECONDS = 1.0
+# Beyond this a plain Tick might not count, so the time is agreed instead.
+AGREE_BEYOND_US = 55_000_000
+STALE_US = 40_000_000
+TICK_MARGIN_US = 5_000
+SUSPECTS_MAX = 1_000
+
+
+def _headers(queue_manager: str, worker: str, full_name: str) -> Headers:
+    return [
+        ("content-type", b"avro/binary"),
+        ("ce_specversion", b"1.0"),
+        ("ce_type", full_name.encode()),
+        ("ce_source", f"/ledgermq/{queue_manager}/{worker}".encode()),
+        ("ce_id", uuid.uuid4().hex.encode()),
+    ]
+
+
+class TimeKeeper:
+    """Writes the worker's entries for one queue manager, one at a time."""
+
+    def __init__(self, claim: Claim, producer: LogProducer, worker: str) -> None:
+        self._claim = claim
+        self._producer = producer
+        self._worker = worker
+        self._unfolded: int | None = None
+        self._writing = False
+        self._effect_before: tuple[int, Any] | None = None
+        self._not_before = 0.0
+        self.written = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether an entry of this worker is not folded yet, or the next must wait."""
+        return self._writing or self._unfolded is not None or time.monotonic() < self._not_before
+
+    def estimate_us(self) -> int:
+        """The log's time by the worker's estimate, in µs."""
+        return self._producer.clock.now_us()
+
+    def folded_to(self, state: QueueManager) -> None:
+        """Notes that the fold has come on; backs off if the worker's own entry changed nothing."""
+        if self._unfolded is None or state.position < self._unfolded:
+            return
+        self._unfolded = None
+        if self._effect_before == (state.time, next_deadline(state)) or state.time_stood_still:
+            self._not_before = time.monotonic() + BACK_OFF_SECONDS
+        self._effect_before = None
+
+    async def agree_time(self, state: QueueManager) -> None:
+        """Appends the TimeAgreed that an operation called for, before its outcomes are sent."""
+        if self.busy:
+            return
+        log.info(
+            "%s: the entry at position %d is over 60 s beyond the log's time; agreeing on it",
+            self._claim.queue_manager,
+            state.position,
+        )
+        await self._append(self._time_agreed(), state)
+
+    async def let_time_pass(self, state: QueueManager, *, heartbeat_heard: bool) -> None:
+        """Writes what the passing of time calls for, if anything."""
+        if self.busy or state.time < 0:
+            return
+        now_us = self.estimate_us()
+        deadline = next_deadline(state)
+        due = deadline is not None and now_us >= deadline + TICK_MARGIN_US
+        if due and now_us - state.time <= AGREE_BEYOND_US:
+            await self._append(Tick(worker=self._worker), state)
+        elif due or (heartbeat_heard and now_us - state.time > STALE_US):
+            await self._append(self._time_agreed(), state)
+
+    async def suspect(self, state: QueueManager, sessions: list[int]) -> None:
+        """Puts sessions under suspicion."""
+        if not self.busy and sessions:
+            log.info(
+                "%s: nothing was heard of sessions %s; they are suspected",
+                self._claim.queue_manager,
+                ", ".join(map(str, sessions[:20])),
+            )
+            await self._append(Suspect(worker=self._worker, sessions=sessions), state)
+
+    def _time_agreed(self) -> TimeAgreed:
+        return TimeAgreed(worker=self._worker, writer_time=int(time.time() * 1_000_000))
+
+    async def _append(self, operation: Operation, state: QueueManager) -> None:
+        name, partition, _ = self._claim
+        self._writing = True
+        try:
+            headers = _headers(name, self._worker, full_name_of(operation))
+            value = encode_operation(operation)
+            position = await self._producer.append_operation(
+                partition, name.encode(), value, headers
+            )
+        finally:
+            self._writing = False
+        self.written += 1
+        self._effect_before = (state.time, next_deadline(state))
+        self._unfolded = position
+        if isinstance(operation, Suspect):
+            self._effect_before = None
+            self._not_before = time.monotonic() + BACK_OFF_SECONDS
+
+
+class Silence:
+    """Who was heard of when, on the worker's own monotonic clock."""
+
+    def __init__(self) -> None:
+        self._connections: dict[bytes, float] = {}
+        self._sessions: dict[int, float] = {}
+        self._counts_from: float | None = None
+
+    def heard(self, connection: bytes) -> None:
+        """A heartbeat of a connection arrived."""
+        self._connections[connection] = time.monotonic()
+
+    def acted(self, session: int, now: float) -> None:
+        """An operation of a session was folded."""
+        self._sessions[session] = now
+
+    def count_from_now(self) -> None:
+        """The side topic has been read to its end for the first time; silence counts from here."""
+        if self._counts_from is None:
+            self._counts_from = time.monotonic()
+
+    def silent(self, state: QueueManager) -> list[int]:
+        """Sessions not heard of for their suspect timeout, and not under suspicion yet."""
+        if self._counts_from is None:
+            return []
+        now, start = time.monotonic(), self._counts_from
+        found: list[int] = []
+        for handle, session in state.sessions.items():
+            if session.suspected or not session.confirmed:
+                continue
+            heard = max(
+                start,
+                self._connections.get(session.connection.identity, start),
+                self._sessions.get(handle, start),
+            )
+            if now - heard > session.suspect_timeout_ms / 1000:
+                found.append(handle)
+                if len(found) == SUSPECTS_MAX:
+                    break
+        return found
+
+    def forget_gone(self, state: QueueManager) -> None:
+        """Drops what is known of sessions and connections that are no more."""
+        sessions, connections = state.sessions, state.connections
+        self._sessions = {key: at for key, at in self._sessions.items() if key in sessions}
+        # A connection may beat before its first Open is folded.
+        limit = time.monotonic() - 120
+        self._connections = {
+            key: at for key, at in self._connections.items() if key in connections or at > limit
+        }

@@ -1,0 +1,166 @@
+"""Folding: drained records to operations, through the fold, to outcomes; the digest chain
+beside it.
+
+Nothing here waits. A record that is no operation is folded as `Unreadable` with its reason, so
+that it is refused with its position and never skipped (H29); a record out of turn is never folded
+(H9); an active version that this code does not know stops the worker before the entry (H3).
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from typing import Any
+
+from ledgermq.core.apply import apply
+from ledgermq.core.limits import PROTOCOL_VERSION
+from ledgermq.core.operations import Operation, Put, SessionOperation, Unreadable
+from ledgermq.core.outcomes import Delivered
+from ledgermq.core.reasons import TIMESTAMP_UNTRUSTED
+from ledgermq.core.state import QueueManager
+from ledgermq.errors import LedgerMQError
+from ledgermq.processor.bodies import BodyStore
+from ledgermq.processor.digests import chain_next
+from ledgermq.processor.duties import Silence
+from ledgermq.processor.lanes import Folded
+from ledgermq.wire.codec import decode_operation
+
+__all__ = ["FoldFaultError", "Folder", "VersionUnknownError"]
+
+log = logging.getLogger(__name__)
+
+LOG_APPEND_TIME = 1
+DELIVERED_MESSAGES_MAX = 5_000
+
+
+class VersionUnknownError(LedgerMQError):
+    """The log is at a protocol version that this worker does not know."""
+
+    code = "LMQ-2150"
+
+
+class FoldFaultError(LedgerMQError):
+    """The fold met what cannot be; nothing after that position is folded."""
+
+    code = "LMQ-2151"
+
+
+class Folder:
+    """Folds one queue manager's records in order."""
+
+    def __init__(
+        self,
+        name: str,
+        state: QueueManager,
+        chain: bytes,
+        bodies: BodyStore,
+        silence: Silence,
+    ) -> None:
+        self._name = name
+        self.state = state
+        self.chain = chain
+        self._bodies = bodies
+        self._silence = silence
+        self._backlog: deque[Any] = deque()
+        self.last_record: Any = None
+        self.operations = 0
+
+    def __len__(self) -> int:
+        return len(self._backlog)
+
+    @property
+    def expected(self) -> int:
+        """The position that must be folded next."""
+        return self.state.position + 1
+
+    @property
+    def next_offset(self) -> int | None:
+        """The position of the next record that waits, once what was folded before is dropped."""
+        backlog, expected = self._backlog, self.state.position + 1
+        while backlog and backlog[0].offset < expected:
+            backlog.popleft()
+        return backlog[0].offset if backlog else None
+
+    def add(self, records: list[Any]) -> None:
+        """Takes drained records in."""
+        self._backlog.extend(records)
+
+    def drop_backlog(self) -> None:
+        """Forgets what waits; the log has it."""
+        self._backlog.clear()
+
+    def fold_slice(self, records_max: int, bytes_max: int) -> list[Folded]:
+        """Folds waiting records, until enough was done or the time of the log stood still.
+
+        Raises:
+            VersionUnknownError: The next entry is of a version that this code does not know.
+            FoldFaultError: The fold raised.
+        """
+        state, backlog = self.state, self._backlog
+        folded: list[Folded] = []
+        now = time.monotonic()
+        size = delivered = count = 0
+        chain = self.chain
+        while backlog and count < records_max:
+            record = backlog[0]
+            offset = record.offset
+            if offset != state.position + 1:
+                break
+            if state.active_version != PROTOCOL_VERSION:
+                raise VersionUnknownError(
+                    f"{self._name}: from position {offset} on protocol version "
+                    f"{state.active_version} is active, this worker knows {PROTOCOL_VERSION}; "
+                    "install a LedgerMQ that knows it"
+                )
+            backlog.popleft()
+            value = record.value
+            operation = self._read(record, value)
+            try:
+                found = apply(state, operation, offset, record.timestamp * 1000)
+            except Exception as error:
+                raise self._fault(offset, operation, error) from error
+            chain = chain_next(chain, offset, record.timestamp, value)
+            last_record = record
+            count += 1
+            size += len(value) if value else 0
+            if isinstance(operation, SessionOperation):
+                self._silence.acted(operation.session, now)
+            if found:
+                folded.append((record, found))
+                last = found[-1].outcome
+                if isinstance(last, Delivered):
+                    delivered += len(last.messages) * len(found)
+            if state.time_stood_still or size > bytes_max or delivered > DELIVERED_MESSAGES_MAX:
+                break
+        if count:
+            self.last_record = last_record
+        self.chain = chain
+        self.operations += count
+        return folded
+
+    def _read(self, record: Any, value: bytes | None) -> Operation:
+        """The operation in a record; its bodies are kept at hand."""
+        if record.timestamp_type != LOG_APPEND_TIME:
+            return Unreadable(
+                reason=TIMESTAMP_UNTRUSTED,
+                detail="the record carries its writer's time; set message.timestamp.type of the "
+                "operations topic to LogAppendTime again",
+            )
+        operation = decode_operation(value, self.state.active_version)
+        if type(operation) is Put:
+            self._bodies.add(record.offset, operation.messages, len(value or b""))
+        return operation
+
+    def _fault(self, offset: int, operation: Operation, error: Exception) -> FoldFaultError:
+        log.critical(
+            "%s: the fold failed at position %d on a %s; nothing was skipped",
+            self._name,
+            offset,
+            type(operation).__name__,
+            exc_info=error,
+        )
+        return FoldFaultError(
+            f"{self._name}: the fold failed at position {offset} on a "
+            f"{type(operation).__name__}: {error!r}"
+        )

@@ -1,0 +1,221 @@
+"""Faust's Kafka transport, changed where the hazards ask for it: records travel in drained
+chunks.
+
+Theory of operation. Faust hands every record through two asyncio tasks and several callbacks; a
+chunk of records, drained from one partition by one poll, makes that way as one event instead
+(H10). Three further rules live here:
+
+- a partition is read only while its owner says so (`open_gate`), so nothing comes before its
+  state is loaded (H11);
+- every seek that Faust makes to the group's committed offset is followed by one to the position
+  that the owner wants (H9);
+- nothing is ever committed to the group by Faust's own count of acknowledged events (H30):
+  `commit_position` does that, when a checkpoint that covers the position is durable.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Coroutine, Mapping
+from typing import Any, NamedTuple
+
+import aiokafka
+import faust
+from aiokafka.structs import OffsetAndMetadata, TopicPartition
+from faust.transport.consumer import ensure_TP
+from faust.transport.drivers import aiokafka as driver
+from faust.types import TP, ConsumerMessage
+
+__all__ = ["DrainedChunk", "DrainedChunkSchema", "LogConsumer", "LogTransport"]
+
+# A fetch that finds nothing waits at the broker for this long. While it waits for some partitions,
+# aiokafka sends no other to that broker, so a long wait would be added to the others' latency.
+FETCH_WAIT_MS = 100
+FETCH_BYTES = 8 * 1024 * 1024 + 64 * 1024
+
+
+class DrainedChunk(NamedTuple):
+    """Records of one partition that one poll brought, in order of offset."""
+
+    tp: TP
+    records: list[Any]
+    generation: int
+    end_offset: int | None
+
+
+class DrainedChunkSchema(faust.Schema):
+    """Passes a chunk through as it is: the codec is ours and runs inside the fold (D4)."""
+
+    def compile(self, app: Any, **_unused: Any) -> Callable[..., Any]:
+        """The function by which Faust makes an event of a message."""
+        create_event = app.create_event
+
+        async def decode(message: Any, **_unused: Any) -> Any:
+            return create_event(None, message.value, None, message)
+
+        return decode
+
+
+class LogConsumerThread(driver.AIOKafkaConsumerThread):
+    """The thread that talks to Kafka, with settings that Faust does not pass on."""
+
+    logger = logging.getLogger("faust.consumer")
+
+    def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
+        consumer = super()._create_worker_consumer(transport)
+        consumer._fetch_max_wait_ms = FETCH_WAIT_MS
+        return consumer
+
+    async def fetch(self, active: set[TP], records_max: int) -> Mapping[Any, list[Any]]:
+        """Takes what was fetched of some partitions, waiting up to a second for it."""
+        consumer = self._ensure_consumer()
+        return await self._fetch_records(consumer, active, timeout=1.0, max_records=records_max)
+
+    async def seek_in_thread(self, tp: TP, offset: int) -> None:
+        """Seeks, if the partition is still assigned."""
+        wanted = TopicPartition(tp.topic, tp.partition)
+        consumer = self._ensure_consumer()
+        if wanted in consumer.assignment():
+            consumer.seek(wanted, offset)
+
+    async def commit_to_group(self, tp: TP, offset: int) -> None:
+        """Commits an offset; raises what Kafka answers, such as a generation that is over."""
+        wanted = {TopicPartition(tp.topic, tp.partition): OffsetAndMetadata(offset, "")}
+        await self._ensure_consumer().commit(wanted)
+
+
+class LogConsumer(driver.Consumer):
+    """Faust's consumer, which drains partitions in chunks through gates."""
+
+    logger = logging.getLogger("faust.consumer")
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self._open_gates: set[TP] = set()
+        self._gate_changed = asyncio.Event()
+        self._wanted_positions: Callable[[], Mapping[TP, int]] = dict
+        super().__init__(*args, **kwargs)
+
+    def _new_consumer_thread(self) -> LogConsumerThread:
+        return LogConsumerThread(self, loop=self.loop, beacon=self.beacon)
+
+    def set_wanted_positions(self, wanted: Callable[[], Mapping[TP, int]]) -> None:
+        """Tells where to ask for the next position that each partition wants."""
+        self._wanted_positions = wanted
+
+    def open_gate(self, tp: TP) -> None:
+        """Lets records of a partition through."""
+        self._open_gates.add(tp)
+        self._gate_changed.set()
+
+    def close_gate(self, tp: TP) -> None:
+        """Holds a partition back; what was fetched of it stays where it is."""
+        self._open_gates.discard(tp)
+
+    async def _in_thread(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
+        """Runs a coroutine in Kafka's thread; Faust's queue of methods would add its latency."""
+        loop = self._thread.thread_loop
+        return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, loop))
+
+    async def seek_to(self, tp: TP, offset: int) -> None:
+        """Makes the next record read of a partition the one at an offset."""
+        thread: Any = self._thread
+        await self._in_thread(thread.seek_in_thread(tp, offset))
+        self._read_offset[tp] = offset or None
+
+    async def perform_seek(self) -> None:
+        """Seeks to the committed offsets as Faust wants, then to those that the state wants."""
+        await super().perform_seek()
+        assignment = self.assignment()
+        for tp, offset in self._wanted_positions().items():
+            if tp in assignment:
+                await self.seek_to(tp, offset)
+
+    async def commit(self, *_unused: Any, **_unused_too: Any) -> bool:
+        """Commits nothing: what Faust counts as acknowledged says nothing here (H30)."""
+        return False
+
+    async def commit_position(self, tp: TP, offset: int) -> None:
+        """Commits the offset of the next record to the group: a hint, never the truth (D4).
+
+        Raises:
+            aiokafka.errors.KafkaError: The group gave the partition to somebody else, or Kafka
+                did not answer.
+        """
+        thread: Any = self._thread
+        await self._in_thread(thread.commit_to_group(tp, offset))
+
+    def verify_event_path(self, now: float, tp: TP) -> None:
+        """Faust's watch over its own commits has nothing to watch here."""
+
+    async def _drain_messages(self, fetcher: Any) -> None:
+        """Takes records from the log and passes them on, one chunk per partition and poll."""
+        try:
+            while not (self._stopped.is_set() or fetcher._stopped.is_set()):
+                await self._drain_once()
+        except self.consumer_stopped_errors:
+            if not self.transport.app.should_stop:
+                raise
+        except asyncio.CancelledError:
+            if not self.transport.app.should_stop:
+                raise
+
+    async def _drain_once(self) -> None:
+        if not self.flow_active:
+            await self.wait(self.can_resume_flow)
+            return
+        active = self._active_partitions & self._open_gates
+        if not active:
+            self._gate_changed.clear()
+            await self.wait(self._gate_changed, timeout=0.2)
+            return
+        generation = self.app.consumer_generation_id
+        thread: Any = self._thread
+        poll_records = self.app.conf.broker_max_poll_records
+        records = await self._in_thread(thread.fetch(active, poll_records))
+        if not self.flow_active:
+            await self.perform_seek()
+            return
+        for tp, batch in records.items():
+            tp = ensure_TP(tp)
+            if not batch or tp not in self._open_gates:
+                continue  # the owner finds the gap and seeks back
+            if self.app.consumer_generation_id != generation or not self.flow_active:
+                return
+            await self._pass_on(DrainedChunk(tp, batch, generation, self.highwater(tp)))
+
+    async def _pass_on(self, chunk: DrainedChunk) -> None:
+        """Hands a chunk to Faust's conductor, which hands it to the agent."""
+        tp, last = chunk.tp, chunk.records[-1]
+        message = ConsumerMessage(
+            topic=tp.topic,
+            partition=tp.partition,
+            offset=last.offset,
+            timestamp=last.timestamp / 1000.0,
+            timestamp_type=last.timestamp_type,
+            headers=None,
+            key=None,
+            value=chunk,
+            checksum=None,
+            tp=tp,
+            generation_id=chunk.generation,
+        )
+        if self._may_block():
+            await self.wait_first(self.callback(message), self.suspend_flow.wait())
+        else:
+            await self.callback(message)
+        if self.app.consumer_generation_id == chunk.generation:
+            self._read_offset[tp] = last.offset
+
+    def _may_block(self) -> bool:
+        """Whether the callback could wait for anything, and must race the suspension (H10)."""
+        app = self.app
+        if not app.flow_control.is_active() or app.topics._tp_to_callback_lock.locked():
+            return True
+        return any(topic.queue.full() for topic in app.topics)
+
+
+class LogTransport(driver.Transport):
+    """The transport that makes `LogConsumer`."""
+
+    Consumer = LogConsumer
