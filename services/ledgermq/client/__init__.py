@@ -1,0 +1,1 @@
+"""The client: connections, sessions, producers, consumers, browsers, administration."""

@@ -1,0 +1,27 @@
+"""How a session settles what it gets."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+__all__ = ["AckMode"]
+
+
+class AckMode(StrEnum):
+    """How a session settles what it gets.
+
+    AUTO: a message is acknowledged once `receive` has returned it (or the iteration has yielded
+    it). The acknowledgement is written with those of its neighbours, at the next call that has to
+    wait, within a few tenths of a second, and in any case before the session closes. After a normal
+    close nothing that was handed over comes back; after a crash the last messages may, marked
+    as redelivered.
+    CLIENT: `message.acknowledge()` or `session.acknowledge()` settles everything that the session
+    has handed over so far.
+    INDIVIDUAL: `message.acknowledge()` settles that message alone.
+    TRANSACTED: `session.commit()` settles everything handed over and puts everything sent, as one.
+    """
+
+    AUTO = "AUTO"
+    CLIENT = "CLIENT"
+    INDIVIDUAL = "INDIVIDUAL"
+    TRANSACTED = "TRANSACTED"

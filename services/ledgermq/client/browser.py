@@ -1,0 +1,78 @@
+"""Browsers: look at a queue without getting anything (PROTOCOL.md §9)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Final
+
+from ledgermq.client.destinations import checked_destination
+from ledgermq.client.message import Message
+from ledgermq.client.questions import Questions
+from ledgermq.core.limits import PRIORITY_MAX
+from ledgermq.errors import IllegalStateError
+
+__all__ = ["Browser"]
+
+PAGE_MESSAGES: Final = 500
+
+
+class Browser:
+    """The available messages of a queue in delivery order, asked for page by page.
+
+    Iterating starts again from the front each time. Between pages the queue may change: a message
+    got meanwhile is not shown, one put meanwhile is shown if its place is still ahead.
+
+    Attributes:
+        position: Log position that the last page read was true at; -1 before.
+    """
+
+    def __init__(self, questions: Questions, destination: str, timeout_seconds: float) -> None:
+        self.destination = checked_destination(destination)
+        self.position = -1
+        self._queue = self.destination.partition(":")[2]
+        self._questions = questions
+        self._timeout_seconds = timeout_seconds
+        self._closed = False
+
+    def __iter__(self) -> Iterator[Message]:
+        """The messages; none of them can be acknowledged.
+
+        Raises:
+            QueueNotFoundError: there is no such queue.
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        priority, sequence, more = PRIORITY_MAX, -1, True
+        while more:
+            if self._closed:
+                raise IllegalStateError("the browser is closed; make another one")
+            answer = self._questions.ask(
+                "BROWSE",
+                timeout_seconds=self._timeout_seconds,
+                queue=self._queue,
+                after_priority=priority,
+                after_sequence=sequence,
+                limit=PAGE_MESSAGES,
+            )
+            self.position = answer.position
+            for raw in answer.messages:
+                yield Message(raw, self.destination)
+            more = answer.document["more"] and bool(answer.messages)
+            if more:
+                last = answer.messages[-1]
+                priority, sequence = last["priority"], last["sequence"]
+
+    def close(self) -> None:
+        """Ends it. Closing twice does nothing."""
+        self._closed = True
+
+    def __enter__(self) -> Browser:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

@@ -1,0 +1,382 @@
+"""Connections: the way from an application to one queue manager.
+
+A connection has one producer to the log, one reader of its outcome lane and one keeper, whatever
+the number of its sessions. It may be used from any number of threads. It does not survive a fork:
+the child connects anew.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import weakref
+from types import TracebackType
+
+from ledgermq.client.acknowledge_mode import AckMode
+from ledgermq.client.admin import Admin
+from ledgermq.client.browser import Browser
+from ledgermq.client.keeper import Keeper
+from ledgermq.client.lane import LaneReader
+from ledgermq.client.questions import Questions
+from ledgermq.client.reasons import error_of_reason
+from ledgermq.client.router import Opening, Router
+from ledgermq.client.session import Session
+from ledgermq.client.session_core import SessionCore
+from ledgermq.client.settings import ConnectionSettings, settings_from
+from ledgermq.client.transport import Transport
+from ledgermq.core.limits import PUT_MESSAGES_MAX
+from ledgermq.core.operations import Close, Open
+from ledgermq.core.outcomes import Delivered
+from ledgermq.errors import (
+    ConnectionClosedError,
+    IllegalStateError,
+    LedgerMQError,
+    LogError,
+    QueueManagerNotFoundError,
+    WorkerUnavailableError,
+)
+from ledgermq.wire.codec import encode_operation
+from ledgermq.wire.headers import operation_headers, with_identity
+from ledgermq.wire.registry import Claim, RegistryError, list_queue_managers
+
+__all__ = ["Connection", "connect"]
+
+LOGGER = logging.getLogger("ledgermq.client")
+READ_SECONDS = 0.2
+_ALIVE: weakref.WeakSet[Connection] = weakref.WeakSet()
+
+
+def connect(
+    address: str = "kafka://localhost:9092",
+    *,
+    client_id: str | None = None,
+    timeout: float = 30.0,
+    suspect_timeout_seconds: float = 15.0,
+    topic_prefix: str | None = None,
+    put_messages_max: int = 250,
+) -> Connection:
+    """Connects to a queue manager: `kafka://HOST:PORT[,HOST:PORT...][/QUEUE-MANAGER]`, else QM1.
+
+    Args:
+        address: Brokers and queue manager.
+        client_id: A name of your own for logs and listings.
+        timeout: How many seconds a call waits for its outcome unless it says otherwise.
+        suspect_timeout_seconds: After how much silence (1 to 45 s) the queue manager suspects this
+            connection, and how long its sessions then have to show themselves before they end and
+            what they hold goes to others.
+        topic_prefix: First part of the log topics' names; `ledgermq` unless told otherwise.
+        put_messages_max: Up to how many messages one operation gathers in transacted and
+            asynchronous sends.
+
+    Raises:
+        BrokerUnavailableError: no Kafka broker answers within the time-out.
+        LogError: the log topics are missing or not as they should be.
+        QueueManagerNotFoundError: the registry has no queue manager of this name.
+        WorkerUnavailableError: no worker of the queue manager answers within the time-out.
+    """
+    settings = settings_from(
+        address,
+        client_id=client_id,
+        timeout_seconds=timeout,
+        suspect_timeout_seconds=suspect_timeout_seconds,
+        topic_prefix=topic_prefix,
+    )
+    if not 1 <= put_messages_max <= PUT_MESSAGES_MAX:
+        raise IllegalStateError(
+            f"put_messages_max is {put_messages_max}, must be 1 to {PUT_MESSAGES_MAX:,}"
+        )
+    return Connection(settings, put_messages_max)
+
+
+class Connection:
+    """Made by `connect`; closes itself and its sessions at the end of a `with` block."""
+
+    def __init__(self, settings: ConnectionSettings, put_messages_max: int = 250) -> None:
+        self._settings = settings
+        self._put_messages_max = put_messages_max
+        self._closed = False
+        self._stopping = threading.Event()
+        self._forked = False
+        self._lock = threading.Lock()
+        self._sessions: dict[Session, None] = {}
+        deadline = time.monotonic() + settings.timeout_seconds
+        self._lane = LaneReader(settings)
+        try:
+            self._lane.check_broker(settings.timeout_seconds)
+            self._claim = _find(settings, max(1.0, deadline - time.monotonic()))
+            lane = self._lane.start(self._claim, max(1.0, deadline - time.monotonic()))
+        except BaseException:
+            self._lane.close()
+            raise
+        self._transport = Transport(settings, self._claim)
+        self._questions = Questions(
+            identity=settings.identity,
+            lane=lane,
+            queue_manager=settings.queue_manager,
+            write=self._transport.ask,
+        )
+        self._router = Router(self._questions)
+        self._keeper = Keeper(self._router, self._transport, settings.suspect_timeout_seconds / 3)
+        self._reader = threading.Thread(target=self._read, name="ledgermq-reader", daemon=True)
+        self._reader.start()
+        self._keeper.start()
+        _ALIVE.add(self)
+        try:
+            self._control = self._open(AckMode.AUTO, max(0.1, deadline - time.monotonic()))
+        except BaseException:
+            self._stop(0.0)
+            raise
+        self._admin = Admin(self._control, self._questions, settings.timeout_seconds)
+
+    @property
+    def queue_manager(self) -> str:
+        """Name of the queue manager."""
+        return self._settings.queue_manager
+
+    @property
+    def identity(self) -> str:
+        """This connection's identity: 32 hexadecimal digits."""
+        return self._settings.identity.hex()
+
+    @property
+    def admin(self) -> Admin:
+        """Administration of the queue manager."""
+        self._check_usable()
+        return self._admin
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed."""
+        return self._closed
+
+    def session(self, *, ack: AckMode | str = AckMode.AUTO, transacted: bool = False) -> Session:
+        """Opens a session; `transacted=True` is `ack=AckMode.TRANSACTED`.
+
+        Raises:
+            WorkerUnavailableError: no worker answered within the time-out.
+            IllegalStateError: the connection is closed, or the mode is none.
+        """
+        self._check_usable()
+        try:
+            mode = AckMode.TRANSACTED if transacted else AckMode(ack)
+        except ValueError:
+            raise IllegalStateError(
+                f"{ack!r} is no acknowledge mode; there are {', '.join(AckMode)}"
+            ) from None
+        session = Session(
+            self._open(mode, self._settings.timeout_seconds),
+            browse=self.browser,
+            in_flight=self._in_flight,
+            soon=self._keeper.soon,
+            closed=self._session_closed,
+            put_messages_max=self._put_messages_max,
+        )
+        with self._lock:
+            self._sessions[session] = None
+        return session
+
+    def browser(self, destination: str) -> Browser:
+        """Looks at the messages available in a queue without getting them."""
+        self._check_usable()
+        return Browser(self._questions, destination, self._settings.timeout_seconds)
+
+    def _check_usable(self) -> None:
+        if self._forked:
+            raise IllegalStateError(
+                "a connection does not survive a fork: connect again in the child process"
+            )
+        if self._closed:
+            raise ConnectionClosedError("the connection is closed; connect again")
+
+    # -- opening sessions --------------------------------------------------------------------------
+
+    def _open(self, mode: AckMode, timeout_seconds: float) -> SessionCore:
+        """Writes Open and waits for Opened; the first operation then confirms the session."""
+        settings = self._settings
+        key = os.urandom(16)
+        opening = Opening(lambda handle: self._new_core(handle, mode))
+        self._router.openings[key] = opening
+        operation = Open(
+            connection=settings.identity,
+            lane=self._lane.lane,
+            session_key=key,
+            acknowledge_mode=mode.value,
+            suspect_timeout_ms=settings.suspect_timeout_ms,
+            client=f"ledgermq-python {settings.client_id}".rstrip(),
+        )
+        shared = operation_headers(
+            settings.queue_manager,
+            settings.identity,
+            self._lane.lane,
+            -1,
+            "ledgermq.operation.Open",
+        )
+        try:
+            self._transport.write(encode_operation(operation), with_identity(shared, -1, 0))
+            answered = opening.answered.wait(timeout_seconds)
+        finally:
+            del self._router.openings[key]
+        if not answered:
+            raise WorkerUnavailableError(
+                f"the log at {settings.bootstrap} is there, but no worker of "
+                f"{settings.queue_manager} answered within {timeout_seconds:.3g} s: start one with "
+                f"`ledgermq worker`, or `ledgermq up` for broker and worker"
+            )
+        if opening.core is None:
+            refused = opening.refused
+            assert refused is not None, "an opening is answered by Opened or Refused"
+            raise error_of_reason(
+                refused.reason,
+                refused.detail,
+                queue_manager=settings.queue_manager,
+                position=refused.position,
+            )
+        # An Open without a further operation ends after 30 s (H16).
+        opening.core.show_life()
+        return opening.core
+
+    def _new_core(self, handle: int, mode: AckMode) -> SessionCore:
+        return SessionCore(
+            handle,
+            mode=mode.value,
+            queue_manager=self._settings.queue_manager,
+            identity=self._settings.identity,
+            lane=self._lane.lane,
+            transport=self._transport,
+            timeout_seconds=self._settings.timeout_seconds,
+        )
+
+    def _session_closed(self, session: Session) -> None:
+        with self._lock:
+            self._sessions.pop(session, None)
+        if session._core.ended:
+            self._router.sessions.pop(session.handle, None)
+
+    def _in_flight(self, handle: int) -> set[int]:
+        """Which deliveries of a session are in flight, asked of the worker."""
+        answer = self._questions.ask(
+            "RESYNC", timeout_seconds=self._settings.timeout_seconds, not_before=-1
+        )
+        return {
+            number
+            for outcome in answer.outcomes
+            if isinstance(outcome, Delivered) and outcome.session == handle
+            for number in range(
+                outcome.first_delivery, outcome.first_delivery + len(outcome.messages)
+            )
+        }
+
+    # -- the reader --------------------------------------------------------------------------------
+
+    def _read(self) -> None:
+        """The reader thread: everything that the lane brings for this connection."""
+        while not self._stopping.is_set():
+            try:
+                values, missing = self._lane.read(READ_SECONDS)
+                if values:
+                    self._router.take(values)
+                    self._transport.serve()
+                if missing:
+                    self._router.ask_resync()
+            except ConnectionClosedError:
+                return
+            except Exception:
+                if self._stopping.is_set():
+                    return
+                LOGGER.exception("the reader of a connection goes on after an error")
+                time.sleep(READ_SECONDS)
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def close(self, *, timeout: float | None = None) -> None:
+        """Closes its sessions, then itself; closing twice does nothing. From any thread.
+
+        Raises:
+            OutcomeUnknownError: a session's end was not confirmed within the time-out; it ends by
+                itself when the queue manager hears no more of it.
+            LedgerMQError: the first error of closing a session.
+        """
+        if self._forked or self._closed:
+            return
+        self._closed = True
+        wanted = self._settings.timeout_seconds if timeout is None else timeout
+        deadline = time.monotonic() + wanted
+        problems: list[LedgerMQError] = []
+        with self._lock:
+            sessions = list(self._sessions)
+        for session in sessions:
+            try:
+                session.close(timeout=max(0.05, deadline - time.monotonic()))
+            except LedgerMQError as error:
+                problems.append(error)
+        control = self._control
+        try:
+            with control.lock:
+                control.closing = True
+                if not control.ended:
+                    pending = control.write_locked(Close, seen=[])
+                    control.await_locked(pending, max(0.05, deadline - time.monotonic()))
+        except LedgerMQError as error:
+            problems.append(error)
+        self._stop(max(0.05, deadline - time.monotonic()))
+        if problems:
+            raise problems[0]
+
+    def _stop(self, timeout_seconds: float) -> None:
+        self._closed = True
+        self._stopping.set()
+        self._keeper.stop()
+        self._transport.close(timeout_seconds)
+        if threading.current_thread() is not self._reader:
+            self._reader.join()
+        self._lane.close()
+        for core in self._router.cores():
+            core.forget("the connection was closed")
+        _ALIVE.discard(self)
+
+    def __enter__(self) -> Connection:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self.close()
+        except LedgerMQError as problem:
+            if kind is None:
+                raise
+            LOGGER.warning("closing a connection after an exception did not work: %s", problem)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._closed else "open"
+        return f"Connection({self.queue_manager} at {self._settings.bootstrap}, {state})"
+
+
+def _find(settings: ConnectionSettings, timeout_seconds: float) -> Claim:
+    try:
+        claims = list_queue_managers(
+            settings.bootstrap, settings.topics, timeout_seconds=timeout_seconds
+        )
+    except RegistryError as error:
+        raise LogError(str(error)) from error
+    for claim in claims:
+        if claim.queue_manager == settings.queue_manager:
+            return claim
+    known = ", ".join(one.queue_manager for one in claims) or "none"
+    raise QueueManagerNotFoundError(
+        f"there is no queue manager {settings.queue_manager} at {settings.bootstrap} "
+        f"(known: {known}): check the name, or start a worker for it, which claims it"
+    )
+
+
+def _mark_forked() -> None:
+    for connection in list(_ALIVE):
+        connection._forked = True
+
+
+os.register_at_fork(after_in_child=_mark_forked)

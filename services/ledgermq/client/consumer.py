@@ -1,0 +1,188 @@
+"""Consumers: get messages from one destination."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ledgermq.client.destinations import checked_destination
+from ledgermq.client.message import Message
+from ledgermq.client.settings import PREFETCH_DEFAULT
+from ledgermq.core.limits import CREDIT_MAX
+from ledgermq.core.operations import Get, OpenConsumer
+from ledgermq.errors import DeliveryUnknownError, IllegalStateError, LedgerMQError
+
+if TYPE_CHECKING:
+    from ledgermq.client.session import Session
+
+__all__ = ["Consumer"]
+
+
+class Consumer:
+    """Made by `session.consumer(destination)`; counts as a receiver of the queue while open.
+
+    Messages are asked for with the first `receive`, and from then on ahead of need, up to
+    `prefetch`. Time-outs run here: a `receive` that ran out of time leaves its request standing.
+    """
+
+    def __init__(self, session: Session, destination: str, prefetch: int | None) -> None:
+        self._session = session
+        self._core = session._core
+        self._settling = session._settling
+        self.destination = checked_destination(destination)
+        self.prefetch = PREFETCH_DEFAULT if prefetch is None else prefetch
+        if not 1 <= self.prefetch <= CREDIT_MAX:
+            raise IllegalStateError(f"prefetch is {prefetch}, must be 1 to {CREDIT_MAX:,}")
+        self._closed = False
+        core = self._core
+        with core.lock:
+            core.check_usable_locked()
+            core.wait_for_room_locked()
+            self._buffer = core.protocol.open_consumer(self.destination, self.prefetch)
+            pending = core.write_locked(
+                OpenConsumer,
+                target=self.destination,
+                consumer=self._buffer.number,
+                destination=self.destination,
+            )
+            try:
+                core.await_locked(pending)
+            except LedgerMQError:
+                core.protocol.consumers.pop(self._buffer.number, None)
+                raise
+
+    def receive(self, timeout: float | None = None) -> Message | None:
+        """The next message; None after `timeout` seconds without one, or when closed meanwhile.
+
+        Without a time-out it waits for as long as it takes; with 0 it takes only what is here.
+
+        Raises:
+            IllegalStateError: consumer or session are closed already.
+            SessionLostError: the queue manager ended the session.
+        """
+        buffer = self._buffer
+        with self._core.lock:
+            self._check_locked()
+            if (not buffer.count or buffer.due >= buffer.threshold) and not self._fill_locked(
+                timeout
+            ):
+                return None
+            delivery, raw = buffer.take()
+            self._settling.hand_over_locked(delivery)
+        return Message(raw, self.destination, delivery, self._session)
+
+    def receive_many(self, max: int, timeout: float | None = None) -> list[Message]:  # noqa: A002
+        """Up to `max` messages: waits like `receive` for the first, takes what is here of the rest.
+
+        Raises:
+            IllegalStateError: consumer or session are closed already, or `max` is below 1.
+            SessionLostError: the queue manager ended the session.
+        """
+        if max < 1:
+            raise IllegalStateError(f"max is {max}, must be at least 1")
+        buffer = self._buffer
+        found: list[Message] = []
+        with self._core.lock:
+            self._check_locked()
+            if not self._fill_locked(timeout):
+                return found
+            while buffer.count and len(found) < max:
+                first, run = buffer.take_run(max - len(found))
+                self._settling.hand_over_run_locked(first, first + len(run) - 1)
+                destination, session = self.destination, self._session
+                found += [
+                    Message(raw, destination, delivery, session)
+                    for delivery, raw in enumerate(run, first)
+                ]
+        return found
+
+    def _check_locked(self) -> None:
+        self._core.check_usable_locked()
+        if self._closed:
+            raise IllegalStateError("the consumer is closed; make another one")
+        if self._session._broken is not None:
+            raise IllegalStateError(
+                f"an earlier commit of this session failed ({self._session._broken}); roll back"
+            )
+
+    def _fill_locked(self, timeout: float | None) -> bool:
+        """Writes what is due, then waits for a message; False if there is none to come."""
+        core, buffer = self._core, self._buffer
+        deadline = None if timeout is None else time.monotonic() + timeout
+        while True:
+            if core.refused:
+                self._repair_locked()
+            if buffer.due >= buffer.threshold and not core.protocol.full:
+                core.write_acknowledgements_locked()
+                core.write_locked(
+                    Get,
+                    on_settled=core.defer_refusal,
+                    target=self.destination,
+                    consumer=buffer.number,
+                    credit=buffer.grant(),
+                )
+            if buffer.count:
+                return True
+            core.write_acknowledgements_locked()
+            if not core.wait_locked(deadline) or self._closed or core.closing:
+                return False
+            core.check_usable_locked()
+
+    def _repair_locked(self) -> None:
+        core = self._core
+        core.lock.release()
+        try:
+            self._settling.repair(None)
+        except DeliveryUnknownError as error:
+            core.defer(error)
+        finally:
+            core.lock.acquire()
+
+    def __iter__(self) -> Iterator[Message]:
+        """Messages for as long as consumer and session are open."""
+        while not self._closed:
+            message = self.receive()
+            if message is None:
+                return
+            yield message
+
+    def until_idle(self, seconds: float) -> Iterator[Message]:
+        """Messages until none has come for so many seconds."""
+        while not self._closed:
+            message = self.receive(seconds)
+            if message is None:
+                return
+            yield message
+
+    def close(self, *, timeout: float | None = None) -> None:
+        """Ends it: what was never handed over goes back, what was stays with the session.
+
+        Closing twice does nothing. May be called from any thread.
+
+        Raises:
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        core = self._core
+        with core.lock:
+            if self._closed:
+                return
+            self._closed = True
+            core.condition.notify_all()
+            if core.ended or core.closing:
+                return
+            core.write_acknowledgements_locked()
+            pending = core.close_consumer_locked(self._buffer.number)
+            core.await_locked(pending, timeout)
+
+    def __enter__(self) -> Consumer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()

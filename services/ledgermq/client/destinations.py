@@ -1,0 +1,41 @@
+"""Destinations as applications write them: `queue:NAME`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ledgermq.core.limits import is_name
+from ledgermq.errors import InvalidDestinationError
+
+__all__ = ["checked_destination", "queue_name"]
+
+QUEUE: Final = "queue:"
+
+
+def checked_destination(text: str) -> str:
+    """The text, if it is a destination.
+
+    Raises:
+        InvalidDestinationError: it is none.
+    """
+    if not isinstance(text, str) or not text.startswith(QUEUE):
+        raise InvalidDestinationError(
+            f"{text!r} is no destination: write queue:NAME, as in queue:orders",
+            destination=str(text),
+        )
+    if not is_name(text[len(QUEUE) :]):
+        raise InvalidDestinationError(
+            f"{text!r} is no destination: a name has 1 to 128 characters of A-Z a-z 0-9 . _ / % -",
+            destination=text,
+        )
+    return text
+
+
+def queue_name(text: str) -> str:
+    """The queue's name from `queue:NAME` or a bare `NAME`.
+
+    Raises:
+        InvalidDestinationError: it is neither.
+    """
+    full = text if isinstance(text, str) and text.startswith(QUEUE) else f"{QUEUE}{text}"
+    return checked_destination(full)[len(QUEUE) :]

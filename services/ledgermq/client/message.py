@@ -1,0 +1,176 @@
+"""Messages as the application gets them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Final
+
+from ledgermq.core.outcomes import DeliveredMessage
+from ledgermq.errors import IllegalStateError, MessageFormatError
+from ledgermq.wire.codec import UndecodableError
+from ledgermq.wire.content import Body, Content, PropertyValue, decode_content
+
+if TYPE_CHECKING:
+    from ledgermq.client.session import Session
+
+__all__ = ["Message", "datetime_from"]
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def datetime_from(microseconds: int) -> datetime:
+    """An aware UTC time from microseconds since 1970."""
+    return EPOCH + timedelta(microseconds=microseconds)
+
+
+class Message:
+    """One message: header fields at once, body and properties decoded on first use.
+
+    Attributes:
+        destination: Where it was got from, as `queue:NAME`.
+        delivery: Its delivery number in the session; 0 if it was only browsed.
+    """
+
+    __slots__ = ("_content", "_raw", "_session", "delivery", "destination")
+
+    def __init__(
+        self,
+        raw: DeliveredMessage,
+        destination: str,
+        delivery: int = 0,
+        session: Session | None = None,
+    ) -> None:
+        self._raw = raw
+        self._session = session
+        self._content: Content | None = None
+        self.destination = destination
+        self.delivery = delivery
+
+    @property
+    def message_id(self) -> str:
+        """Identity: 32 hexadecimal digits, chosen by the sender's library."""
+        return self._raw["message_id"].hex()
+
+    @property
+    def sequence(self) -> int:
+        """Sequence number in its queue; stays the same when it is delivered again."""
+        return self._raw["sequence"]
+
+    @property
+    def put_position(self) -> int:
+        """Log position of the operation that put it."""
+        return self._raw["put_position"]
+
+    @property
+    def put_index(self) -> int:
+        """Place within that operation."""
+        return self._raw["put_index"]
+
+    @property
+    def priority(self) -> int:
+        """0 (lowest) to 9."""
+        return self._raw["priority"]
+
+    @property
+    def persistent(self) -> bool:
+        """Delivery mode as the sender asked for it."""
+        return self._raw["persistent"]
+
+    @property
+    def backout_count(self) -> int:
+        """How often it went back after an application had seen it (IBM MQ counts so, from 0)."""
+        return self._raw["backout_count"]
+
+    @property
+    def delivery_count(self) -> int:
+        """How often it was delivered, this time included (JMS counts so, from 1)."""
+        return self._raw["backout_count"] + 1
+
+    @property
+    def redelivered(self) -> bool:
+        """Whether an application may have seen it before."""
+        return self._raw["backout_count"] > 0
+
+    @property
+    def timestamp(self) -> datetime:
+        """When it got its sequence number, by the log's clock."""
+        return datetime_from(self._raw["enqueued_at"])
+
+    @property
+    def size_bytes(self) -> int:
+        """Size of its content as it stands on the log."""
+        return len(self._raw["content"])
+
+    @property
+    def body(self) -> Body:
+        """Dict (map message), str (text), bytes, or None (plain message).
+
+        Raises:
+            MessageFormatError: the content is not of this protocol version.
+        """
+        return self._decoded().body
+
+    @property
+    def properties(self) -> Mapping[str, PropertyValue]:
+        """What the sender gave along."""
+        return self._decoded().properties
+
+    @property
+    def correlation_id(self) -> str | None:
+        """The sender's link to another message."""
+        return self._decoded().correlation_id
+
+    @property
+    def reply_to(self) -> str | None:
+        """Destination for a reply."""
+        return self._decoded().reply_to
+
+    @property
+    def type(self) -> str | None:
+        """The sender's name for the kind of message."""
+        return self._decoded().type
+
+    @property
+    def sent_at(self) -> datetime:
+        """The sender's clock when it was sent; information only."""
+        return datetime_from(_microseconds(self._decoded().client_time))
+
+    def _decoded(self) -> Content:
+        if self._content is None:
+            try:
+                self._content = decode_content(self._raw["content"])
+            except UndecodableError as error:
+                raise MessageFormatError(
+                    f"message {self.message_id} of {self.destination} has a content that cannot "
+                    f"be read: {error}",
+                    destination=self.destination,
+                ) from error
+        return self._content
+
+    def acknowledge(self, *, timeout: float | None = None, wait: bool = True) -> None:
+        """Acknowledges: everything the session has handed over (CLIENT), or this one (INDIVIDUAL).
+
+        In AUTO mode there is nothing to do and nothing is done. With `wait` false the
+        acknowledgement is written at once, and a failure is raised by the session's next call.
+
+        Raises:
+            AlreadySettledError: INDIVIDUAL: it was acknowledged before, or went back.
+            IllegalStateError: the session is transacted or closed, or the message was browsed.
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        if self._session is None:
+            raise IllegalStateError("a browsed message is not acknowledged: it was not got")
+        self._session._acknowledge_message(self, timeout, wait)
+
+    def __repr__(self) -> str:
+        return (
+            f"Message({self.destination}, sequence={self.sequence}, "
+            f"message_id={self.message_id!r}, delivery_count={self.delivery_count})"
+        )
+
+
+def _microseconds(time: int | datetime) -> int:
+    if isinstance(time, datetime):
+        return round((time - EPOCH) / timedelta(microseconds=1))
+    return time

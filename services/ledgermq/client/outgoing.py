@@ -1,0 +1,278 @@
+"""Messages on their way out: encoded one by one, written by the batch.
+
+In a transacted session, batches gather per destination and are written when full, at the latest
+before Commit: numbering is per queue, so the order between destinations does not matter. Otherwise
+one batch gathers at a time and a change of destination writes it, so that messages are put in the
+order in which they were sent.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from functools import partial
+from typing import Final
+
+from ledgermq.client.protocol import Pending
+from ledgermq.client.receipts import CommitReceipt, EnqueuedRun, Eventual, SendReceipt
+from ledgermq.client.session_core import SessionCore
+from ledgermq.core.limits import CONTENT_BYTES_MAX, PRIORITY_MAX
+from ledgermq.core.operations import Put, PutMessage
+from ledgermq.core.outcomes import Committed, Enqueued, Refused
+from ledgermq.errors import LedgerMQError, MessageFormatError, MessageTooLargeError
+from ledgermq.wire.content import Body, Content, ContentError, PropertyValue, encode_content
+
+__all__ = ["AsynchronousSends", "Batch", "Commitment", "MessageMaker", "UnitOfWork"]
+
+PUT_BYTES_MAX: Final = 1024 * 1024
+ASYNCHRONOUS_EAGER_MAX: Final = 2
+IDENTIFIERS_AHEAD: Final = 256
+
+
+class MessageMaker:
+    """Turns what the application sends into what a Put carries."""
+
+    __slots__ = ("_identifiers", "_place")
+
+    def __init__(self) -> None:
+        self._identifiers = b""
+        self._place = 0
+
+    def _identifier(self) -> bytes:
+        place = self._place
+        if place == len(self._identifiers):
+            self._identifiers = os.urandom(16 * IDENTIFIERS_AHEAD)
+            place = 0
+        self._place = place + 16
+        return self._identifiers[place : place + 16]
+
+    def make(
+        self,
+        destination: str,
+        body: Body,
+        properties: Mapping[str, PropertyValue] | None,
+        correlation_id: str | None,
+        reply_to: str | None,
+        type_: str | None,
+        priority: int,
+        persistent: bool,
+    ) -> PutMessage:
+        """Checks and encodes one message.
+
+        Raises:
+            MessageFormatError: a body, property, header field or priority cannot be carried.
+            MessageTooLargeError: the message is over the size limit.
+        """
+        if type(priority) is not int or not 0 <= priority <= PRIORITY_MAX:
+            raise MessageFormatError(
+                f"priority is {priority!r}, must be a whole number from 0 to {PRIORITY_MAX}",
+                destination=destination,
+            )
+        content = Content(
+            body=body,
+            properties=properties or {},
+            correlation_id=correlation_id,
+            reply_to=reply_to,
+            type=type_,
+            client_time=time.time_ns() // 1000,
+        )
+        try:
+            encoded = encode_content(content)
+        except ContentError as error:
+            raise MessageFormatError(
+                f"message to {destination} was not sent: {error}", destination=destination
+            ) from error
+        if len(encoded) > CONTENT_BYTES_MAX:
+            raise MessageTooLargeError(
+                f"message to {destination} has {len(encoded):,} bytes, at most "
+                f"{CONTENT_BYTES_MAX:,} can be sent; nothing was sent. Send it in parts "
+                "(segmentation by the library is planned) or send a reference to it",
+                destination=destination,
+            )
+        return {
+            "message_id": self._identifier(),
+            "priority": priority,
+            "persistent": bool(persistent),
+            "content": encoded,
+        }
+
+
+class Batch:
+    """Messages to one destination that become one Put."""
+
+    __slots__ = ("destination", "eventual", "messages", "receipts", "size_bytes")
+
+    def __init__(self, destination: str, eventual: Eventual | None) -> None:
+        self.destination = destination
+        self.messages: list[PutMessage] = []
+        self.receipts: list[SendReceipt] = []
+        self.size_bytes = 0
+        self.eventual = eventual
+
+    def add(self, message: PutMessage) -> SendReceipt:
+        """Adds a message."""
+        receipt = SendReceipt(message["message_id"], self.destination)
+        self.messages.append(message)
+        self.receipts.append(receipt)
+        self.size_bytes += len(message["content"])
+        return receipt
+
+    def takes(self, message: PutMessage, messages_max: int) -> bool:
+        """Whether a further message fits."""
+        return (
+            len(self.messages) < messages_max
+            and self.size_bytes + len(message["content"]) <= PUT_BYTES_MAX
+        )
+
+    def number(self, enqueued: Enqueued) -> None:
+        """Tells the receipts what the queue manager answered."""
+        position, sequence = enqueued.position, enqueued.first_sequence
+        for receipt in self.receipts:
+            receipt.position = position
+            receipt.sequence = sequence
+            sequence += 1
+
+
+class AsynchronousSends:
+    """Sends of a session that is not transacted, gathered while earlier ones are on their way."""
+
+    def __init__(self, core: SessionCore, messages_max: int) -> None:
+        self._core = core
+        self._messages_max = messages_max
+        self._batch: Batch | None = None
+        self._under_way = 0
+        self.unfinished: dict[Eventual, None] = {}
+
+    def add_locked(self, destination: str, message: PutMessage) -> tuple[Eventual, SendReceipt]:
+        """Takes a message; waits while too much is unanswered."""
+        batch = self._batch
+        if batch is not None and (
+            batch.destination != destination or not batch.takes(message, self._messages_max)
+        ):
+            self.write_locked()
+            batch = None
+        if self._batch is None:
+            # Waiting for room lets go of the lock, so it comes before the batch is there.
+            self._core.wait_for_room_locked()
+            self._batch = Batch(destination, Eventual())
+        batch = self._batch
+        receipt = batch.add(message)
+        eventual = batch.eventual
+        assert eventual is not None, "an asynchronous batch has something to wait for"
+        if self._under_way < ASYNCHRONOUS_EAGER_MAX or len(batch.messages) >= self._messages_max:
+            self.write_locked()
+        return eventual, receipt
+
+    def write_locked(self) -> None:
+        """Writes what has gathered."""
+        batch, self._batch = self._batch, None
+        if batch is None:
+            return
+        assert batch.eventual is not None, "an asynchronous batch has something to wait for"
+        self._under_way += 1
+        self.unfinished[batch.eventual] = None
+        self._core.write_locked(
+            Put,
+            on_settled=partial(self._settled, batch),
+            target=batch.destination,
+            destination=batch.destination,
+            messages=batch.messages,
+        )
+
+    def _settled(self, batch: Batch, pending: Pending) -> None:
+        assert batch.eventual is not None, "an asynchronous batch has something to wait for"
+        error = pending.error
+        reply = pending.reply
+        if isinstance(reply, Enqueued):
+            batch.number(reply)
+        elif isinstance(reply, Refused):
+            error = self._core.error_of(reply, batch.destination)
+        with self._core.lock:
+            self._under_way -= 1
+            self.unfinished.pop(batch.eventual, None)
+            orphan = None
+            if self._core.lost is not None:
+                orphan, self._batch = self._batch, None
+            elif not self._core.protocol.crowded:
+                self.write_locked()
+            self._core.condition.notify_all()
+        batch.eventual.happen(error)
+        if orphan is not None and orphan.eventual is not None:
+            orphan.eventual.happen(self._core.lost)
+
+
+class Commitment:
+    """A commit under way; `finished` is told under the session's lock."""
+
+    __slots__ = ("error", "eventual", "finished", "pending", "receipt")
+
+    def __init__(self) -> None:
+        self.eventual = Eventual()
+        self.finished = False
+        self.pending: Pending | None = None
+        self.receipt: CommitReceipt | None = None
+        self.error: LedgerMQError | None = None
+
+    def get(self) -> CommitReceipt:
+        """The receipt of a commit that worked."""
+        assert self.receipt is not None, "a commit without error has a receipt"
+        return self.receipt
+
+
+class UnitOfWork:
+    """The puts of one unit of work, from the first send to the commit's outcome."""
+
+    __slots__ = ("_core", "_messages_max", "_receipts", "_waiting", "failure", "puts")
+
+    def __init__(self, core: SessionCore, messages_max: int) -> None:
+        self._core = core
+        self._messages_max = messages_max
+        self._waiting: dict[str, Batch] = {}
+        self._receipts: dict[str, list[SendReceipt]] = {}
+        self.puts = 0
+        self.failure: LedgerMQError | None = None
+
+    def add_locked(self, destination: str, message: PutMessage) -> SendReceipt:
+        """Takes a message; writes its destination's batch when that is full."""
+        batch = self._waiting.get(destination)
+        if batch is not None and not batch.takes(message, self._messages_max):
+            self._write_locked(destination)
+            batch = None
+        if batch is None:
+            batch = self._waiting[destination] = Batch(destination, None)
+        receipt = batch.add(message)
+        self._receipts.setdefault(destination, []).append(receipt)
+        self.puts += 1
+        return receipt
+
+    def write_all_locked(self) -> None:
+        """Writes every put that was not written yet."""
+        for destination in list(self._waiting):
+            self._write_locked(destination)
+
+    def _write_locked(self, destination: str) -> None:
+        self._core.wait_for_room_locked()
+        batch = self._waiting.pop(destination)
+        self._core.write_locked(
+            Put,
+            on_settled=partial(self._put_settled, batch.receipts),
+            target=destination,
+            destination=destination,
+            messages=batch.messages,
+        )
+
+    def _put_settled(self, receipts: list[SendReceipt], pending: Pending) -> None:
+        if isinstance(pending.reply, Refused):
+            self.failure = self.failure or self._core.error_of(pending.reply, pending.destination)
+        elif pending.reply is not None:
+            for receipt in receipts:
+                receipt.position = pending.reply.position
+
+    def committed(self, reply: Committed) -> CommitReceipt:
+        """Tells the receipts their sequence numbers."""
+        runs = tuple(EnqueuedRun(**run) for run in reply.enqueued)
+        for run in runs:
+            for place, receipt in enumerate(self._receipts.get(run.destination, ())):
+                receipt.sequence = run.first_sequence + place
+        return CommitReceipt(position=reply.position, enqueued=runs, consumed=reply.consumed)

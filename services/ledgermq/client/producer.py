@@ -1,0 +1,206 @@
+"""Producers: send messages to one destination."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING, Literal
+
+from ledgermq.client.destinations import checked_destination
+from ledgermq.client.outgoing import Batch
+from ledgermq.client.receipts import Eventual, ReceiptFuture, SendReceipt, wait_all
+from ledgermq.client.transport import LogReceipt
+from ledgermq.core.operations import Put, PutMessage
+from ledgermq.core.outcomes import Enqueued, Reply
+from ledgermq.errors import IllegalStateError, OutcomeUnknownError
+from ledgermq.wire.content import Body, PropertyValue
+
+if TYPE_CHECKING:
+    from ledgermq.client.session import Session
+
+__all__ = ["Producer"]
+
+
+class Producer:
+    """Made by `session.producer(destination)`; writes nothing by itself."""
+
+    def __init__(self, session: Session, destination: str) -> None:
+        self._session = session
+        self._core = session._core
+        self.destination = checked_destination(destination)
+        self._closed = False
+        with self._core.lock:
+            self._core.check_usable_locked()
+
+    def send(
+        self,
+        body: Body,
+        *,
+        properties: Mapping[str, PropertyValue] | None = None,
+        correlation_id: str | None = None,
+        reply_to: str | None = None,
+        type: str | None = None,  # noqa: A002 - the name that the message's field has
+        priority: int = 4,
+        persistent: bool = True,
+        timeout: float | None = None,
+        confirm: Literal["outcome", "log"] = "outcome",
+    ) -> SendReceipt:
+        """Sends one message: dict (map message), str (text), bytes, or None (plain message).
+
+        In a transacted session it joins the unit of work, and the receipt learns position and
+        sequence number when that commits. Otherwise it waits until the queue manager has numbered
+        the message, or with `confirm="log"` until it is durable on the log (its outcome is certain
+        then, and a refusal is raised by the session's next call).
+
+        Raises:
+            MessageFormatError: something in the message cannot be carried; nothing was sent.
+            MessageTooLargeError: over the size limit; nothing was sent.
+            QueueNotFoundError: there is no such queue and queues are not created on first use.
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        message = self._session._maker.make(
+            self.destination, body, properties, correlation_id, reply_to, type, priority, persistent
+        )
+        if confirm not in ("outcome", "log"):
+            raise IllegalStateError(f'confirm is {confirm!r}, must be "outcome" or "log"')
+        core = self._core
+        with core.lock:
+            self._check_locked()
+            if self._session.transacted:
+                return self._session._unit.add_locked(self.destination, message)
+            self._session._sends.write_locked()
+            core.wait_for_room_locked(timeout)
+            if confirm == "outcome":
+                return self._send_locked(message, timeout)
+            landed = LogReceipt()
+            core.write_locked(
+                Put,
+                receipt=landed,
+                on_settled=core.defer_refusal,
+                target=self.destination,
+                destination=self.destination,
+                messages=[message],
+            )
+        return self._await_log(landed, message, timeout)
+
+    def _send_locked(self, message: PutMessage, timeout: float | None) -> SendReceipt:
+        batch = Batch(self.destination, None)
+        receipt = batch.add(message)
+        pending = self._core.write_locked(
+            Put, target=self.destination, destination=self.destination, messages=batch.messages
+        )
+        pending.result = partial(_numbered, batch)
+        _numbered(batch, self._core.await_locked(pending, timeout))
+        return receipt
+
+    def _await_log(
+        self, landed: LogReceipt, message: PutMessage, timeout: float | None
+    ) -> SendReceipt:
+        wanted = self._core.timeout_seconds if timeout is None else timeout
+        if not self._core.transport.wait_landed(landed, wanted) or landed.error is not None:
+            raise OutcomeUnknownError(
+                f"message {message['message_id'].hex()} to {self.destination} was not confirmed by "
+                f"the log within {wanted:g} s ({landed.error or 'no answer'}): it may be there, or "
+                "may yet be; do not send it again before its id is known not to be in the queue",
+                destination=self.destination,
+            )
+        receipt = SendReceipt(message["message_id"], self.destination)
+        receipt.position = landed.position
+        return receipt
+
+    def send_async(
+        self,
+        body: Body,
+        *,
+        properties: Mapping[str, PropertyValue] | None = None,
+        correlation_id: str | None = None,
+        reply_to: str | None = None,
+        type: str | None = None,  # noqa: A002 - the name that the message's field has
+        priority: int = 4,
+        persistent: bool = True,
+    ) -> ReceiptFuture[SendReceipt]:
+        """Sends without waiting for the outcome; the future has it. For throughput.
+
+        Messages arrive in the order sent. What is sent while earlier ones are on their way is
+        gathered into one operation. Blocks while too much is unanswered. In a transacted session
+        this is `send`, and the future is done at once.
+
+        Raises:
+            MessageFormatError: something in the message cannot be carried; nothing was sent.
+            MessageTooLargeError: over the size limit; nothing was sent.
+        """
+        message = self._session._maker.make(
+            self.destination, body, properties, correlation_id, reply_to, type, priority, persistent
+        )
+        with self._core.lock:
+            self._check_locked()
+            if self._session.transacted:
+                receipt = self._session._unit.add_locked(self.destination, message)
+                eventual = Eventual()
+                eventual.happen()
+            else:
+                eventual, receipt = self._session._sends.add_locked(self.destination, message)
+        return ReceiptFuture(eventual, lambda: receipt)
+
+    def send_many(
+        self, bodies: Iterable[Body], *, timeout: float | None = None
+    ) -> list[SendReceipt]:
+        """Sends many bodies, batched, and waits for all outcomes.
+
+        Raises:
+            LedgerMQError: the first failure, after all have their outcomes; use `send_async` to
+                know the outcome of each.
+        """
+        futures = [self.send_async(body) for body in bodies]
+        if not self._session.transacted:
+            self.flush(timeout=timeout)
+        return [future.result(0) for future in futures]
+
+    def flush(self, *, timeout: float | None = None) -> None:
+        """Waits until everything this session sent asynchronously has its outcome.
+
+        Raises:
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        core = self._core
+        wanted = core.timeout_seconds if timeout is None else timeout
+        with core.lock:
+            self._check_locked()
+            if self._session.transacted:
+                self._session._unit.write_all_locked()
+                return
+            self._session._sends.write_locked()
+            unfinished = list(self._session._sends.unfinished)
+        if not wait_all(unfinished, wanted):
+            raise OutcomeUnknownError(
+                f"not all messages sent to {self.destination} and others had an outcome within "
+                f"{wanted:g} s; their futures go on waiting",
+                destination=self.destination,
+            )
+
+    def _check_locked(self) -> None:
+        self._core.check_usable_locked()
+        if self._closed:
+            raise IllegalStateError("the producer is closed; make another one")
+
+    def close(self) -> None:
+        """Ends it; what was sent stays sent. Closing twice does nothing."""
+        self._closed = True
+
+    def __enter__(self) -> Producer:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def _numbered(batch: Batch, reply: Reply) -> SendReceipt:
+    assert isinstance(reply, Enqueued), "a Put outside a unit of work is answered by Enqueued"
+    batch.number(reply)
+    return batch.receipts[0]

@@ -1,0 +1,149 @@
+"""Questions about the state: asked on the side topic, answered on the lane (PROTOCOL.md §9, D15)."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ledgermq.client.reasons import error_of_reason
+from ledgermq.core.outcomes import DeliveredMessage, Outcome
+from ledgermq.errors import WorkerUnavailableError
+from ledgermq.wire.codec import encode_record, outcome_from_union
+
+__all__ = ["Answer", "Questions"]
+
+ASK: Final = "ledgermq.question.Ask"
+ASK_AGAIN_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the worker answered, and the log position and time (µs) that it is true at."""
+
+    position: int
+    time: int
+    document: Any
+    outcomes: list[Outcome]
+    messages: list[DeliveredMessage]
+
+
+class _Question:
+    __slots__ = ("answer", "answered")
+
+    def __init__(self) -> None:
+        self.answered = threading.Event()
+        self.answer: dict[str, Any] | None = None
+
+
+class Questions:
+    """Numbers questions and matches the answers; may be used from any thread."""
+
+    def __init__(
+        self,
+        *,
+        identity: bytes,
+        lane: int,
+        queue_manager: str,
+        write: Callable[[bytes], None],
+    ) -> None:
+        self._common = {"connection": identity, "lane": lane}
+        self._queue_manager = queue_manager
+        self._write = write
+        self._lock = threading.Lock()
+        self._number = 0
+        self._open: dict[int, _Question] = {}
+
+    def put(self, kind: str, *, not_before: int = -1, wait_ms: int = 0, **more: Any) -> int:
+        """Asks and returns the number of the question."""
+        with self._lock:
+            self._number += 1
+            number = self._number
+        self._write(self._encoded(number, kind, not_before, wait_ms, more))
+        return number
+
+    def _encoded(
+        self, number: int, kind: str, not_before: int, wait_ms: int, more: dict[str, Any]
+    ) -> bytes:
+        datum = {
+            **self._common,
+            "question": number,
+            "kind": kind,
+            "not_before": not_before,
+            "wait_ms": wait_ms,
+            "queue": "",
+            "after_priority": 9,
+            "after_sequence": -1,
+            "limit": 100,
+            **more,
+        }
+        return encode_record(ASK, datum)
+
+    def ask(
+        self,
+        kind: str,
+        *,
+        timeout_seconds: float,
+        not_before: int = -1,
+        **more: Any,
+    ) -> Answer:
+        """Asks, again every second, and returns the answer.
+
+        Raises:
+            WorkerUnavailableError: nobody answered within the time-out.
+            LedgerMQError: the question was refused.
+        """
+        question = _Question()
+        with self._lock:
+            self._number += 1
+            number = self._number
+            self._open[number] = question
+        deadline = time.monotonic() + timeout_seconds
+        wait_ms = int(timeout_seconds * 1000) if not_before >= 0 else 0
+        value = self._encoded(number, kind, not_before, wait_ms, more)
+        try:
+            while True:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise WorkerUnavailableError(
+                        f"no worker of {self._queue_manager} answered a question ({kind}) within "
+                        f"{timeout_seconds:g} s; is one running? Start it with `ledgermq worker`"
+                    )
+                self._write(value)
+                if question.answered.wait(min(left, ASK_AGAIN_SECONDS)):
+                    break
+        finally:
+            with self._lock:
+                del self._open[number]
+        return self._read(question, more.get("queue"))
+
+    def _read(self, question: _Question, queue: str | None) -> Answer:
+        found = question.answer
+        assert found is not None, "an answered question has an answer"
+        if found["reason"]:
+            raise error_of_reason(
+                found["reason"],
+                found["detail"],
+                queue_manager=self._queue_manager,
+                position=found["position"],
+                destination=f"queue:{queue}" if queue else None,
+            )
+        document = found["document"]
+        return Answer(
+            position=found["position"],
+            time=found["time"],
+            document=None if document is None else json.loads(document),
+            outcomes=[outcome_from_union(one) for one in found["outcomes"]],
+            messages=found["messages"],
+        )
+
+    def take(self, answer: dict[str, Any]) -> None:
+        """Takes an answer from the lane; one that nobody waits for is a repeat."""
+        with self._lock:
+            question = self._open.get(answer["question"])
+        if question is not None:
+            question.answer = answer
+            question.answered.set()

@@ -1,0 +1,91 @@
+"""Delivery numbers as ranges: compact, and written as the protocol wants them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ledgermq.core.operations import DeliveryRange
+
+__all__ = ["DeliveryRanges"]
+
+
+class DeliveryRanges:
+    """A set of delivery numbers; adding the number after the last one added is the fast path."""
+
+    __slots__ = ("_runs",)
+
+    def __init__(self, runs: Iterable[tuple[int, int]] = ()) -> None:
+        self._runs: list[list[int]] = [[first, last] for first, last in runs]
+
+    def add(self, number: int) -> None:
+        """Adds one number that is not in the set."""
+        runs = self._runs
+        if runs and runs[-1][1] == number - 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+
+    def add_range(self, first: int, last: int) -> None:
+        """Adds the numbers first to last, none of which is in the set."""
+        runs = self._runs
+        if runs and runs[-1][1] == first - 1:
+            runs[-1][1] = last
+        else:
+            runs.append([first, last])
+
+    def add_all(self, other: DeliveryRanges) -> None:
+        """Adds every number of another set that has none of these."""
+        for first, last in other._runs:
+            self.add_range(first, last)
+
+    def discard(self, number: int) -> bool:
+        """Takes one number out; tells whether it was there."""
+        for place, run in enumerate(self._runs):
+            first, last = run
+            if first <= number <= last:
+                parts = [[first, number - 1], [number + 1, last]]
+                self._runs[place : place + 1] = [part for part in parts if part[0] <= part[1]]
+                return True
+        return False
+
+    def keep_only(self, numbers: set[int]) -> None:
+        """Takes out every number that is not among these."""
+        kept = DeliveryRanges()
+        for first, last in sorted(self._runs):
+            for number in range(first, last + 1):
+                if number in numbers:
+                    kept.add(number)
+        self._runs = kept._runs
+
+    def take_all(self) -> DeliveryRanges:
+        """Empties this set into a new one."""
+        taken = DeliveryRanges()
+        taken._runs, self._runs = self._runs, []
+        return taken
+
+    def clear(self) -> None:
+        """Empties this set."""
+        self._runs = []
+
+    def as_list(self) -> list[DeliveryRange]:
+        """The ranges in rising order, neighbours joined."""
+        joined: list[DeliveryRange] = []
+        for first, last in sorted(self._runs):
+            if joined and joined[-1]["last"] == first - 1:
+                joined[-1]["last"] = last
+            else:
+                joined.append({"first": first, "last": last})
+        return joined
+
+    def __contains__(self, number: int) -> bool:
+        return any(first <= number <= last for first, last in self._runs)
+
+    def __bool__(self) -> bool:
+        return bool(self._runs)
+
+    def __len__(self) -> int:
+        return sum(last - first + 1 for first, last in self._runs)
+
+    def __repr__(self) -> str:
+        inside = ", ".join(f"{run['first']}..{run['last']}" for run in self.as_list())
+        return f"DeliveryRanges({inside})"

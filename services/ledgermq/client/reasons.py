@@ -1,0 +1,56 @@
+"""Refusals as exceptions: which error each reason code of the protocol raises."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ledgermq import errors
+
+__all__ = ["REASON_ERRORS", "error_of_reason"]
+
+REASON_ERRORS: Final[dict[str, type[errors.LedgerMQError]]] = {
+    "consumer-exists": errors.IllegalStateError,
+    "consumer-unknown": errors.IllegalStateError,
+    "correction-invalid": errors.RefusedError,
+    "credit-invalid": errors.IllegalStateError,
+    "delivery-unknown": errors.DeliveryUnknownError,
+    "destination-invalid": errors.InvalidDestinationError,
+    "message-invalid": errors.MessageFormatError,
+    "message-too-large": errors.MessageTooLargeError,
+    "mode-unknown": errors.IllegalStateError,
+    "name-invalid": errors.InvalidDestinationError,
+    "not-transacted": errors.IllegalStateError,
+    "position-not-reached": errors.TimeoutExceededError,
+    "puts-mismatch": errors.TransactionError,
+    "queue-exists": errors.DestinationExistsError,
+    "queue-in-use": errors.DestinationInUseError,
+    "queue-not-empty": errors.DestinationInUseError,
+    "queue-unknown": errors.QueueNotFoundError,
+    "reply-forgotten": errors.OutcomeUnknownError,
+    "sequence-unknown": errors.RefusedError,
+    "session-unknown": errors.SessionLostError,
+    "setting-invalid": errors.RefusedError,
+    "transacted": errors.IllegalStateError,
+    "version-inactive": errors.RefusedError,
+    "version-invalid": errors.RefusedError,
+}
+
+
+def error_of_reason(
+    reason: str,
+    detail: str,
+    *,
+    queue_manager: str,
+    position: int | None = None,
+    destination: str | None = None,
+) -> errors.LedgerMQError:
+    """The exception for a refusal; an unlisted reason gives RefusedError with that code."""
+    kind = REASON_ERRORS.get(reason, errors.RefusedError)
+    where = queue_manager if position is None else f"{queue_manager}@{position}"
+    target = f" for {destination}" if destination else ""
+    return kind(
+        f"refused by {where}{target}: {detail} [{reason}]",
+        code=reason,
+        destination=destination,
+        position=position,
+    )

@@ -1,0 +1,151 @@
+"""What sending and committing give back: receipts, and futures of receipts."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ledgermq.errors import LedgerMQError, TimeoutExceededError
+
+__all__ = ["CommitReceipt", "EnqueuedRun", "Eventual", "ReceiptFuture", "SendReceipt", "wait_all"]
+
+Value = TypeVar("Value")
+
+
+class SendReceipt:
+    """What is known of a message that was sent; more becomes known when its unit of work commits.
+
+    Attributes:
+        destination: Where it was sent to.
+        position: Log position of the operation that put it; None until known.
+        sequence: Its sequence number in the queue; None until it has one.
+    """
+
+    __slots__ = ("_message_id", "destination", "position", "sequence")
+
+    def __init__(self, message_id: bytes, destination: str) -> None:
+        self._message_id = message_id
+        self.destination = destination
+        self.position: int | None = None
+        self.sequence: int | None = None
+
+    @property
+    def message_id(self) -> str:
+        """Identity: 32 hexadecimal digits."""
+        return self._message_id.hex()
+
+    def __repr__(self) -> str:
+        return (
+            f"SendReceipt(message_id={self.message_id!r}, destination={self.destination!r}, "
+            f"position={self.position}, sequence={self.sequence})"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnqueuedRun:
+    """Messages of one commit to one destination, numbered from `first_sequence` on."""
+
+    destination: str
+    first_sequence: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitReceipt:
+    """What a commit did: where it stands on the log, what it numbered, how many it consumed."""
+
+    position: int
+    enqueued: tuple[EnqueuedRun, ...]
+    consumed: int
+
+
+class Eventual:
+    """Something many futures wait for together: it happens once, then stays."""
+
+    __slots__ = ("_callbacks", "_event", "_lock", "error")
+
+    def __init__(self) -> None:
+        self.error: LedgerMQError | None = None
+        self._event = threading.Event()
+        self._lock = threading.Lock()
+        self._callbacks: list[Callable[[], None]] = []
+
+    def happen(self, error: LedgerMQError | None = None) -> None:
+        """Lets it happen; calls back in this thread."""
+        self.error = error
+        with self._lock:
+            self._event.set()
+            callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    @property
+    def happened(self) -> bool:
+        """Whether it has."""
+        return self._event.is_set()
+
+    def wait(self, timeout_seconds: float | None) -> bool:
+        """Waits for it; False after the time-out."""
+        return self._event.wait(timeout_seconds)
+
+    def call(self, callback: Callable[[], None]) -> None:
+        """Calls back when it happens, or now if it has."""
+        with self._lock:
+            if not self._event.is_set():
+                self._callbacks.append(callback)
+                return
+        callback()
+
+
+class ReceiptFuture(Generic[Value]):
+    """A receipt to come; used like `concurrent.futures.Future`, but cannot be cancelled."""
+
+    __slots__ = ("_eventual", "_get")
+
+    def __init__(self, eventual: Eventual, get: Callable[[], Value]) -> None:
+        self._eventual = eventual
+        self._get = get
+
+    def done(self) -> bool:
+        """Whether the outcome is there."""
+        return self._eventual.happened
+
+    def result(self, timeout: float | None = None) -> Value:
+        """The receipt; waits for it, at most `timeout` seconds.
+
+        Raises:
+            TimeoutExceededError: it is not there yet; asking again later is fine.
+            LedgerMQError: the operation was refused, or its session was lost.
+        """
+        error = self.exception(timeout)
+        if error is not None:
+            raise error
+        return self._get()
+
+    def exception(self, timeout: float | None = None) -> LedgerMQError | None:
+        """The error, or None if there is a receipt; waits like `result`."""
+        if not self._eventual.happened and not self._eventual.wait(timeout):
+            raise TimeoutExceededError(
+                f"no outcome within {timeout:g} s yet; ask this future again, do not send again"
+            )
+        return self._eventual.error
+
+    def add_done_callback(self, callback: Callable[[ReceiptFuture[Value]], object]) -> None:
+        """Calls back with this future when the outcome is there, in the connection's thread.
+
+        The callback must not wait, and must not use the session.
+        """
+        self._eventual.call(lambda: _ignore(callback(self)))
+
+
+def _ignore(_: object) -> None:
+    return None
+
+
+def wait_all(eventuals: list[Eventual], timeout_seconds: float) -> bool:
+    """Waits until all have happened; False after the time-out."""
+    deadline = time.monotonic() + timeout_seconds
+    return all(one.wait(max(0.0, deadline - time.monotonic())) for one in eventuals)

@@ -1,0 +1,161 @@
+"""Takes what the lane brings and gives it to sessions, openings and questions; closes holes.
+
+Called by the connection's reader only, except where a method says otherwise. After a hole, or when
+replies stay away, the answer to RESYNC tells it all: sessions that live, replies kept, deliveries
+in flight (PROTOCOL.md §9).
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+from ledgermq.client.chain import Chain
+from ledgermq.client.questions import Questions
+from ledgermq.client.session_core import SessionCore
+from ledgermq.core.outcomes import Delivered, Opened, Outcome, Refused
+from ledgermq.wire.codec import UndecodableError, decode_record, outcome_from_union
+
+__all__ = ["Opening", "Router"]
+
+LOGGER = logging.getLogger("ledgermq.client")
+CHUNK: Final = "ledgermq.outcome.Chunk"
+ANSWER: Final = "ledgermq.question.Answer"
+RESYNC_WAIT_MS: Final = 3000
+
+
+class Opening:
+    """A session that is being opened; `core` is there once it is `answered`."""
+
+    __slots__ = ("answered", "asked_at", "core", "make", "refused")
+
+    def __init__(self, make: Callable[[int], SessionCore]) -> None:
+        self.make = make
+        self.asked_at = time.monotonic()
+        self.answered = threading.Event()
+        self.core: SessionCore | None = None
+        self.refused: Refused | None = None
+
+
+class Router:
+    """Where outcomes and answers of one connection go."""
+
+    def __init__(self, questions: Questions) -> None:
+        self.chain = Chain()
+        self.sessions: dict[int, SessionCore] = {}
+        self.openings: dict[bytes, Opening] = {}
+        self._questions = questions
+        self._resyncs: set[int] = set()
+
+    # -- from any thread ---------------------------------------------------------------------------
+
+    def ask_resync(self) -> None:
+        """Asks what the state of this connection's sessions is; the reader takes the answer."""
+        wanted = self.chain.wanted
+        number = self._questions.put(
+            "RESYNC", not_before=wanted, wait_ms=RESYNC_WAIT_MS if wanted >= 0 else 0
+        )
+        self._resyncs.add(number)
+
+    def cores(self) -> list[SessionCore]:
+        """The sessions as they are now."""
+        return list(self.sessions.values())
+
+    def opening_waits(self, now: float, patience_seconds: float = 1.0) -> bool:
+        """Whether an Open has been without an answer for long."""
+        return any(now - one.asked_at > patience_seconds for one in list(self.openings.values()))
+
+    # -- by the reader -----------------------------------------------------------------------------
+
+    def take(self, values: Iterable[bytes]) -> None:
+        """Takes records of this connection in the order of the lane."""
+        for value in values:
+            try:
+                name, datum = decode_record(value)
+            except UndecodableError as error:
+                LOGGER.warning("a record of the lane is skipped: %s", error)
+                continue
+            if name == CHUNK:
+                outcomes = [outcome_from_union(one) for one in datum["outcomes"]]
+                self._take_chunk(datum["previous_position"], datum["previous_index"], outcomes)
+            elif name == ANSWER:
+                self._take_answer(datum)
+
+    def _take_chunk(
+        self, previous_position: int, previous_index: int, outcomes: list[Outcome]
+    ) -> None:
+        chain = self.chain
+        restarts, had_hole = chain.restarts, chain.hole
+        accepted = chain.accept(previous_position, previous_index, outcomes)
+        if chain.restarts != restarts:
+            self._forget_older(outcomes[0].position)
+        elif chain.hole and not had_hole:
+            LOGGER.info("outcomes are missing after %s; catching up", chain.last)
+            self.ask_resync()
+        for outcome in accepted:
+            self._dispatch(outcome)
+
+    def _dispatch(self, outcome: Outcome) -> None:
+        if isinstance(outcome, Opened):
+            self._open(outcome.session_key, outcome.session)
+            return
+        session = getattr(outcome, "session", -1)
+        core = self.sessions.get(session)
+        if core is not None:
+            core.take(outcome)
+        elif isinstance(outcome, Refused) and session == -1:
+            # An Open has no number: with one session being opened at a time, it is this one.
+            for opening in list(self.openings.values()):
+                opening.refused = outcome
+                opening.answered.set()
+
+    def _open(self, session_key: bytes, handle: int) -> None:
+        opening = self.openings.get(session_key)
+        if opening is None or opening.core is not None:
+            return
+        core = opening.make(handle)
+        self.sessions[handle] = core
+        opening.core = core
+        opening.answered.set()
+
+    def _forget_older(self, position: int) -> None:
+        for core in self.cores():
+            if core.handle < position:
+                core.forget(f"session {core.queue_manager}@{core.handle} was ended meanwhile")
+
+    def _take_answer(self, answer: dict[str, Any]) -> None:
+        if answer["question"] in self._resyncs:
+            self._resyncs.discard(answer["question"])
+            if answer["reason"]:
+                LOGGER.info("catching up was refused: %s", answer["detail"])
+            else:
+                self._resync(answer)
+        self._questions.take(answer)
+
+    def _resync(self, answer: dict[str, Any]) -> None:
+        """Applies the state of this connection as the worker sees it, then goes on."""
+        document = json.loads(answer["document"])
+        reached = (document["last_position"], document["last_index"])
+        jumped = reached > self.chain.last
+        alive = {one["session"]: one for one in document["sessions"]}
+        for one in document["sessions"]:
+            self._open(bytes.fromhex(one["session_key"]), one["session"])
+        found = [outcome_from_union(one) for one in answer["outcomes"]]
+        # Replies first: a Returned among them means that what is in flight came after it.
+        for outcome in found:
+            if not isinstance(outcome, Delivered):
+                self._dispatch(outcome)
+        deliveries = [outcome for outcome in found if isinstance(outcome, Delivered)]
+        for outcome in sorted(deliveries, key=lambda one: (one.session, one.first_delivery)):
+            self._dispatch(outcome)
+        for core in self.cores():
+            if core.handle <= answer["position"] and core.handle not in alive:
+                core.forget(f"session {core.queue_manager}@{core.handle} was ended meanwhile")
+            elif jumped:
+                core.show_life()
+        for previous_position, previous_index, outcomes in self.chain.resume(*reached):
+            self._take_chunk(previous_position, previous_index, outcomes)

@@ -1,0 +1,373 @@
+"""Sessions: where an application sends, gets, acknowledges, commits and rolls back.
+
+A session is for one thread at a time; only `close` may come from another one, and makes a `receive`
+that waits return None. A connection may have any number of sessions, each in a thread of its own.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterator
+from functools import partial
+from types import TracebackType
+from typing import TYPE_CHECKING
+
+from ledgermq.client.acknowledge_mode import AckMode
+from ledgermq.client.outgoing import AsynchronousSends, Commitment, MessageMaker, UnitOfWork
+from ledgermq.client.protocol import Pending
+from ledgermq.client.ranges import DeliveryRanges
+from ledgermq.client.receipts import CommitReceipt, ReceiptFuture
+from ledgermq.client.session_core import SessionCore
+from ledgermq.client.settling import Settling
+from ledgermq.core.operations import Close, Commit
+from ledgermq.core.outcomes import Committed, Refused
+from ledgermq.errors import (
+    DeliveryUnknownError,
+    IllegalStateError,
+    LedgerMQError,
+    SessionLostError,
+    TransactionError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+)
+
+if TYPE_CHECKING:
+    from ledgermq.client.browser import Browser
+    from ledgermq.client.consumer import Consumer
+    from ledgermq.client.message import Message
+    from ledgermq.client.producer import Producer
+
+__all__ = ["Session"]
+
+LOGGER = logging.getLogger("ledgermq.client")
+
+
+class Session:
+    """Made by `connection.session(...)`; closes itself at the end of a `with` block."""
+
+    def __init__(
+        self,
+        core: SessionCore,
+        *,
+        browse: Callable[[str], Browser],
+        in_flight: Callable[[int], set[int]],
+        soon: Callable[[], None],
+        closed: Callable[[Session], None],
+        put_messages_max: int,
+    ) -> None:
+        self._core = core
+        self._mode = AckMode(core.mode)
+        self._browse = browse
+        self._closed = closed
+        self._put_messages_max = put_messages_max
+        self._maker = MessageMaker()
+        self._settling = Settling(core, in_flight, soon)
+        self._sends = AsynchronousSends(core, put_messages_max)
+        self._unit = UnitOfWork(core, put_messages_max)
+        self._commitments: dict[Commitment, None] = {}
+        self._broken: LedgerMQError | None = None
+
+    @property
+    def ack_mode(self) -> AckMode:
+        """How this session settles what it gets."""
+        return self._mode
+
+    @property
+    def transacted(self) -> bool:
+        """Whether it works in units of work."""
+        return self._mode is AckMode.TRANSACTED
+
+    @property
+    def handle(self) -> int:
+        """The log position of the operation that opened it; its name in the queue manager."""
+        return self._core.handle
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed or lost."""
+        return self._core.closing or self._core.ended
+
+    # -- making things -----------------------------------------------------------------------------
+
+    def producer(self, destination: str) -> Producer:
+        """A sender to one destination, as `queue:NAME`.
+
+        Raises:
+            InvalidDestinationError: the text is no destination.
+        """
+        from ledgermq.client.producer import Producer
+
+        return Producer(self, destination)
+
+    def consumer(self, destination: str, *, prefetch: int | None = None) -> Consumer:
+        """A receiver from one destination, as `queue:NAME`.
+
+        `prefetch` messages (200) at most are on their way or waiting here; of several consumers
+        of a queue, a fast one then goes on without a pause, but what waits here, another consumer
+        cannot have. With `prefetch=1` the next message is asked for when `receive` is called.
+
+        Raises:
+            QueueNotFoundError: there is no such queue and queues are not created on first use.
+            InvalidDestinationError: the text is no destination.
+        """
+        from ledgermq.client.consumer import Consumer
+
+        return Consumer(self, destination, prefetch)
+
+    def browser(self, destination: str) -> Browser:
+        """Looks at the messages available in a queue without getting them."""
+        with self._core.lock:
+            self._core.check_usable_locked()
+        return self._browse(destination)
+
+    # -- units of work -----------------------------------------------------------------------------
+
+    def commit(self, *, timeout: float | None = None) -> CommitReceipt:
+        """Puts everything sent and consumes everything handed over since the last commit, as one.
+
+        Raises:
+            TransactionRolledBackError: it could not be done, and all of it was undone.
+            TransactionInDoubtError: no outcome within the time-out; see its `resolve`.
+            IllegalStateError: the session is not transacted, or closed.
+        """
+        core = self._core
+        with core.lock:
+            commitment = self._begin_commit_locked()
+            self._await_commitment_locked(commitment, timeout)
+        error = commitment.error
+        if error is None:
+            return commitment.get()
+        if isinstance(error, (SessionLostError, TransactionInDoubtError)) or core.lost is not None:
+            raise error
+        cause = error.__cause__ or error
+        with contextlib.suppress(SessionLostError):
+            self.rollback(timeout=timeout)
+        raise TransactionRolledBackError(
+            f"the unit of work was rolled back, because {cause}", destination=error.destination
+        ) from cause
+
+    def commit_async(self) -> ReceiptFuture[CommitReceipt]:
+        """Writes a commit and returns at once; commits take effect in the order written.
+
+        When one fails, those after it fail too, and the session must be rolled back: the
+        futures raise TransactionError until then.
+        """
+        core = self._core
+        with core.lock:
+            commitment = self._begin_commit_locked()
+        return ReceiptFuture(commitment.eventual, commitment.get)
+
+    def _begin_commit_locked(self) -> Commitment:
+        core = self._core
+        self._check_transacted_locked("commit")
+        if self._broken is not None:
+            raise TransactionError(
+                f"an earlier commit of this session failed ({self._broken}); roll back first"
+            ) from self._broken
+        self._unit.write_all_locked()
+        core.wait_for_room_locked()
+        unit, self._unit = self._unit, UnitOfWork(core, self._put_messages_max)
+        handed = self._settling.handed.take_all()
+        commitment = Commitment()
+        self._commitments[commitment] = None
+        pending = core.write_locked(
+            Commit,
+            on_settled=partial(self._commit_settled, commitment, unit, handed),
+            settles=handed,
+            deliveries=handed.as_list(),
+            puts=unit.puts,
+        )
+        pending.result = lambda _: commitment.get()
+        commitment.pending = pending
+        return commitment
+
+    def _commit_settled(
+        self, commitment: Commitment, unit: UnitOfWork, handed: DeliveryRanges, pending: Pending
+    ) -> None:
+        """Called by the reader with the outcome of a commit."""
+        reply, error = pending.reply, pending.error
+        receipt = unit.committed(reply) if isinstance(reply, Committed) else None
+        if isinstance(reply, Refused):
+            error = self._core.error_of(reply)
+            if unit.failure is not None:
+                error = TransactionError(f"a put was refused: {unit.failure}")
+                error.__cause__ = unit.failure
+        with self._core.lock:
+            if error is not None:
+                self._settling.handed.add_all(handed)
+                self._broken = self._broken or error
+            commitment.receipt, commitment.error = receipt, error
+            commitment.finished = True
+            self._commitments.pop(commitment, None)
+            self._core.condition.notify_all()
+        commitment.eventual.happen(error)
+
+    def _await_commitment_locked(self, commitment: Commitment, timeout: float | None) -> None:
+        pending = commitment.pending
+        assert pending is not None, "a commitment has an operation"
+        self._core.await_settled_locked(pending, timeout)
+        while not commitment.finished:
+            self._core.wait_locked(None)
+
+    def rollback(self, *, timeout: float | None = None) -> None:
+        """Undoes everything sent and everything got since the last commit.
+
+        What was handed over goes back to its place with its delivery count raised; what was
+        prefetched goes back as if it had never been delivered. A commit that is still under way is
+        waited for first.
+
+        Raises:
+            IllegalStateError: the session is not transacted, or closed.
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        with self._core.lock:
+            self._check_transacted_locked("rollback")
+            while self._commitments:
+                oldest = next(iter(self._commitments))
+                self._await_commitment_locked(oldest, timeout)
+            self._unit = UnitOfWork(self._core, self._put_messages_max)
+        self._settling.give_back(timeout)
+        self._broken = None
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Session]:
+        """A unit of work as a block: commits at its end, rolls back when it raises."""
+        with self._core.lock:
+            self._check_transacted_locked("transaction")
+            if self._unit.puts or self._settling.handed:
+                raise IllegalStateError(
+                    "a unit of work is open already: commit or roll back before transaction()"
+                )
+        try:
+            yield self
+        except BaseException:
+            try:
+                self.rollback()
+            except LedgerMQError as error:
+                LOGGER.warning("the rollback after an exception did not work: %s", error)
+            raise
+        self.commit()
+
+    def _check_transacted_locked(self, what: str) -> None:
+        self._core.check_usable_locked()
+        if not self.transacted:
+            raise IllegalStateError(
+                f"{what} needs a transacted session; this one is {self._mode.value}: "
+                "open it with session(transacted=True)"
+            )
+
+    # -- settling without units of work ------------------------------------------------------------
+
+    def acknowledge(self, *, timeout: float | None = None, wait: bool = True) -> None:
+        """Acknowledges everything that the session has handed over (CLIENT, INDIVIDUAL).
+
+        Raises:
+            IllegalStateError: the session is transacted or closed.
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        with self._core.lock:
+            self._check_not_transacted_locked("acknowledge")
+        self._settling.acknowledge(None, timeout, wait)
+
+    def recover(self, *, timeout: float | None = None) -> None:
+        """Returns everything unacknowledged; delivery begins again with the oldest.
+
+        Raises:
+            IllegalStateError: the session is transacted or closed.
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        with self._core.lock:
+            self._check_not_transacted_locked("recover")
+        self._settling.give_back(timeout)
+
+    def _check_not_transacted_locked(self, what: str) -> None:
+        self._core.check_usable_locked()
+        if self.transacted:
+            raise IllegalStateError(
+                f"{what} is not for a transacted session: commit or roll back instead"
+            )
+
+    def _acknowledge_message(self, message: Message, timeout: float | None, wait: bool) -> None:
+        with self._core.lock:
+            self._check_not_transacted_locked("acknowledge")
+        if self._mode is AckMode.AUTO:
+            return
+        one = message.delivery if self._mode is AckMode.INDIVIDUAL else None
+        self._settling.acknowledge(one, timeout, wait)
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def flush(self, *, timeout: float | None = None) -> None:
+        """Waits until everything sent asynchronously has its outcome; their futures tell it.
+
+        Raises:
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        core = self._core
+        with core.lock:
+            core.check_usable_locked()
+            self._sends.write_locked()
+            for pending in list(core.protocol.pending.values()):
+                core.await_settled_locked(pending, timeout)
+
+    def close(self, *, timeout: float | None = None) -> None:
+        """Ends the session: what was sent asynchronously arrives, an open unit of work is undone.
+
+        What was handed over and not settled goes back. Closing twice does nothing. May be called
+        from any thread.
+
+        Raises:
+            OutcomeUnknownError: no outcome within the time-out.
+            SessionLostError: AUTO: the session was lost before its last acknowledgements counted.
+        """
+        core = self._core
+        with core.lock:
+            if core.closing:
+                return
+            core.closing = True
+            core.condition.notify_all()
+        try:
+            if not core.ended:
+                self._close(timeout)
+            if core.refused:
+                LOGGER.warning("%r: acknowledgements were refused: %r", self, core.refused)
+        finally:
+            self._closed(self)
+        core.raise_deferred()
+
+    def _close(self, timeout: float | None) -> None:
+        core = self._core
+        try:
+            with core.lock:
+                self._sends.write_locked()
+                core.write_acknowledgements_locked()
+                seen = self._settling.handed
+                pending = core.write_locked(Close, seen=seen.as_list())
+                core.await_locked(pending, timeout)
+        except DeliveryUnknownError:
+            known = self._settling.in_flight()
+            with core.lock:
+                seen.keep_only(known)
+                pending = core.write_locked(Close, seen=seen.as_list())
+                core.await_locked(pending, timeout)
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self.close()
+        except LedgerMQError as problem:
+            if kind is None:
+                raise
+            LOGGER.warning("closing a session after an exception did not work: %s", problem)
+
+    def __repr__(self) -> str:
+        state = "closed" if self.is_closed else "open"
+        return f"Session({self._core.queue_manager}@{self.handle}, {self._mode.value}, {state})"

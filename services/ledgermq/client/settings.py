@@ -1,0 +1,118 @@
+"""Where a connection goes and how it behaves: the address and the settings of `connect`."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from typing import Final
+
+from ledgermq.core.limits import SUSPECT_TIMEOUT_MS_MAX, SUSPECT_TIMEOUT_MS_MIN, is_name
+from ledgermq.errors import LedgerMQError
+from ledgermq.wire.topics import TOPIC_PREFIX_DEFAULT, Topics
+
+__all__ = [
+    "PREFETCH_DEFAULT",
+    "QUEUE_MANAGER_DEFAULT",
+    "AddressError",
+    "ConnectionSettings",
+    "parse_address",
+]
+
+QUEUE_MANAGER_DEFAULT: Final = "QM1"
+PREFETCH_DEFAULT: Final = 200
+SCHEME: Final = "kafka://"
+KAFKA_PORT_DEFAULT: Final = 9092
+
+
+class AddressError(LedgerMQError, ValueError):
+    """The address, or a setting of `connect`, cannot be used."""
+
+    code = "setting-invalid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConnectionSettings:
+    """One connection's identity and settings; times in seconds.
+
+    Attributes:
+        bootstrap: Comma-separated `host:port` of Kafka brokers.
+        timeout_seconds: How long a call waits for its outcome unless it says otherwise.
+        suspect_timeout_seconds: After how much silence the queue manager suspects the connection,
+            and how long its sessions then have to show themselves before they end.
+    """
+
+    bootstrap: str
+    queue_manager: str
+    topics: Topics = field(default_factory=Topics)
+    client_id: str = ""
+    timeout_seconds: float = 30.0
+    suspect_timeout_seconds: float = 15.0
+    identity: bytes = field(default_factory=lambda: os.urandom(16))
+
+    @property
+    def suspect_timeout_ms(self) -> int:
+        """The suspect time-out as the protocol writes it."""
+        return round(self.suspect_timeout_seconds * 1000)
+
+
+def parse_address(address: str) -> tuple[str, str]:
+    """Bootstrap servers and queue manager of `kafka://HOST[:PORT][,HOST[:PORT]...][/NAME]`.
+
+    Raises:
+        AddressError: the text is not of this form.
+    """
+    form = "kafka://HOST:PORT[,HOST:PORT...]/QUEUE-MANAGER"
+    if not address.startswith(SCHEME):
+        raise AddressError(f"address {address!r} must begin with {SCHEME}, as in {form}")
+    hosts, _, path = address.removeprefix(SCHEME).partition("/")
+    queue_manager = path or QUEUE_MANAGER_DEFAULT
+    if not is_name(queue_manager):
+        raise AddressError(
+            f"{queue_manager!r} in address {address!r} is no queue manager name: "
+            "1 to 128 characters of A-Z a-z 0-9 . _ / % -"
+        )
+    servers = [_with_port(host.strip(), address) for host in hosts.split(",") if host.strip()]
+    if not servers:
+        raise AddressError(f"address {address!r} names no host, as in {form}")
+    return ",".join(servers), queue_manager
+
+
+def _with_port(host: str, address: str) -> str:
+    bare = host.rpartition("]")[2] if host.startswith("[") else host
+    name, colon, port = bare.rpartition(":")
+    if not colon:
+        return f"{host}:{KAFKA_PORT_DEFAULT}"
+    if not port.isdigit() or not 0 < int(port) < 65536 or (not name and not host.startswith("[")):
+        raise AddressError(f"{host!r} in address {address!r} is no HOST:PORT")
+    return host
+
+
+def settings_from(
+    address: str,
+    *,
+    client_id: str | None,
+    timeout_seconds: float,
+    suspect_timeout_seconds: float,
+    topic_prefix: str | None,
+) -> ConnectionSettings:
+    """Checks what `connect` was given.
+
+    Raises:
+        AddressError: the address or a setting cannot be used.
+    """
+    bootstrap, queue_manager = parse_address(address)
+    if not timeout_seconds > 0:
+        raise AddressError(f"timeout is {timeout_seconds} s, it must be above 0")
+    low, high = SUSPECT_TIMEOUT_MS_MIN / 1000, SUSPECT_TIMEOUT_MS_MAX / 1000
+    if not low <= suspect_timeout_seconds <= high:
+        raise AddressError(
+            f"suspect_timeout_seconds is {suspect_timeout_seconds}, must be {low:g} to {high:g}"
+        )
+    return ConnectionSettings(
+        bootstrap=bootstrap,
+        queue_manager=queue_manager,
+        topics=Topics(topic_prefix or TOPIC_PREFIX_DEFAULT),
+        client_id=client_id or "",
+        timeout_seconds=timeout_seconds,
+        suspect_timeout_seconds=suspect_timeout_seconds,
+    )

@@ -1,0 +1,122 @@
+"""What a session has handed over, and how it is settled or given back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from ledgermq.client.ranges import DeliveryRanges
+from ledgermq.client.session_core import SessionCore
+from ledgermq.core.operations import Acknowledge, Recover, Rollback
+from ledgermq.errors import AlreadySettledError, DeliveryUnknownError
+
+__all__ = ["Settling"]
+
+
+class Settling:
+    """Deliveries of one session from the moment the application has them.
+
+    Attributes:
+        handed: Handed over and neither settled nor given back (not AUTO).
+    """
+
+    def __init__(
+        self, core: SessionCore, in_flight: Callable[[int], set[int]], soon: Callable[[], None]
+    ) -> None:
+        self._core = core
+        self._in_flight = in_flight
+        self._soon = soon
+        self._automatic = core.mode == "AUTO"
+        self._withdraw: type[Rollback | Recover] = (
+            Rollback if core.mode == "TRANSACTED" else Recover
+        )
+        self.handed = DeliveryRanges()
+
+    def hand_over_locked(self, delivery: int) -> None:
+        """The application gets one message now."""
+        if self._automatic:
+            self._core.unwritten.add(delivery)
+            self._soon()
+        else:
+            self.handed.add(delivery)
+
+    def hand_over_run_locked(self, first: int, last: int) -> None:
+        """The application gets messages numbered one after the other."""
+        if self._automatic:
+            self._core.unwritten.add_range(first, last)
+            self._soon()
+        else:
+            self.handed.add_range(first, last)
+
+    def in_flight(self) -> set[int]:
+        """Asks the queue manager which deliveries of this session are in flight."""
+        return self._in_flight(self._core.handle)
+
+    def acknowledge(self, delivery: int | None, timeout: float | None, wait: bool) -> None:
+        """Settles one delivery, or all handed over; none handed over is none to settle.
+
+        Raises:
+            AlreadySettledError: the one delivery is settled or given back.
+            DeliveryUnknownError: administration took some of them away; the others can still be
+                acknowledged.
+        """
+        core = self._core
+        with core.lock:
+            if delivery is None:
+                ranges = self.handed.take_all()
+            elif self.handed.discard(delivery):
+                ranges = DeliveryRanges([(delivery, delivery)])
+            else:
+                raise AlreadySettledError(
+                    f"delivery {delivery} was acknowledged before, or went back to its queue"
+                )
+            if not ranges:
+                return
+            core.wait_for_room_locked(timeout)
+            pending = core.write_locked(
+                Acknowledge,
+                on_settled=None if wait else core.defer_refusal,
+                settles=ranges,
+                deliveries=ranges.as_list(),
+            )
+            if not wait:
+                return
+            try:
+                core.await_locked(pending, timeout)
+                return
+            except DeliveryUnknownError as error:
+                refused = error
+        ranges.keep_only(self.in_flight())
+        with core.lock:
+            self.handed.add_all(ranges)
+        raise refused
+
+    def repair(self, timeout: float | None) -> None:
+        """AUTO: acknowledges again what was refused together with a message taken away."""
+        core = self._core
+        known = self.in_flight()
+        with core.lock:
+            ranges = core.refused.take_all()
+            ranges.keep_only(known)
+            if ranges:
+                pending = core.write_locked(Acknowledge, deliveries=ranges.as_list())
+                core.await_locked(pending, timeout)
+
+    def give_back(self, timeout: float | None) -> None:
+        """Rollback or recover: everything in flight returns, what was seen counts as backed out."""
+        try:
+            self._give_back(timeout)
+        except DeliveryUnknownError:
+            # Administration took a message away; the others still go back.
+            known = self.in_flight()
+            with self._core.lock:
+                self.handed.keep_only(known)
+            self._give_back(timeout)
+
+    def _give_back(self, timeout: float | None) -> None:
+        core = self._core
+        with core.lock:
+            core.write_acknowledgements_locked()
+            core.wait_for_room_locked(timeout)
+            pending = core.write_locked(self._withdraw, seen=self.handed.as_list())
+            core.await_locked(pending, timeout)
+            self.handed.clear()

@@ -1,0 +1,158 @@
+"""The way to the log: one idempotent producer per connection (operations, questions, heartbeats).
+
+Delivery reports are served in whichever thread polls, so their callbacks only set plain fields and
+append to a deque; nothing in them takes a lock.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from ledgermq.client.settings import ConnectionSettings
+from ledgermq.errors import ConnectionClosedError
+from ledgermq.wire.codec import encode_record
+from ledgermq.wire.headers import Headers
+from ledgermq.wire.registry import Claim
+from ledgermq.wire.topics import OPERATION_BYTES_MAX
+
+__all__ = ["KAFKA_COMMON", "LogReceipt", "Transport"]
+
+LOGGER = logging.getLogger("ledgermq.client")
+HEARTBEAT: Final = "ledgermq.question.Heartbeat"
+QUEUE_FULL_WAIT_SECONDS: Final = 0.05
+
+# Brokers come back within seconds; the defaults of librdkafka wait up to ten.
+KAFKA_COMMON: Final[dict[str, Any]] = {
+    "socket.nagle.disable": True,
+    "reconnect.backoff.ms": 50,
+    "reconnect.backoff.max.ms": 1000,
+    "log_level": 3,
+}
+
+
+class LogReceipt:
+    """Where an operation landed on the log, for those who wait for no more than that."""
+
+    __slots__ = ("error", "landed", "position")
+
+    def __init__(self) -> None:
+        self.landed = threading.Event()
+        self.position = -1
+        self.error: str | None = None
+
+
+class Transport:
+    """Writes operations and questions of one connection; may be used from any thread."""
+
+    def __init__(self, settings: ConnectionSettings, claim: Claim) -> None:
+        self._settings = settings
+        self._operations = settings.topics.operations
+        self._questions = settings.topics.questions
+        self._partition = claim.partition
+        self._operation_key = claim.queue_manager.encode()
+        self._question_key = settings.identity.hex().encode()
+        self._heartbeat = encode_record(HEARTBEAT, {"connection": settings.identity})
+        self._closed = False
+        self.failures: deque[str] = deque()
+        self._producer = self._new_producer()
+
+    def _new_producer(self) -> Producer:
+        return Producer(
+            KAFKA_COMMON
+            | {
+                "bootstrap.servers": self._settings.bootstrap,
+                "client.id": self._settings.client_id or "ledgermq",
+                "enable.idempotence": True,
+                "acks": "all",
+                "linger.ms": 0,
+                "max.in.flight.requests.per.connection": 5,
+                "message.max.bytes": OPERATION_BYTES_MAX,
+                "message.timeout.ms": 120_000,
+                "retry.backoff.ms": 50,
+                "delivery.report.only.error": False,
+            },
+            logger=LOGGER,
+        )
+
+    def _report(self, error: KafkaError | None, _: Any) -> None:
+        if error is not None:
+            self.failures.append(error.str())
+
+    def write(self, value: bytes, headers: Headers, receipt: LogReceipt | None = None) -> None:
+        """Hands an operation to the producer; waits while its queue is full.
+
+        Raises:
+            ConnectionClosedError: the connection is closed.
+        """
+        report = self._report if receipt is None else _reporting(receipt, self.failures)
+        self._produce(
+            self._operations, value, self._operation_key, headers=headers, on_delivery=report
+        )
+
+    def ask(self, value: bytes) -> None:
+        """Writes a question to the side topic."""
+        self._produce(self._questions, value, self._question_key)
+
+    def beat(self) -> None:
+        """Writes a heartbeat to the side topic."""
+        self._produce(self._questions, self._heartbeat, self._question_key)
+
+    def _produce(self, topic: str, value: bytes, key: bytes, **more: Any) -> None:
+        while True:
+            if self._closed:
+                raise ConnectionClosedError("the connection is closed; connect again")
+            try:
+                self._producer.produce(topic, value, key, self._partition, **more)
+                return
+            except BufferError:
+                self._producer.poll(QUEUE_FULL_WAIT_SECONDS)
+            except KafkaException as error:
+                if not error.args[0].fatal():
+                    raise
+                self._renew()
+
+    def _renew(self) -> None:
+        """A fatal error ends an idempotent producer; what it held is written again by retries."""
+        LOGGER.warning("the producer of a connection failed and is replaced")
+        self._producer.purge(blocking=False)
+        self._producer = self._new_producer()
+        self.failures.append("the producer was replaced")
+
+    def serve(self, timeout_seconds: float = 0.0) -> None:
+        """Serves delivery reports."""
+        self._producer.poll(timeout_seconds)
+
+    def wait_landed(self, receipt: LogReceipt, timeout_seconds: float) -> bool:
+        """Waits until an operation is on the log; False after the time-out."""
+        deadline = time.monotonic() + timeout_seconds
+        while not receipt.landed.is_set():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            self._producer.poll(min(left, 0.1))
+        return True
+
+    def close(self, timeout_seconds: float) -> None:
+        """Lets what is on its way arrive, at most for the time-out; then nothing more is sent."""
+        self._closed = True
+        if self._producer.flush(timeout_seconds):
+            self._producer.purge()
+            self._producer.flush(1.0)
+
+
+def _reporting(receipt: LogReceipt, failures: deque[str]) -> Any:
+    def report(error: KafkaError | None, record: Any) -> None:
+        if error is not None:
+            receipt.error = error.str()
+            failures.append(error.str())
+        else:
+            receipt.position = record.offset()
+        receipt.landed.set()
+
+    return report

@@ -1,0 +1,37 @@
+"""Loads the parts of the client that `ledgermq` exports when they are first used."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any, Final
+
+__all__ = ["HOMES", "load"]
+
+HOMES: Final = {
+    "AckMode": "ledgermq.client.acknowledge_mode",
+    "AddressError": "ledgermq.client.settings",
+    "Admin": "ledgermq.client.admin",
+    "Browser": "ledgermq.client.browser",
+    "CheckpointStatus": "ledgermq.client.status",
+    "CommitReceipt": "ledgermq.client.receipts",
+    "Connection": "ledgermq.client.connection",
+    "Consumer": "ledgermq.client.consumer",
+    "EnqueuedRun": "ledgermq.client.receipts",
+    "Message": "ledgermq.client.message",
+    "Producer": "ledgermq.client.producer",
+    "QueueManagerStatus": "ledgermq.client.status",
+    "QueueStatus": "ledgermq.client.status",
+    "ReceiptFuture": "ledgermq.client.receipts",
+    "SendReceipt": "ledgermq.client.receipts",
+    "Session": "ledgermq.client.session",
+    "SessionStatus": "ledgermq.client.status",
+    "connect": "ledgermq.client.connection",
+}
+
+
+def load(name: str) -> Any:
+    """An exported name; AttributeError if `ledgermq` exports none of this name."""
+    home = HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'ledgermq' has no attribute {name!r}")
+    return getattr(import_module(home), name)
