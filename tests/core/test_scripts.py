@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+
 from support.play import play
 from support.script import Script, scripts_of
 

@@ -1,4 +1,4 @@
-"""Outcomes in the words of the script language, and how they are compared with what was expected."""
+"""Outcomes in the words of the script language, and their comparison with what was expected."""
 
 from __future__ import annotations
 

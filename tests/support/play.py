@@ -92,6 +92,8 @@ class Player:
             assert next_deadline(state) == self.model.deadline()
             assert (state.time, state.active_version) == (self.model.time, self.model.version)
         if self.restarts:
+            # A hint to the worker about the last entry, which no checkpoint keeps.
+            thawed.time_stood_still = state.time_stood_still
             self.state = thawed
 
     def line(self, line: Line) -> None:
@@ -182,7 +184,9 @@ class Player:
 
 
 def _plain(name: str, value: Any) -> str:
-    if name in ("first", "last", "time") and value is not None:
+    if name in ("first", "last", "time"):
+        if value is None or value < 0:
+            return "none"
         return f"{(value - START_US) / 1_000_000:g}s"
     if isinstance(value, bool):
         return "yes" if value else "no"

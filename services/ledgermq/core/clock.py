@@ -6,7 +6,8 @@ import heapq
 
 from ledgermq.core.delivery import deliver_touched
 from ledgermq.core.limits import TIME_AGREEMENT_US, TIME_LEAP_US
-from ledgermq.core.operations import Operation, TimeAgreed
+from ledgermq.core.operations import Operation, TimeAgreed, Unreadable
+from ledgermq.core.reasons import TIMESTAMP_UNTRUSTED
 from ledgermq.core.sessions import end_session
 from ledgermq.core.state import QueueManager, Session
 from ledgermq.core.turn import Turn
@@ -22,6 +23,9 @@ def agrees(operation: TimeAgreed, time: int) -> bool:
 def advance(turn: Turn, operation: Operation, time: int) -> None:
     """Moves time to this entry's, if that counts, and fires what is due."""
     state = turn.state
+    if isinstance(operation, Unreadable) and operation.reason == TIMESTAMP_UNTRUSTED:
+        # Its stamp is its writer's word, so it brings no time.
+        time = state.time
     leaps = state.time >= 0 and time > state.time + TIME_LEAP_US
     state.time_stood_still = leaps and not (
         isinstance(operation, TimeAgreed) and agrees(operation, time)

@@ -13,6 +13,7 @@ __all__ = [
     "DELIVERED_CONTENT_BYTES_MAX",
     "DELIVERED_MESSAGES_MAX",
     "DESCRIPTION_CHARACTERS_MAX",
+    "LANE_MAX",
     "PRIORITY_MAX",
     "PROTOCOL_VERSION",
     "PUT_MESSAGES_MAX",
@@ -23,6 +24,7 @@ __all__ = [
     "TIME_LEAP_US",
     "TIME_ROUNDING_US",
     "UNCONFIRMED_SESSION_US",
+    "VERSION_MAX",
     "is_name",
 ]
 
@@ -32,7 +34,10 @@ PUT_MESSAGES_MAX: Final = 10_000
 CONTENT_BYTES_MAX: Final = 8 * 1024 * 1024 - 4096
 CREDIT_MAX: Final = 1_000_000
 REPLIES_MAX: Final = 256
+# The three numbers that a checkpoint holds as an Avro int; readers differ in what else they take.
 CONSUMER_NUMBER_MAX: Final = 2**31 - 1
+LANE_MAX: Final = 2**31 - 1
+VERSION_MAX: Final = 2**31 - 1
 DESCRIPTION_CHARACTERS_MAX: Final = 1024
 SUSPECT_TIMEOUT_MS_MIN: Final = 1_000
 SUSPECT_TIMEOUT_MS_MAX: Final = 45_000

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from ledgermq.core.limits import CONTENT_BYTES_MAX, DESCRIPTION_CHARACTERS_MAX, is_name
+from ledgermq.core.limits import (
+    CONTENT_BYTES_MAX,
+    DESCRIPTION_CHARACTERS_MAX,
+    VERSION_MAX,
+    is_name,
+)
 from ledgermq.core.operations import (
     AlterQueue,
     AlterQueueManager,
@@ -148,7 +153,7 @@ def alter_queue_manager(
 def upgrade(turn: Turn, session: Session, operation: Upgrade) -> Refusal | None:
     """Sets the version that later entries are read by; a fold without it stops there (H3)."""
     active = turn.state.active_version
-    if operation.version <= active:
+    if not active < operation.version <= VERSION_MAX:
         return Refusal(
             VERSION_INVALID, f"version {operation.version} is not above the active one, {active}"
         )

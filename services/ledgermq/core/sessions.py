@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 
 from ledgermq.core.limits import (
+    LANE_MAX,
     REPLIES_MAX,
     SUSPECT_TIMEOUT_MS_MAX,
     SUSPECT_TIMEOUT_MS_MIN,
@@ -73,7 +74,9 @@ def open_session(turn: Turn, operation: Open) -> Refusal | None:
             f"{SUSPECT_TIMEOUT_MS_MIN} to {SUSPECT_TIMEOUT_MS_MAX}",
         )
     connection = state.connections.get(operation.connection)
-    if operation.lane < 0 or (connection is not None and connection.lane != operation.lane):
+    if not 0 <= operation.lane <= LANE_MAX or (
+        connection is not None and connection.lane != operation.lane
+    ):
         return Refusal(SETTING_INVALID, f"lane {operation.lane} is not this connection's lane")
     if connection is None:
         connection = Connection(operation.connection, operation.lane)
