@@ -54,9 +54,7 @@ class Output:
         from rich.table import Table
         from rich.text import Text
 
-        table = Table(
-            box=None, pad_edge=False, header_style="bold", caption_justify="left", caption_style="dim"
-        )
+        table = Table(box=None, pad_edge=False, header_style="bold")
         for column in columns:
             table.add_column(column.heading, justify="right" if column.number else "left")
         for row in rows:

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from ledgermq.cli.output import Output, iso_time
-from ledgermq.cli.screens import LIST_COLUMNS, list_row, screen, screen_document
+from ledgermq.cli.output import Output
+from ledgermq.cli.screens import (
+    LIST_COLUMNS,
+    list_row,
+    screen,
+    screen_document,
+    status_document,
+    with_iso_times,
+)
 from ledgermq.cli.target import Target, target_options
 
-if TYPE_CHECKING:
-    from ledgermq.client.admin import QueueStatus
-
-__all__ = ["queue"]
+__all__ = ["ADDS_UP", "queue"]
 
 ADDS_UP = "current + pending = message count + uncommitted puts"
 
@@ -38,10 +42,10 @@ def create(
 ) -> int:
     """Create queue NAME."""
     with target.connect() as connection:
-        connection.admin.create_queue(
+        position = connection.admin.create_queue(
             name, description=description, message_bytes_max=message_bytes_max
         )
-    output.done(f"queue {name} created", {"queue": name, "created": True})
+    output.done(f"queue {name} created", {"queue": name, "created": True, "position": position})
     return 0
 
 
@@ -50,13 +54,12 @@ def create(
 def list_queues(target: Target, output: Output) -> int:
     """List the queues with their figures."""
     with target.connect() as connection:
-        answer = connection.admin.queues()
-    documents = [_document(status) for status in answer.queues]
+        found = [status_document(status) for status in connection.admin.list_queues()]
     if output.as_json:
-        output.document(documents)
+        output.document([with_iso_times(status) for status in found])
         return 0
-    where = f"{target.named(answer.position)}, {iso_time(answer.time)}: {ADDS_UP}"
-    output.table(LIST_COLUMNS, [list_row(one) for one in documents], caption=where)
+    where = f"at {target.named(found[0]['position'])}: {ADDS_UP}" if found else "no queues yet"
+    output.table(LIST_COLUMNS, [list_row(status) for status in found], caption=where)
     return 0
 
 
@@ -66,12 +69,104 @@ def list_queues(target: Target, output: Output) -> int:
 def stat(target: Target, output: Output, name: str) -> int:
     """Print the status screen of queue NAME: nine lines, times in UTC as MMDDYYYY:HH:MM:SS.
 
-    With --json the labels are keys in snake case and times ISO 8601.
+    With --json the labels become keys in snake case, and times are ISO 8601.
     """
     with target.connect() as connection:
-        status = _document(connection.admin.queue(name))
+        status = status_document(connection.admin.queue_status(name))
     if output.as_json:
         output.document(screen_document(status))
     else:
         click.echo(screen(status))
+    return 0
+
+
+@queue.command()
+@click.argument("name")
+@target_options
+def show(target: Target, output: Output, name: str) -> int:
+    """Show everything about queue NAME, and the log position it is true at."""
+    with target.connect() as connection:
+        status = with_iso_times(status_document(connection.admin.queue_status(name)))
+    labels = {key.replace("_", " "): value for key, value in status.items()}
+    labels["position"] = target.named(status["position"])
+    output.fields(labels, document=status)
+    if output.for_people:
+        output.remark(click.style(ADDS_UP, dim=True))
+    return 0
+
+
+@queue.command()
+@click.argument("name")
+@click.option("--description", help="Free text for people.")
+@click.option(
+    "--message-bytes-max",
+    type=click.IntRange(min=0),
+    help="Largest content of a message in bytes; 0: the limit of the log.",
+)
+@target_options
+def alter(
+    target: Target,
+    output: Output,
+    name: str,
+    description: str | None,
+    message_bytes_max: int | None,
+) -> int:
+    """Change settings of queue NAME; what is not given stays as it is."""
+    if description is None and message_bytes_max is None:
+        raise click.UsageError("nothing to change: give --description or --message-bytes-max")
+    with target.connect() as connection:
+        position = connection.admin.alter_queue(
+            name, description=description, message_bytes_max=message_bytes_max
+        )
+    output.done(f"queue {name} altered", {"queue": name, "altered": True, "position": position})
+    return 0
+
+
+@queue.command()
+@click.argument("name")
+@target_options
+def suspend(target: Target, output: Output, name: str) -> int:
+    """Suspend queue NAME: it takes messages and delivers none."""
+    with target.connect() as connection:
+        position = connection.admin.suspend_queue(name)
+    output.done(f"queue {name} suspended", _switched(name, True, position))
+    return 0
+
+
+@queue.command()
+@click.argument("name")
+@target_options
+def resume(target: Target, output: Output, name: str) -> int:
+    """Let queue NAME deliver again."""
+    with target.connect() as connection:
+        position = connection.admin.resume_queue(name)
+    output.done(f"queue {name} delivers again", _switched(name, False, position))
+    return 0
+
+
+def _switched(name: str, suspended: bool, position: int) -> dict[str, Any]:
+    return {"queue": name, "suspended": suspended, "position": position}
+
+
+@queue.command()
+@click.argument("name")
+@click.option("--purge", is_flag=True, help="Delete it with the messages that it still holds.")
+@click.option("--dry-run", is_flag=True, help="Only say how many messages would go.")
+@click.option("--yes", is_flag=True, help="With --purge: do it.")
+@target_options
+def delete(target: Target, output: Output, name: str, purge: bool, dry_run: bool, yes: bool) -> int:
+    """Delete queue NAME, which nobody may be using and which, without --purge, must be empty."""
+    with target.connect() as connection:
+        if dry_run or (purge and not yes):
+            count = connection.admin.queue_status(name).message_count
+            messages = f"{count} message{'s' if count != 1 else ''}"
+            if not dry_run:
+                raise click.UsageError(f"this would delete {name} with {messages}: add --yes")
+            output.done(
+                f"queue {name} would be deleted with {messages}",
+                {"queue": name, "messages": count, "deleted": False},
+            )
+            return 0
+        position = connection.admin.delete_queue(name, purge=purge)
+    output.done(f"queue {name} deleted", {"queue": name, "deleted": True, "position": position})
     return 0

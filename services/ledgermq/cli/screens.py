@@ -7,12 +7,26 @@ Times are UTC in the form MMDDYYYY:HH:MM:SS; both are blank on a queue that neve
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Any, Final
+from dataclasses import asdict
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq.cli.output import Column, iso_time
 
-__all__ = ["LIST_COLUMNS", "caps_time", "list_row", "screen", "screen_document"]
+if TYPE_CHECKING:
+    from ledgermq.client.status import QueueStatus
+
+__all__ = [
+    "LIST_COLUMNS",
+    "caps_time",
+    "list_row",
+    "screen",
+    "screen_document",
+    "status_document",
+    "with_iso_times",
+]
+
+EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 # Label on the screen, key in the status document.
 _LINES: Final = (
@@ -40,6 +54,22 @@ LIST_COLUMNS: Final = (
     Column(key="min_sequence", heading="MIN SEQ", number=True),
     Column(key="max_sequence", heading="MAX SEQ", number=True),
 )
+
+
+def status_document(status: QueueStatus) -> dict[str, Any]:
+    """A live status as PROTOCOL.md §9 defines it: times in microseconds."""
+    return {
+        name: (value - EPOCH) // timedelta(microseconds=1) if isinstance(value, datetime) else value
+        for name, value in asdict(status).items()
+    }
+
+
+def with_iso_times(status: Mapping[str, Any]) -> dict[str, Any]:
+    """A status document for programs: times ISO 8601 or null."""
+    return {
+        key: iso_time(value) if key.endswith("_enqueued_at") else value
+        for key, value in status.items()
+    }
 
 
 def caps_time(time_us: int | None) -> str:

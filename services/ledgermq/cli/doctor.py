@@ -1,0 +1,289 @@
+"""`ledgermq doctor`: looks at everything an installation needs, and says what is wrong with it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import click
+
+from ledgermq.cli.exits import CHECK_FAILED, OK
+from ledgermq.cli.output import Column, Output
+from ledgermq.cli.target import Target, target_options
+from ledgermq.errors import LedgerMQError
+
+__all__ = ["Finding", "doctor", "durability"]
+
+GOOD: Final = "ok"
+WARNING: Final = "warning"
+BAD: Final = "failed"
+NOT_LOOKED: Final = "skipped"
+
+COLUMNS: Final = (
+    Column(key="verdict", heading="VERDICT"),
+    Column(key="check", heading="CHECK"),
+    Column(key="found", heading="FOUND"),
+)
+# A TimeAgreed counts if its writer's clock is within 10 s of the append time (PROTOCOL.md §6).
+SKEW_SECONDS_MAX: Final = 10.0
+SKEW_SECONDS_NOTABLE: Final = 1.0
+LAG_NOTABLE: Final = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What one check found, and what to do about it."""
+
+    check: str
+    verdict: str
+    found: str
+
+    @property
+    def document(self) -> dict[str, str]:
+        """As a row."""
+        return {"verdict": self.verdict, "check": self.check, "found": self.found}
+
+
+@click.command()
+@target_options
+def doctor(target: Target, output: Output) -> int:
+    """Check Java, broker, topics, durability, clocks and the worker.
+
+    The exit code is 4 if a check failed.
+    """
+    findings = list(_examine(target))
+    if output.as_json:
+        output.document(
+            {
+                "bootstrap": target.bootstrap,
+                "queue_manager": target.queue_manager,
+                "healthy": not any(one.verdict == BAD for one in findings),
+                "checks": [one.document for one in findings],
+            }
+        )
+    else:
+        output.table(COLUMNS, [one.document for one in findings])
+    return CHECK_FAILED if any(one.verdict == BAD for one in findings) else OK
+
+
+def _examine(target: Target) -> Iterator[Finding]:
+    """The checks in order; what rests on a failed one is skipped."""
+    yield _java()
+    metadata, finding = _broker(target)
+    yield finding
+    if metadata is None:
+        for check in ("topics", "durability", "clock", "queue manager", "worker"):
+            yield Finding(check=check, verdict=NOT_LOOKED, found="the broker does not answer")
+        return
+    topics = _topics(target, metadata)
+    yield topics
+    if topics.verdict == BAD:
+        for check in ("durability", "clock", "queue manager", "worker"):
+            yield Finding(check=check, verdict=NOT_LOOKED, found="the log topics are not right")
+        return
+    for check, look in (
+        ("durability", _durability),
+        ("clock", _clock),
+        ("queue manager", _queue_manager),
+        ("worker", _worker),
+    ):
+        yield _looked(check, look, target)
+
+
+def _looked(check: str, look: Callable[[Target], Finding], target: Target) -> Finding:
+    from confluent_kafka import KafkaException
+
+    try:
+        return look(target)
+    except KafkaException as error:
+        return Finding(check=check, verdict=BAD, found=error.args[0].str())
+    except (LedgerMQError, RuntimeError) as error:
+        return Finding(check=check, verdict=BAD, found=str(error))
+
+
+def _java() -> Finding:
+    from ledgermq.embedded.java import find_java, java_version
+
+    try:
+        java = find_java()
+    except LedgerMQError as error:
+        return Finding(check="Java", verdict=BAD, found=str(error))
+    return Finding(check="Java", verdict=GOOD, found=f"version {java_version(java)}, {java}")
+
+
+def _admin(target: Target) -> Any:
+    from confluent_kafka.admin import AdminClient
+
+    return AdminClient({"bootstrap.servers": target.bootstrap, "log_level": 0})
+
+
+def _broker(target: Target) -> tuple[Any, Finding]:
+    from confluent_kafka import KafkaException
+
+    try:
+        metadata = _admin(target).list_topics(timeout=min(target.timeout_seconds, 10.0))
+    except KafkaException as error:
+        found = f"no Kafka broker answers at {target.bootstrap} ({error.args[0].str()}): start one "
+        found += "with `ledgermq up`, or give --bootstrap"
+        return None, Finding(check="broker", verdict=BAD, found=found)
+    count = len(metadata.brokers)
+    found = f"{count} broker{'s' if count != 1 else ''} of cluster {metadata.cluster_id} at "
+    return metadata, Finding(check="broker", verdict=GOOD, found=found + target.bootstrap)
+
+
+def _topics(target: Target, metadata: Any) -> Finding:
+    topics = target.topics
+    wanted = (
+        topics.registry,
+        topics.operations,
+        topics.outcomes,
+        topics.questions,
+        topics.checkpoints,
+    )
+    missing = [name for name in wanted if name not in metadata.topics]
+    if missing:
+        found = f"missing: {', '.join(missing)}; a worker creates them, or check --topic-prefix"
+        return Finding(check="topics", verdict=BAD, found=found)
+    counts = {name: len(metadata.topics[name].partitions) for name in wanted}
+    operations = counts[topics.operations]
+    uneven = [name for name in (topics.questions, topics.checkpoints) if counts[name] != operations]
+    if counts[topics.outcomes] % operations or uneven:
+        found = f"partition counts do not belong together: {counts}; restore what was changed"
+        return Finding(check="topics", verdict=BAD, found=found)
+    for name in wanted:
+        stamp = _settings(target, name).get("message.timestamp.type")
+        if stamp != "LogAppendTime":
+            found = f"{name} stamps {stamp}: set message.timestamp.type=LogAppendTime"
+            return Finding(check="topics", verdict=BAD, found=found)
+    lanes = counts[topics.outcomes] // operations
+    found = f"room for {operations} queue managers, {lanes} lanes each"
+    return Finding(check="topics", verdict=GOOD, found=found)
+
+
+def _settings(target: Target, topic: str) -> dict[str, str]:
+    from confluent_kafka.admin import (  # type: ignore[attr-defined]
+        ConfigResource,
+        ResourceType,
+    )
+
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    (future,) = _admin(target).describe_configs([resource]).values()
+    found = future.result(timeout=target.timeout_seconds)
+    return {name: entry.value for name, entry in found.items()}
+
+
+def _durability(target: Target) -> Finding:
+    operations = target.topics.operations
+    metadata = _admin(target).list_topics(operations, timeout=target.timeout_seconds)
+    partitions = metadata.topics[operations].partitions.values()
+    replicas = min(len(one.replicas) for one in partitions)
+    in_sync = min(len(one.isrs) for one in partitions)
+    verdict, found = durability(replicas, in_sync, _settings(target, operations))
+    return Finding(check="durability", verdict=verdict, found=found)
+
+
+def durability(replicas: int, in_sync: int, settings: dict[str, str]) -> tuple[str, str]:
+    """Which durability a confirmed operation has: flushed, replicated, or neither (D13)."""
+    flushed = settings.get("flush.messages") == "1"
+    needed = int(settings.get("min.insync.replicas", "1"))
+    if settings.get("unclean.leader.election.enable") == "true":
+        return (
+            BAD,
+            "unclean leader election is on: confirmed operations can be lost, turn it off",
+        )
+    if settings.get("cleanup.policy") != "delete" or settings.get("retention.ms") != "-1":
+        return BAD, "the ledger is not kept for ever: set cleanup.policy=delete, retention.ms=-1"
+    if replicas >= 3 and needed >= 2:
+        found = f"replicated: {replicas} copies, a confirmed operation is on at least {needed}"
+        return (
+            (GOOD, found) if in_sync >= replicas else (WARNING, f"{found}; {in_sync} in sync now")
+        )
+    if flushed:
+        found = "single broker, flushed: a confirmed operation is on disk, and survives power loss"
+        return GOOD, found
+    return BAD, (
+        f"neither: {replicas} copies, min.insync.replicas={needed}, no flush. A confirmed "
+        "operation can be lost: set flush.messages=1 on a single broker, or use 3 replicas with "
+        "min.insync.replicas=2"
+    )
+
+
+def _clock(target: Target) -> Finding:
+    """Compare our clock with the broker's stamp on a heartbeat that nobody waits for."""
+    from confluent_kafka import Producer
+
+    from ledgermq.wire.codec import encode_record
+
+    stamps: list[Any] = []
+    producer = Producer({"bootstrap.servers": target.bootstrap, "log_level": 0})
+    skews = []
+    for _ in range(3):
+        before = time.time()
+        producer.produce(
+            target.topics.questions,
+            value=encode_record("ledgermq.question.Heartbeat", {"connection": os.urandom(16)}),
+            partition=0,
+            on_delivery=lambda problem, record: stamps.append(problem or record.timestamp()[1]),
+        )
+        producer.flush(target.timeout_seconds)
+        after = time.time()
+        if not stamps or not isinstance(stamps[-1], int):
+            found = f"the broker did not take a record: {stamps[-1] if stamps else 'no answer'}"
+            return Finding(check="clock", verdict=BAD, found=found)
+        skews.append((after - before, stamps[-1] / 1000 - (before + after) / 2))
+    skew = min(skews)[1]
+    found = f"the broker's clock is {abs(skew):.3f} s {'ahead' if skew > 0 else 'behind'}"
+    if abs(skew) > SKEW_SECONDS_MAX:
+        found += ": a worker here could not agree on time; synchronise the clocks"
+        return Finding(check="clock", verdict=BAD, found=found)
+    verdict = WARNING if abs(skew) > SKEW_SECONDS_NOTABLE else GOOD
+    return Finding(check="clock", verdict=verdict, found=found)
+
+
+def _queue_manager(target: Target) -> Finding:
+    from ledgermq.wire.registry import list_queue_managers
+
+    claims = list_queue_managers(
+        target.bootstrap, target.topics, timeout_seconds=target.timeout_seconds
+    )
+    for claim in claims:
+        if claim.queue_manager == target.queue_manager:
+            found = f"{claim.queue_manager} is partition {claim.partition}"
+            return Finding(check="queue manager", verdict=GOOD, found=found)
+    names = ", ".join(claim.queue_manager for claim in claims) or "none"
+    found = f"{target.queue_manager} is not known; known: {names}. Give --queue-manager"
+    return Finding(check="queue manager", verdict=BAD, found=found)
+
+
+def _worker(target: Target) -> Finding:
+    from ledgermq.wire.registry import find_queue_manager
+
+    with target.connect() as connection:
+        status = connection.admin.queue_manager_status()
+    claim = find_queue_manager(target.bootstrap, target.topics, target.queue_manager)
+    assert claim is not None, "a connection has found the queue manager"
+    end = _log_end(target, claim.partition)
+    behind = max(0, end - 1 - status.position)
+    found = f"{status.worker} answers at {target.named(status.position)}, protocol version "
+    found += str(status.version)
+    if behind > LAG_NOTABLE:
+        found += f"; it is {behind} entries behind the log"
+        return Finding(check="worker", verdict=WARNING, found=found)
+    return Finding(check="worker", verdict=GOOD, found=found)
+
+
+def _log_end(target: Target, partition: int) -> int:
+    from confluent_kafka import Consumer, TopicPartition
+
+    consumer = Consumer(
+        {"bootstrap.servers": target.bootstrap, "group.id": "ledgermq-doctor", "log_level": 0}
+    )
+    try:
+        place = TopicPartition(target.topics.operations, partition)
+        end: int = consumer.get_watermark_offsets(place, timeout=target.timeout_seconds)[1]
+        return end
+    finally:
+        consumer.close()

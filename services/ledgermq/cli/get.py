@@ -1,0 +1,165 @@
+"""`ledgermq get` and `ledgermq browse`: takes messages, or only looks at them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ledgermq.cli.bodies import body_document, body_line
+from ledgermq.cli.output import Column, Output
+from ledgermq.cli.target import Target, target_options
+
+if TYPE_CHECKING:
+    from ledgermq.client.connection import Connection
+    from ledgermq.client.consumer import Consumer
+    from ledgermq.client.message import Message
+
+__all__ = ["browse", "get"]
+
+PAGE_MESSAGES = 200
+# How long to listen before asking whether there is anything to wait for.
+PROMPT_SECONDS = 0.2
+
+COLUMNS = (
+    Column(key="sequence", heading="SEQUENCE", number=True),
+    Column(key="priority", heading="PRI", number=True),
+    Column(key="delivery_count", heading="DELIVERY", number=True),
+    Column(key="timestamp", heading="ENQUEUED"),
+    Column(key="message_id", heading="MESSAGE ID"),
+    Column(key="body", heading="BODY"),
+)
+
+
+@click.command()
+@click.argument("queue")
+@click.option("--count", type=click.IntRange(min=1), default=1, show_default=True, help="At most.")
+@click.option(
+    "--wait",
+    "wait_seconds",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="SECONDS",
+    help="How long to wait for a message that is not there yet.",
+)
+@click.option("--no-ack", is_flag=True, help="Give back what was got; it counts as delivered.")
+@click.option("--body-only", is_flag=True, help="Print bodies alone, one a line.")
+@target_options
+def get(
+    target: Target,
+    output: Output,
+    queue: str,
+    count: int,
+    wait_seconds: float,
+    no_ack: bool,
+    body_only: bool,
+) -> int:
+    """Take messages from QUEUE and acknowledge them once they are printed.
+
+    With --json one JSON document a line is printed for each message.
+    """
+    import ledgermq
+
+    deadline = time.monotonic() + wait_seconds
+    page = PAGE_MESSAGES if output.as_json or body_only else count
+    found = 0
+    with target.connect() as connection, connection.session(ack=ledgermq.AckMode.CLIENT) as session:
+        consumer = session.consumer(f"queue:{queue}", prefetch=min(count, PAGE_MESSAGES))
+        while found < count:
+            messages = _take(connection, consumer, queue, min(page, count - found), deadline)
+            if not messages:
+                break
+            found += _print(output, messages, body_only=body_only)
+            # Only what was printed is acknowledged; what is not goes back when the session closes.
+            if not no_ack:
+                session.acknowledge()
+    if not found:
+        output.remark(f"no message available on {queue}")
+    elif no_ack:
+        output.remark("given back, not acknowledged")
+    return 0
+
+
+def _take(
+    connection: Connection, consumer: Consumer, queue: str, count: int, deadline: float
+) -> list[Message]:
+    """Up to `count` messages: what is there now, and what comes until the deadline."""
+    messages: list[Message] = []
+    while len(messages) < count:
+        message = consumer.receive(timeout=PROMPT_SECONDS)
+        if message is None and time.monotonic() >= deadline:
+            # Deliveries stand on the lane before an answer that was given after them.
+            status = connection.admin.queue_status(queue)
+            message = consumer.receive(timeout=0)
+            if message is None and not (status.current and not status.suspended):
+                break
+        if message is not None:
+            messages.append(message)
+    return messages
+
+
+@click.command()
+@click.argument("queue")
+@click.option("--count", type=click.IntRange(min=1), default=20, show_default=True, help="At most.")
+@click.option("--body-only", is_flag=True, help="Print bodies alone, one a line.")
+@target_options
+def browse(target: Target, output: Output, queue: str, count: int, body_only: bool) -> int:
+    """Look at the messages available on QUEUE, in delivery order, without taking any."""
+    with target.connect() as connection:
+        browser = connection.browser(f"queue:{queue}")
+        found = _print(output, islice(browser, count), body_only=body_only)
+    if not found:
+        output.remark(f"no message available on {queue}")
+    return 0
+
+
+def _print(output: Output, messages: Iterable[Message], *, body_only: bool) -> int:
+    """Print messages as they come and return how many; a table for people is printed at the end."""
+    rows: list[dict[str, Any]] = []
+    found = 0
+    for message in messages:
+        found += 1
+        if output.as_json:
+            output.line(message_document(message))
+        elif body_only:
+            click.echo(body_line(message.body))
+        else:
+            rows.append(_row(message))
+    if rows:
+        output.table(COLUMNS, rows)
+    return found
+
+
+def _row(message: Message) -> dict[str, Any]:
+    return {
+        "sequence": message.sequence,
+        "priority": message.priority,
+        "delivery_count": message.delivery_count,
+        "timestamp": message.timestamp,
+        "message_id": message.message_id,
+        "body": body_line(message.body),
+    }
+
+
+def message_document(message: Message) -> dict[str, Any]:
+    """A message as JSON."""
+    return {
+        "message_id": message.message_id,
+        "queue": message.destination.removeprefix("queue:"),
+        "sequence": message.sequence,
+        "priority": message.priority,
+        "persistent": message.persistent,
+        "delivery_count": message.delivery_count,
+        "redelivered": message.redelivered,
+        "enqueued_at": message.timestamp,
+        "put_position": message.put_position,
+        "put_index": message.put_index,
+        "correlation_id": message.correlation_id,
+        "reply_to": message.reply_to,
+        "type": message.type,
+        "properties": dict(message.properties),
+        **body_document(message.body),
+    }

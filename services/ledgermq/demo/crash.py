@@ -1,0 +1,164 @@
+"""What was under way when the worker died: read off the log, which is all that is left then."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+from ledgermq.core.apply import apply, new_state
+from ledgermq.core.operations import Open, SessionOperation
+from ledgermq.core.outcomes import Opened, Reply
+from ledgermq.errors import BrokerUnavailableError
+from ledgermq.wire.codec import UndecodableError, decode_chunk, decode_operation
+from ledgermq.wire.registry import Claim
+from ledgermq.wire.topics import Topics, lane_partition
+
+if TYPE_CHECKING:
+    from confluent_kafka import Consumer, Message
+
+    from ledgermq.core.operations import Operation
+
+__all__ = ["Ends", "UnderWay", "ends_of", "under_way"]
+
+TIMEOUT_SECONDS: Final = 20.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ends:
+    """Where the log ended at one moment: the ledger, and each lane of outcomes."""
+
+    operations: int
+    lanes: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UnderWay:
+    """What was under way at a position of the log.
+
+    Attributes:
+        position: The last position that counts.
+        units_of_work: Transacted sessions with puts or deliveries that were not committed.
+        puts: Messages put in them.
+        gets: Messages delivered in them.
+        unanswered: Operations on the ledger without a reply on the lanes.
+    """
+
+    position: int
+    units_of_work: int
+    puts: int
+    gets: int
+    unanswered: int
+
+
+def ends_of(bootstrap: str, topics: Topics, claim: Claim) -> Ends:
+    """Where the log of a queue manager ends now."""
+    consumer = _consumer(bootstrap)
+    try:
+        return Ends(
+            operations=_end(consumer, topics.operations, claim.partition),
+            lanes=tuple(
+                _end(consumer, topics.outcomes, lane_partition(claim.partition, claim.lanes, lane))
+                for lane in range(claim.lanes)
+            ),
+        )
+    finally:
+        consumer.close()
+
+
+def under_way(bootstrap: str, topics: Topics, claim: Claim, ends: Ends) -> UnderWay:
+    """What was under way where the log ended: its own fold, its own look at the lanes."""
+    consumer = _consumer(bootstrap)
+    try:
+        answered: set[tuple[int, int]] = set()
+        for lane, end in enumerate(ends.lanes):
+            partition = lane_partition(claim.partition, claim.lanes, lane)
+            for record in _records(consumer, topics.outcomes, partition, end):
+                answered.update(_replies(record.value() or b""))
+        state = new_state()
+        unanswered = 0
+        for record in _records(consumer, topics.operations, claim.partition, ends.operations):
+            operation = decode_operation(record.value(), state.active_version)
+            position = cast(int, record.offset())
+            apply(state, operation, position, record.timestamp()[1] * 1000)
+            owed = _identity(operation, position)
+            unanswered += owed is not None and owed not in answered
+    finally:
+        consumer.close()
+    transacted = [one for one in state.sessions.values() if one.transacted]
+    puts = [sum(len(found) for found in one.open_puts.values()) for one in transacted]
+    gets = [len(one.deliveries) for one in transacted]
+    return UnderWay(
+        position=ends.operations - 1,
+        units_of_work=sum(1 for one in zip(puts, gets, strict=True) if any(one)),
+        puts=sum(puts),
+        gets=sum(gets),
+        unanswered=unanswered,
+    )
+
+
+def _identity(operation: Operation, position: int) -> tuple[int, int] | None:
+    """What a reply names: handle and session sequence number; None if no reply is owed."""
+    if isinstance(operation, Open):
+        return position, 0
+    if isinstance(operation, SessionOperation):
+        return operation.session, operation.session_sequence
+    return None
+
+
+def _replies(value: bytes) -> Iterator[tuple[int, int]]:
+    try:
+        chunk = decode_chunk(value)
+    except UndecodableError:
+        # An answer to a question stands on the lanes too.
+        return
+    for outcome in chunk.outcomes:
+        if isinstance(outcome, Opened):
+            yield outcome.session, 0
+        elif isinstance(outcome, Reply):
+            yield outcome.session, outcome.session_sequence
+
+
+def _consumer(bootstrap: str) -> Consumer:
+    from confluent_kafka import Consumer
+
+    return Consumer(
+        {
+            "bootstrap.servers": bootstrap,
+            "group.id": "ledgermq-demo-unused",
+            "enable.auto.commit": False,
+            "auto.offset.reset": "error",
+            "log_level": 3,
+        }
+    )
+
+
+def _end(consumer: Consumer, topic: str, partition: int) -> int:
+    from confluent_kafka import TopicPartition
+
+    end: int = consumer.get_watermark_offsets(
+        TopicPartition(topic, partition), timeout=TIMEOUT_SECONDS
+    )[1]
+    return end
+
+
+def _records(consumer: Consumer, topic: str, partition: int, end: int) -> Iterator[Message]:
+    """The records of a partition up to an end offset."""
+    from confluent_kafka import TopicPartition
+
+    if end <= 0:
+        return
+    consumer.assign([TopicPartition(topic, partition, 0)])
+    while True:
+        records = consumer.consume(1000, timeout=TIMEOUT_SECONDS)
+        for record in records:
+            problem = record.error()
+            if problem is not None:
+                raise BrokerUnavailableError(f"{topic} cannot be read: {problem.str()}")
+            offset = cast(int, record.offset())
+            if offset < end:
+                yield record
+            if offset >= end - 1:
+                return
+        if not records:
+            raise BrokerUnavailableError(f"{topic} cannot be read up to {end}: no answer")
