@@ -1,4 +1,4 @@
-"""Questions about the state: asked on the side topic, answered on the lane (PROTOCOL.md §9, D15)."""
+"""Questions about the state: asked on the side topic, answered on the lane (PROTOCOL.md §9)."""
 
 from __future__ import annotations
 

@@ -1,0 +1,208 @@
+"""Tests of producers: what is sent arrives, numbered and whole, or is refused with a reason."""
+
+import pytest
+
+import ledgermq
+
+
+def test_a_confirmed_send_tells_position_and_sequence_number(connection, queue):
+    """Outside a unit of work, the receipt of a send is complete."""
+    with connection.session() as session:
+        producer = session.producer(queue)
+        receipts = [producer.send("first"), producer.send("second")]
+    assert [receipt.sequence for receipt in receipts] == [0, 1]
+    assert receipts[0].position < receipts[1].position
+    assert receipts[0].message_id != receipts[1].message_id
+    assert len(receipts[0].message_id) == 32
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"id": 1, "name": "Zoë", "rate": 0.5, "ok": True, "raw": b"\x00\xff", "none": None},
+        {},
+        "text with ünïcödé",
+        "",
+        b"\x00\x01bytes",
+        b"",
+        None,
+    ],
+)
+def test_a_body_arrives_as_it_was_sent(connection, queue, body):
+    """Map, text, bytes and plain messages come back with the same value and type."""
+    with connection.session() as session:
+        session.producer(queue).send(body)
+        message = session.consumer(queue).receive(20)
+    assert message.body == body
+    assert type(message.body) is type(body)
+
+
+def test_all_header_fields_arrive(connection, queue):
+    """What the sender sets, the receiver reads."""
+    with connection.session() as session:
+        receipt = session.producer(queue).send(
+            {"id": 1},
+            properties={"region": "EU", "count": 3, "share": 0.25, "urgent": False},
+            correlation_id="request-7",
+            reply_to="queue:replies",
+            type="order",
+            priority=7,
+            persistent=False,
+        )
+        message = session.consumer(queue).receive(20)
+    assert message.message_id == receipt.message_id
+    assert message.sequence == receipt.sequence
+    assert message.put_position == receipt.position
+    assert message.properties == {"region": "EU", "count": 3, "share": 0.25, "urgent": False}
+    assert (message.correlation_id, message.reply_to) == ("request-7", "queue:replies")
+    assert (message.type, message.priority, message.persistent) == ("order", 7, False)
+    assert (message.delivery_count, message.redelivered) == (1, False)
+    assert message.destination == queue
+    assert message.timestamp.utcoffset().total_seconds() == 0
+    assert abs((message.timestamp - message.sent_at).total_seconds()) < 60
+
+
+@pytest.mark.parametrize(
+    ("body", "properties", "named"),
+    [
+        ({"inner": {"a": 1}}, None, "inner"),
+        ({"list": [1]}, None, "list"),
+        ({"big": 2**63}, None, "big"),
+        ({1: "number as name"}, None, "1"),
+        ("fine", {"raw": b"bytes"}, "raw"),
+        ("fine", {"nested": {}}, "nested"),
+        (3.5, None, "float"),
+        (["list"], None, "list"),
+    ],
+)
+def test_what_a_message_cannot_carry_is_refused_by_name(
+    connection, queue, body, properties, named
+):
+    """An unsupported value raises MessageFormatError that names it, and nothing is sent."""
+    with connection.session() as session:
+        producer = session.producer(queue)
+        with pytest.raises(ledgermq.MessageFormatError, match=named) as caught:
+            producer.send(body, properties=properties)
+        assert producer.send("next").sequence == 0
+    assert caught.value.code == "message-invalid"
+    assert caught.value.destination == queue
+
+
+@pytest.mark.parametrize("priority", [-1, 10, 4.5, True, "7"])
+def test_a_priority_outside_0_to_9_is_refused(connection, queue, priority):
+    """Only the whole numbers 0 to 9 are priorities."""
+    with connection.session() as session, pytest.raises(ledgermq.MessageFormatError):
+        session.producer(queue).send("x", priority=priority)
+
+
+def test_a_message_over_the_size_limit_is_refused_before_it_is_sent(connection, queue):
+    """The error names the limit and points to segmentation; the session goes on."""
+    with connection.session() as session:
+        producer = session.producer(queue)
+        with pytest.raises(ledgermq.MessageTooLargeError, match="segmentation"):
+            producer.send(b"x" * (8 * 1024 * 1024))
+        assert producer.send("next").sequence == 0
+
+
+def test_the_largest_message_goes_through(connection, queue):
+    """A message just under the limit is put, delivered whole and acknowledged."""
+    body = b"x" * (8 * 1024 * 1024 - 4096 - 200)
+    with connection.session(ack=ledgermq.AckMode.CLIENT) as session:
+        session.producer(queue).send(body)
+        message = session.consumer(queue, prefetch=1).receive(20)
+        message.acknowledge()
+    assert message.body == body
+
+
+def test_asynchronous_sends_keep_their_order_across_destinations(connection, queue):
+    """Messages sent in turn to two queues get positions in the order of sending."""
+    with connection.session() as session:
+        one, other = session.producer(queue), session.producer(queue + ".other")
+        futures = []
+        for number in range(300):
+            producer = one if number % 7 < 4 else other
+            futures.append(producer.send_async(str(number)))
+        one.flush()
+        receipts = [future.result(20) for future in futures]
+        places = [(receipt.position, receipt.sequence) for receipt in receipts]
+        assert places == sorted(places, key=lambda place: place[0])
+        bodies = [message.body for message in session.consumer(queue).until_idle(1.0)]
+    assert bodies == [str(number) for number in range(300) if number % 7 < 4]
+
+
+def test_asynchronous_sends_are_gathered_and_every_future_has_its_number(connection, queue):
+    """Thousands of sends become few operations; each receipt has the number of its message."""
+    with connection.session() as session:
+        producer = session.producer(queue)
+        called = []
+        futures = [producer.send_async(f"body {number}") for number in range(5_000)]
+        futures[-1].add_done_callback(called.append)
+        producer.flush()
+        receipts = [future.result(0) for future in futures]
+    assert [receipt.sequence for receipt in receipts] == list(range(5_000))
+    assert len({receipt.position for receipt in receipts}) < 1_000
+    assert called == [futures[-1]]
+    assert all(future.done() and future.exception(0) is None for future in futures)
+
+
+def test_send_many_returns_one_receipt_for_each(connection, queue):
+    """Bodies from any iterable are sent in order."""
+    with connection.session() as session:
+        receipts = session.producer(queue).send_many(str(number) for number in range(1_000))
+    assert [receipt.sequence for receipt in receipts] == list(range(1_000))
+
+
+def test_a_synchronous_send_follows_what_was_sent_asynchronously(connection, queue):
+    """Mixing the two kinds keeps the order."""
+    with connection.session() as session:
+        producer = session.producer(queue)
+        futures = [producer.send_async("before") for _ in range(10)]
+        receipt = producer.send("after")
+        assert [future.result(20).sequence for future in futures] == list(range(10))
+    assert receipt.sequence == 10
+
+
+def test_closing_a_session_lets_asynchronous_sends_arrive(connection, queue):
+    """What was sent and not flushed is on the queue after the session has closed."""
+    with connection.session() as session:
+        producer = session.producer(queue)
+        futures = [producer.send_async("x") for _ in range(500)]
+    assert [future.result(0).sequence for future in futures] == list(range(500))
+
+
+def test_confirmation_by_the_log_tells_the_position(connection, queue):
+    """`confirm="log"` returns when the operation is durable; its number comes later."""
+    with connection.session() as session:
+        producer = session.producer(queue)
+        receipt = producer.send("x", confirm="log")
+        message = session.consumer(queue).receive(20)
+    assert receipt.sequence is None
+    assert message.put_position == receipt.position
+    assert message.message_id == receipt.message_id
+
+
+def test_a_refusal_after_confirmation_by_the_log_is_raised_by_the_next_call(connection, queue):
+    """Nobody waits for that outcome, but it does not pass silently."""
+    connection.admin.create_queue(queue, message_bytes_max=100)
+    with connection.session() as session:
+        producer = session.producer(queue)
+        producer.send(b"x" * 500, confirm="log")
+        with pytest.raises(ledgermq.MessageTooLargeError):
+            for _ in range(3):
+                producer.send(b"small")
+    assert connection.admin.queue_status(queue).message_count in (0, 1, 2)
+
+
+def test_a_queue_with_a_limit_of_its_own_refuses_larger_messages(connection, queue):
+    """The refusal names the position and the destination."""
+    connection.admin.create_queue(queue, message_bytes_max=100)
+    with connection.session() as session:
+        producer = session.producer(queue)
+        with pytest.raises(ledgermq.MessageTooLargeError) as caught:
+            producer.send(b"x" * 500)
+        future = producer.send_async(b"x" * 500)
+        producer.flush()
+        assert isinstance(future.exception(20), ledgermq.MessageTooLargeError)
+    assert caught.value.code == "message-too-large"
+    assert caught.value.destination == queue
+    assert caught.value.position is not None
