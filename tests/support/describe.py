@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 
 from ledgermq.core.outcomes import (
@@ -22,6 +23,7 @@ __all__ = ["Word", "describe", "matches", "spoken"]
 
 # A word of an outcome, and whether an expectation may leave it out.
 Word = tuple[str, bool]
+RUN = re.compile(r"([A-Za-z]+)(\d+)\.\.(\d+)@(\d+)")
 
 
 def describe(outcome: Outcome, names: Mapping[int, str], asked: str, start_us: int) -> list[Word]:
@@ -97,9 +99,19 @@ def _unless_zero(**numbers: int) -> list[Word]:
     return [(f"{name}={number}", not number) for name, number in numbers.items()]
 
 
+def _spread(word: str) -> list[str]:
+    """The words that a run such as `M3..5@7` stands for: `M3@7 M4@8 M5@9`."""
+    run = RUN.fullmatch(word)
+    if run is None:
+        return [word]
+    first, last, sequence = int(run[2]), int(run[3]), int(run[4])
+    names = enumerate(range(first, last + 1))
+    return [f"{run[1]}{number}@{sequence + place}" for place, number in names]
+
+
 def matches(expected: list[str], words: list[Word]) -> bool:
     """Whether the expected words are the outcome's, but for some that may be left out."""
-    left = list(expected)
+    left = [one for word in expected for one in _spread(word)]
     for word, may_miss in words:
         if left and left[0] == word:
             left.pop(0)

@@ -12,8 +12,9 @@
 `===` begins a script. A line is `[SESSION:] VERB WORDS NAME=VALUE +TIME -> OUTCOME; OUTCOME`; what
 is left out has its default: session S, consumer 1, the next session sequence number, the outcome
 that says yes. `+30s` lets that much log time pass before the line, `-5s` steps back. A message is
-written `NAME`, `NAME/PRIORITY`, `NAME:BYTES`; a delivered one `NAME@SEQUENCE+BACKOUTS`. What an
-outcome says beside zeros must be written; words in brackets below may be left out.
+written `NAME`, `NAME/PRIORITY`, `NAME:BYTES`, and `M*3` for M0 M1 M2; a delivered one
+`NAME@SEQUENCE+BACKOUTS`, and `M3..5@7` for a run of them. What an outcome says beside zeros must
+be written; words in brackets may be left out.
 
     opened                                accepted            enqueued FIRST..LAST
     committed QUEUE FIRST..LAST consumed=N                    returned N discarded=N

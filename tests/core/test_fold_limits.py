@@ -1,0 +1,82 @@
+"""Limits that take many lines or long names to reach, and what the fold says to programmers."""
+
+import pytest
+
+from ledgermq.core.apply import apply, new_state
+from ledgermq.core.operations import Tick
+from support.play import play
+from support.script import read_scripts
+
+
+def play_lines(*lines: str):
+    """Plays lines as one script."""
+    return play(read_scripts("\n".join(lines))[0])
+
+
+def test_session_window_is_full_at_256_kept_replies_and_consumes_no_number():
+    """Reply 257 is refused, session-window-full, until the writer takes answers (H15)."""
+    play_lines(
+        "open",
+        *["alive"] * 255,
+        "alive",
+        "session replies=256 last_sequence=256",
+        "put q A -> refused session-window-full",
+        "alive n=258 -> refused session-sequence-gap expected=257",
+        "close -> refused session-window-full",
+        "again n=3",
+        "session replies=256 last_sequence=256",
+        "status q none",
+        "put q A answered=1 -> enqueued 0..0",
+        "session replies=256 last_sequence=257",
+        "again n=257 -> enqueued 0..0",
+        "alive -> refused session-window-full",
+        "alive answered=257",
+        "session replies=1",
+    )
+
+
+def test_queue_name_has_at_most_128_characters():
+    """128 characters name a queue, 129 do not: name-invalid, destination-invalid."""
+    play_lines(
+        "open",
+        f"create {'n' * 129} -> refused name-invalid",
+        f"put {'n' * 129} A -> refused destination-invalid",
+        f"consumer 1 {'n' * 129} -> refused destination-invalid",
+        f"create {'n' * 128}",
+        f"put {'m' * 128} A -> enqueued 0..0",
+        "manager queues=2",
+    )
+
+
+def test_queue_names_are_plain_letters():
+    """Letters beyond ASCII, spaces and line ends name no queue: name-invalid."""
+    play_lines(
+        "open",
+        "create Grüße -> refused name-invalid",
+        "create ① -> refused name-invalid",
+        "put ñ A -> refused destination-invalid",
+        "create grusse",
+    )
+
+
+def test_apply_takes_the_next_position_only():
+    """A position out of turn is the caller's fault and raises."""
+    state = new_state()
+    apply(state, Tick(worker="w"), 0, 0)
+    for position in (0, 2, -1):
+        with pytest.raises(AssertionError, match="after 0"):
+            apply(state, Tick(worker="w"), position, 0)
+    assert apply(state, Tick(worker="w"), 1, 0) == []
+
+
+def test_apply_stops_at_a_version_that_it_does_not_know():
+    """After an Upgrade to an unknown version no entry is folded (H3)."""
+    state = play_lines("open", "upgrade 2").state
+    with pytest.raises(AssertionError, match="unknown version"):
+        apply(state, Tick(worker="w"), 2, 0)
+
+
+def test_a_retry_costs_the_window_nothing():
+    """Answering again keeps no further reply (D7)."""
+    player = play_lines("open", "alive", *["again"] * 300, "session replies=1")
+    assert player.state.position == 301

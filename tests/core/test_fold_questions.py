@@ -1,0 +1,313 @@
+"""Statuses, browsing and re-emission: what the state tells without changing (PROTOCOL.md §9)."""
+
+import copy
+
+import pytest
+
+from ledgermq.core import query
+from ledgermq.core.outcomes import Accepted, Delivered, Enqueued, Opened, Refused
+from support import checks
+from support.play import START_US, play
+from support.script import read_scripts
+from support.verbs import identifier
+
+# The nine fields of the status screen (SEQ-13) and the names that a status gives them.
+SCREEN = {
+    "Queue Name": "name",
+    "First enqueue time": "first_enqueued_at",
+    "Last enqueue time": "last_enqueued_at",
+    "Number of current receivers": "receivers",
+    "Message count": "message_count",
+    "Messages sent and committed": "sent_and_committed",
+    "Min sequence number": "min_sequence",
+    "Max sequence number": "max_sequence",
+    "Suspended": "suspended",
+}
+
+
+def played(*lines: str):
+    """The state after lines of a script."""
+    return play(read_scripts("\n".join(lines))[0]).state
+
+
+def status(*lines: str, queue: str = "q"):
+    """The status of a queue after lines of a script."""
+    found = query.queue_status(played(*lines), queue)
+    assert found is not None
+    return found
+
+
+BEFORE = ("open", "put q A B -> enqueued 0..1", "consumer 1 r", "consumer 2 r")
+CHANGES = {
+    "Queue Name": (),
+    "First enqueue time": (
+        "consumer 3 q",
+        "put q C +1s -> enqueued 2..2",
+        "get 2 consumer=3 -> accepted; delivered consumer=3 A@0 B@1",
+        "ack 1..2",
+    ),
+    "Last enqueue time": ("put q C +1s -> enqueued 2..2",),
+    "Number of current receivers": ("consumer 3 q",),
+    "Message count": ("put q C -> enqueued 2..2",),
+    "Messages sent and committed": (
+        "consumer 3 q",
+        "get 1 consumer=3 -> accepted; delivered consumer=3 A@0",
+        "ack 1",
+    ),
+    "Min sequence number": (
+        "consumer 3 q",
+        "get 1 consumer=3 -> accepted; delivered consumer=3 A@0",
+        "ack 1",
+    ),
+    "Max sequence number": ("put q C -> enqueued 2..2",),
+    "Suspended": ("alter q suspended=yes",),
+}
+
+
+@pytest.mark.parametrize("field", SCREEN)
+def test_each_field_of_the_status_screen_changes(field):
+    """Each of the nine fields of the status screen follows what happens to the queue (SEQ-13)."""
+    before = status(*BEFORE)
+    after = status(*BEFORE, *CHANGES[field], queue="r" if field == "Queue Name" else "q")
+    assert after[SCREEN[field]] != before[SCREEN[field]]
+
+
+def test_status_has_the_values_of_the_sample_screen():
+    """The sample of the sources: PTP, 2 receivers, 4 messages, 245 sent, 245 to 248, not suspended
+    (SEQ-12, SEQ-13).
+    """
+    found = status(
+        "open",
+        "put PTP M*245 -> enqueued 0..244",
+        "put PTP N*2 +1s -> enqueued 245..246",
+        "put PTP O*2 +1s -> enqueued 247..248",
+        "consumer 1 PTP",
+        "consumer 2 PTP",
+        "get 245 -> accepted; delivered M0..244@0",
+        "ack 1..245",
+        queue="PTP",
+    )
+    assert {name: found[SCREEN[name]] for name in SCREEN} == {
+        "Queue Name": "PTP",
+        "First enqueue time": START_US + 1_000_000,
+        "Last enqueue time": START_US + 2_000_000,
+        "Number of current receivers": 2,
+        "Message count": 4,
+        "Messages sent and committed": 245,
+        "Min sequence number": 245,
+        "Max sequence number": 248,
+        "Suspended": False,
+    }
+
+
+def test_current_and_pending_add_up():
+    """Current + pending = message count + uncommitted puts, each kind shown apart (INF-02, INF-05,
+    INF-19).
+    """
+    found = status(
+        "open CLIENT",
+        "put q A B C D -> enqueued 0..3",
+        "consumer 1 q",
+        "get 1 -> accepted; delivered A@0",
+        "T: open TRANSACTED",
+        "T: consumer 1 q",
+        "T: get 2 -> accepted; delivered B@1 C@2",
+        "T: put q E F G",
+    )
+    assert found["current"] == 1
+    assert (found["unacknowledged"], found["uncommitted_gets"]) == (1, 2)
+    assert (found["uncommitted_puts"], found["pending"]) == (3, 6)
+    total = found["message_count"] + found["uncommitted_puts"]
+    assert found["current"] + found["pending"] == total == 7
+
+
+def test_unknown_queue_has_no_status_and_no_page():
+    """A question about a queue that is not there finds nothing."""
+    state = played("open")
+    assert query.queue_status(state, "q") is None
+    assert query.browse(state, "q", 9, -1, 10) is None
+
+
+def test_queues_are_listed_by_name():
+    """The list of statuses is sorted by name, whatever the order of creation."""
+    state = played("open", "create b", "create a", "create c")
+    assert [one["name"] for one in query.queue_statuses(state)] == ["a", "b", "c"]
+
+
+def test_questions_change_nothing():
+    """No question leaves a trace in the state."""
+    state = played("open", "put q A B -> enqueued 0..1", "consumer 1 q")
+    before = checks.freeze(state)
+    query.queue_statuses(state)
+    query.manager_status(state, "QM1", "w")
+    query.session_statuses(state)
+    query.browse(state, "q", 9, -1, 1)
+    query.resync(state, identifier("S"))
+    assert checks.freeze(state) == before
+
+
+def names(page):
+    """The names of a page's messages."""
+    return [one["message_id"].rstrip(b"\0").decode() for one in page[0]]
+
+
+def test_browse_pages_in_delivery_order_and_says_whether_there_is_more():
+    """The cursor is (priority, sequence) of the last message; pages neither repeat nor skip."""
+    state = played("open", "put q A/1 B/9 C/1 D/9 E/5 -> enqueued 0..4")
+    first = query.browse(state, "q", 9, -1, 2)
+    assert (names(first), first[1]) == (["B", "D"], True)
+    second = query.browse(state, "q", 9, 3, 2)
+    assert (names(second), second[1]) == (["E", "A"], True)
+    third = query.browse(state, "q", 1, 0, 2)
+    assert (names(third), third[1]) == (["C"], False)
+    assert query.browse(state, "q", 1, 2, 2) == ([], False)
+    assert query.browse(state, "q", -1, -1, 2) == ([], False)
+    assert names(query.browse(state, "q", 99, -1, 9)) == ["B", "D", "E", "A", "C"]
+
+
+def test_browse_shows_what_a_message_is_and_leaves_the_content_to_the_shell():
+    """A page's entry has all that a Delivered has."""
+    state = played("open", "put r X -> enqueued 0..0", "put q A! B/7 +1s -> enqueued 0..1")
+    page, more = query.browse(state, "q", 9, -1, 9)
+    assert not more
+    assert page[1] == {
+        "sequence": 0,
+        "put_position": 2,
+        "put_index": 0,
+        "message_id": identifier("A"),
+        "priority": 4,
+        "persistent": False,
+        "backout_count": 0,
+        "enqueued_at": START_US + 1_000_000,
+        "content": b"",
+    }
+    assert (page[0]["put_index"], page[0]["priority"]) == (1, 7)
+
+
+def test_browse_skips_what_is_in_flight_and_shows_suspended_queues():
+    """Only available messages are shown, whether or not the queue delivers."""
+    state = played(
+        "open",
+        "put q A B C -> enqueued 0..2",
+        "consumer 1 q",
+        "get 1 -> accepted; delivered A@0",
+        "alter q suspended=yes",
+    )
+    assert names(query.browse(state, "q", 9, -1, 9)) == ["B", "C"]
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"), [(0, 1), (-5, 1), (1, 1), (1000, 1000), (9999, 1000)]
+)
+def test_browse_limit_is_held_within_1_and_1000(limit, expected):
+    """A page has at least one and at most 1,000 messages."""
+    state = played("open", "put q M*1001 -> enqueued 0..1000")
+    page, more = query.browse(state, "q", 9, -1, limit)
+    assert (len(page), more) == (expected, True)
+
+
+def test_browse_page_holds_at_most_1_mib_of_content():
+    """A page is cut before 1 MiB is exceeded, one message at least."""
+    state = played("open", "put q A:1048576 B:1 C:1048575 D:1 -> enqueued 0..3")
+    assert names(query.browse(state, "q", 9, -1, 9)) == ["A"]
+    assert names(query.browse(state, "q", 4, 0, 9)) == ["B", "C"]
+    assert names(query.browse(state, "q", 4, 2, 9)) == ["D"]
+
+
+def test_manager_status_counts_what_there_is():
+    """The status of the queue manager holds position, time, settings and counts."""
+    state = played("open", "B: open on=S", "create q", "B: alter-manager automatic=no +2s")
+    assert query.manager_status(state, "QM1", "w1") == {
+        "name": "QM1",
+        "position": 3,
+        "time": START_US + 2_000_000,
+        "version": 1,
+        "automatic_creation": False,
+        "queues": 1,
+        "connections": 1,
+        "sessions": 2,
+        "worker": "w1",
+        "digest": None,
+    }
+
+
+def test_resync_gives_replies_and_deliveries_in_flight_of_the_connection():
+    """After a hole a client learns all that it may have missed (H2, H17)."""
+    state = played(
+        "open key=K",
+        "put q A B C D -> enqueued 0..3",
+        "consumer 1 q",
+        "consumer 2 q",
+        "get 2 -> accepted; delivered A@0 B@1",
+        "get 2 consumer=2 -> accepted; delivered consumer=2 #3 C@2 D@3",
+        "get 7 answered=4",
+        "ack 1 4 -> accepted",
+        "ack 99 -> refused delivery-unknown",
+        "B: open",
+        "B: put q Z -> enqueued 4..4; S: delivered #5 Z@4",
+    )
+    document, outcomes = query.resync(state, identifier("S"))
+    assert (document["last_position"], document["last_index"]) == (10, 1)
+    (session,) = document["sessions"]
+    assert (session["session"], session["last_sequence"]) == (0, 8)
+    assert session["session_key"] == identifier("K").hex()
+    assert session["consumers"] == [{"consumer": 1, "credit": 6}, {"consumer": 2, "credit": 0}]
+    assert session["suspected"] is False
+    assert [type(one) for one in outcomes] == [
+        Opened,
+        *[Accepted] * 3,
+        Refused,
+        Delivered,
+        Delivered,
+        Delivered,
+    ]
+    opened = outcomes[0]
+    assert (opened.position, opened.index, opened.session) == (0, 0, 0)
+    assert opened.session_key == identifier("K")
+    deliveries = [
+        (one.consumer, one.destination, one.first_delivery, [m["sequence"] for m in one.messages])
+        for one in outcomes[-3:]
+    ]
+    assert deliveries == [
+        (1, "queue:q", 2, [1]),
+        (2, "queue:q", 3, [2]),
+        (1, "queue:q", 5, [4]),
+    ]
+    assert {(one.position, one.index, one.session) for one in outcomes[-3:]} == {(10, -1, 0)}
+
+
+def test_resync_joins_runs_of_one_consumer_up_to_1000_messages():
+    """Deliveries in flight come as few outcomes, none above the limit."""
+    state = played(
+        "open",
+        "put q M*1500 -> enqueued 0..1499",
+        "consumer 1 q",
+        "get 1500 -> accepted; delivered M0..999@0; delivered M1000..1499@1000",
+        "ack 3",
+    )
+    found = [one for one in query.resync(state, identifier("S"))[1] if isinstance(one, Delivered)]
+    assert [(one.first_delivery, len(one.messages)) for one in found] == [
+        (1, 2),
+        (4, 1000),
+        (1004, 497),
+    ]
+
+
+def test_resync_of_an_unknown_connection_names_no_session():
+    """A connection whose sessions are gone begins anew."""
+    state = played("open", "close -> ended CLOSED")
+    assert query.resync(state, identifier("S")) == (
+        {"last_position": -1, "last_index": -1, "sessions": []},
+        [],
+    )
+
+
+def test_resync_keeps_the_replies_as_they_were_given():
+    """A kept reply comes with its own identity."""
+    state = played("open", "put q A -> enqueued 0..0")
+    outcomes = query.resync(state, identifier("S"))[1]
+    expected = Enqueued(
+        position=1, index=0, session=0, session_sequence=1, first_sequence=0, count=1
+    )
+    assert outcomes[1:] == [expected]
+    assert copy.copy(outcomes[1]) == expected

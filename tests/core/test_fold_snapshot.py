@@ -1,0 +1,109 @@
+"""Snapshots: what blocks hold, which are touched, and that restoring is exact (PROTOCOL.md §10)."""
+
+from ledgermq.core.snapshot import block_of, blocks, root_of, take_touched_blocks
+from support import checks
+from support.play import play
+from support.script import read_scripts
+from support.verbs import identifier
+
+
+def played(*lines: str):
+    """The player after lines of a script."""
+    return play(read_scripts("\n".join(lines))[0])
+
+
+def test_block_holds_1024_sequence_numbers():
+    """Message 1023 is the last of block 0, 1024 the first of block 1; empty blocks are none."""
+    state = played("open", "put q M*2049 -> enqueued 0..2048").state
+    found = list(blocks(state))
+    assert [(one["block"], len(one["messages"])) for one in found] == [(0, 1024), (1, 1024), (2, 1)]
+    assert found[1]["messages"][0]["sequence"] == 1024
+    assert found == [block_of(state, "q", number) for number in range(3)]
+    assert block_of(state, "q", 3) is None
+    assert block_of(state, "r", 0) is None
+
+
+def test_blocks_come_by_creation_of_their_queues():
+    """The order of a manifest follows the positions at which queues were created."""
+    state = played(
+        "open",
+        "create b",
+        "create a",
+        "put a A -> enqueued 0..0",
+        "put b B -> enqueued 0..0",
+    ).state
+    assert [(one["queue"], one["created_position"]) for one in blocks(state)] == [
+        ("b", 1),
+        ("a", 2),
+    ]
+
+
+def test_stored_message_has_all_that_delivery_needs():
+    """A block's entry tells a message but for its content."""
+    state = played("open", "tick", "put q A B/7:300 +1s -> enqueued 0..1").state
+    (block,) = blocks(state)
+    assert block["messages"][1] == {
+        "put_position": 2,
+        "put_index": 1,
+        "sequence": 1,
+        "message_id": identifier("B"),
+        "priority": 7,
+        "persistent": True,
+        "size_bytes": 300,
+        "enqueued_at": 1_790_000_001_000_000,
+        "backout_count": 0,
+    }
+
+
+def test_blocks_are_touched_by_numbering_consuming_and_backouts_only():
+    """Delivering and returning unseen touch none: a checkpoint's cost follows change (D5)."""
+    player = played("open CLIENT", "put q M*1025 -> enqueued 0..1024", "consumer 1 q")
+    state = player.state
+
+    def touched_by(*lines: str):
+        take_touched_blocks(state)
+        for line in read_scripts("\n".join(lines))[0].lines:
+            player.line(line)
+        return take_touched_blocks(state)
+
+    assert take_touched_blocks(state) == [("q", 0), ("q", 1)]
+    assert take_touched_blocks(state) == []
+    assert touched_by("get 1024 -> accepted; delivered M0..999@0; delivered M1000..1023@1000") == []
+    assert touched_by("ack 5") == [("q", 0)]
+    assert touched_by("recover -> returned 1023") == []
+    assert touched_by("get 1 -> accepted; delivered M0@0", "recover 1025 -> returned 1") == [
+        ("q", 0)
+    ]
+    assert touched_by("put q Z -> enqueued 1025..1025") == [("q", 1)]
+    assert touched_by("correct q 1024 REMOVE") == [("q", 1)]
+    assert touched_by("put r A -> enqueued 0..0", "put q Y -> enqueued 1026..1026") == [
+        ("q", 1),
+        ("r", 0),
+    ]
+
+
+def test_queues_and_connections_keep_their_order_of_creation():
+    """A root lists queues and connections as they came, sessions by handle."""
+    state = played("B: open", "A: open", "A: create z", "A: create a", "C: open on=B").state
+    root = root_of(state)
+    assert [one["name"] for one in root["queues"]] == ["z", "a"]
+    assert [one["connection"] for one in root["connections"]] == [identifier("B"), identifier("A")]
+    assert [one["session"] for one in root["sessions"]] == [0, 1, 4]
+
+
+def test_digest_tells_states_apart():
+    """Any difference of state is a difference of digest."""
+    common = (
+        "open",
+        "put q A B -> enqueued 0..1",
+        "consumer 1 q",
+        "get 1 -> accepted; delivered A@0",
+    )
+    variants = [
+        common,
+        (*common, "ack 1"),
+        (*common, "recover -> returned 1"),
+        (*common, "recover 1 -> returned 1"),
+        (*common, "alter q suspended=yes"),
+    ]
+    assert len({checks.digest(played(*lines).state) for lines in variants}) == len(variants)
