@@ -78,7 +78,7 @@ def _examine(target: Target) -> Iterator[Finding]:
         for check in ("topics", "durability", "clock", "queue manager", "worker"):
             yield Finding(check=check, verdict=NOT_LOOKED, found="the broker does not answer")
         return
-    topics = _topics(target, metadata)
+    topics = _looked("topics", lambda one: _topics(one, metadata), target)
     yield topics
     if topics.verdict == BAD:
         for check in ("durability", "clock", "queue manager", "worker"):
@@ -170,7 +170,9 @@ def _settings(target: Target, topic: str) -> dict[str, str]:
     )
 
     resource = ConfigResource(ResourceType.TOPIC, topic)
-    (future,) = _admin(target).describe_configs([resource]).values()
+    # The answer comes to nobody if the client that asked is gone.
+    admin = _admin(target)
+    (future,) = admin.describe_configs([resource]).values()
     found = future.result(timeout=target.timeout_seconds)
     return {name: entry.value for name, entry in found.items()}
 

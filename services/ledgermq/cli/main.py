@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import difflib
+import logging
 import os
 import sys
 from collections.abc import Sequence
@@ -66,9 +68,9 @@ class _Commands(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         if args and args[0] not in _COMMANDS:
-            raise click.UsageError(
-                f"there is no command {args[0]!r}; there are: {', '.join(_COMMANDS)}", ctx
-            )
+            near = difflib.get_close_matches(args[0], _COMMANDS, n=1)
+            hint = f"did you mean {near[0]}?" if near else f"there are: {', '.join(_COMMANDS)}"
+            raise click.UsageError(f"there is no command {args[0]!r}; {hint}", ctx)
         return super().resolve_command(ctx, args)
 
 
@@ -85,6 +87,8 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
+    # What the client logs is told by the error that follows; a worker sets up a log of its own.
+    logging.getLogger("ledgermq").addHandler(logging.NullHandler())
     try:
         answer = cli.main(args=given, prog_name="ledgermq", standalone_mode=False)
     except click.exceptions.Exit as end:
