@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ledgermq.processor.checkpoint_loading import discard_checkpoints
+from ledgermq.processor.parent import die_with_parent
 from ledgermq.processor.settings import SettingsError, WorkerSettings
 from ledgermq.processor.worker import EXIT_FAULT, EXIT_UNREACHABLE, run_worker, set_up_log
 from ledgermq.wire.registry import RegistryError, list_queue_managers
@@ -45,6 +46,7 @@ def _arguments() -> argparse.ArgumentParser:
 
 def main(arguments: list[str] | None = None) -> int:
     """Runs the command line; an exit code."""
+    die_with_parent()
     given: dict[str, Any] = vars(_arguments().parse_args(arguments))
     command = given.pop("command")
     named = given["queue_managers"]
