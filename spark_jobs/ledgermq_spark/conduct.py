@@ -199,7 +199,8 @@ class ConnectionScan:
             session.consumers[event.consumer].credit += event.number
         elif kind == "CloseConsumer":
             yield from self._settle(session, named, position, kind, set())
-            yield self._consumer_closed(session, event.consumer, position, None)
+            if session.consumers[event.consumer].open:
+                yield self._consumer_closed(session, event.consumer, position, None)
         elif kind == "Acknowledge":
             yield from self._settle(session, named, position, kind, None)
         elif kind == "Commit":

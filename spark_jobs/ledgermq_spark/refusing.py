@@ -67,9 +67,13 @@ def refusal(session: ScannedSession, event: Event, directory: Directory) -> str 
         return _destination_refusal(event, directory)
     if kind in ("Get", "CloseConsumer"):
         consumer = session.consumers.get(event.consumer)
-        if consumer is None or not consumer.open:
+        if consumer is None:
             return "consumer-unknown"
-        if kind == "Get":
+        if not consumer.open:
+            # Closing again returns what crossed the first close; without such, it is unknown.
+            if kind == "Get" or event.consumer not in session.in_flight.values():
+                return "consumer-unknown"
+        elif kind == "Get":
             fits = 1 <= event.number <= CREDIT_MAX - consumer.credit
             return None if fits else "credit-invalid"
         return _range_refusal(session, event, event.consumer)

@@ -88,10 +88,12 @@ class ModelOperations(ModelBase):
         return None
 
     def do_close_consumer(self, session: Row, entry: Any) -> str | None:
-        """Unseen deliveries return without a backout, the others stay."""
-        consumer = self.consumer(session, entry.consumer)
-        if consumer is None:
+        """Unseen deliveries return without a backout, the others stay; so too when repeated."""
+        mine = [one for one in self.consumers_of(session) if one["number"] == entry.consumer]
+        holds = any(one["consumer"] == entry.consumer for one in self.flight(session))
+        if not mine or not (mine[0]["open"] or holds):
             return "consumer-unknown"
+        (consumer,) = mine
         named = self.named(session, entry.unseen)
         if named is None or any(one["consumer"] != entry.consumer for one in named):
             return "delivery-unknown"

@@ -125,22 +125,26 @@ def _open_consumer_of(session: Session, number: int) -> Consumer | Refusal:
 
 
 def close_consumer(turn: Turn, session: Session, operation: CloseConsumer) -> Refusal | None:
-    """Closes a consumer: unseen deliveries return without a backout, the others stay."""
-    consumer = _open_consumer_of(session, operation.consumer)
-    if isinstance(consumer, Refusal):
-        return consumer
+    """Closes a consumer: unseen deliveries return without a backout, the others stay.
+
+    Deliveries may cross the close on their way; closing again returns those it names.
+    """
+    consumer = session.consumers.get(operation.consumer)
+    if consumer is None:
+        return Refusal(CONSUMER_UNKNOWN, f"session has no open consumer {operation.consumer}")
     refusal = check_deliveries(session, operation.unseen, consumer)
     if refusal is not None:
         return refusal
-    consumer.credit = 0
-    consumer.queue.ready.pop(consumer.key, None)
-    del consumer.queue.consumers[consumer.key]
+    if consumer.open:
+        consumer.credit = 0
+        consumer.queue.ready.pop(consumer.key, None)
+        del consumer.queue.consumers[consumer.key]
     for one in operation.unseen:
         for delivery in range(one["first"], one["last"] + 1):
             give_back(turn, session, delivery, backed_out=False)
     consumer.open = False
     if not consumer.in_flight:
-        del session.consumers[consumer.number]
+        session.consumers.pop(consumer.number, None)
     return None
 
 
