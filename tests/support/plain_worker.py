@@ -215,7 +215,7 @@ class PlainWorker:
             "time": self.state.time,
             "reason": "",
             "detail": "",
-            "document": None,
+            "document": "null",
             "messages": [],
             "outcomes": [],
         }

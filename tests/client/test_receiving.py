@@ -1,0 +1,177 @@
+"""Tests of consumers: order, time-outs, iteration, prefetch, closing from another thread."""
+
+import threading
+
+import pytest
+
+import ledgermq
+
+
+def fill(connection, queue, bodies, **settings):
+    """Puts bodies to a queue."""
+    with connection.session() as session:
+        producer = session.producer(queue)
+        for body in bodies:
+            producer.send_async(body, **settings)
+        producer.flush()
+
+
+def test_messages_come_by_priority_then_in_order(connection, queue):
+    """Priority 9 first; within a priority by sequence number."""
+    with connection.session() as session:
+        producer = session.producer(queue)
+        for number, priority in enumerate([4, 9, 0, 4, 9]):
+            producer.send(str(number), priority=priority)
+        consumer = session.consumer(queue)
+        found = [consumer.receive(20).body for _ in range(5)]
+    assert found == ["1", "4", "0", "3", "2"]
+
+
+def test_receive_without_a_message_returns_none_and_leaves_its_request_standing(connection, queue):
+    """After a time-out the next message still comes, without a further request on the log."""
+    with connection.session() as session, connection.session() as other:
+        consumer = session.consumer(queue)
+        assert consumer.receive(0.3) is None
+        assert consumer.receive(0) is None
+        before = connection.admin.queue_manager_status().position
+        assert consumer.receive(0.3) is None
+        assert connection.admin.queue_manager_status().position == before
+        other.producer(queue).send("late")
+        assert consumer.receive(20).body == "late"
+
+
+def test_iteration_ends_when_the_queue_is_idle(connection, queue):
+    """`until_idle` yields what is there and stops once nothing has come for a while."""
+    fill(connection, queue, [str(number) for number in range(700)])
+    with connection.session() as session:
+        found = [int(one.body) for one in session.consumer(queue, prefetch=50).until_idle(1.0)]
+    assert found == list(range(700))
+
+
+def test_iteration_ends_when_the_consumer_is_closed(connection, queue):
+    """A plain `for` goes on until consumer or session close."""
+    fill(connection, queue, ["a", "b", "c"])
+    with connection.session() as session, session.consumer(queue) as consumer:
+        found = []
+        for message in consumer:
+            found.append(message.body)
+            if len(found) == 3:
+                consumer.close()
+    assert found == ["a", "b", "c"]
+
+
+def test_receive_many_takes_what_is_there(connection, queue):
+    """It waits for the first message only, and never returns more than asked for."""
+    fill(connection, queue, [str(number) for number in range(25)])
+    with connection.session() as session:
+        consumer = session.consumer(queue)
+        found = []
+        while len(found) < 25:
+            some = consumer.receive_many(10, 20)
+            assert 1 <= len(some) <= 10
+            found += [int(one.body) for one in some]
+        assert found == list(range(25))
+        assert consumer.receive_many(10, 0.2) == []
+        with pytest.raises(ledgermq.IllegalStateError):
+            consumer.receive_many(0)
+
+
+def test_with_a_prefetch_of_one_others_get_the_rest(connection, queue):
+    """A consumer that holds one message leaves the next to another consumer."""
+    fill(connection, queue, ["a", "b"])
+    with connection.session(transacted=True) as one, connection.session(transacted=True) as other:
+        first = one.consumer(queue, prefetch=1).receive(20)
+        second = other.consumer(queue, prefetch=1).receive(20)
+        assert [first.body, second.body] == ["a", "b"]
+
+
+def test_closing_a_consumer_gives_back_what_nobody_saw(connection, queue):
+    """Prefetched messages go to the next consumer, undelivered as far as counts tell."""
+    fill(connection, queue, [str(number) for number in range(10)])
+    with connection.session() as session:
+        with session.consumer(queue, prefetch=10) as consumer:
+            assert consumer.receive(20).body == "0"
+        with session.consumer(queue, prefetch=10) as consumer:
+            found = [consumer.receive(20) for _ in range(9)]
+    assert [one.body for one in found] == [str(number) for number in range(1, 10)]
+    assert not any(one.redelivered for one in found)
+
+
+def test_messages_that_cross_the_close_of_their_consumer_are_not_kept_back(connection, queue):
+    """Credit granted just before a close brings messages that nobody will take; all go back."""
+    fill(connection, queue, [str(number) for number in range(2_000)])
+    seen = []
+    with connection.session() as session:
+        while len(seen) < 2_000:
+            # Closing right after the grant of more makes deliveries cross the close.
+            with session.consumer(queue, prefetch=20) as consumer:
+                for _ in range(min(10 + len(seen) % 7, 2_000 - len(seen))):
+                    message = consumer.receive(20)
+                    assert message is not None, f"only {len(seen)} came"
+                    seen.append(int(message.body))
+    assert seen == list(range(2_000))
+
+
+@pytest.mark.parametrize("what", ["consumer", "session", "connection"])
+def test_close_from_another_thread_ends_a_receive_that_waits(place, queue, what):
+    """The blocked call returns None, whatever of the three is closed."""
+    connection = place.connect()
+    session = connection.session()
+    consumer = session.consumer(queue)
+    found = []
+    waiting = threading.Thread(target=lambda: found.append(consumer.receive()))
+    waiting.start()
+    while session._core._user is None:
+        pass
+    {"consumer": consumer, "session": session, "connection": connection}[what].close()
+    waiting.join(20)
+    assert found == [None]
+    connection.close()
+
+
+def test_use_by_two_threads_at_once_is_refused(connection, queue):
+    """While one thread waits in a session, another one cannot send through it."""
+    with connection.session() as session:
+        consumer = session.consumer(queue)
+        producer = session.producer(queue)
+        waiting = threading.Thread(target=consumer.receive, args=(20,))
+        waiting.start()
+        while session._core._user is None:
+            pass
+        with pytest.raises(ledgermq.IllegalStateError, match="another thread"):
+            producer.send("x")
+        with connection.session() as other:
+            other.producer(queue).send("x")
+        waiting.join(20)
+
+
+def test_sessions_in_many_threads_share_a_connection(connection, queue):
+    """Sixteen threads, each with its own session, send and get without mixing anything up."""
+    bodies = [[f"{thread}/{number}" for number in range(40)] for thread in range(16)]
+    found: list[str] = []
+
+    def work(mine: list[str]) -> None:
+        with connection.session() as session:
+            producer, consumer = session.producer(queue), session.consumer(queue, prefetch=1)
+            for body in mine:
+                producer.send(body)
+                found.append(consumer.receive(60).body)
+
+    threads = [threading.Thread(target=work, args=(mine,)) for mine in bodies]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert sorted(found) == sorted(body for mine in bodies for body in mine)
+
+
+def test_a_suspended_queue_takes_messages_and_delivers_none(connection, queue):
+    """Delivery goes on where it stopped when the queue is resumed."""
+    connection.admin.create_queue(queue)
+    connection.admin.suspend_queue(queue)
+    with connection.session() as session:
+        session.producer(queue).send("x")
+        consumer = session.consumer(queue)
+        assert consumer.receive(0.5) is None
+        connection.admin.resume_queue(queue)
+        assert consumer.receive(20).body == "x"
