@@ -40,7 +40,8 @@ class Question:
     @property
     def patience_ends(self) -> float:
         """When waiting for the position ends, on the monotonic clock."""
-        return self.arrived + min(max(self.ask["wait_ms"], 0) / 1000, PATIENCE_SECONDS_MAX)
+        wait_ms: int = self.ask["wait_ms"]
+        return self.arrived + min(max(wait_ms, 0) / 1000, PATIENCE_SECONDS_MAX)
 
 
 class Answerer:

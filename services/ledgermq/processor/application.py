@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import faust
 from faust.types import TP
@@ -26,10 +26,10 @@ class LoopbackWeb(Web):
     """Faust's web server without any page of its own; above all without the tables (D4, D15)."""
 
     logger = logging.getLogger("faust.web")
-    default_blueprints: list[Any] = []  # noqa: RUF012
-    production_blueprints: list[Any] = []  # noqa: RUF012
-    debug_blueprints: list[Any] = []  # noqa: RUF012
-    optional_blueprints: list[Any] = []  # noqa: RUF012
+    default_blueprints: ClassVar[list[Any]] = []
+    production_blueprints: ClassVar[list[Any]] = []
+    debug_blueprints: ClassVar[list[Any]] = []
+    optional_blueprints: ClassVar[list[Any]] = []
 
 
 class WorkerApplication(faust.App):

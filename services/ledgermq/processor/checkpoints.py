@@ -121,7 +121,9 @@ class Checkpointer:
         created = {queue.created_position for queue in state.queues.values()}
         for key in [key for key in self._blocks if key[0] not in created]:
             del self._blocks[key]
-        references = [{"kind": "root", "digest": root_digest, "queue": "", "block": -1}]
+        references: list[dict[str, Any]] = [
+            {"kind": "root", "digest": root_digest, "queue": "", "block": -1}
+        ]
         for key in sorted(self._blocks):
             name, digest = self._blocks[key]
             references.append({"kind": "block", "digest": digest, "queue": name, "block": key[1]})
@@ -266,7 +268,7 @@ class Checkpointer:
             keys += [chunk_key(name, digest) for digest in sorted(spare)]
             if keys:
                 loop = asyncio.get_running_loop()
-                records = [(key, None) for key in keys]
+                records: list[tuple[str, bytes | None]] = [(key, None) for key in keys]
                 await loop.run_in_executor(self._thread, self._write, records)
             self._stored -= spare
         except Exception as error:

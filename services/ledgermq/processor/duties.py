@@ -1,11 +1,7 @@
-"""What a worker writes on the ledger itself: Tick, TimeAgreed and Suspect (PROTOCOL.md §6, §9;
-H5, H6, H7).
+"""What a worker writes on the ledger itself: Tick, TimeAgreed, Suspect (PROTOCOL.md §6; H6, H7).
 
-Theory of operation. At most one entry of the worker is unfolded per queue manager; after one that
-changed nothing the next waits a second. Silence of a connection counts from the moment when the
-side topic had been read to its end, and a suspicion is written only after both the side topic and
-the ledger were read to their ends once more, so that neither a slow worker nor a long stop of its
-process can end a live session.
+At most one entry of the worker is unfolded per queue manager; after one that changed nothing the
+next waits a second.
 """
 
 from __future__ import annotations
@@ -23,7 +19,7 @@ from ledgermq.wire.codec import encode_operation, full_name_of
 from ledgermq.wire.headers import Headers
 from ledgermq.wire.registry import Claim
 
-__all__ = ["Silence", "TimeKeeper"]
+__all__ = ["TimeKeeper"]
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +28,6 @@ BACK_OFF_SECONDS = 1.0
 AGREE_BEYOND_US = 55_000_000
 STALE_US = 40_000_000
 TICK_MARGIN_US = 5_000
-SUSPECTS_MAX = 1_000
 
 
 def _headers(queue_manager: str, worker: str, full_name: str) -> Headers:
@@ -129,55 +124,3 @@ class TimeKeeper:
         if isinstance(operation, Suspect):
             self._effect_before = None
             self._not_before = time.monotonic() + BACK_OFF_SECONDS
-
-
-class Silence:
-    """Who was heard of when, on the worker's own monotonic clock."""
-
-    def __init__(self) -> None:
-        self._connections: dict[bytes, float] = {}
-        self._sessions: dict[int, float] = {}
-        self._counts_from: float | None = None
-
-    def heard(self, connection: bytes) -> None:
-        """A heartbeat of a connection arrived."""
-        self._connections[connection] = time.monotonic()
-
-    def acted(self, session: int, now: float) -> None:
-        """An operation of a session was folded."""
-        self._sessions[session] = now
-
-    def count_from_now(self) -> None:
-        """The side topic has been read to its end for the first time; silence counts from here."""
-        if self._counts_from is None:
-            self._counts_from = time.monotonic()
-
-    def silent(self, state: QueueManager) -> list[int]:
-        """Sessions not heard of for their suspect timeout, and not under suspicion yet."""
-        if self._counts_from is None:
-            return []
-        now, start = time.monotonic(), self._counts_from
-        found: list[int] = []
-        for handle, session in state.sessions.items():
-            if session.suspected or not session.confirmed:
-                continue
-            heard = max(
-                start,
-                self._connections.get(session.connection.identity, start),
-                self._sessions.get(handle, start),
-            )
-            if now - heard > session.suspect_timeout_ms / 1000:
-                found.append(handle)
-                if len(found) == SUSPECTS_MAX:
-                    break
-        return found
-
-    def forget_gone(self, state: QueueManager) -> None:
-        """Drops what is known of sessions and connections that are no more."""
-        sessions, connections = state.sessions, state.connections
-        self._sessions = {key: at for key, at in self._sessions.items() if key in sessions}
-        # A connection may beat before its first Open is folded.
-        limit = time.monotonic() - 120
-        self._connections = {
-            key: at for key, at in self._connections.items() if key in connections or at > limit
-        }

@@ -22,8 +22,9 @@ from ledgermq.core.state import QueueManager
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.bodies import BodyStore
 from ledgermq.processor.digests import chain_next
-from ledgermq.processor.duties import Silence
 from ledgermq.processor.lanes import Folded
+from ledgermq.processor.settings import WorkerSettings
+from ledgermq.processor.silence import Silence
 from ledgermq.wire.codec import decode_operation
 
 __all__ = ["FoldFaultError", "Folder", "VersionUnknownError"]
@@ -63,6 +64,7 @@ class Folder:
         self._bodies = bodies
         self._silence = silence
         self._backlog: deque[Any] = deque()
+        self._backlog_bytes = 0
         self.last_record: Any = None
         self.operations = 0
 
@@ -79,16 +81,23 @@ class Folder:
         """The position of the next record that waits, once what was folded before is dropped."""
         backlog, expected = self._backlog, self.state.position + 1
         while backlog and backlog[0].offset < expected:
-            backlog.popleft()
+            self._backlog_bytes -= backlog.popleft().serialized_value_size
         return backlog[0].offset if backlog else None
 
     def add(self, records: list[Any]) -> None:
         """Takes drained records in."""
         self._backlog.extend(records)
+        self._backlog_bytes += sum([record.serialized_value_size for record in records])
+
+    def crowded(self, settings: WorkerSettings, share: float = 1.0) -> bool:
+        """Whether more waits than a share of what may."""
+        records_max, bytes_max = settings.backlog_records, settings.backlog_bytes
+        return len(self._backlog) > records_max * share or self._backlog_bytes > bytes_max * share
 
     def drop_backlog(self) -> None:
         """Forgets what waits; the log has it."""
         self._backlog.clear()
+        self._backlog_bytes = 0
 
     def fold_slice(self, records_max: int, bytes_max: int) -> list[Folded]:
         """Folds waiting records, until enough was done or the time of the log stood still.
@@ -123,7 +132,7 @@ class Folder:
             chain = chain_next(chain, offset, record.timestamp, value)
             last_record = record
             count += 1
-            size += len(value) if value else 0
+            size += record.serialized_value_size
             if isinstance(operation, SessionOperation):
                 self._silence.acted(operation.session, now)
             if found:
@@ -136,6 +145,7 @@ class Folder:
         if count:
             self.last_record = last_record
         self.chain = chain
+        self._backlog_bytes -= size
         self.operations += count
         return folded
 

@@ -117,12 +117,12 @@ class PartitionReader:
             if waiting > self._timeout_seconds:
                 raise LogUnreadableError(f"{topic}-{partition} did not answer for {waiting:.0f} s")
             for message in batch:
-                error = message.error()
+                error, offset = message.error(), message.offset() or 0
                 if error is None:
-                    if message.offset() >= end:
+                    if offset >= end:
                         return
                     yield message
-                    if message.offset() + 1 >= end:
+                    if offset + 1 >= end:
                         return
                 elif error.code() == KafkaError._PARTITION_EOF:
                     return

@@ -59,10 +59,11 @@ def _of_owner(owner: Owner, samples: dict[str, list[Sample]]) -> None:
     put("bodies_read_back_total", owner.bodies.read_back)
     put("questions_answered_total", owner.answers.answered)
     put("worker_entries_total", owner.time.written)
-    checkpointer = owner.checkpointer
-    if checkpointer is not None and checkpointer.durable is not None:
-        put("checkpoint_position", checkpointer.durable["position"])
-        put("checkpoint_age_seconds", time.monotonic() - checkpointer.durable_at)
+    if owner.checkpoints is not None:
+        checkpointer = owner.checkpoints.checkpointer
+        if checkpointer.durable is not None:
+            put("checkpoint_position", checkpointer.durable["position"])
+            put("checkpoint_age_seconds", time.monotonic() - checkpointer.durable_at)
 
 
 def _labels(labels: dict[str, str]) -> str:

@@ -17,18 +17,20 @@ from typing import Any, Protocol
 from faust.types import TP
 
 from ledgermq.errors import LedgerMQError
-from ledgermq.processor.answers import Answerer, Question
+from ledgermq.processor.answers import Answerer
 from ledgermq.processor.bodies import BodyStore, LogReader
-from ledgermq.processor.checkpoint_loading import Loaded, load, manifest_key
-from ledgermq.processor.checkpoints import Checkpointer, CheckpointFailedError
+from ledgermq.processor.checkpoint_keeping import CheckpointKeeper
+from ledgermq.processor.checkpoint_loading import Loaded, load
+from ledgermq.processor.checkpoints import Checkpointer
 from ledgermq.processor.crash_points import crash_point, is_armed
-from ledgermq.processor.duties import Silence, TimeKeeper
+from ledgermq.processor.duties import TimeKeeper
 from ledgermq.processor.folding import Folder
 from ledgermq.processor.lanes import LaneWriter
 from ledgermq.processor.log_reading import partition_reader
 from ledgermq.processor.producer import LogProducer
 from ledgermq.processor.settings import WorkerSettings
 from ledgermq.processor.side_topic import SideTopic
+from ledgermq.processor.silence import SilenceWatch
 from ledgermq.processor.transport import DrainedChunk
 from ledgermq.wire.registry import Claim
 from ledgermq.wire.topics import Topics
@@ -39,7 +41,6 @@ log = logging.getLogger(__name__)
 
 DUTY_SECONDS = 0.05
 SILENCE_SECONDS = 0.5
-LOOK_SECONDS = 0.2
 SEEKS_MAX = 5
 
 
@@ -91,22 +92,17 @@ class Owner:
         self.bodies = BodyStore(settings.body_cache_bytes, reader)
         self.lanes = LaneWriter(claim, around.producer, self.bodies, settings.chunk_bytes)
         self.answers = Answerer(claim.queue_manager, settings.worker_name, self.lanes, self.bodies)
-        self.silence = Silence()
         self.time = TimeKeeper(claim, around.producer, settings.worker_name)
+        self.watch = SilenceWatch(claim, around.side_topic, self.time)
         self.folder: Folder | None = None
-        self.checkpointer: Checkpointer | None = None
+        self.checkpoints: CheckpointKeeper | None = None
         self.end_offset: int | None = None
         self._wake = asyncio.Event()
         self._held = False
         self._seeks: tuple[int, int] = (-1, 0)
         self._heartbeat_heard = False
-        self._operations_at_checkpoint = 0
-        self._checkpoint: asyncio.Task[None] | None = None
-        self._next_look = 0.0
-        self._checkpoint_tried_at = time.monotonic()
-        self._wanted_checkpoints: list[Question] = []
-        self._listening: asyncio.Task[None] | None = None
-        self._silence_check: asyncio.Task[None] | None = None
+        self._suspecting: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
         self._next_duty = self._next_silence = 0.0
         self._fault: BaseException | None = None
 
@@ -123,7 +119,7 @@ class Owner:
             return
         self.end_offset = chunk.end_offset
         self.folder.add(chunk.records)
-        if len(self.folder) > self._settings.backlog_records and not self._held:
+        if self.folder.crowded(self._settings) and not self._held:
             self._held = True
             self._around.consumer.close_gate(self.tp)
         self._wake.set()
@@ -135,7 +131,7 @@ class Owner:
 
     def take_heartbeat(self, connection: bytes) -> None:
         """Takes a sign of life."""
-        self.silence.heard(connection)
+        self.watch.silence.heard(connection)
         self._heartbeat_heard = True
 
     def drop_unfolded(self) -> None:
@@ -169,7 +165,7 @@ class Owner:
         consumer = self._around.consumer
         await consumer.seek_to(self.tp, folder.expected)
         consumer.open_gate(self.tp)
-        self._listening = self._beside(self._listen())
+        self._beside(self.watch.listen(self))
         while True:
             self._wake.clear()
             worked = await self._turn(folder)
@@ -181,11 +177,13 @@ class Owner:
     def _beside(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Runs something beside the turns; what it raises ends the owner."""
         task = asyncio.create_task(coroutine)
+        self._tasks.add(task)
 
         def ended(done: asyncio.Task[None]) -> None:
+            self._tasks.discard(done)
+            self._wake.set()
             if not done.cancelled() and done.exception() is not None:
                 self._fault = done.exception()
-                self._wake.set()
 
         task.add_done_callback(ended)
         return task
@@ -205,10 +203,9 @@ class Owner:
                 )
 
         loaded = await asyncio.to_thread(in_thread)
-        self.folder = Folder(
-            self.claim.queue_manager, loaded.state, loaded.chain, self.bodies, self.silence
-        )
-        self.checkpointer = Checkpointer(
+        name = self.claim.queue_manager
+        self.folder = Folder(name, loaded.state, loaded.chain, self.bodies, self.watch.silence)
+        checkpointer = Checkpointer(
             self.claim,
             loaded,
             bootstrap=settings.bootstrap,
@@ -216,32 +213,16 @@ class Owner:
             worker=settings.worker_name,
             timeout_seconds=settings.request_timeout_seconds,
         )
+        self.checkpoints = CheckpointKeeper(
+            name, settings, checkpointer, self._commit, self._beside
+        )
         return loaded
-
-    async def _listen(self) -> None:
-        """Hears the side topic, and lets silence count once it was read to its end (H5, H12)."""
-        side_topic, partition = self._around.side_topic, self.claim.partition
-        await side_topic.listen(partition, self)
-        while not await side_topic.read_to_end(partition):
-            await asyncio.sleep(0.2)
-        if side_topic.hears(partition):
-            self.silence.count_from_now()
-        else:
-            log.error(
-                "%s: partition %d of the questions is not read beside that of the operations; "
-                "no session will be suspected",
-                self.claim.queue_manager,
-                partition,
-            )
 
     async def _turn(self, folder: Folder) -> bool:
         """Does what is to be done now; whether there is more of it."""
         if await self._fold(folder):
             return True
-        state = folder.state
-        if self.answers.waiting:
-            self._wanted_checkpoints += await self.answers.answer_due(state)
-        self._checkpoint_if_due(folder)
+        await self._look_around(folder)
         now = time.monotonic()
         if now >= self._next_duty:
             self._next_duty = now + DUTY_SECONDS
@@ -265,15 +246,24 @@ class Owner:
             self._around.producer.flush(10.0)
             crash_point("after-produce")
         self.time.folded_to(state)
-        if self._held and len(folder) < settings.backlog_records // 2:
+        if self._held and not folder.crowded(settings, share=0.5):
             self._release()
         await asyncio.sleep(0)
         if not len(folder):
             return False
-        if self.answers.waiting:
-            self._wanted_checkpoints += await self.answers.answer_due(state)
-        self._checkpoint_if_due(folder)
+        await self._look_around(folder)
         return True
+
+    async def _look_around(self, folder: Folder) -> None:
+        """Answers questions and takes a checkpoint, between two operations."""
+        checkpoints = self.checkpoints
+        assert checkpoints is not None
+        if self.answers.waiting:
+            checkpoints.wanted += await self.answers.answer_due(folder.state)
+        checkpoints.look(folder, self.lanes, self.answers)
+
+    async def _commit(self, offset: int) -> None:
+        await self._around.consumer.commit_position(self.tp, offset)
 
     def _release(self) -> None:
         if self._held:
@@ -318,101 +308,19 @@ class Owner:
         if now >= self._next_silence:
             self._next_silence = now + SILENCE_SECONDS
             self.bodies.rest()
-            self.silence.forget_gone(folder.state)
-            checking = self._silence_check is not None and not self._silence_check.done()
-            if not checking and not self.time.busy and self.silence.silent(folder.state):
-                self._silence_check = self._beside(self._suspect(folder))
-
-    async def _suspect(self, folder: Folder) -> None:
-        """Reads side topic and ledger to their ends, then suspects who is silent still (H5)."""
-        side_topic, partition = self._around.side_topic, self.claim.partition
-        if not side_topic.hears(partition) or not await side_topic.read_to_end(partition):
-            return
-        end = await side_topic.end_of_operations(partition)
-        if end is None:
-            return
-        limit = time.monotonic() + 10.0
-        while folder.expected < end:
-            if time.monotonic() > limit:
-                return
-            await asyncio.sleep(0.01)
-        await self.time.suspect(folder.state, self.silence.silent(folder.state))
-
-    # Checkpoints -------------------------------------------------------------------------------
-
-    def _checkpoint_if_due(self, folder: Folder) -> None:
-        """Takes a snapshot and starts writing it, if it is time and none is being written."""
-        state, checkpointer = folder.state, self.checkpointer
-        assert checkpointer is not None
-        if self._checkpoint is not None and not self._checkpoint.done():
-            return
-        now = time.monotonic()
-        if now < self._next_look and not self._wanted_checkpoints:
-            return
-        self._next_look = now + LOOK_SECONDS
-        durable = -1 if checkpointer.durable is None else checkpointer.durable["position"]
-        wanted = self._wanted_checkpoints
-        if state.position < 0 or state.position == durable:
-            self._wanted_checkpoints = []
-            for question in wanted:
-                self._tell_checkpoint(question)
-            return
-        settings = self._settings
-        changed = folder.operations - self._operations_at_checkpoint
-        waited = now - self._checkpoint_tried_at
-        blocks = sum(len(queue.touched_blocks) for queue in state.queues.values())
-        due = (
-            bool(wanted)
-            or (changed > 0 and waited >= settings.checkpoint_seconds)
-            or changed >= settings.checkpoint_operations
-            or blocks >= settings.checkpoint_blocks
-        )
-        if not due or folder.last_record is None:
-            return
-        self._checkpoint_tried_at = now
-        self._operations_at_checkpoint = folder.operations
-        self._wanted_checkpoints = []
-        snapshot = checkpointer.snapshot(
-            state, folder.chain, folder.last_record, self.lanes.book.sent
-        )
-
-        async def write() -> None:
-            try:
-                await checkpointer.write(snapshot, self.lanes.book, self._commit)
-            except CheckpointFailedError as error:
-                log.error("%s; going on without it", error)
-                self._wanted_checkpoints += wanted
-            else:
-                for question in wanted:
-                    self._tell_checkpoint(question)
-            self._wake.set()
-
-        self._checkpoint = self._beside(write())
-
-    async def _commit(self, offset: int) -> None:
-        await self._around.consumer.commit_position(self.tp, offset)
-
-    def _tell_checkpoint(self, question: Question) -> None:
-        """Answers that a checkpoint is durable."""
-        assert self.folder is not None
-        assert self.checkpointer is not None
-        name, manifest = self.claim.queue_manager, self.checkpointer.durable
-        position = -1 if manifest is None else manifest["position"]
-        document = {
-            "position": position,
-            "digest": None if manifest is None else manifest["digest"],
-            "manifest": None if manifest is None else manifest_key(name, position),
-        }
-        self.answers.reply(self.folder.state, question, document, position=position)
+            silence = self.watch.silence
+            silence.forget_gone(folder.state)
+            idle = self._suspecting is None or self._suspecting.done()
+            if idle and not self.time.busy and silence.silent(folder.state):
+                self._suspecting = self._beside(self.watch.suspect(folder.state))
 
     async def close(self) -> None:
         """Lets go of everything; nothing is written any more."""
-        tasks = [self._checkpoint, self._listening, self._silence_check]
+        tasks = list(self._tasks)
         for task in tasks:
-            if task is not None:
-                task.cancel()
-        await asyncio.gather(*(task for task in tasks if task), return_exceptions=True)
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
         await self._around.side_topic.leave(self.claim.partition, self)
-        if self.checkpointer is not None:
-            self.checkpointer.close()
+        if self.checkpoints is not None:
+            self.checkpoints.checkpointer.close()
         self.bodies.close()

@@ -132,7 +132,7 @@ class LogProducer:
                 return
             self.clock.observe(message.timestamp()[1])
             if not appended.done():
-                appended.set_result(message.offset())
+                appended.set_result(message.offset() or 0)
 
         self._produce(self._topics.operations, partition, key, value, headers, delivered)
         return appended
@@ -152,7 +152,7 @@ class LogProducer:
                 value=value,
                 key=key,
                 partition=partition,
-                headers=headers,
+                headers=list(headers),
                 on_delivery=delivered,
             )
         except (BufferError, KafkaException) as error:

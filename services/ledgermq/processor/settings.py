@@ -39,6 +39,7 @@ class WorkerSettings:
         slice_records: Records folded before other work gets its turn.
         slice_bytes: Bytes of operations folded before other work gets its turn.
         backlog_records: Records that may wait to be folded before fetching pauses.
+        backlog_bytes: Bytes of records that may wait to be folded before fetching pauses.
         body_cache_bytes: Bodies kept in memory.
         chunk_bytes: Size that chunks of outcomes aim at.
         outcomes_unsent_bytes: Outcomes handed to Kafka and not acknowledged, at most.
@@ -64,6 +65,7 @@ class WorkerSettings:
     slice_records: int = 250
     slice_bytes: int = 1_000_000
     backlog_records: int = 4_000
+    backlog_bytes: int = 32 * 1024 * 1024
     body_cache_bytes: int = 64 * 1024 * 1024
     chunk_bytes: int = 1024 * 1024
     outcomes_unsent_bytes: int = 64 * 1024 * 1024
@@ -127,6 +129,7 @@ _POSITIVE = (
     "slice_records",
     "slice_bytes",
     "backlog_records",
+    "backlog_bytes",
     "body_cache_bytes",
     "chunk_bytes",
     "outcomes_unsent_bytes",

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import aiokafka
 import faust
@@ -44,7 +44,7 @@ class DrainedChunk(NamedTuple):
     end_offset: int | None
 
 
-class DrainedChunkSchema(faust.Schema):
+class DrainedChunkSchema(faust.Schema[Any, Any]):
     """Passes a chunk through as it is: the codec is ours and runs inside the fold (D4)."""
 
     def compile(self, app: Any, **_unused: Any) -> Callable[..., Any]:
@@ -160,33 +160,37 @@ class LogConsumer(driver.Consumer):
             if not self.transport.app.should_stop:
                 raise
 
+    def _is_suspended(self) -> bool:
+        """Whether a rebalance is under way: another task may have begun one at any await."""
+        return not self.flow_active
+
     async def _drain_once(self) -> None:
         if not self.flow_active:
-            await self.wait(self.can_resume_flow)
+            await self.wait_first(self.can_resume_flow.wait())
             return
         active = self._active_partitions & self._open_gates
         if not active:
             self._gate_changed.clear()
-            await self.wait(self._gate_changed, timeout=0.2)
+            await self.wait_first(self._gate_changed.wait(), timeout=0.2)
             return
         generation = self.app.consumer_generation_id
         thread: Any = self._thread
         poll_records = self.app.conf.broker_max_poll_records
         records = await self._in_thread(thread.fetch(active, poll_records))
-        if not self.flow_active:
+        if self._is_suspended():
             await self.perform_seek()
             return
         for tp, batch in records.items():
             tp = ensure_TP(tp)
             if not batch:
                 continue
-            if self.app.consumer_generation_id != generation or not self.flow_active:
+            if self.app.consumer_generation_id != generation or self._is_suspended():
                 return
             await self._pass_on(DrainedChunk(tp, batch, generation, self.highwater(tp)))
 
     async def _pass_on(self, chunk: DrainedChunk) -> None:
         """Hands a chunk to Faust's conductor, which hands it to the agent."""
-        tp, last = chunk.tp, chunk.records[-1]
+        tp, last, value = chunk.tp, chunk.records[-1], cast(Any, chunk)
         message = ConsumerMessage(
             topic=tp.topic,
             partition=tp.partition,
@@ -195,7 +199,7 @@ class LogConsumer(driver.Consumer):
             timestamp_type=last.timestamp_type,
             headers=None,
             key=None,
-            value=chunk,
+            value=value,
             checksum=None,
             tp=tp,
             generation_id=chunk.generation,
@@ -209,7 +213,7 @@ class LogConsumer(driver.Consumer):
 
     def _may_block(self) -> bool:
         """Whether the callback could wait for anything, and must race the suspension (H10)."""
-        app = self.app
+        app: Any = self.app
         if not app.flow_control.is_active() or app.topics._tp_to_callback_lock.locked():
             return True
         return any(topic.queue.full() for topic in app.topics)

@@ -102,7 +102,6 @@ class Worker:
         self._closing: set[asyncio.Task[Any]] = set()
         self._ended: asyncio.Future[int] | None = None
         self._around: Surroundings | None = None
-        self._app: Any = None
         self.web_port: int | None = None
 
     async def run(self) -> int:
@@ -113,7 +112,7 @@ class Worker:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._end, EXIT_STOPPED)
         self.web_port = _web_port(settings)
-        app = self._app = make_application(settings, self._topics, self.web_port, self._take_chunk)
+        app: Any = make_application(settings, self._topics, self.web_port, self._take_chunk)
         self._add_pages(app)
         producer = LogProducer(
             settings.bootstrap, self._topics, self._fail, settings.outcomes_unsent_bytes
@@ -152,7 +151,7 @@ class Worker:
 
     def _watched(self, coroutine: Any) -> asyncio.Task[Any]:
         """Runs something that must not end before the worker does."""
-        task = asyncio.ensure_future(coroutine)
+        task: asyncio.Task[Any] = asyncio.ensure_future(coroutine)
 
         def ended(done: asyncio.Task[Any]) -> None:
             if not done.cancelled() and done.exception() is not None:
@@ -232,6 +231,15 @@ class Worker:
             claim = self._claims.get(partition)
             if claim is None:
                 continue
+            if claim.lanes != self._settings.lanes:
+                log.error(
+                    "%s was claimed with %d lanes, the topics have %d for each queue manager; it "
+                    "is left alone: start the worker with the number the topics were made with",
+                    claim.queue_manager,
+                    claim.lanes,
+                    self._settings.lanes,
+                )
+                continue
             owner = Owner(claim, self._around)
             self._owners[partition] = owner
             self._tasks[partition] = self._watched(owner.run())
@@ -267,14 +275,12 @@ class Worker:
     # Pages and the end ------------------------------------------------------------------------
 
     def _add_pages(self, app: Any) -> None:
-        @app.page("/metrics")
         async def metrics(web: Any, _request: Request) -> Response:
             unsent = self._around.producer.unsent_bytes if self._around else 0
             text = metrics_text(self._owners.values(), unsent)
             response: Response = web.text(text, content_type="text/plain")
             return response
 
-        @app.page("/health")
         async def health(web: Any, _request: Request) -> Response:
             owned = {
                 owner.claim.queue_manager: "loading"
@@ -284,6 +290,9 @@ class Worker:
             }
             response: Response = web.json({"status": "up", "queue_managers": owned})
             return response
+
+        app.page("/metrics")(metrics)
+        app.page("/health")(health)
 
     async def _stop(
         self,

@@ -1,0 +1,117 @@
+"""Keeping checkpoints: when the next one is due, and telling those who asked for one."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from ledgermq.processor.answers import Answerer, Question
+from ledgermq.processor.checkpoint_loading import manifest_key
+from ledgermq.processor.checkpoints import Checkpointer, CheckpointFailedError
+from ledgermq.processor.folding import Folder
+from ledgermq.processor.lanes import LaneWriter
+from ledgermq.processor.settings import WorkerSettings
+
+__all__ = ["CheckpointKeeper"]
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.2
+AGAIN_SECONDS = 2.0
+
+
+class CheckpointKeeper:
+    """Takes one queue manager's checkpoints when they are due, one at a time.
+
+    Args:
+        name: The queue manager.
+        settings: When a checkpoint is due.
+        checkpointer: Makes them.
+        commit: Commits a position to the group.
+        beside: Runs a coroutine beside the owner's turns.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        settings: WorkerSettings,
+        checkpointer: Checkpointer,
+        commit: Callable[[int], Awaitable[None]],
+        beside: Callable[[Coroutine[Any, Any, None]], Any],
+    ) -> None:
+        self._name = name
+        self._settings = settings
+        self.checkpointer = checkpointer
+        self._commit = commit
+        self._beside = beside
+        self._writing = False
+        self._next_look = self._not_before = 0.0
+        self._tried_at = time.monotonic()
+        self._operations_then = 0
+        self.wanted: list[Question] = []
+
+    def look(self, folder: Folder, lanes: LaneWriter, answers: Answerer) -> None:
+        """Takes a snapshot and starts writing it, if it is time and none is being written.
+
+        The outcomes of everything folded must have been sent.
+        """
+        now = time.monotonic()
+        if self._writing or now < (self._not_before if self.wanted else self._next_look):
+            return
+        self._next_look = now + LOOK_SECONDS
+        state = folder.state
+        durable = self.checkpointer.durable
+        if state.position == (-1 if durable is None else durable["position"]):
+            self._tell(folder, answers)
+            return
+        if not self._is_due(folder, now) or folder.last_record is None:
+            return
+        self._tried_at, self._operations_then = now, folder.operations
+        self._writing = True
+        snapshot = self.checkpointer.snapshot(
+            state, folder.chain, folder.last_record, lanes.book.sent
+        )
+        asked, self.wanted = self.wanted, []
+
+        async def write() -> None:
+            try:
+                await self.checkpointer.write(snapshot, lanes.book, self._commit)
+            except CheckpointFailedError as error:
+                log.error("%s; trying again", error)
+                self._not_before = self._next_look = time.monotonic() + AGAIN_SECONDS
+                self.wanted += asked
+            else:
+                self.wanted, later = asked, self.wanted
+                self._tell(folder, answers)
+                self.wanted = later
+            finally:
+                self._writing = False
+
+        self._beside(write())
+
+    def _is_due(self, folder: Folder, now: float) -> bool:
+        settings = self._settings
+        if self.wanted:
+            return True
+        changed = folder.operations - self._operations_then
+        if changed >= settings.checkpoint_operations:
+            return True
+        if changed and now - self._tried_at >= settings.checkpoint_seconds:
+            return True
+        blocks = sum(len(queue.touched_blocks) for queue in folder.state.queues.values())
+        return blocks >= settings.checkpoint_blocks
+
+    def _tell(self, folder: Folder, answers: Answerer) -> None:
+        """Answers those who asked that a checkpoint is durable."""
+        asked, self.wanted = self.wanted, []
+        manifest = self.checkpointer.durable
+        position = -1 if manifest is None else manifest["position"]
+        document = {
+            "position": position,
+            "digest": None if manifest is None else manifest["digest"],
+            "manifest": None if manifest is None else manifest_key(self._name, position),
+        }
+        for question in asked:
+            answers.reply(folder.state, question, document, position=position)
