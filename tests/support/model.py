@@ -157,6 +157,14 @@ class Model(ModelOperations):
                 "last_sequence": one["last"],
             }
 
+    def stored(self) -> list[Row]:
+        """The numbered messages of all queues, by queue and number."""
+        told = ("queue", "put_position", "put_index", "sequence", "message_id", "priority")
+        told = (*told, "persistent", "enqueued_at", "backout_count")
+        held = [one for one in self.messages if one["place"] in ("available", "flight")]
+        held.sort(key=lambda one: (one["queue"], one["sequence"]))
+        return [{name: one[name] for name in told} | {"size_bytes": one["size"]} for one in held]
+
     def browse(self, name: str) -> list[tuple[int, int]]:
         """(put position, put index) of the available messages in delivery order."""
         return [(one["put_position"], one["put_index"]) for one in self.available(name)]

@@ -12,7 +12,8 @@ from ledgermq.core import invariants, query
 from ledgermq.core.apply import apply, new_state, next_deadline
 from ledgermq.core.operations import Open, Operation, Unreadable
 from ledgermq.core.outcomes import Addressed, Opened, Refused
-from ledgermq.core.state import Session
+from ledgermq.core.snapshot import blocks
+from ledgermq.core.state import QueueManager, Session
 from ledgermq.wire.codec import decode_operation, encode_operation
 from support import checks
 from support.describe import describe, matches, spoken
@@ -89,6 +90,7 @@ class Player:
             assert checks.outcome_records(found) == expected, "the model answers otherwise"
             assert query.queue_statuses(state) == self.model.queue_statuses()
             assert query.session_statuses(state) == list(self.model.session_statuses())
+            assert _stored(state) == self.model.stored()
             assert next_deadline(state) == self.model.deadline()
             assert (state.time, state.active_version) == (self.model.time, self.model.version)
         if self.restarts:
@@ -191,6 +193,15 @@ def _plain(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     return "none" if value is None else str(value)
+
+
+def _stored(state: QueueManager) -> list[dict[str, Any]]:
+    """The numbered messages of all queues as a checkpoint's blocks tell them."""
+    return [
+        {"queue": block["queue"], **message}
+        for block in sorted(blocks(state), key=lambda one: (one["queue"], one["block"]))
+        for message in block["messages"]
+    ]
 
 
 def play(script: Script, *, with_model: bool = True, restarts: bool = False) -> Player:

@@ -1,0 +1,192 @@
+"""Properties of the fold over random histories, checked after every entry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from ledgermq.core import delivery, messages, query, queues, sessions, settling
+from ledgermq.core.apply import apply, new_state
+from ledgermq.core.available import Available
+from ledgermq.core.operations import Unreadable
+from ledgermq.core.state import Queue
+from ledgermq.wire.codec import decode_operation
+from support import checks
+from support.generators import Entry, informed_histories, naive_histories
+from support.play import Player
+from support.witness import Witness
+
+QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+settings.register_profile("fold", deadline=None, suppress_health_check=QUIET, derandomize=True)
+FOLD = settings.get_profile("fold")
+
+
+def check_history(history: Sequence[Entry]) -> Player:
+    """Folds a history with every check after every entry; the witness follows beside the model."""
+    player = Player()
+    witness = Witness()
+    for position, entry in enumerate(history):
+        player.clock_us = entry.time
+        found = player.enter(entry.value)
+        witness.observe(decode_operation(entry.value), position, found)
+        witness.compare(query.queue_statuses(player.state))
+    return player
+
+
+@settings(FOLD, max_examples=200)
+@given(naive_histories())
+def test_any_records_leave_a_sound_state_that_the_model_agrees_with(history):
+    """Random operations and bytes: outcomes as the model's, invariants, conservation, refusals
+    without effect, sequence numbers that rise and never repeat, nothing consumed twice.
+    """
+    check_history(history)
+
+
+@settings(FOLD, max_examples=250)
+@given(informed_histories())
+def test_deep_histories_leave_a_sound_state_that_the_model_agrees_with(history):
+    """Mostly legal operations, with the same checks after every entry."""
+    check_history(history)
+
+
+def replay(state, history: Sequence[Entry]) -> list[object]:
+    """Outcomes of the rest of a history."""
+    found: list[object] = []
+    for entry in history:
+        operation = decode_operation(entry.value, state.active_version)
+        found += apply(state, operation, state.position + 1, entry.time)
+    return found
+
+
+@settings(FOLD, max_examples=60)
+@given(informed_histories(steps=25))
+def test_checkpoint_and_replay_equal_replay_from_zero_at_every_split(history):
+    """A state that is written and read at any position goes on with the same outcomes and ends in
+    the same digest (D5).
+    """
+    frozen, outcomes, state = [], [], new_state()
+    for entry in history:
+        frozen.append(checks.freeze(state))
+        outcomes.append(replay(state, [entry]))
+    whole = checks.digest(state)
+    for split, at_split in enumerate(frozen):
+        restored = checks.thaw(at_split)
+        rest = replay(restored, history[split:])
+        assert rest == [one for found in outcomes[split:] for one in found], f"split at {split}"
+        assert checks.digest(restored) == whole, f"split at {split}"
+
+
+@settings(FOLD, max_examples=100)
+@given(informed_histories(steps=15))
+def test_folding_the_same_history_twice_gives_the_same_outcomes(history):
+    """The fold depends on nothing but the log."""
+    first, second = new_state(), new_state()
+    assert replay(first, history) == replay(second, history)
+    assert checks.digest(first) == checks.digest(second)
+
+
+# Faults that the checks above must find, each a thing in the fold and what is wrong with it.
+
+
+def _forgetful_backout(original):
+    return lambda turn, session, delivery, *, backed_out: original(
+        turn, session, delivery, backed_out=False
+    )
+
+
+def _always_backout(original):
+    return lambda turn, session, delivery, *, backed_out: original(
+        turn, session, delivery, backed_out=True
+    )
+
+
+def _unchecked(original):
+    return lambda session, ranges, consumer=None: None
+
+
+def _reversed(original):
+    return lambda self, messages: original(self, messages[::-1])
+
+
+def _losing(original):
+    return lambda self, message: None
+
+
+def _gap(original):
+    def enqueue(self, messages, time):
+        self.next_sequence += 1
+        return original(self, messages, time)
+
+    return enqueue
+
+
+def _greedy(original):
+    return lambda self, count: original(self, count + 1)
+
+
+def _one_too_few(original):
+    return lambda self, count: original(self, count)[:-1]
+
+
+def _keeps_puts(original):
+    return lambda turn, session: 0
+
+
+def _forgets_reply(original):
+    return lambda session, reply: None
+
+
+def _keeps_suspicion(original):
+    return lambda session, turn: None
+
+
+def _later(original):
+    return lambda state, session, due: original(state, session, due + 50_000)
+
+
+def _does_nothing(original):
+    return lambda *arguments: None
+
+
+FAULTS = [
+    (settling, "give_back", _forgetful_backout),
+    (settling, "give_back", _always_backout),
+    (messages, "check_deliveries", _unchecked),
+    (sessions, "check_deliveries", _unchecked),
+    (Available, "extend", _reversed),
+    (Available, "give_back", _losing),
+    (Available, "take", _greedy),
+    (Available, "take", _one_too_few),
+    (Queue, "enqueue", _gap),
+    (Queue, "forget", _losing),
+    (sessions, "_discard_open_puts", _keeps_puts),
+    (sessions, "keep_reply", _forgets_reply),
+    (sessions, "show_life", _keeps_suspicion),
+    (sessions, "set_deadline", _later),
+    (delivery, "_give", _does_nothing),
+    (messages, "give_back", _does_nothing),
+    (queues, "take_delivery", _does_nothing),
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "fault"), FAULTS, ids=[f"{n}{f.__name__}" for _, n, f in FAULTS]
+)
+def test_planted_fault_is_found(place, name, fault, monkeypatch):
+    """The properties are not blind: each fault planted in the fold turns them red."""
+    monkeypatch.setattr(place, name, fault(getattr(place, name)))
+
+    @settings(FOLD, max_examples=300, phases=[Phase.generate])
+    @given(informed_histories())
+    def run(history):
+        check_history(history)
+
+    with pytest.raises((AssertionError, LookupError, TypeError, StopIteration)):
+        run()
+
+
+def test_unreadable_is_an_operation_like_any_other():
+    """What a reader cannot read reaches the fold with its reason."""
+    assert isinstance(decode_operation(b"nonsense"), Unreadable)

@@ -1,0 +1,330 @@
+"""Two generators of histories: one that knows nothing, and one that knows what would be legal.
+
+The naive one throws operations with small random numbers, mostly illegal, and random bytes. The
+one that knows asks the slow model for sessions, deliveries and open puts, so that its histories
+get deep; now and then it errs on purpose.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from hypothesis import strategies as st
+
+from ledgermq.core import operations as op
+from ledgermq.core.operations import Operation
+from ledgermq.wire.codec import decode_operation, encode_operation
+from support.model import Model
+from support.verbs import identifier
+
+__all__ = ["Entry", "informed_histories", "naive_histories", "naive_operations"]
+
+START_US = 1_790_000_000_000_000
+MODES = ("AUTO", "CLIENT", "INDIVIDUAL", "TRANSACTED", "TRANSACTED", "TRANSACTED")
+QUEUES = ("q", "r", "s")
+STEPS_US = (0, 0, 0, 1_000, 50_000, 1_000_000, 10_000_000)
+LEAPS_US = (*STEPS_US, 30_000_000, 60_000_000, 61_000_000, 200_000_000, -5_000_000)
+
+
+class Entry(NamedTuple):
+    """One record of the operations topic."""
+
+    value: bytes | None
+    time: int
+
+
+def _message(number: int, priority: int, size: int) -> op.PutMessage:
+    return {
+        "message_id": number.to_bytes(16, "big"),
+        "priority": priority,
+        "persistent": True,
+        "content": b"x" * size,
+    }
+
+
+# Stands for the number that would follow in the session, as far as a writer without state knows.
+FOLLOWING = -9
+small = st.integers(-1, 4)
+handles = st.sampled_from((0, 0, 0, 1, 1, 1, 2, 3, 12, -1))
+ranges = st.lists(st.builds(lambda first, last: {"first": first, "last": last}, small, small))
+names = st.sampled_from((*QUEUES, "", "a b", "n" * 129))
+destinations = names.map(lambda name: "queue:" + name) | st.sampled_from(("q", "topic:q"))
+common: dict[str, Any] = {
+    "session": handles,
+    "session_sequence": st.sampled_from((FOLLOWING,) * 6 + (-1, 0, 1, 2, 3, 9)),
+    "answered_through": st.integers(-1, 6),
+}
+opens = st.builds(
+    op.Open,
+    connection=st.sampled_from((identifier("a"), identifier("b"))),
+    lane=st.sampled_from((0, 0, 0, 1, -1)),
+    session_key=st.just(bytes(16)),
+    acknowledge_mode=st.sampled_from((*MODES, "UNKNOWN")),
+    suspect_timeout_ms=st.sampled_from((10_000, 10_000, 1_000, 45_000, 999, 45_001)),
+    client=st.just(""),
+)
+naive_operations: st.SearchStrategy[Operation] = st.one_of(
+    opens,
+    st.builds(op.OpenConsumer, **common, consumer=small, destination=destinations),
+    st.builds(op.CloseConsumer, **common, consumer=small, unseen=ranges),
+    st.builds(
+        op.Put,
+        **common,
+        destination=destinations,
+        messages=st.lists(
+            st.builds(_message, st.integers(0, 99), st.integers(-1, 10), st.integers(0, 3)),
+            max_size=4,
+        ),
+    ),
+    st.builds(
+        op.Get, **common, consumer=small, credit=st.sampled_from((-1, 0, 1, 3, 10**6, 10**9))
+    ),
+    st.builds(op.Acknowledge, **common, deliveries=ranges),
+    st.builds(op.Commit, **common, deliveries=ranges, puts=small),
+    st.builds(op.Rollback, **common, seen=ranges),
+    st.builds(op.Recover, **common, seen=ranges),
+    st.builds(op.Close, **common, seen=ranges),
+    st.builds(op.Alive, **common),
+    st.builds(op.CreateQueue, **common, queue=names, message_bytes_max=small),
+    st.builds(op.AlterQueue, **common, queue=names, suspended=st.none() | st.booleans()),
+    st.builds(op.DeleteQueue, **common, queue=names, purge=st.booleans()),
+    st.builds(op.AlterQueueManager, **common, automatic_creation=st.none() | st.booleans()),
+    st.builds(op.Upgrade, **common, version=st.integers(-1, 1)),
+    st.builds(
+        op.Correct,
+        **common,
+        queue=names,
+        sequence=small,
+        action=st.sampled_from(("UNKNOWN", "REMOVE", "RELEASE")),
+        actor=st.just("a"),
+        reason=st.just("r"),
+    ),
+    st.builds(op.Tick, worker=st.just("w")),
+    st.builds(
+        op.TimeAgreed, worker=st.just("w"), writer_time=st.sampled_from((0, START_US, 2**62))
+    ),
+    st.builds(op.Suspect, worker=st.just("w"), sessions=st.lists(handles, max_size=4)),
+)
+
+
+@st.composite
+def _mutilated(draw: st.DrawFn) -> bytes:
+    """An operation whose bytes were cut, flipped or prolonged."""
+    value = bytearray(encode_operation(draw(naive_operations)))
+    how = draw(st.sampled_from(("cut", "flip", "prolong")))
+    at = draw(st.integers(0, len(value) - 1))
+    if how == "cut":
+        return bytes(value[:at])
+    if how == "flip":
+        value[at] ^= 1 << draw(st.integers(0, 7))
+        return bytes(value)
+    return bytes(value) + draw(st.binary(min_size=1, max_size=4))
+
+
+@st.composite
+def naive_histories(draw: st.DrawFn) -> list[Entry]:
+    """Any records in any order."""
+    good = naive_operations
+    values = st.one_of(
+        good, good, good, good, good, _mutilated(), st.binary(max_size=40), st.none()
+    )
+    time = START_US
+    following: dict[int, int] = {}
+    history = [Entry(encode_operation(draw(opens)), time) for _ in range(draw(st.integers(0, 2)))]
+    for value in draw(st.lists(values, max_size=30)):
+        time += draw(st.sampled_from(LEAPS_US))
+        if isinstance(value, op.SessionOperation) and value.session_sequence == FOLLOWING:
+            number = following[value.session] = following.get(value.session, 0) + 1
+            value = replace(value, session_sequence=number)
+        encoded = encode_operation(value) if isinstance(value, Operation) else value
+        history.append(Entry(encoded, time))
+    return history
+
+
+class _Writer:
+    """Draws operations that suit the model's state."""
+
+    def __init__(self, draw: st.DrawFn) -> None:
+        self.draw = draw
+        self.model = Model()
+        self.time = START_US
+        self.history: list[Entry] = []
+
+    def one(self, choices: Any) -> Any:
+        """One of the choices."""
+        return self.draw(st.sampled_from(choices))
+
+    def write(self, operation: Operation | bytes) -> None:
+        """Appends an operation and lets the model follow."""
+        value = encode_operation(operation) if isinstance(operation, Operation) else operation
+        self.model.apply(decode_operation(value), self.model.position + 1, self.time)
+        self.history.append(Entry(value, self.time))
+
+    def common(self, session: dict[str, Any]) -> dict[str, Any]:
+        """Handle and numbers of the session's next operation."""
+        return {
+            "session": session["session"],
+            "session_sequence": session["last"] + 1,
+            "answered_through": self.one((0, 0, session["last"])),
+        }
+
+    def some_of(self, numbers: list[int]) -> list[op.DeliveryRange]:
+        """Ranges of some of the numbers, seldom with one that does not belong there."""
+        chosen = [number for number in numbers if self.draw(st.booleans())]
+        if self.one((False,) * 9 + (True,)):
+            chosen.append(self.draw(st.integers(0, max(numbers, default=0) + 2)))
+        found: list[op.DeliveryRange] = []
+        for number in chosen:
+            if found and found[-1]["last"] == number - 1 and self.draw(st.booleans()):
+                found[-1]["last"] = number
+            else:
+                found.append({"first": number, "last": number})
+        return found
+
+    def step(self) -> None:
+        """One entry."""
+        self.time += self.one(STEPS_US)
+        sessions = self.model.sessions
+        kind = self.one(WEIGHTS)
+        if kind == "open" or not sessions:
+            self.open()
+        elif kind == "worker":
+            self.worker()
+        elif kind == "again":
+            self.write(self.one(self.history).value or b"\0")
+        elif kind == "naive":
+            self.write(self.draw(naive_operations))
+        else:
+            getattr(self, kind)(self.one(sessions))
+
+    def prelude(self) -> None:
+        """Two sessions with consumers and credit, and messages for them."""
+        self.open()
+        self.open()
+        for session in self.model.sessions[:2]:
+            for _ in range(2):
+                self.consume(session)
+        self.put(self.model.sessions[0])
+        for session in self.model.sessions[:2]:
+            self.settle(session)
+            self.consume(session)
+
+    def open(self) -> None:
+        """A session of one of two connections."""
+        self.write(
+            op.Open(
+                connection=identifier(self.one("ab")),
+                lane=0,
+                session_key=identifier(str(len(self.history))),
+                acknowledge_mode=self.one(MODES),
+                suspect_timeout_ms=self.one((1_000, 10_000)),
+            )
+        )
+
+    def worker(self) -> None:
+        """What a worker writes."""
+        handles = [one["session"] for one in self.model.sessions]
+        kind = self.one(("tick", "suspect", "agreed", "leap"))
+        if kind == "suspect":
+            chosen = [handle for handle in handles if self.draw(st.booleans())]
+            self.write(op.Suspect(worker="w", sessions=chosen))
+        elif kind == "agreed":
+            self.time += self.one(LEAPS_US)
+            self.write(op.TimeAgreed(worker="w", writer_time=self.time))
+        else:
+            self.time += self.one(LEAPS_US) if kind == "leap" else 0
+            self.write(op.Tick(worker="w"))
+
+    def put(self, session: dict[str, Any]) -> None:
+        """Some messages."""
+        count = self.one((1, 1, 2, 5))
+        place = len(self.history) * 10
+        messages = [_message(place + one, self.one((4, 4, 4, 9, 0)), 1) for one in range(count)]
+        queue = "queue:" + self.one(QUEUES)
+        self.write(op.Put(**self.common(session), destination=queue, messages=messages))
+
+    def consume(self, session: dict[str, Any]) -> None:
+        """A consumer, or credit for one."""
+        mine = [one["number"] for one in self.model.consumers_of(session) if one["open"]]
+        used = [one["number"] for one in self.model.consumers_of(session)]
+        if not mine or self.one((False, False, True)):
+            number = max(used, default=0) + 1
+            queue = "queue:" + self.one(QUEUES)
+            self.write(op.OpenConsumer(**self.common(session), consumer=number, destination=queue))
+        else:
+            number, credit = self.one(mine), self.one((1, 2, 10))
+            self.write(op.Get(**self.common(session), consumer=number, credit=credit))
+
+    def flights(self, session: dict[str, Any], consumer: int | None = None) -> list[int]:
+        """Numbers of deliveries in flight."""
+        held = self.model.flight(session)
+        return [one["delivery"] for one in held if consumer in (None, one["consumer"])]
+
+    def settle(self, session: dict[str, Any]) -> None:
+        """Commit or acknowledge of some deliveries."""
+        named = self.some_of(self.flights(session))
+        if session["mode"] == "TRANSACTED":
+            puts = len(self.model.open_puts(session))
+            self.write(op.Commit(**self.common(session), deliveries=named, puts=puts))
+        else:
+            self.write(op.Acknowledge(**self.common(session), deliveries=named))
+
+    def back(self, session: dict[str, Any]) -> None:
+        """Rollback or recover, some of it seen."""
+        kind = op.Rollback if session["mode"] == "TRANSACTED" else op.Recover
+        self.write(kind(**self.common(session), seen=self.some_of(self.flights(session))))
+
+    def close(self, session: dict[str, Any]) -> None:
+        """End of a session."""
+        self.write(op.Close(**self.common(session), seen=self.some_of(self.flights(session))))
+
+    def close_consumer(self, session: dict[str, Any]) -> None:
+        """End of a consumer, if there is one."""
+        mine = [one["number"] for one in self.model.consumers_of(session) if one["open"]]
+        number = self.one(mine or [1])
+        unseen = self.some_of(self.flights(session, number))
+        self.write(op.CloseConsumer(**self.common(session), consumer=number, unseen=unseen))
+
+    def administer(self, session: dict[str, Any]) -> None:
+        """Suspend, resume, create, delete, correct."""
+        queue = self.one(QUEUES)
+        kind = self.one(("suspend", "resume", "create", "delete", "correct", "correct"))
+        numbers = [one["sequence"] for one in self.model.messages if one["queue"] == queue]
+        if kind == "create":
+            self.write(op.CreateQueue(**self.common(session), queue=queue))
+        elif kind == "delete":
+            purge = self.draw(st.booleans())
+            self.write(op.DeleteQueue(**self.common(session), queue=queue, purge=purge))
+        elif kind == "correct":
+            self.write(
+                op.Correct(
+                    **self.common(session),
+                    queue=queue,
+                    sequence=self.one([one for one in numbers if one is not None] or [0]),
+                    action=self.one(("REMOVE", "RELEASE")),
+                    actor="a",
+                    reason="r",
+                )
+            )
+        else:
+            suspended = kind == "suspend"
+            self.write(op.AlterQueue(**self.common(session), queue=queue, suspended=suspended))
+
+
+WEIGHTS = (
+    *("put", "put", "put", "put", "consume", "consume", "consume", "consume", "consume"),
+    *("settle", "settle", "settle", "back", "back", "open", "close", "close_consumer"),
+    *("worker", "worker", "again", "administer", "administer", "naive"),
+)
+
+
+@st.composite
+def informed_histories(draw: st.DrawFn, steps: int = 30) -> list[Entry]:
+    """Histories that reach deep states."""
+    writer = _Writer(draw)
+    if draw(st.booleans()):
+        writer.prelude()
+    for _ in range(draw(st.integers(1, steps))):
+        writer.step()
+    return writer.history

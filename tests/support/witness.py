@@ -1,0 +1,187 @@
+"""A witness of a history: follows every message through operations and outcomes alone.
+
+It knows neither the fold nor the model. It complains when a message is numbered twice or out of
+line, delivered while somebody holds it, consumed twice, or when messages do not add up.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+from ledgermq.core import operations as op
+from ledgermq.core import outcomes as out
+from ledgermq.core.operations import Operation, SessionOperation
+from ledgermq.core.outcomes import Addressed, Outcome
+
+__all__ = ["Witness"]
+
+Key = tuple[int, int]
+HELD = ("available", "flight")
+
+
+class Witness:
+    """Where each message is, by (put position, put index)."""
+
+    def __init__(self) -> None:
+        self.place: dict[Key, str] = {}
+        self.queue: dict[Key, str] = {}
+        self.number: dict[Key, int] = {}
+        self.open_puts: dict[int, list[Key]] = {}
+        self.flights: dict[tuple[int, int], Key] = {}
+        self.next_number: dict[str, int] = {}
+        self.next_delivery: dict[int, int] = {}
+        self.replies: dict[tuple[int, int], Outcome] = {}
+
+    def observe(self, operation: Operation, position: int, found: list[Addressed]) -> None:
+        """Follows one entry."""
+        for index, one in enumerate(found):
+            outcome = one.outcome
+            assert (outcome.position, outcome.index) == (position, index), "identity"
+            if isinstance(outcome, out.Delivered):
+                self._delivered(outcome)
+            elif isinstance(outcome, out.SessionEnded):
+                self._ended(outcome)
+            elif isinstance(outcome, out.Reply) and isinstance(operation, SessionOperation):
+                self._replied(operation, position, outcome)
+
+    def _replied(self, operation: SessionOperation, position: int, outcome: out.Reply) -> None:
+        identity = (outcome.session, outcome.session_sequence)
+        passing = isinstance(outcome, out.Refused)
+        if identity in self.replies:
+            kept = self.replies[identity]
+            assert passing or _same(kept, outcome), f"a retry was answered otherwise: {outcome}"
+            return
+        if not passing:
+            self.replies[identity] = outcome
+            handler = getattr(self, "_on_" + type(operation).__name__, None)
+            if handler is not None:
+                handler(operation, position, outcome)
+
+    def _on_Put(self, operation: op.Put, position: int, outcome: out.Reply) -> None:  # noqa: N802
+        queue = operation.destination.removeprefix("queue:")
+        keys = [(position, index) for index in range(len(operation.messages))]
+        for key in keys:
+            self.place[key], self.queue[key] = "open", queue
+        if isinstance(outcome, out.Enqueued):
+            assert outcome.count == len(keys)
+            self._numbered(queue, outcome.first_sequence, keys)
+        else:
+            self.open_puts.setdefault(operation.session, []).extend(keys)
+
+    def _numbered(self, queue: str, first: int, keys: Iterable[Key]) -> None:
+        assert first == self.next_number.get(queue, 0), f"{queue} numbers from {first}"
+        for number, key in enumerate(keys, start=first):
+            assert self.place[key] == "open", f"{key} is numbered twice"
+            self.place[key], self.number[key] = "available", number
+            self.next_number[queue] = number + 1
+
+    def _on_Commit(self, operation: op.Commit, position: int, outcome: out.Reply) -> None:  # noqa: N802
+        assert isinstance(outcome, out.Committed)
+        held = self.open_puts.pop(operation.session, [])
+        for run in outcome.enqueued:
+            queue = run["destination"].removeprefix("queue:")
+            keys = [key for key in held if self.queue[key] == queue]
+            assert len(keys) == run["count"]
+            self._numbered(queue, run["first_sequence"], keys)
+            held = [key for key in held if self.queue[key] != queue]
+        assert not held, "a commit left puts out"
+        assert self._consumed(operation.session, operation.deliveries) == outcome.consumed
+
+    def _on_Acknowledge(self, operation: Any, position: int, outcome: out.Reply) -> None:  # noqa: N802
+        self._consumed(operation.session, operation.deliveries)
+
+    def _consumed(self, session: int, ranges: list[Any]) -> int:
+        deliveries = _numbers(ranges)
+        for delivery in deliveries:
+            key = self.flights.pop((session, delivery))
+            assert self.place[key] == "flight", f"{key} is consumed twice"
+            self.place[key] = "consumed"
+        return len(deliveries)
+
+    def _on_CloseConsumer(self, operation: Any, position: int, outcome: out.Reply) -> None:  # noqa: N802
+        for delivery in _numbers(operation.unseen):
+            self.place[self.flights.pop((operation.session, delivery))] = "available"
+
+    def _on_Rollback(self, operation: Any, position: int, outcome: Any) -> None:  # noqa: N802
+        self._all_back(operation.session, outcome)
+
+    def _on_Recover(self, operation: Any, position: int, outcome: Any) -> None:  # noqa: N802
+        self._all_back(operation.session, outcome)
+
+    def _ended(self, outcome: out.SessionEnded) -> None:
+        self._all_back(outcome.session, outcome)
+
+    def _all_back(self, session: int, outcome: out.Returned | out.SessionEnded) -> None:
+        held = [flight for flight in self.flights if flight[0] == session]
+        for flight in held:
+            self.place[self.flights.pop(flight)] = "available"
+        discarded = self.open_puts.pop(session, [])
+        for key in discarded:
+            self.place[key] = "discarded"
+        assert (outcome.returned, outcome.discarded) == (len(held), len(discarded)), outcome
+
+    def _on_Correct(self, operation: op.Correct, position: int, outcome: out.Reply) -> None:  # noqa: N802
+        (key,) = [
+            key
+            for key, number in self.number.items()
+            if number == operation.sequence
+            and self.queue[key] == operation.queue
+            and self.place[key] in HELD
+        ]
+        self.flights = {flight: one for flight, one in self.flights.items() if one != key}
+        self.place[key] = "removed" if operation.action == "REMOVE" else "available"
+
+    def _on_DeleteQueue(self, operation: Any, position: int, outcome: out.Reply) -> None:  # noqa: N802
+        for key, queue in self.queue.items():
+            if queue == operation.queue and self.place[key] not in ("consumed", "discarded"):
+                assert self.place[key] in ("available", "removed"), f"{key} vanished in use"
+                self.place[key] = "deleted"
+                self.queue[key] = ""
+        self.queue = {
+            key: "" if queue == operation.queue else queue for key, queue in self.queue.items()
+        }
+        self.next_number.pop(operation.queue, None)
+
+    def _delivered(self, outcome: out.Delivered) -> None:
+        queue = outcome.destination.removeprefix("queue:")
+        following = self.next_delivery.get(outcome.session, 1)
+        assert outcome.first_delivery == following, f"delivery {outcome.first_delivery}"
+        for delivery, message in enumerate(outcome.messages, start=following):
+            key = (message["put_position"], message["put_index"])
+            assert self.place[key] == "available", f"{key} is delivered and is {self.place[key]}"
+            assert self.queue[key] == queue
+            assert self.number[key] == message["sequence"], f"{key} changed its number"
+            self.place[key] = "flight"
+            self.flights[(outcome.session, delivery)] = key
+        self.next_delivery[outcome.session] = following + len(outcome.messages)
+
+    def compare(self, statuses: list[dict[str, Any]]) -> None:
+        """Asserts that statuses count what is there: nothing lost, nothing made up."""
+        for status in statuses:
+            name = status["name"]
+            mine = Counter(self.place[key] for key, queue in self.queue.items() if queue == name)
+            assert status["current"] == mine["available"], f"{name}: {status} {mine}"
+            assert status["pending"] == mine["flight"] + mine["open"], f"{name}: {status} {mine}"
+            assert status["sent_and_committed"] == mine["consumed"], f"{name}: {status} {mine}"
+            assert status["removed_by_administration"] == mine["removed"], f"{name}: {mine}"
+            assert status["next_sequence"] == self.next_number.get(name, 0), f"{name}: next"
+        known = {status["name"] for status in statuses}
+        lost = [key for key, queue in self.queue.items() if queue and queue not in known]
+        assert not lost, f"messages of unknown queues: {lost}"
+
+
+def _same(one: Outcome, other: Outcome) -> bool:
+    """Whether two outcomes say the same, at whatever position."""
+    first, second = ({**_fields(outcome)} for outcome in (one, other))
+    return type(one) is type(other) and first == second
+
+
+def _fields(outcome: Outcome) -> dict[str, Any]:
+    names = [name for kind in type(outcome).__mro__ for name in getattr(kind, "__slots__", ())]
+    return {name: getattr(outcome, name) for name in names if name not in ("position", "index")}
+
+
+def _numbers(ranges: list[Any]) -> list[int]:
+    return [number for one in ranges for number in range(one["first"], one["last"] + 1)]
