@@ -72,13 +72,13 @@ class AdministrationRow(NamedTuple):
 class Situation(NamedTuple):
     """How things stood where a DeleteQueue or a Correct was asked for.
 
-    `in_use`: consumers, open puts and deliveries in flight of the queue. `numbered`: messages that
-    ever were resident under its name, less those consumed or removed. `resident` and the holder
-    (session, delivery) concern the message that a Correct names.
+    `in_use`: consumers, open puts and deliveries in flight of the queue. `unconsumed`: messages
+    numbered so far under its name, less those consumed. `resident` and the holder (session,
+    delivery) concern the message that a Correct names; earlier corrections are left out of account.
     """
 
     in_use: int = 0
-    numbered: int = 0
+    unconsumed: int = 0
     resident: bool = False
     session: int = -1
     delivery: int = -1
@@ -104,8 +104,7 @@ class Directory:
             self.lifetimes if switched else [],
             self.automatic if switched else [],
             limited,
-            self.corrections,
-            [one for one in self.lifetimes if one.deleted is not None],
+            [one for one in self.corrections if one.session >= 0],
         )
 
     def automatic_at(self, position: int) -> bool:
@@ -150,8 +149,9 @@ class _Reader:
         self._situations = situations
         self._found = Directory()
         self._standing: dict[str, int] = {}
-        # Messages that went with earlier queues of the same name.
+        # Messages removed by hand, and those that went with earlier queues of the same name.
         self._gone: dict[str, int] = {}
+        self._removed: set[tuple[str, int, int]] = set()
         self._version = 1
 
     def read(self, rows: Iterable[AdministrationRow]) -> Directory:
@@ -212,10 +212,10 @@ class _Reader:
         situation = self._situations.get(row.position, Situation())
         if situation.in_use:
             return "queue-in-use"
-        resident = situation.numbered - self._gone.get(row.queue, 0)
+        resident = situation.unconsumed - self._gone.get(row.queue, 0)
         if resident and not row.flag:
             return "queue-not-empty"
-        self._gone[row.queue] = situation.numbered
+        self._gone[row.queue] = situation.unconsumed
         if self._found.limits[row.queue]:
             self._found.limits[row.queue].append((row.position, 0))
         self._found.purged[row.position] = resident
@@ -239,11 +239,15 @@ class _Reader:
         if queue is None:
             return "queue-unknown"
         situation = self._situations.get(row.position, Situation())
-        if not situation.resident:
+        message = (row.queue, queue.created, row.number or 0)
+        if not situation.resident or message in self._removed:
             return "sequence-unknown"
         held = situation.session >= 0
         if row.action not in ("REMOVE", "RELEASE") or (row.action == "RELEASE" and not held):
             return "correction-invalid"
+        if row.action == "REMOVE":
+            self._removed.add(message)
+            self._gone[row.queue] = self._gone.get(row.queue, 0) + 1
         self._found.corrections.append(
             Correction(
                 row.position,

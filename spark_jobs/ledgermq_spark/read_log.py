@@ -45,7 +45,12 @@ __all__ = [
 LOG_APPEND_TIME = 1
 ANSWER = "ledgermq.question.Answer"
 # Where on the lanes a recorded outcome stands, beside what it says.
-RECORDED_COLUMNS = (*OUTCOME_COLUMNS, ("lane_partition", LONG), ("lane_offset", LONG))
+RECORDED_COLUMNS = (
+    *OUTCOME_COLUMNS,
+    ("ordinal", LONG),
+    ("lane_partition", LONG),
+    ("lane_offset", LONG),
+)
 
 
 def read_raw(
@@ -150,7 +155,8 @@ def _decode_outcomes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBat
         rows: list[tuple[object, ...]] = []
         columns = [column.to_pylist() for column in batch.columns]
         for lane, partition, offset, key, value in zip(*columns, strict=True):
-            rows.extend((*row, partition, offset) for row in _chunk_rows(lane, key, value))
+            found = _chunk_rows(lane, key, value)
+            rows.extend((*row, at, partition, offset) for at, row in enumerate(found))
         yield arrow_batch(RECORDED_COLUMNS, rows)
 
 

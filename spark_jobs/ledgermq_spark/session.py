@@ -66,11 +66,11 @@ def spark_session(
     jars = ",".join(str(jar) for jar in spark_connector_jars())
     scratch = str(directory or tempfile.mkdtemp(prefix="ledgermq-spark-"))
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    # The tasks' Python is chosen by this variable; the setting of that name comes too late.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master).appName(application)
     settings = {
         "spark.jars": jars,
-        "spark.pyspark.python": sys.executable,
-        "spark.pyspark.driver.python": sys.executable,
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(_source_roots()),
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
@@ -25,10 +26,13 @@ def directory_from(
     operations: DataFrame,
     acts: DataFrame,
     puts: DataFrame,
-    deliveries: DataFrame,
-    known: Directory,
+    deliveries: Callable[[], DataFrame],
 ) -> Directory:
-    """Read the next round's directory off a scan that was made with the directory known so far."""
+    """Read the next round's directory off a scan that was made with the one known so far.
+
+    `deliveries` makes the table of claimed deliveries; it is asked only where something was
+    deleted or corrected.
+    """
     in_turn = acts.where("what = 'act' AND reason IS NULL")
     asked = (
         operations.where(f.col("kind").isin(*KINDS))
@@ -50,7 +54,16 @@ def directory_from(
     rows = [AdministrationRow(**row.asDict()) for row in asked]
     uses = in_turn.where("kind IN ('Put', 'OpenConsumer')").select("queue", "position")
     rows.extend(_first_uses(uses, [one for one in rows if one.kind == "DeleteQueue"]))
-    situations = _situations(acts, puts, deliveries, rows, known)
+    deletes = [one for one in rows if one.kind == "DeleteQueue"]
+    corrects = [one for one in rows if one.kind == "Correct"]
+    if not deletes and not corrects:
+        return read_directory(rows, {})
+    kept = deliveries()
+    situations = _at_deletes(acts, puts, kept, deletes) if deletes else {}
+    if corrects:
+        # Which queue of a name a Correct means, the deletions decide.
+        known = read_directory(rows, situations)
+        situations |= _at_corrects(puts, kept, corrects, known)
     return read_directory(rows, situations)
 
 
@@ -74,29 +87,11 @@ def _first_uses(uses: DataFrame, deletes: list[AdministrationRow]) -> list[Admin
     return [AdministrationRow(row["position"], "Use", row["queue"]) for row in found]
 
 
-def _situations(
-    acts: DataFrame,
-    puts: DataFrame,
-    deliveries: DataFrame,
-    rows: list[AdministrationRow],
-    known: Directory,
-) -> dict[int, Situation]:
-    deletes = [one for one in rows if one.kind == "DeleteQueue"]
-    corrects = [one for one in rows if one.kind == "Correct"]
-    found: dict[int, Situation] = {}
-    if deletes:
-        found |= _at_deletes(acts, puts, deliveries, deletes, known)
-    if corrects:
-        found |= _at_corrects(puts, deliveries, corrects, known)
-    return found
-
-
 def _at_deletes(
     acts: DataFrame,
     puts: DataFrame,
     deliveries: DataFrame,
     deletes: list[AdministrationRow],
-    known: Directory,
 ) -> dict[int, Situation]:
     """What uses a queue, and how many messages are under its name, before each DeleteQueue."""
     spark = acts.sparkSession
@@ -123,8 +118,7 @@ def _at_deletes(
     using = (
         holds.join(asked, "queue", how="inner")
         .where("begin < asked AND (end IS NULL OR end > asked)")
-        .groupBy("asked")
-        .agg(f.count("*").alias("total"))
+        .select("asked", f.lit(1).cast("long").alias("in_use"), f.lit(0).alias("unconsumed"))
     )
     steps = (
         puts.where("numbered_position IS NOT NULL")
@@ -137,27 +131,19 @@ def _at_deletes(
             )
         )
     )
-    numbered = (
+    standing = (
         steps.join(asked, "queue", how="inner")
         .where("at < asked")
-        .groupBy("asked")
-        .agg(f.sum("count").alias("total"))
+        .select("asked", f.lit(0).cast("long").alias("in_use"), f.col("count").alias("unconsumed"))
     )
-    in_use = {row["asked"]: row["total"] for row in using.collect()}
-    total = {row["asked"]: row["total"] for row in numbered.collect()}
+    found = (
+        using.unionByName(standing)
+        .groupBy("asked")
+        .agg(f.sum("in_use").alias("in_use"), f.sum("unconsumed").alias("unconsumed"))
+        .collect()
+    )
     return {
-        one.position: Situation(
-            in_use=in_use.get(one.position, 0),
-            numbered=total.get(one.position, 0)
-            - sum(
-                1
-                for done in known.corrections
-                if done.action == "REMOVE"
-                and done.queue == one.queue
-                and done.position < one.position
-            ),
-        )
-        for one in deletes
+        row["asked"]: Situation(in_use=row["in_use"], unconsumed=row["unconsumed"]) for row in found
     }
 
 
@@ -202,14 +188,8 @@ def _at_corrects(
             position,
             sequence < numbers.get(position, 0),
             claims.get(position, []),
-            gone=any(
-                one.action == "REMOVE"
-                and one.position < position
-                and (one.queue, one.created, one.sequence) == (queue, created, sequence)
-                for one in known.corrections
-            ),
         )
-        for position, queue, created, sequence in asked
+        for position, _, _, sequence in asked
     }
 
 
@@ -227,10 +207,8 @@ def _numbers_before(puts: DataFrame, asked: list[tuple[int, str, int, int]]) -> 
     return {row["asked"]: row["total"] for row in found.collect()}
 
 
-def _message_situation(
-    position: int, numbered: bool, claims: list[Any], *, gone: bool
-) -> Situation:
-    if not numbered or gone:
+def _message_situation(position: int, numbered: bool, claims: list[Any]) -> Situation:
+    if not numbered:
         return Situation()
     for row in claims:
         earlier = row["delivered_position"] < position or (

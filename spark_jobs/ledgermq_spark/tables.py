@@ -8,6 +8,7 @@ check against the operations.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -55,8 +56,8 @@ def build_tables(store: Store, operations: DataFrame, outcomes: DataFrame) -> Ta
         raw = store.keep(f"scan-{number}", derive_acts(operations, claims, times, directory))
         acts = store.keep(f"acts-{number}", ended_by_deadline(raw, times))
         puts = puts_table(acts)
-        held = deliveries_table(claims, acts, directory)
-        found = directory_from(operations, acts, puts, held, directory)
+        held = deliveries_table(claims, acts)
+        found = directory_from(operations, acts, puts, partial(store.keep, "held", held))
         settled = found.bearing() == directory.bearing()
         directory = found
         if settled:
@@ -144,7 +145,7 @@ def _numbered(puts: DataFrame, lifetimes: DataFrame, times: DataFrame) -> DataFr
     return with_number.unionByName(without).join(moments, "numbered_position", how="left")
 
 
-def deliveries_table(claims: DataFrame, acts: DataFrame, directory: Directory) -> DataFrame:
+def deliveries_table(claims: DataFrame, acts: DataFrame) -> DataFrame:
     """Claimed deliveries, one row per message, with how each was settled (without queue times)."""
     each = claims.select(
         "session",
@@ -203,7 +204,6 @@ def deliveries_table(claims: DataFrame, acts: DataFrame, directory: Directory) -
         .when(f.col("how") == "removed", "removed")
         .otherwise("returned")
     )
-    del directory
     return each.join(settled, ["session", "delivery"], how="left").withColumn("settled", how)
 
 

@@ -1,0 +1,152 @@
+"""Compares the outcomes that the log calls for with those that are recorded on the lanes.
+
+Outcomes are compared by a hash of their fields inside Spark; only those that differ come to the
+driver, for `classify`. A recorded outcome may repeat, if its repeats are equal. The text that
+explains a refusal to people is not compared.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as f
+
+from ledgermq_spark.rows import OUTCOME_COLUMNS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = ["COMPARED", "Differences", "Key", "Row", "differences"]
+
+KEYS_MAX = 500
+CHAIN = ("previous_position", "previous_index")
+UNCOMPARED = ("position", "index", "detail", "content_digests", *CHAIN)
+COMPARED = tuple(name for name, _ in OUTCOME_COLUMNS if name not in UNCOMPARED)
+Key = tuple[int, int]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """Outcomes on which the log and the lanes differ, by (position, index), and how many in all.
+
+    `missing` are not recorded, `extra` not called for, `differing` both but unlike; `chains` are
+    equal but for the outcome that they name before them: (expected, found).
+    """
+
+    compared: int = 0
+    recorded: int = 0
+    missing: dict[Key, Row] = field(default_factory=dict)
+    extra: dict[Key, Row] = field(default_factory=dict)
+    differing: dict[Key, tuple[Row, list[Row]]] = field(default_factory=dict)
+    chains: dict[Key, tuple[Key, Key]] = field(default_factory=dict)
+    totals: dict[str, int] = field(default_factory=dict)
+
+
+def differences(expected: DataFrame, recorded: DataFrame, lanes: int) -> Differences:
+    """Compare outcomes by (position, index); recorded ones may repeat."""
+    wanted = _normal(expected, lanes).withColumn("side", f.lit(0))
+    found = _normal(recorded, lanes).withColumn("side", f.lit(1))
+    columns = ["position", "index", "side", "hash", "chain", "first"]
+    told = f.col("side") == 1
+    chain = f.col("chain")
+    by_key = (
+        wanted.withColumn("first", f.lit(True))
+        .select(*columns)
+        .unionByName(found.withColumn("first", f.col("ordinal") == 0).select(*columns))
+        .groupBy("position", "index")
+        .agg(
+            f.count(f.when(~told, 1)).alias("wanted"),
+            f.count(f.when(told, 1)).alias("found"),
+            f.max(f.when(~told, f.col("hash"))).alias("hash"),
+            f.min(f.when(told, f.col("hash"))).alias("low"),
+            f.max(f.when(told, f.col("hash"))).alias("high"),
+            f.max(f.when(~told, chain)).alias("chain"),
+            f.min(f.when(told & f.col("first"), chain)).alias("chain_low"),
+            f.max(f.when(told & f.col("first"), chain)).alias("chain_high"),
+            f.max(f.when(told & ~f.col("first"), chain)).alias("chain_inner"),
+        )
+    )
+    # Inside a chunk a connection that was forgotten and came back follows its own past.
+    anew = f.col("chain.previous_index") == -1
+    broken = (
+        (f.col("chain_low") != f.col("chain"))
+        | (f.col("chain_high") != f.col("chain"))
+        | ((f.col("chain_inner") != f.col("chain")) & ~anew)
+    )
+    status = (
+        f.when(f.col("found") == 0, "missing")
+        .when(f.col("wanted") == 0, "extra")
+        .when((f.col("low") != f.col("hash")) | (f.col("high") != f.col("hash")), "differing")
+        .when(f.coalesce(broken, f.lit(False)), "chain")
+        .otherwise("same")
+    )
+    judged = by_key.withColumn("status", status).select(
+        "position",
+        "index",
+        "status",
+        "wanted",
+        "found",
+        "chain",
+        f.coalesce(
+            f.when(f.col("chain_low") != f.col("chain"), f.col("chain_low")),
+            f.when(f.col("chain_high") != f.col("chain"), f.col("chain_high")),
+            f.col("chain_inner"),
+        ).alias("chain_found"),
+    )
+    return _collect(judged.cache(), wanted, found)
+
+
+def _normal(frame: DataFrame, lanes: int) -> DataFrame:
+    """The comparable form: refusals without a known session have no connection, lane or chain."""
+    chained = f.col("previous_index") != -2
+    return (
+        frame.withColumn("connection", f.when(chained, f.col("connection")))
+        .withColumn("lane", f.when(chained, f.col("lane") % lanes).otherwise(-1))
+        .withColumn("hash", f.xxhash64(*COMPARED))
+        .withColumn("chain", f.struct(*CHAIN))
+    )
+
+
+def _collect(judged: DataFrame, wanted: DataFrame, found: DataFrame) -> Differences:
+    counts = judged.groupBy("status").agg(
+        f.count("*").alias("keys"), f.sum("wanted").alias("wanted"), f.sum("found").alias("found")
+    )
+    totals = {row["status"]: row for row in counts.collect()}
+    result = Differences(
+        compared=sum(row["wanted"] for row in totals.values()),
+        recorded=sum(row["found"] for row in totals.values()),
+        totals={name: row["keys"] for name, row in totals.items()},
+    )
+    odd = judged.where("status != 'same'").orderBy("position", "index").limit(KEYS_MAX)
+    keys = odd.collect() if set(totals) - {"same"} else []
+    judged.unpersist()
+    if not keys:
+        return result
+    places = [(row["position"], row["index"]) for row in keys]
+    frame = judged.sparkSession.createDataFrame(places, "position long, index long")
+    near = f.broadcast(frame)
+    calls = {_key(row): row for row in _rows(wanted.join(near, ["position", "index"]))}
+    told: dict[Key, list[Row]] = {}
+    for row in _rows(found.join(near, ["position", "index"])):
+        told.setdefault(_key(row), []).append(row)
+    for row in keys:
+        key = (row["position"], row["index"])
+        if row["status"] == "missing":
+            result.missing[key] = calls[key]
+        elif row["status"] == "extra":
+            result.extra[key] = told[key][0]
+        elif row["status"] == "differing":
+            result.differing[key] = (calls[key], told[key])
+        else:
+            result.chains[key] = (tuple(row["chain"]), tuple(row["chain_found"]))
+    return result
+
+
+def _rows(frame: DataFrame) -> list[Row]:
+    return [row.asDict() for row in frame.collect()]
+
+
+def _key(row: Row) -> Key:
+    return (row["position"], row["index"])

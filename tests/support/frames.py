@@ -1,0 +1,43 @@
+"""Logs of tests as the DataFrames that the Spark jobs decode from Kafka."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from ledgermq.core.outcomes import Addressed
+from ledgermq_spark.read_log import RECORDED_COLUMNS, as_operation
+from ledgermq_spark.rows import OPERATION_COLUMNS, arrow_batch, operation_row, outcome_row
+from support.log_writer import LOG_APPEND_TIME, Entry
+
+
+def operations_frame(spark: Any, entries: list[Entry]) -> Any:
+    """Entries as decoded operations."""
+    rows = [
+        operation_row(
+            as_operation(entry.value, entry.stamp),
+            position,
+            entry.time_us,
+            entry.stamp == LOG_APPEND_TIME,
+        )
+        for position, entry in enumerate(entries)
+    ]
+    return _frame(spark, OPERATION_COLUMNS, rows)
+
+
+def outcomes_frame(spark: Any, outcomes: list[list[Addressed]]) -> Any:
+    """Outcomes as recorded on the lanes, one to a chunk."""
+    rows = []
+    for found in outcomes:
+        for one in found:
+            previous = (one.previous_position, one.previous_index)
+            row = outcome_row(
+                one.outcome, one.connection, max(one.lane, 0), previous, with_content=True
+            )
+            rows.append((*row, 0, max(one.lane, 0), len(rows)))
+    return _frame(spark, RECORDED_COLUMNS, rows)
+
+
+def _frame(spark: Any, columns: Any, rows: list[Any]) -> Any:
+    return spark.createDataFrame(pa.Table.from_batches([arrow_batch(columns, rows)]))
