@@ -11,11 +11,15 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import click
 
 __all__ = ["Column", "Output", "iso_time", "json_text"]
+
+
+# A value stays on its line and in its column.
+_ESCAPES: Final = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1b": "\\x1b"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -136,4 +140,4 @@ def _plain(value: Any) -> str:
         return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     if isinstance(value, (dict, list, tuple)):
         return json_text(value)
-    return " ".join(str(value).split("\n"))
+    return str(value).translate(_ESCAPES)

@@ -1,0 +1,130 @@
+"""What the tests of the command line share: an installation, and a way to call commands."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import ledgermq
+from ledgermq.cli.main import main
+
+TOPIC_PREFIX = "cli"
+PATIENCE_SECONDS = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Answer:
+    """What a command printed and how it ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def lines(self) -> list[str]:
+        """Standard output, line by line."""
+        return self.out.splitlines()
+
+    @property
+    def document(self) -> Any:
+        """Standard output as one JSON document."""
+        return json.loads(self.out)
+
+    @property
+    def documents(self) -> list[Any]:
+        """Standard output as a JSON document a line."""
+        return [json.loads(line) for line in self.lines]
+
+    @property
+    def error(self) -> dict[str, str]:
+        """What --json says of an error."""
+        return json.loads(self.err)["error"]
+
+
+Run = Callable[..., Answer]
+
+
+@pytest.fixture(scope="session")
+def worker(broker, tmp_path_factory) -> Iterator[str]:
+    """A worker on topics of its own; the address of its broker."""
+    directory = tmp_path_factory.mktemp("cli-worker")
+    with (directory / "log").open("w") as log:
+        process = subprocess.Popen(
+            [
+                *(sys.executable, "-m", "ledgermq.processor", "--bootstrap", broker.bootstrap),
+                *("--topic-prefix", TOPIC_PREFIX, "--data-dir", directory, "--web-port", "-1"),
+            ],
+            stdin=subprocess.DEVNULL,
+            stderr=log,
+        )
+    try:
+        _wait_for(broker.bootstrap, process, directory / "log")
+        yield broker.bootstrap
+    finally:
+        process.terminate()
+        process.wait(timeout=30)
+
+
+def _wait_for(bootstrap: str, process: subprocess.Popen[bytes], log: Path) -> None:
+    """Wait until the worker answers."""
+    address = f"kafka://{bootstrap}/QM1"
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            ledgermq.connect(address, topic_prefix=TOPIC_PREFIX, timeout=5).close()
+        except ledgermq.LedgerMQError:
+            alive = process.poll() is None and time.monotonic() < deadline
+            assert alive, f"the worker did not answer: {log.read_text()}"
+            time.sleep(0.2)
+        else:
+            return
+
+
+@pytest.fixture
+def plain(capsys, monkeypatch, tmp_path) -> Run:
+    """Calls a command in this process, in a directory where nothing runs."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("BOOTSTRAP", "DATA_DIRECTORY", "QUEUE_MANAGER", "TOPIC_PREFIX"):
+        monkeypatch.delenv(f"LEDGERMQ_{name}", raising=False)
+
+    def run(*arguments: object, stdin: bytes = b"") -> Answer:
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        code = main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return Answer(code=code, out=out, err=err)
+
+    return run
+
+
+@pytest.fixture
+def cli(plain, worker, monkeypatch) -> Run:
+    """Calls a command that speaks to the worker."""
+    monkeypatch.setenv("LEDGERMQ_BOOTSTRAP", worker)
+    monkeypatch.setenv("LEDGERMQ_TOPIC_PREFIX", TOPIC_PREFIX)
+    return plain
+
+
+@pytest.fixture
+def connection(worker) -> Iterator[ledgermq.Connection]:
+    """A connection of an application."""
+    with ledgermq.connect(f"kafka://{worker}/QM1", topic_prefix=TOPIC_PREFIX) as found:
+        yield found
+
+
+@pytest.fixture
+def queue(connection) -> str:
+    """A queue that no other test uses."""
+    name = f"test.{uuid.uuid4().hex[:12]}"
+    connection.admin.create_queue(name)
+    return name

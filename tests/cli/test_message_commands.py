@@ -1,0 +1,194 @@
+"""`ledgermq put`, `get`, `browse` and `session list` on a real broker and worker."""
+
+import json
+
+import pytest
+
+from ledgermq.cli.exits import OK, REFUSED, USAGE
+
+pytestmark = pytest.mark.kafka
+
+
+def test_put_and_get_carry_text_with_everything_around_it(cli, queue):
+    """What was put with a message comes out with it."""
+    sent = cli(
+        *("put", queue, "hello", "--property", "region=EU", "--property", "count=3"),
+        *("--property", "share=0.5", "--property", "code=007", "--property", "late=true"),
+        *("--priority", 7, "--correlation-id", "c1", "--reply-to", "queue:answers"),
+        *("--type", "greeting", "--non-persistent", "--json"),
+    ).document
+    (got,) = cli("get", queue, "--json").documents
+    assert got["message_id"] == sent["message_id"]
+    assert got["sequence"] == sent["sequence"] == 0
+    assert (got["body_kind"], got["body"]) == ("text", "hello")
+    assert got["properties"] == {
+        "region": "EU",
+        "count": 3,
+        "share": 0.5,
+        "code": "007",
+        "late": True,
+    }
+    assert (got["priority"], got["correlation_id"], got["type"]) == (7, "c1", "greeting")
+    assert (got["reply_to"], got["persistent"]) == ("queue:answers", False)
+
+
+def test_put_json_body_is_a_map_message(cli, queue):
+    """A JSON object becomes a map message."""
+    assert cli("put", queue, '{"id": 1, "name": "tea", "gone": null}', "--json-body").code == OK
+    (got,) = cli("get", queue, "--json").documents
+    assert (got["body_kind"], got["body"]) == ("map", {"id": 1, "name": "tea", "gone": None})
+
+
+@pytest.mark.parametrize("body", ["{", "[1]", "3"])
+def test_put_refuses_what_is_no_json_object(cli, queue, body):
+    """--json-body takes objects only, and nothing is put otherwise."""
+    assert cli("put", queue, body, "--json-body").code == USAGE
+    assert cli("queue", "show", queue, "--json").document["message_count"] == 0
+
+
+def test_put_refuses_nested_values_by_name(cli, queue):
+    """A nested value is refused with the name of its entry."""
+    answer = cli("put", queue, '{"deep": {"a": 1}}', "--json-body")
+    assert answer.code == USAGE
+    assert "deep" in answer.err
+
+
+def test_put_file_is_bytes(cli, queue, tmp_path):
+    """A file's bytes arrive as they are."""
+    path = tmp_path / "picture"
+    path.write_bytes(b"\xff\x00\xfe")
+    assert cli("put", queue, "--file", path).code == OK
+    (got,) = cli("get", queue, "--json").documents
+    assert (got["body_kind"], got["body_encoding"], got["body"]) == ("bytes", "base64", "/wD+")
+
+
+def test_put_reads_a_message_a_line(cli, queue):
+    """Without a body each line of standard input is a message, in order."""
+    answer = cli("put", queue, stdin=b"one\ntwo\n\nfour\n")
+    assert "4 messages put" in answer.out
+    assert cli("get", queue, "--count", 9, "--body-only").lines == ["one", "two", "", "four"]
+
+
+def test_put_reads_json_lines(cli, queue):
+    """With --json-body each line is an object, and a bad line is named."""
+    lines = b'{"n": 1}\n{"n": 2}\n'
+    answer = cli("put", queue, "--json-body", "--json", stdin=lines)
+    assert answer.document == {"queue": queue, "count": 2, "last_sequence": 1}
+    bad = cli("put", queue, "--json-body", stdin=b'{"n": 3}\nnonsense\n')
+    assert bad.code == USAGE
+    assert "line 2" in bad.err
+
+
+def test_put_of_nothing_says_so(cli, queue):
+    """Empty standard input puts nothing."""
+    assert cli("put", queue, "--json").document == {"queue": queue, "count": 0}
+
+
+def test_put_refuses_a_message_over_the_queues_limit(cli, queue):
+    """A queue's own limit is a refusal that names queue and reason."""
+    assert cli("queue", "alter", queue, "--message-bytes-max", 10).code == OK
+    answer = cli("put", queue, "x" * 100)
+    assert answer.code == REFUSED
+    assert queue in answer.err
+    assert "message-too-large" in answer.err
+
+
+def test_put_refuses_a_body_and_a_file(cli, queue, tmp_path):
+    """Two bodies are one too many."""
+    path = tmp_path / "file"
+    path.touch()
+    assert cli("put", queue, "text", "--file", path).code == USAGE
+
+
+@pytest.mark.parametrize("given", ["novalue", "=x"])
+def test_put_refuses_a_property_without_name_or_value(cli, queue, given):
+    """A property is NAME=VALUE."""
+    assert cli("put", queue, "text", "--property", given).code == USAGE
+
+
+def test_get_takes_by_priority_then_order(cli, queue):
+    """Messages come out by priority, then as they were put."""
+    for body, priority in (("low", 1), ("high", 9), ("next", 9)):
+        cli("put", queue, body, "--priority", priority)
+    assert cli("get", queue, "--count", 3, "--body-only").lines == ["high", "next", "low"]
+
+
+def test_get_without_ack_gives_back_what_it_saw(cli, queue):
+    """--no-ack leaves the message there; its next delivery counts as a second one."""
+    cli("put", queue, "again")
+    first = cli("get", queue, "--no-ack", "--json").documents[0]
+    second = cli("get", queue, "--json").documents[0]
+    assert (first["delivery_count"], second["delivery_count"]) == (1, 2)
+    assert (first["sequence"], second["redelivered"]) == (second["sequence"], True)
+
+
+def test_get_of_an_empty_queue_ends_without_a_message(cli, queue):
+    """Nothing there is no error: the answer is empty, and a remark says so."""
+    answer = cli("get", queue)
+    assert (answer.code, answer.out) == (OK, "")
+    assert "no message available" in answer.err
+
+
+def test_get_waits_for_a_message_that_comes_later(cli, queue, connection):
+    """With --wait a message that is put meanwhile is taken."""
+    import threading
+    import time
+
+    def put_late():
+        time.sleep(2)
+        with connection.session() as session:
+            session.producer(f"queue:{queue}").send("late")
+
+    late = threading.Thread(target=put_late)
+    late.start()
+    answer = cli("get", queue, "--wait", 60, "--body-only")
+    late.join()
+    assert answer.lines == ["late"]
+
+
+def test_browse_takes_nothing(cli, queue):
+    """Browsing shows messages in delivery order and leaves them available."""
+    cli("put", queue, stdin=b"a\nb\nc\n")
+    assert cli("browse", queue, "--body-only").lines == ["a", "b", "c"]
+    assert [json.loads(line)["body"] for line in cli("browse", queue, "--json").lines] == [
+        "a",
+        "b",
+        "c",
+    ]
+    assert cli("browse", queue, "--count", 2, "--body-only").lines == ["a", "b"]
+    assert cli("queue", "show", queue, "--json").document["current"] == 3
+
+
+def test_tables_are_tab_separated_when_piped(cli, queue):
+    """A pipe gets a heading and a line a message, with tabs between."""
+    cli("put", queue, "x\ty\nz")
+    heading, row = [line.split("\t") for line in cli("browse", queue).lines]
+    assert heading == ["SEQUENCE", "PRI", "DELIVERY", "ENQUEUED", "MESSAGE ID", "BODY"]
+    assert row[0] == "0"
+    assert row[-1] == "x\\ty\\nz"
+
+
+def test_a_queue_that_is_not_created_by_itself_is_refused(cli, connection):
+    """With automatic creation off, put, get and browse name the queue that is missing."""
+    connection.admin.alter_queue_manager(automatic_creation=False)
+    try:
+        for command in (("put", "gone", "x"), ("get", "gone"), ("browse", "gone")):
+            answer = cli(*command)
+            assert answer.code == REFUSED, command
+            assert "gone" in answer.err
+            assert "queue-unknown" in answer.err
+    finally:
+        connection.admin.alter_queue_manager(automatic_creation=True)
+
+
+def test_sessions_show_what_they_hold(cli, queue, connection):
+    """An open unit of work shows its get and its put."""
+    cli("put", queue, "a")
+    with connection.session(transacted=True) as session:
+        session.consumer(f"queue:{queue}", prefetch=1).receive(timeout=10)
+        found = cli("session", "list", "--json").document
+        (one,) = [row for row in found if row["session"] == session.handle]
+        assert (one["acknowledge_mode"], one["in_flight"]) == ("TRANSACTED", 1)
+        assert one["connection"] == connection.identity
+        heading = cli("session", "list").lines[0].split("\t")
+        assert "IN FLIGHT" in heading

@@ -1,0 +1,190 @@
+"""`ledgermq queue` on a real broker and worker."""
+
+import uuid
+
+import pytest
+
+from ledgermq.cli.exits import OK, REFUSED, USAGE
+
+pytestmark = pytest.mark.kafka
+
+LABELS = [
+    "Queue Name",
+    "First enqueue time",
+    "Last enqueue time",
+    "Number of current receivers",
+    "Message count",
+    "Messages sent and committed",
+    "Min sequence number",
+    "Max sequence number",
+    "Suspended",
+]
+
+
+def screen_of(cli, queue):
+    """The nine lines of the status screen as a mapping, in their order."""
+    answer = cli("queue", "stat", queue)
+    assert answer.code == OK
+    assert [line.partition(": ")[0] for line in answer.lines] == LABELS
+    return dict(line.split(": ", 1) for line in answer.lines)
+
+
+def put(connection, queue, *bodies):
+    """Put messages and return the times at which they were numbered."""
+    with connection.session() as session:
+        producer = session.producer(f"queue:{queue}")
+        for body in bodies:
+            producer.send(body)
+
+
+def test_create_makes_a_queue_with_its_settings(cli):
+    """A created queue shows what it was created with."""
+    name = f"made.{uuid.uuid4().hex[:8]}"
+    assert (
+        cli("queue", "create", name, "--description", "for tea", "--message-bytes-max", 99).out
+        == f"queue {name} created\n"
+    )
+    shown = cli("queue", "show", name, "--json").document
+    assert (shown["description"], shown["message_bytes_max"]) == ("for tea", 99)
+
+
+def test_create_refuses_a_queue_that_exists(cli, queue):
+    """A second creation is refused, and says which queue is there."""
+    answer = cli("queue", "create", queue)
+    assert answer.code == REFUSED
+    assert queue in answer.err
+    assert "queue-exists" in answer.err
+
+
+def test_create_refuses_a_name_that_is_none(cli):
+    """A queue's name has no blanks."""
+    answer = cli("queue", "create", "a b", "--json")
+    assert answer.code == REFUSED
+    assert "a b" in answer.error["message"]
+
+
+def test_seq_13_screen_of_a_queue_that_never_held_a_message(cli, queue):
+    """SEQ-10, SEQ-13, SEQ-19: zeros, blank times, not suspended."""
+    assert screen_of(cli, queue) == {
+        "Queue Name": queue,
+        "First enqueue time": "",
+        "Last enqueue time": "",
+        "Number of current receivers": "0",
+        "Message count": "0",
+        "Messages sent and committed": "0",
+        "Min sequence number": "0",
+        "Max sequence number": "0",
+        "Suspended": "No",
+    }
+
+
+def test_seq_13_every_field_of_the_screen_follows_the_queue(cli, queue, connection):
+    """SEQ-12, SEQ-13: after puts, gets, a receiver and a suspension all nine fields have moved."""
+    put(connection, queue, "a", "b", "c")
+    with connection.session(transacted=True) as session:
+        consumer = session.consumer(f"queue:{queue}", prefetch=1)
+        assert consumer.receive(timeout=10).body == "a"
+        session.commit()
+        assert cli("queue", "suspend", queue).code == OK
+        status = connection.admin.queue_status(queue)
+        expected = {
+            "Queue Name": queue,
+            "First enqueue time": status.first_enqueued_at.strftime("%m%d%Y:%H:%M:%S"),
+            "Last enqueue time": status.last_enqueued_at.strftime("%m%d%Y:%H:%M:%S"),
+            "Number of current receivers": "1",
+            "Message count": "2",
+            "Messages sent and committed": "1",
+            "Min sequence number": "1",
+            "Max sequence number": "2",
+            "Suspended": "Yes",
+        }
+        assert screen_of(cli, queue) == expected
+    assert cli("queue", "resume", queue).code == OK
+    assert screen_of(cli, queue)["Suspended"] == "No"
+
+
+def test_seq_09_empty_again_min_and_max_are_the_next_number(cli, queue, connection):
+    """SEQ-09, SEQ-19: with all consumed, min = max = next, and the times are the last one's."""
+    put(connection, queue, "a", "b")
+    assert cli("get", queue, "--count", 2).code == OK
+    screen = screen_of(cli, queue)
+    assert screen["Min sequence number"] == screen["Max sequence number"] == "2"
+    assert screen["Messages sent and committed"] == "2"
+    assert screen["First enqueue time"] == screen["Last enqueue time"] != ""
+
+
+def test_stat_gives_programs_the_same_values(cli, queue, connection):
+    """With --json the nine labels are keys in snake case."""
+    put(connection, queue, "a")
+    document = cli("queue", "stat", queue, "--json").document
+    assert list(document) == [label.lower().replace(" ", "_") for label in LABELS]
+    assert document["message_count"] == 1
+    assert document["suspended"] is False
+    assert document["first_enqueue_time"].endswith("Z")
+
+
+def test_list_shows_each_queue_once_and_its_figures(cli, queue, connection):
+    """Piped, the list is a heading and a line a queue, separated by tabs."""
+    put(connection, queue, "a", "b")
+    answer = cli("queue", "list")
+    assert answer.code == OK
+    heading, *rows = [line.split("\t") for line in answer.lines]
+    (row,) = [row for row in rows if row[0] == queue]
+    figures = dict(zip(heading, row, strict=True))
+    assert figures["CURRENT"] == "2"
+    assert figures["STATE"] == "running"
+    (document,) = [one for one in cli("queue", "list", "--json").document if one["name"] == queue]
+    assert document["current"] == 2
+
+
+def test_show_adds_up(cli, queue, connection):
+    """The figures add up: current + pending = message count + uncommitted puts."""
+    put(connection, queue, "a", "b", "c")
+    with connection.session(transacted=True) as session:
+        session.consumer(f"queue:{queue}", prefetch=1).receive(timeout=10)
+        shown = cli("queue", "show", queue, "--json").document
+    assert shown["uncommitted_gets"] == 1
+    left = shown["current"] + shown["pending"]
+    assert left == shown["message_count"] + shown["uncommitted_puts"] == 3
+
+
+def test_alter_changes_what_is_given_and_nothing_else(cli, queue):
+    """A setting that is not given stays as it is."""
+    assert cli("queue", "alter", queue, "--description", "new").code == OK
+    assert cli("queue", "alter", queue, "--message-bytes-max", 77).code == OK
+    shown = cli("queue", "show", queue, "--json").document
+    assert (shown["description"], shown["message_bytes_max"]) == ("new", 77)
+
+
+def test_alter_without_a_setting_is_wrong_use(cli, queue):
+    """Nothing to change is a mistake of the caller."""
+    assert cli("queue", "alter", queue).code == USAGE
+
+
+def test_delete_refuses_a_queue_with_messages_and_keeps_them(cli, queue, connection):
+    """Without --purge nothing is thrown away."""
+    put(connection, queue, "a")
+    answer = cli("queue", "delete", queue)
+    assert answer.code == REFUSED
+    assert "queue-not-empty" in answer.err
+    assert connection.admin.queue_status(queue).message_count == 1
+
+
+def test_delete_with_purge_says_how_many_before_it_is_told_yes(cli, queue, connection):
+    """--purge alone and --dry-run delete nothing and count; --yes deletes."""
+    put(connection, queue, "a", "b")
+    asked = cli("queue", "delete", queue, "--purge")
+    assert (asked.code, "2 messages" in asked.err, "--yes" in asked.err) == (USAGE, True, True)
+    tried = cli("queue", "delete", queue, "--purge", "--dry-run", "--json")
+    assert tried.document == {"queue": queue, "messages": 2, "deleted": False}
+    assert connection.admin.queue_status(queue).message_count == 2
+    assert cli("queue", "delete", queue, "--purge", "--yes").code == OK
+    assert cli("queue", "stat", queue).code == REFUSED
+
+
+def test_unknown_queue_is_refused_with_its_name(cli):
+    """A queue that is not there is named in the error."""
+    answer = cli("queue", "stat", "no.such.queue", "--json")
+    assert answer.code == REFUSED
+    assert answer.error["code"] == "queue-unknown"
+    assert "no.such.queue" in answer.error["message"]
