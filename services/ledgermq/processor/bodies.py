@@ -28,6 +28,8 @@ ENTRY_BYTES = 90
 # A reader that is not asked for this long lets go of its connection and its prefetched records.
 IDLE_SECONDS = 5.0
 READ_BYTES = 16 * 1024 * 1024
+# Up to this distance reading on is cheaper than seeking, which drops what was fetched ahead.
+READ_ON_RECORDS = 2_000
 
 
 class BodyLostError(LedgerMQError):
@@ -64,7 +66,7 @@ class LogReader:
     def _read_through(self, position: int) -> None:
         """Reads on until the position is in the pool; what comes by on the way is kept too."""
         consumer = self._consumer or self._open()
-        if not self._next <= position < self._next + 2_000:
+        if self._next < 0 or not self._next <= position < self._next + READ_ON_RECORDS:
             consumer.assign([TopicPartition(self._topic, self._partition, position)])
             self._next = position
         limit = time.monotonic() + self._timeout_seconds

@@ -1,0 +1,80 @@
+"""Traffic for tests of the processor: puts, commits, gets, rollbacks, from a seed."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from tests.support.raw_client import RawClient, RawSession
+
+from ledgermq.core import operations as op
+
+__all__ = ["Traffic"]
+
+
+class Traffic:
+    """A producer and a consumer session of two connections that never wait for replies.
+
+    What they write is legal most of the time; what is refused is part of the history as well.
+    """
+
+    def __init__(self, producer: RawClient, consumer: RawClient, seed: int = 1) -> None:
+        self.random = random.Random(seed)
+        self.producer: RawSession = producer.open("TRANSACTED")
+        self.consumer: RawSession = consumer.open("TRANSACTED")
+        self.consumer.consumer(1, "queue:work", 50)
+        self._settled = 0
+
+    def step(self) -> None:
+        """Writes one unit of work on each side, without waiting."""
+        count = self.random.randint(1, 30)
+        self.producer.put("queue:work", count, size=self.random.choice([20, 200, 3000]))
+        if self.random.random() < 0.15:
+            self.producer.write(op.Rollback, seen=[])
+        else:
+            self.producer.write(op.Commit, deliveries=[], puts=count)
+        self.consumer.client.read(0.01)
+        through = max(
+            (one.first_delivery + len(one.messages) - 1 for one in self.consumer.delivered),
+            default=0,
+        )
+        if through > self._settled:
+            span: list[Any] = [{"first": self._settled + 1, "last": through}]
+            if self.random.random() < 0.2:
+                self.consumer.write(op.Rollback, seen=span)
+            else:
+                self.consumer.write(op.Commit, deliveries=span, puts=0)
+            self._settled = through
+            self.consumer.write(op.Get, consumer=1, credit=through - span[0]["first"] + 1)
+        # Replies are taken so that the window of unanswered operations does not fill.
+        for session in (self.producer, self.consumer):
+            session.client.read(0.0)
+            session.answered = self._answered(session)
+
+    def _answered(self, session: RawSession) -> int:
+        return max(
+            (
+                one.session_sequence
+                for one in list(session.client.outcomes.values())[-60:]
+                if getattr(one, "session", -1) == session.handle
+                and hasattr(one, "session_sequence")
+            ),
+            default=session.answered,
+        )
+
+    def run(self, steps: int) -> None:
+        """Writes many units of work."""
+        for _ in range(steps):
+            self.step()
+        self.producer.client.flush()
+        self.consumer.client.flush()
+
+    def settle(self) -> None:
+        """Waits until the worker has folded everything that was written."""
+        for session in (self.producer, self.consumer):
+            session.client.flush()
+            positions = [one[0] for one in session.positions.values() if one]
+            answer = session.client.ask(
+                "QUEUE_MANAGER", not_before=max(positions), wait_ms=60_000, wait_seconds=60.0
+            )
+            assert not answer["reason"], answer
