@@ -52,8 +52,6 @@ def list_queue_managers(
             "enable.partition.eof": True,
             # The end is only told when a fetch that waits for more comes back empty.
             "fetch.wait.max.ms": 10,
-            # The end is told when a fetch finds nothing: every connection waits for that.
-            "fetch.wait.max.ms": 10,
             "log_level": 3,
         }
     )

@@ -6,12 +6,14 @@ verified; partition counts are fixed for ever, because queue managers are partit
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Final
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
     AdminClient,
+    ClusterMetadata,
     ConfigResource,
     NewTopic,
     ResourceType,
@@ -143,15 +145,15 @@ def ensure_topics(
     missing = [topic for topic in wanted if topic.topic not in metadata.topics]
     if missing:
         _create(admin, missing, timeout_seconds)
-    existing = [topic for topic in wanted if topic.topic in metadata.topics]
-    for topic in existing:
+        metadata = _await_topics(admin, wanted, timeout_seconds)
+    for topic in wanted:
         found = len(metadata.topics[topic.topic].partitions)
         if found != topic.num_partitions:
             raise TopicError(
                 f"topic {topic.topic} has {found} partitions, {topic.num_partitions} were asked "
                 "for; the count is fixed when the topics are created, so give the old one"
             )
-    _verify_stamps(admin, [topic.topic for topic in existing], timeout_seconds)
+    _verify_stamps(admin, [topic.topic for topic in wanted], timeout_seconds)
 
 
 def _create(admin: AdminClient, missing: list[NewTopic], timeout_seconds: float) -> None:
@@ -159,16 +161,38 @@ def _create(admin: AdminClient, missing: list[NewTopic], timeout_seconds: float)
         try:
             future.result(timeout=timeout_seconds)
         except KafkaException as error:
-            # Two starters may race; what the other one made is verified at the next start.
+            # Two starters may race; what the other one made is verified like all others.
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
                 text = error.args[0].str()
                 raise TopicError(f"topic {name} cannot be created: {text}") from error
 
 
+def _await_topics(
+    admin: AdminClient, wanted: list[NewTopic], timeout_seconds: float
+) -> ClusterMetadata:
+    """Metadata with all topics and a leader for each partition; brokers learn of new ones late."""
+    deadline = time.monotonic() + timeout_seconds
+    while True:
+        metadata = admin.list_topics(timeout=timeout_seconds)
+        late = [topic.topic for topic in wanted if not _is_led(metadata, topic.topic)]
+        if not late:
+            return metadata
+        if time.monotonic() > deadline:
+            raise TopicError(
+                f"topic {late[0]} has no leader {timeout_seconds} s after its creation"
+            )
+        time.sleep(0.02)
+
+
+def _is_led(metadata: ClusterMetadata, name: str) -> bool:
+    found = metadata.topics.get(name)
+    return bool(found and found.partitions) and all(
+        one.leader >= 0 for one in metadata.topics[name].partitions.values()
+    )
+
+
 def _verify_stamps(admin: AdminClient, names: list[str], timeout_seconds: float) -> None:
     resources = [ConfigResource(ResourceType.TOPIC, name) for name in names]
-    if not resources:
-        return
     for resource, future in admin.describe_configs(resources).items():
         try:
             stamp = future.result(timeout=timeout_seconds)["message.timestamp.type"].value
