@@ -169,6 +169,6 @@ def _consumer(bootstrap: str):  # noqa: ANN202 (confluent_kafka is imported late
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
             "allow.auto.create.topics": False,
-            "log_level": 3,
+            "log_level": 0,
         }
     )

@@ -128,7 +128,7 @@ def _consumer(bootstrap: str) -> Consumer:
             "group.id": "ledgermq-demo-unused",
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
-            "log_level": 3,
+            "log_level": 0,
         }
     )
 

@@ -44,7 +44,7 @@ def _answers(
 ) -> bool:
     """Asks for the queue manager's status until an answer comes on its first lane."""
     connection = os.urandom(16)
-    common = {"bootstrap.servers": bootstrap, "log_level": 3}
+    common = {"bootstrap.servers": bootstrap, "log_level": 0}
     consumer = Consumer(
         {**common, "group.id": "ledgermq-asking", "enable.auto.commit": False}
         | {"auto.offset.reset": "error", "fetch.wait.max.ms": 50}

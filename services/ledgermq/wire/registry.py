@@ -52,7 +52,7 @@ def list_queue_managers(
             "enable.partition.eof": True,
             # The end is only told when a fetch that waits for more comes back empty.
             "fetch.wait.max.ms": 10,
-            "log_level": 3,
+            "log_level": 0,
         }
     )
     try:
@@ -143,7 +143,7 @@ def claim_queue_manager(
 
 
 def _operations_partitions(bootstrap: str, topics: Topics, timeout_seconds: float) -> int:
-    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 3})
+    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
     metadata = producer.list_topics(topics.operations, timeout=timeout_seconds)
     return len(metadata.topics[topics.operations].partitions)
 
@@ -155,7 +155,7 @@ def _write(bootstrap: str, topics: Topics, claim: Claim, timeout_seconds: float)
             "bootstrap.servers": bootstrap,
             "enable.idempotence": True,
             "message.timeout.ms": int(timeout_seconds * 1000),
-            "log_level": 3,
+            "log_level": 0,
         }
     )
     producer.produce(

@@ -135,7 +135,7 @@ def ensure_topics(
     asked for (they can never be changed), or if a topic does not stamp LogAppendTime.
     """
     topics = topics or Topics()
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
     try:
         metadata = admin.list_topics(timeout=timeout_seconds)
     except KafkaException as error:
