@@ -124,7 +124,10 @@ def _broker(target: Target) -> tuple[Any, Finding]:
     from confluent_kafka import KafkaException
 
     try:
+        target.check_broker()
         metadata = _admin(target).list_topics(timeout=min(target.timeout_seconds, 10.0))
+    except LedgerMQError as error:
+        return None, Finding(check="broker", verdict=BAD, found=str(error))
     except KafkaException as error:
         found = f"no Kafka broker answers at {target.bootstrap} ({error.args[0].str()}): start one "
         found += "with `ledgermq up`, or give --bootstrap"

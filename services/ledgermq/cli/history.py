@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -17,6 +18,7 @@ from ledgermq.cli.screens import (
     screen_document,
     with_iso_times,
 )
+from ledgermq.cli.spark import quiet_spark
 from ledgermq.cli.target import Target, target_options
 from ledgermq.errors import QueueNotFoundError
 
@@ -31,22 +33,25 @@ def progress_bar(output: Output, title: str) -> Iterator[Progress]:
     from rich.console import Console
     from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    bar = Progress(
-        SpinnerColumn(),
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        transient=True,
-        disable=not output.for_people,
-    )
-    with bar:
-        task = bar.add_task(f"{title}: starting", total=None)
+    # A file of our own, as standard error goes elsewhere while Spark starts.
+    with os.fdopen(os.dup(2), "w", encoding="utf-8") as terminal:
+        bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            console=Console(file=terminal),
+            transient=True,
+            disable=not (output.for_people and terminal.isatty()),
+        )
+        with bar:
+            task = bar.add_task(f"{title}: starting Spark", total=None)
 
-        def tell(stage: str, done: int, total: int) -> None:
-            bar.update(task, description=f"{title}: {stage}", completed=done, total=total or None)
+            def tell(stage: str, done: int, total: int) -> None:
+                text = f"{title}: {stage}"
+                bar.update(task, description=text, completed=done, total=total or None)
 
-        yield tell
+            yield tell
 
 
 class _Moment(click.ParamType):
@@ -82,13 +87,16 @@ def rebuild(
     """Rebuild the state of all queues as it was at a moment, from the log alone."""
     from ledgermq_spark.rebuild import rebuild_at
 
-    with progress_bar(output, "rebuild") as tell:
+    target.check_broker()
+
+    with progress_bar(output, "rebuild") as tell, quiet_spark() as session:
         rebuilt = rebuild_at(
             target.bootstrap,
             target.queue_manager,
             at,
             topic_prefix=target.topic_prefix,
             from_checkpoint=from_checkpoint,
+            spark=session,
             progress=tell,
         )
     found = {status["name"]: status for status in rebuilt.statuses}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,6 +18,7 @@ import click
 
 from ledgermq.cli.output import Output
 from ledgermq.cli.running import DATA_DIRECTORY_DEFAULT, running_bootstrap
+from ledgermq.errors import BrokerUnavailableError
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
@@ -27,6 +29,7 @@ __all__ = ["BOOTSTRAP_DEFAULT", "Target", "data_directory_option", "json_option"
 BOOTSTRAP_DEFAULT: Final = "localhost:9092"
 QUEUE_MANAGER_DEFAULT: Final = "QM1"
 TIMEOUT_SECONDS_DEFAULT: Final = 30.0
+PROBE_SECONDS_MAX: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,11 +53,36 @@ class Target:
         """The address as `ledgermq.connect` takes it."""
         return f"kafka://{self.bootstrap}/{self.queue_manager}"
 
+    def check_broker(self) -> None:
+        """See at once whether something listens at the address; a dead one is else waited for.
+
+        Raises:
+            AddressError: The address is none.
+            BrokerUnavailableError: Nothing listens there.
+        """
+        from ledgermq.client.settings import parse_address
+
+        problems = []
+        for server in parse_address(self.address)[0].split(","):
+            host, _, port = server.rpartition(":")
+            patience = min(self.timeout_seconds, PROBE_SECONDS_MAX)
+            try:
+                socket.create_connection((host.strip("[]"), int(port)), patience).close()
+            except OSError as error:
+                problems.append(error.strerror or str(error))
+            else:
+                return
+        raise BrokerUnavailableError(
+            f"no Kafka broker answers at {self.bootstrap} ({', '.join(dict.fromkeys(problems))}): "
+            "start one with `ledgermq up`, or give --bootstrap or --data-dir"
+        )
+
     @contextlib.contextmanager
     def connect(self) -> Iterator[Connection]:
         """A connection that is closed at the end."""
         import ledgermq
 
+        self.check_broker()
         with ledgermq.connect(
             self.address,
             client_id="ledgermq-cli",

@@ -84,6 +84,7 @@ def discard(target: Target, output: Output, yes: bool) -> int:
     from ledgermq.processor.checkpoint_loading import discard_checkpoints
     from ledgermq.wire.registry import find_queue_manager
 
+    target.check_broker()
     claim = find_queue_manager(
         target.bootstrap,
         target.topics,

@@ -1,0 +1,91 @@
+"""Spark behind a command: started once, quiet, and stopped at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ledgermq.errors import LedgerMQError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["SparkFailedError", "quiet_spark"]
+
+TAIL_LINES = 15
+
+
+class SparkFailedError(LedgerMQError):
+    """Spark did not start, or a job of it failed."""
+
+    code = "spark-failed"
+
+
+@contextlib.contextmanager
+def quiet_spark() -> Iterator[SparkSession]:
+    """A Spark session whose Java writes to a file instead of the terminal.
+
+    Raises:
+        JavaMissingError: There is no Java.
+        JavaTooOldError: There is one, but it is too old.
+        SparkFailedError: Spark did not start, or a job failed; the text ends with its log's tail.
+    """
+    from ledgermq.embedded.java import find_java
+    from ledgermq_spark.session import spark_session
+
+    find_java()
+    with tempfile.TemporaryDirectory(prefix="ledgermq-spark-") as scratch:
+        log = Path(scratch) / "spark.log"
+        try:
+            with _standard_error_to(log):
+                session = spark_session(directory=Path(scratch) / "work", log_level="ERROR")
+            try:
+                yield session
+            finally:
+                session.stop()
+        except LedgerMQError:
+            raise
+        except Exception as error:
+            if not _is_of_spark(error):
+                raise
+            kept = _keep(log)
+            raise SparkFailedError(
+                f"Spark failed: {_first_line(error)}. Its log is {kept}; it ends with:\n"
+                + "\n".join(kept.read_text(errors="replace").splitlines()[-TAIL_LINES:])
+            ) from error
+
+
+@contextlib.contextmanager
+def _standard_error_to(log: Path) -> Iterator[None]:
+    """Standard error of processes started meanwhile goes to a file."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.dup2(descriptor, 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(descriptor)
+
+
+def _is_of_spark(error: Exception) -> bool:
+    return type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+
+
+def _keep(log: Path) -> Path:
+    """Put the log where it outlives the command."""
+    descriptor, name = tempfile.mkstemp(prefix="ledgermq-spark-", suffix=".log")
+    with os.fdopen(descriptor, "wb") as handle:
+        handle.write(log.read_bytes())
+    return Path(name)
