@@ -15,11 +15,13 @@ from pyspark.sql import functions as f
 from ledgermq_spark.rows import OUTCOME_COLUMNS
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import Column, DataFrame
 
 __all__ = ["COMPARED", "Differences", "Key", "Row", "differences"]
 
 KEYS_MAX = 500
+# What is not there, but of which nothing is proven.
+UNPROVEN = {"expired", "unanswered"}
 CHAIN = ("previous_position", "previous_index")
 UNCOMPARED = ("position", "index", "detail", "content_digests", *CHAIN)
 COMPARED = tuple(name for name, _ in OUTCOME_COLUMNS if name not in UNCOMPARED)
@@ -44,11 +46,27 @@ class Differences:
     totals: dict[str, int] = field(default_factory=dict)
 
 
-def differences(expected: DataFrame, recorded: DataFrame, lanes: int) -> Differences:
-    """Compare outcomes by (position, index); recorded ones may repeat."""
+def differences(
+    expected: DataFrame,
+    recorded: DataFrame,
+    lanes: int,
+    *,
+    floors: dict[int, int] | None = None,
+    answered_until: int | None = None,
+) -> Differences:
+    """Compare outcomes by (position, index); recorded ones may repeat.
+
+    Args:
+        expected: Outcomes as the rebuild makes them.
+        recorded: Outcomes as the lanes hold them.
+        lanes: How many lanes the queue manager has.
+        floors: Lanes whose older records have expired: at or below that position a missing outcome
+            proves nothing (status `expired`). Lane -1 stands for refusals without a session.
+        answered_until: Above this position a missing outcome may still come (`unanswered`).
+    """
     wanted = _normal(expected, lanes).withColumn("side", f.lit(0))
     found = _normal(recorded, lanes).withColumn("side", f.lit(1))
-    columns = ["position", "index", "side", "hash", "chain", "first"]
+    columns = ["position", "index", "side", "hash", "lane", "chain", "first"]
     told = f.col("side") == 1
     chain = f.col("chain")
     by_key = (
@@ -62,6 +80,7 @@ def differences(expected: DataFrame, recorded: DataFrame, lanes: int) -> Differe
             f.max(f.when(~told, f.col("hash"))).alias("hash"),
             f.min(f.when(told, f.col("hash"))).alias("low"),
             f.max(f.when(told, f.col("hash"))).alias("high"),
+            f.max(f.when(~told, f.col("lane"))).alias("lane"),
             f.max(f.when(~told, chain)).alias("chain"),
             f.min(f.when(told & f.col("first"), chain)).alias("chain_low"),
             f.max(f.when(told & f.col("first"), chain)).alias("chain_high"),
@@ -75,8 +94,11 @@ def differences(expected: DataFrame, recorded: DataFrame, lanes: int) -> Differe
         | (f.col("chain_high") != f.col("chain"))
         | ((f.col("chain_inner") != f.col("chain")) & ~anew)
     )
+    absent = f.col("found") == 0
     status = (
-        f.when(f.col("found") == 0, "missing")
+        f.when(absent & _expired(floors or {}), "expired")
+        .when(absent & (f.col("position") > _or_end(answered_until)), "unanswered")
+        .when(absent, "missing")
         .when(f.col("wanted") == 0, "extra")
         .when((f.col("low") != f.col("hash")) | (f.col("high") != f.col("hash")), "differing")
         .when(f.coalesce(broken, f.lit(False)), "chain")
@@ -96,6 +118,17 @@ def differences(expected: DataFrame, recorded: DataFrame, lanes: int) -> Differe
         ).alias("chain_found"),
     )
     return _collect(judged.cache(), wanted, found)
+
+
+def _expired(floors: dict[int, int]) -> Column:
+    gone = f.lit(False)
+    for lane, position in floors.items():
+        gone = gone | ((f.col("lane") == lane) & (f.col("position") <= position))
+    return gone
+
+
+def _or_end(position: int | None) -> Column:
+    return f.lit(2**62 if position is None else position)
 
 
 def _normal(frame: DataFrame, lanes: int) -> DataFrame:
@@ -119,8 +152,12 @@ def _collect(judged: DataFrame, wanted: DataFrame, found: DataFrame) -> Differen
         recorded=sum(row["found"] for row in totals.values()),
         totals={name: row["keys"] for name, row in totals.items()},
     )
-    odd = judged.where("status != 'same'").orderBy("position", "index").limit(KEYS_MAX)
-    keys = odd.collect() if set(totals) - {"same"} else []
+    odd = (
+        judged.where("status NOT IN ('same', 'expired', 'unanswered')")
+        .orderBy("position", "index")
+        .limit(KEYS_MAX)
+    )
+    keys = odd.collect() if set(totals) - UNPROVEN - {"same"} else []
     judged.unpersist()
     if not keys:
         return result

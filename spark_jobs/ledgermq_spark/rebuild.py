@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -26,10 +26,19 @@ from ledgermq_spark.positions import (
     resolve_at,
 )
 from ledgermq_spark.read_log import read_raw
-from ledgermq_spark.rows import arrow_batch, spark_schema
+from ledgermq_spark.rows import (
+    BYTES,
+    FLAG,
+    LONG,
+    OUTCOME_COLUMNS,
+    TEXT,
+    arrow_batch,
+    spark_schema,
+)
 from ledgermq_spark.session import spark_session
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
@@ -92,11 +101,46 @@ class Rebuilt:
         """The numbered messages as `checkpoint.MessageBlock` records, in manifest order."""
         return [decode_record(block)[1] for block in self.block_bytes()]
 
+    def messages(self) -> DataFrame:
+        """The numbered messages: queue, queue_created, sequence and the rest of a StoredMessage."""
+        blocks = self.rows.where("part = 'block'").select("payload")
+        return blocks.mapInArrow(_stored_messages, spark_schema(STORED_COLUMNS))
+
+    def outcomes(self) -> DataFrame:
+        """The outcomes that the fold made, if it was asked to tell them."""
+        told = self.rows.where("part = 'outcome'")
+        return told.select(*(name for name, _ in OUTCOME_COLUMNS))
+
     def queue_statuses(self, spark: SparkSession) -> DataFrame:
         """The statuses of the queues as a DataFrame, one row per queue."""
         schema = ", ".join(f"{name} {kind}" for name, kind in STATUS_COLUMNS)
         rows = [tuple(one[name] for name, _ in STATUS_COLUMNS) for one in self.statuses]
         return spark.createDataFrame(rows, schema)
+
+
+STORED_COLUMNS = (
+    ("queue", TEXT),
+    ("queue_created", LONG),
+    ("sequence", LONG),
+    ("put_position", LONG),
+    ("put_index", LONG),
+    ("message_id", BYTES),
+    ("priority", LONG),
+    ("persistent", FLAG),
+    ("size_bytes", LONG),
+    ("enqueued_at", LONG),
+    ("backout_count", LONG),
+)
+
+
+def _stored_messages(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    names = [name for name, _ in STORED_COLUMNS[2:]]
+    for batch in batches:
+        for payload in batch.column(0).to_pylist():
+            block = decode_record(payload)[1]
+            head = (block["queue"], block["created_position"])
+            rows = [(*head, *(one[name] for name in names)) for one in block["messages"]]
+            yield arrow_batch(STORED_COLUMNS, rows)
 
 
 STATUS_COLUMNS = (

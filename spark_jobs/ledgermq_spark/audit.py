@@ -1,0 +1,343 @@
+"""The audit: do operations, recorded outcomes, set-based tables, rebuild and live state agree?
+
+It compares what others computed and knows no fold. Each check is a function that returns evidence;
+`judge` puts primary findings before what merely follows from them, so that one fault is told once.
+
+Verdicts and exit codes: *agrees* 0; *anomalies* 1; *unproven* 5, where records that would prove or
+disprove something have expired or are not written yet, and nothing that is there disagrees.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as f
+
+from ledgermq_spark.claims import check_claims, check_numbers, check_refusals
+from ledgermq_spark.classify import classify
+from ledgermq_spark.compare import Differences, differences
+from ledgermq_spark.evidence import ANOMALY_KINDS, Evidence
+from ledgermq_spark.states import (
+    compare_live,
+    compare_messages,
+    compare_queues,
+    compare_sessions,
+)
+from ledgermq_spark.turns import check_turns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ledgermq_spark.checkpoints import Checkpoint
+    from ledgermq_spark.tables import Tables
+
+__all__ = ["EXIT_CODES", "AuditReport", "Subject", "audit", "judge", "unreadable_chunks"]
+
+EXIT_CODES = {"agrees": 0, "anomalies": 1, "unproven": 5}
+LISTED_MAX = 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is audited: everything that was read and computed, up to one position.
+
+    `rebuilt_messages` holds the numbered messages of the rebuilt state; `chains` the digest chain
+    at the positions of the manifests; `manifests` what they say; `first_findings` what was found
+    before the outcomes could be compared, and `unproven` what is known not to be provable.
+    """
+
+    queue_manager: str
+    position: int
+    time: int
+    lanes: int
+    operations: DataFrame
+    recorded: DataFrame
+    expected: DataFrame
+    tables: Tables
+    root: dict[str, Any]
+    root_bytes: bytes
+    blocks: Callable[[], list[bytes]]
+    rebuilt_messages: DataFrame
+    statuses: list[dict[str, Any]]
+    totals: list[dict[str, Any]]
+    digest: str
+    chains: dict[int, bytes]
+    manifests: list[dict[str, Any]]
+    live: Checkpoint | None
+    floors: dict[int, int]
+    answered_until: int | None
+    first_findings: list[Evidence] = field(default_factory=list)
+    unproven: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditReport:
+    """What the audit found at one position of a queue manager's log.
+
+    Times are microseconds since 1970 UTC. `consequences` counts findings that follow from the
+    anomalies listed; `compared` says how many of what were compared; `notes` what was left out.
+    """
+
+    queue_manager: str
+    position: int
+    time: int
+    verdict: str
+    anomalies: list[Evidence]
+    consequences: int
+    unproven: list[str]
+    notes: list[str]
+    compared: dict[str, int]
+    totals: list[dict[str, Any]]
+    refusals: dict[str, int]
+    refused_records: list[dict[str, Any]]
+    corrections: list[dict[str, Any]]
+    digest: str
+    chain: str
+    depth: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        """0 agrees, 1 anomalies, 5 unproven."""
+        return EXIT_CODES[self.verdict]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many anomalies of each kind, in the report's order."""
+        found = Counter(one.kind for one in self.anomalies)
+        return {kind: found[kind] for kind in ANOMALY_KINDS if found[kind]}
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report for JSON."""
+        plain = {name: getattr(self, name) for name in self.__slots__ if name not in ("anomalies",)}
+        return plain | {
+            "exit_code": self.exit_code,
+            "counts": self.counts,
+            "anomalies": [one.as_dict() for one in self.anomalies],
+        }
+
+
+def audit(subject: Subject) -> AuditReport:
+    """Compare everything at the subject's position."""
+    found = differences(
+        subject.expected,
+        subject.recorded,
+        subject.lanes,
+        floors=subject.floors,
+        answered_until=subject.answered_until,
+    )
+    unproven = [*subject.unproven, *_unproven(found)]
+    primary = [
+        *subject.first_findings,
+        *classify(found, _delivered_before(subject, found)),
+        *check_digests(subject),
+    ]
+    notes: list[str] = []
+    live = _live(subject, notes)
+    secondary = [] if unproven else _second_opinions(subject)
+    if unproven:
+        notes.append("the tables were not compared: deliveries are missing that prove nothing")
+    anomalies, consequences = judge([*primary, *live], secondary)
+    verdict = "anomalies" if anomalies else "unproven" if unproven else "agrees"
+    refusals, records = _refused(subject.expected)
+    return AuditReport(
+        queue_manager=subject.queue_manager,
+        position=subject.position,
+        time=subject.time,
+        verdict=verdict,
+        anomalies=anomalies,
+        consequences=consequences,
+        unproven=unproven,
+        notes=notes,
+        compared={
+            "operations": subject.position + 1,
+            "outcomes": found.compared,
+            "recorded outcomes": found.recorded,
+            "messages": sum(one["put"] for one in subject.totals),
+            "deliveries": sum(one["deliveries"] for one in subject.totals),
+            "queues": len(subject.totals),
+        },
+        totals=subject.totals,
+        refusals=refusals,
+        refused_records=records,
+        corrections=[one._asdict() for one in subject.tables.facts.directory.corrections],
+        digest=subject.digest,
+        chain=subject.chains[subject.position].hex() if subject.position >= 0 else "",
+    )
+
+
+def judge(primary: list[Evidence], secondary: list[Evidence]) -> tuple[list[Evidence], int]:
+    """Anomalies to list, and how many further findings merely follow from them.
+
+    A finding of a second opinion follows from a primary one that concerns the same message, place
+    or session; the second opinions among themselves are told once per message and place.
+    """
+    order = {kind: at for at, kind in enumerate(ANOMALY_KINDS)}
+    listed = sorted(primary, key=lambda one: (order[one.kind], one.position, one.index))
+    consequences = 0
+    for one in sorted(secondary, key=lambda one: (order[one.kind], one.position, one.index)):
+        if any(_follows(one, earlier) for earlier in listed):
+            consequences += 1
+        else:
+            listed.append(one)
+    return listed, consequences
+
+
+def _follows(one: Evidence, earlier: Evidence) -> bool:
+    """Whether a finding is explained by an earlier one."""
+    if one.source == earlier.source and one.field != earlier.field:
+        return False
+    if one.message_id and one.message_id in earlier.message_id:
+        return True
+    if one.session >= 0 and one.session == earlier.session:
+        return True
+    if one.message_id or one.session >= 0:
+        # Another message is passed over, or resident, because one of the same queue is astray.
+        return one.source in ("claims", "tables") and bool(one.queue) and one.queue == earlier.queue
+    if one.queue:
+        return earlier.queue in ("", one.queue)
+    return one.position == earlier.position
+
+
+def _second_opinions(subject: Subject) -> list[Evidence]:
+    """What tables and claims say, against the operations and the rebuild."""
+    tables = subject.tables
+    return [
+        *check_numbers(tables),
+        *check_claims(tables),
+        *check_turns(tables, subject.recorded),
+        *compare_messages(tables, subject.rebuilt_messages, subject.position),
+        *compare_queues(subject.totals, subject.statuses, subject.position),
+        *compare_sessions(tables, subject.root, subject.position),
+        *check_refusals(tables, subject.expected),
+        *_unbalanced(subject),
+    ]
+
+
+def _unbalanced(subject: Subject) -> list[Evidence]:
+    return [
+        Evidence(
+            kind="state mismatch",
+            source="tables",
+            summary="the totals of the queue do not add up",
+            queue=one["queue"],
+            position=subject.position,
+            field="balance",
+            found=str({name: one[name] for name in ("put", "numbered", "resident", "consumed")}),
+        )
+        for one in subject.totals
+        if not one["balances"]
+    ]
+
+
+def _live(subject: Subject, notes: list[str]) -> list[Evidence]:
+    if subject.live is None:
+        notes.append("the live state was not compared: there is no checkpoint at this position")
+        return []
+    told = compare_live(subject.root_bytes, subject.blocks(), subject.live, subject.position)
+    if not told and subject.live.manifest["digest"] != subject.digest:
+        told = [
+            Evidence(
+                kind="digest mismatch",
+                source="live state",
+                summary="the live state has another digest, though its fields are the same",
+                position=subject.position,
+                expected=subject.digest,
+                found=subject.live.manifest["digest"],
+            )
+        ]
+    return told
+
+
+def check_digests(subject: Subject) -> list[Evidence]:
+    """The digest chain over the operations, at every checkpoint that stands on this log."""
+    return [
+        Evidence(
+            kind="digest mismatch",
+            source="live state",
+            summary="the operations up to here are not those that the checkpoint was made of",
+            position=manifest["position"],
+            field="chain",
+            expected=subject.chains[manifest["position"]].hex(),
+            found=manifest["chain"].hex(),
+        )
+        for manifest in subject.manifests
+        if manifest["position"] in subject.chains
+        and manifest["chain"] != subject.chains[manifest["position"]]
+    ]
+
+
+def unreadable_chunks(recorded: DataFrame) -> list[Evidence]:
+    """Records of the lanes that are neither chunk nor answer."""
+    rows = (
+        recorded.where("kind = 'Unreadable'")
+        .select("lane_partition", "lane_offset", "detail")
+        .limit(LISTED_MAX)
+    )
+    return [
+        Evidence(
+            kind="altered outcome",
+            source="outcomes",
+            summary=f"record {row['lane_offset']} of outcomes partition {row['lane_partition']} "
+            "cannot be read",
+            found=row["detail"] or "",
+        )
+        for row in rows.collect()
+    ]
+
+
+def _unproven(found: Differences) -> list[str]:
+    told = []
+    if found.totals.get("expired"):
+        told.append(
+            f"{found.totals['expired']} outcomes have expired from the lanes: what they said "
+            "cannot be compared"
+        )
+    if found.totals.get("unanswered"):
+        told.append(
+            f"{found.totals['unanswered']} outcomes at the end of the log are not on the lanes "
+            "yet: no worker runs, or it is behind"
+        )
+    return told
+
+
+def _delivered_before(subject: Subject, found: Differences) -> set[tuple[int, int]]:
+    """Of the messages that are delivered too often: those the log had delivered before."""
+    suspects: dict[tuple[int, int], int] = {}
+    rows = [*found.extra.values(), *(row for _, told in found.differing.values() for row in told)]
+    for row in rows:
+        for identity in zip(row["put_positions"] or (), row["put_indexes"] or (), strict=True):
+            suspects[identity] = max(row["position"], suspects.get(identity, -1))
+    if not suspects:
+        return set()
+    spark = subject.expected.sparkSession
+    frame = spark.createDataFrame(
+        [(*identity, at) for identity, at in suspects.items()],
+        "put_position long, put_index long, at long",
+    )
+    each = subject.expected.where("kind = 'Delivered'").select(
+        "position", f.explode(f.arrays_zip("put_positions", "put_indexes")).alias("one")
+    )
+    earlier = each.select(
+        "position",
+        f.col("one.put_positions").alias("put_position"),
+        f.col("one.put_indexes").alias("put_index"),
+    ).join(f.broadcast(frame), ["put_position", "put_index"], how="inner")
+    rows = earlier.where("position <= at").select("put_position", "put_index").distinct()
+    return {(row[0], row[1]) for row in rows.collect()}
+
+
+def _refused(expected: DataFrame) -> tuple[dict[str, int], list[dict[str, Any]]]:
+    """Refusals by reason, and the refused records that were no operations, with positions."""
+    refused = expected.where("kind = 'Refused'")
+    counts = refused.groupBy("reason").agg(f.count("*").alias("total")).orderBy("reason").collect()
+    rows = (
+        refused.orderBy("position")
+        .select("position", "session", "session_sequence", "reason", "detail")
+        .limit(LISTED_MAX)
+        .collect()
+    )
+    return {row["reason"]: row["total"] for row in counts}, [row.asDict() for row in rows]

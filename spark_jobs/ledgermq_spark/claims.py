@@ -1,0 +1,157 @@
+"""Checks what claimed deliveries say of their messages against the operations, field by field."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Window
+from pyspark.sql import functions as f
+
+from ledgermq_spark.evidence import Evidence, hexadecimal, shown
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+    from ledgermq_spark.tables import Tables
+
+__all__ = ["check_claims", "check_numbers", "check_refusals"]
+
+EVIDENCE_MAX = 200
+FIELDS = (
+    "queue",
+    "sequence",
+    "message_id",
+    "priority",
+    "persistent",
+    "enqueued_at",
+    "backout_count",
+    "content_digest",
+)
+KEYS = ["put_position", "put_index"]
+STRAYS = {
+    "missing": ("lost", "no outcome delivers these numbers, later ones follow"),
+    "repeated": ("duplicated", "an outcome delivers these numbers again"),
+    "no session": ("unexpected", "an outcome delivers to a session that is not open"),
+}
+
+
+def check_claims(tables: Tables) -> list[Evidence]:
+    """Compare each claimed delivery with the put that it names; never put is unexpected.
+
+    The backouts that a delivery tells are those that the operations settled before it.
+    """
+    before = (
+        Window.partitionBy(*KEYS)
+        .orderBy("position", "phase", "index", "offset")
+        .rowsBetween(Window.unboundedPreceding, -1)
+    )
+    backed_out = f.coalesce(f.sum(f.when(f.col("seen"), 1).otherwise(0)).over(before), f.lit(0))
+    claimed = tables.deliveries.withColumn("backed_out", backed_out)
+    told = claimed.select(
+        *KEYS, "position", "index", "session", f.struct(*FIELDS).alias("told"), "backed_out"
+    )
+    known = tables.messages.where("sequence IS NOT NULL").select(
+        *KEYS, *(name for name in FIELDS if name != "backout_count")
+    )
+    put = f.struct(
+        *(f.col("backed_out" if name == "backout_count" else name).alias(name) for name in FIELDS)
+    )
+    rows = (
+        told.join(known, KEYS, how="left")
+        .withColumn("put", put)
+        .where("NOT (put <=> told)")
+        .select("position", "index", "session", "told", "put")
+        .orderBy("position", "index")
+        .limit(EVIDENCE_MAX)
+        .collect()
+    )
+    return [one for row in rows for one in _unlike(row)]
+
+
+def _unlike(row: Any) -> Iterator[Evidence]:
+    told, put = row["told"], row["put"]
+    where = {
+        "source": "claims",
+        "queue": told["queue"],
+        "message_id": hexadecimal(told["message_id"]),
+        "position": row["position"],
+        "index": row["index"],
+        "session": row["session"],
+    }
+    if put["queue"] is None:
+        summary = "the operations do not know this message as one that was put and numbered"
+        yield Evidence(kind="unexpected", summary=summary, **where)
+        return
+    for name in FIELDS:
+        if told[name] != put[name]:
+            yield Evidence(
+                kind="altered outcome",
+                summary=f"{name} of the delivered message is not what was put",
+                field=name,
+                expected=shown(put[name]),
+                found=shown(told[name]),
+                **where,
+            )
+
+
+def check_numbers(tables: Tables) -> list[Evidence]:
+    """Delivery numbers rise by one within a session, and only an open session is given any."""
+    rows = tables.facts.acts.where("what = 'stray'").orderBy("position").limit(EVIDENCE_MAX)
+    found = []
+    for row in rows.collect():
+        kind, summary = STRAYS[row["kind"]]
+        found.append(
+            Evidence(
+                kind=kind,
+                source="claims",
+                summary=f"{summary}: deliveries {row['first']} to {row['last']}",
+                position=row["position"],
+                session=row["session"],
+            )
+        )
+    return found
+
+
+def check_refusals(tables: Tables, expected: DataFrame) -> list[Evidence]:
+    """Compare which operations the tables and the rebuild refuse, and why."""
+    acts = tables.facts.acts.where("what = 'act'")
+    refused = acts.where("reason IS NOT NULL AND reason != 'repeated'").select("position", "reason")
+    disagrees = (
+        tables.facts.operations.where("kind = 'TimeAgreed'")
+        .join(tables.facts.timeline.where("NOT agreed").select("position"), "position")
+        .select("position", f.lit("time-disagrees").alias("reason"))
+    )
+    unreadable = tables.facts.operations.where("kind = 'Unreadable'").select("position", "reason")
+    spark = acts.sparkSession
+    administrative = spark.createDataFrame(
+        list(tables.facts.directory.refusals.items()), "position long, reason string"
+    )
+    mine = refused.unionByName(disagrees).unionByName(unreadable).unionByName(administrative)
+    again = acts.where("reason = 'repeated'").select("position")
+    other = (
+        expected.where("kind = 'Refused'")
+        .join(again, "position", how="left_anti")
+        .select("position", f.col("reason").alias("rebuilt"), "session")
+    )
+    rows = (
+        mine.join(other, "position", how="full_outer")
+        .where("NOT (reason <=> rebuilt)")
+        .orderBy("position")
+        .limit(EVIDENCE_MAX)
+        .collect()
+    )
+    return [
+        Evidence(
+            kind="state mismatch",
+            source="tables",
+            summary="tables and rebuild differ on whether, or why, the operation is refused",
+            position=row["position"],
+            session=-1 if row["session"] is None else row["session"],
+            field="reason",
+            expected=row["rebuilt"] or "applied",
+            found=row["reason"] or "applied",
+        )
+        for row in rows
+    ]

@@ -1,0 +1,185 @@
+"""The life of one message, step by step, with positions, times and reasons, from the tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as f
+
+from ledgermq_spark.evidence import hexadecimal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from ledgermq_spark.tables import Tables
+
+__all__ = ["Life", "LifeStep", "life_of"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LifeStep:
+    """Something that happened to a message at a log position; `time` in µs since 1970 UTC."""
+
+    position: int
+    time: int
+    what: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Life:
+    """A message and what happened to it, in the order of the log."""
+
+    queue_manager: str
+    message_id: str
+    queue: str
+    sequence: int | None
+    priority: int
+    fate: str
+    put_position: int
+    put_index: int
+    backout_count: int
+    steps: list[LifeStep]
+
+    def as_dict(self) -> dict[str, Any]:
+        """The fields by name, for JSON."""
+        plain = {name: getattr(self, name) for name in self.__slots__}
+        steps = [{name: getattr(one, name) for name in one.__slots__} for one in self.steps]
+        return plain | {"steps": steps}
+
+
+def life_of(tables: Tables, queue_manager: str, message_id: bytes) -> Life | None:
+    """Tell the life of the message with that id; the first put, should two bear it."""
+    rows = (
+        tables.messages.where(f.col("message_id") == f.lit(message_id))
+        .orderBy("put_position", "put_index")
+        .limit(1)
+        .collect()
+    )
+    if not rows:
+        return None
+    message = rows[0]
+    same = (f.col("put_position") == message["put_position"]) & (
+        f.col("put_index") == message["put_index"]
+    )
+    deliveries = tables.deliveries.where(same).orderBy("position", "index", "offset").collect()
+    steps = list(_births(tables, message))
+    for row in deliveries:
+        steps.extend(_delivery_steps(row))
+    steps.extend(_corrections(tables, message))
+    order = sorted(range(len(steps)), key=lambda at: (steps[at].position, at))
+    return Life(
+        queue_manager=queue_manager,
+        message_id=hexadecimal(message["message_id"]),
+        queue=message["queue"],
+        sequence=message["sequence"],
+        priority=message["priority"],
+        fate=_fate(message),
+        put_position=message["put_position"],
+        put_index=message["put_index"],
+        backout_count=message["backout_count"],
+        steps=[steps[at] for at in order],
+    )
+
+
+def _fate(message: Any) -> str:
+    if message["fate"] != "resident":
+        return str(message["fate"])
+    return "delivered, not settled" if message["held"] else "available"
+
+
+def _births(tables: Tables, message: Any) -> Iterator[LifeStep]:
+    unit = message["unit_of_work"]
+    where = f"queue {message['queue']}"
+    session = f"session {message['session']}"
+    if unit is None:
+        yield LifeStep(
+            position=message["put_position"],
+            time=message["put_at"],
+            what="put",
+            reason=f"to {where} by {session}; number {message['sequence']} at once",
+        )
+        return
+    yield LifeStep(
+        position=message["put_position"],
+        time=message["put_at"],
+        what="put",
+        reason=f"to {where} in unit of work {unit} of {session}; uncommitted",
+    )
+    if message["unit_position"] is None:
+        return
+    if message["numbered_position"] is not None:
+        yield LifeStep(
+            position=message["unit_position"],
+            time=message["enqueued_at"],
+            what="committed",
+            reason=f"unit of work {unit} of {session}; number {message['sequence']}",
+        )
+        return
+    yield LifeStep(
+        position=message["unit_position"],
+        time=_time_at(tables, message["unit_position"]),
+        what="rolled back",
+        reason=_ENDS.get(message["unit_end"], message["unit_end"]) + "; it never had a number",
+    )
+
+
+_ENDS = {
+    "rollback": "its unit of work was rolled back",
+    "Rollback": "its session rolled back",
+    "Recover": "its session recovered",
+    "close": "its session was closed",
+    "CloseConsumer": "its consumer was closed before the application saw it",
+    "lost": "its session was lost: nothing was heard of its client in time",
+    "unconfirmed": "its session was never confirmed",
+    "released": "released by a correction",
+}
+
+
+def _delivery_steps(row: Any) -> Iterator[LifeStep]:
+    nth = row["backout_count"] + 1
+    yield LifeStep(
+        position=row["position"],
+        time=row["delivered_at"],
+        what="delivered" if nth == 1 else "redelivered",
+        reason=f"to consumer {row['consumer']} of session {row['session']}, its delivery "
+        f"{row['delivery']}; delivery count {nth}",
+    )
+    if row["settled_position"] is None or row["settled"] == "removed":
+        return
+    what = {"acknowledged": "acknowledged", "committed": "get committed"}.get(row["settled"])
+    if what is not None:
+        reason = f"by session {row['session']}: consumed"
+    else:
+        what = "returned"
+        counted = "counts as a backout" if row["seen"] else "not seen, no backout"
+        reason = f"{_ENDS.get(row['how'], row['how'])}; {counted}"
+    yield LifeStep(
+        position=row["settled_position"], time=row["settled_at"], what=what, reason=reason
+    )
+
+
+def _corrections(tables: Tables, message: Any) -> Iterator[LifeStep]:
+    for one in tables.facts.directory.corrections:
+        key = (one.queue, one.created, one.sequence)
+        if key == (message["queue"], message["queue_created"], message["sequence"]):
+            done = "removed" if one.action == "REMOVE" else "released"
+            yield LifeStep(
+                position=one.position,
+                time=_time_at(tables, one.position),
+                what=f"{done} by administration",
+                reason=f"{one.actor}: {one.reason}",
+            )
+    if message["fate"] == "purged":
+        yield LifeStep(
+            position=message["fate_position"],
+            time=_time_at(tables, message["fate_position"]),
+            what="purged",
+            reason=f"queue {message['queue']} was deleted with what it held",
+        )
+
+
+def _time_at(tables: Tables, position: int) -> int:
+    row = tables.facts.timeline.where(f.col("position") == position).first()
+    return -1 if row is None else int(row["state_time"])
