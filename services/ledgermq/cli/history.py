@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from ledgermq.cli.output import Output, iso_time
+from ledgermq.cli.output import Column, Output, iso_time
 from ledgermq.cli.queues import ADDS_UP
 from ledgermq.cli.screens import (
     LIST_COLUMNS,
@@ -20,11 +21,27 @@ from ledgermq.cli.screens import (
 )
 from ledgermq.cli.spark import quiet_spark
 from ledgermq.cli.target import Target, target_options
-from ledgermq.errors import QueueNotFoundError
+from ledgermq.errors import LedgerMQError, QueueNotFoundError
 
-__all__ = ["Progress", "audit", "progress_bar", "rebuild", "trace"]
+if TYPE_CHECKING:
+    from ledgermq_spark.history import Life
+
+__all__ = ["LIFE_COLUMNS", "Moment", "Progress", "life_rows", "progress_bar", "rebuild", "trace"]
 
 Progress = Callable[[str, int, int], None]
+LIFE_COLUMNS = (
+    Column(key="position", heading="POSITION", number=True),
+    Column(key="time", heading="TIME"),
+    Column(key="what", heading="WHAT"),
+    Column(key="reason", heading="REASON"),
+)
+MESSAGE_ID = re.compile(r"(ID:)?[0-9a-fA-F]{32}")
+
+
+class MessageUnknownError(LedgerMQError, LookupError):
+    """The log holds no put of a message with this id."""
+
+    code = "message-unknown"
 
 
 @contextlib.contextmanager
@@ -54,12 +71,14 @@ def progress_bar(output: Output, title: str) -> Iterator[Progress]:
             yield tell
 
 
-class _Moment(click.ParamType):
+class Moment(click.ParamType):
     """A log position (1234, QM1@1234) or a time (ISO 8601, UTC if bare)."""
 
     name = "POSITION|TIME"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+    def convert(  # noqa: D102 - as the base class says
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> Any:
         from ledgermq_spark.positions import PositionOutOfRangeError, parse_moment
 
         try:
@@ -71,7 +90,7 @@ class _Moment(click.ParamType):
 @click.command()
 @click.option(
     "--at",
-    type=_Moment(),
+    type=Moment(),
     help="A log position (1234) or a time (2026-11-21T10:00:00Z).  [default: the log's end]",
 )
 @click.option("--queue", metavar="NAME", help="Print the status screen of this queue only.")
@@ -130,3 +149,61 @@ def rebuild(
         caption=f"at {where}: {ADDS_UP}\ndigest of the state: {rebuilt.digest}",
     )
     return 0
+
+
+@click.command()
+@click.argument("message_id")
+@target_options
+def trace(target: Target, output: Output, message_id: str) -> int:
+    """Tell the life of the message with MESSAGE_ID, from its put to now, from the log alone."""
+    from ledgermq_spark.run import trace_message
+
+    if not MESSAGE_ID.fullmatch(message_id):
+        raise click.UsageError(
+            f"{message_id!r} is no message id: it has 32 hexadecimal digits, see `ledgermq browse`"
+        )
+    target.check_broker()
+    with progress_bar(output, "trace") as tell, quiet_spark() as session:
+        life = trace_message(
+            target.bootstrap,
+            target.queue_manager,
+            message_id,
+            topic_prefix=target.topic_prefix,
+            spark=session,
+            progress=tell,
+        )
+    if life is None:
+        raise MessageUnknownError(
+            f"no message {message_id} was ever put on {target.queue_manager}; see "
+            "`ledgermq browse QUEUE` for those that wait"
+        )
+    if output.as_json:
+        output.document(life.as_dict())
+        return 0
+    number = "none" if life.sequence is None else str(life.sequence)
+    output.fields(
+        {
+            "Message": life.message_id,
+            "Queue": life.queue,
+            "Sequence number": number,
+            "Priority": life.priority,
+            "Backouts": life.backout_count,
+            "Now": life.fate,
+        }
+    )
+    click.echo()
+    output.table(LIFE_COLUMNS, life_rows(life))
+    return 0
+
+
+def life_rows(life: Life) -> list[dict[str, Any]]:
+    """The steps of a message's life as rows of a table."""
+    return [
+        {
+            "position": f"{life.queue_manager}@{step.position}",
+            "time": iso_time(step.time),
+            "what": step.what,
+            "reason": step.reason,
+        }
+        for step in life.steps
+    ]

@@ -29,7 +29,7 @@ _COMMANDS: Final = {
     "session": "ledgermq.cli.sessions:session",
     "trace": "ledgermq.cli.history:trace",
     "rebuild": "ledgermq.cli.history:rebuild",
-    "audit": "ledgermq.cli.history:audit",
+    "audit": "ledgermq.cli.audit:audit",
     "checkpoint": "ledgermq.cli.worker:checkpoint",
     "doctor": "ledgermq.cli.doctor:doctor",
     "bench": "ledgermq.cli.bench:bench",

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import click
 
-__all__ = ["Column", "Output", "iso_time", "json_text"]
+__all__ = ["Column", "Output", "cell_text", "iso_time", "json_text"]
 
 
 # A value stays on its line and in its column.
@@ -49,7 +49,7 @@ class Output:
         else:
             click.echo("\t".join(column.heading for column in columns))
             for row in rows:
-                click.echo("\t".join(_plain(row.get(column.key)) for column in columns))
+                click.echo("\t".join(cell_text(row.get(column.key)) for column in columns))
 
     def _drawn(
         self, columns: Sequence[Column], rows: Iterable[Mapping[str, Any]], caption: str
@@ -62,7 +62,7 @@ class Output:
         for column in columns:
             table.add_column(column.heading, justify="right" if column.number else "left")
         for row in rows:
-            table.add_row(*(Text(_plain(row.get(column.key))) for column in columns))
+            table.add_row(*(Text(cell_text(row.get(column.key))) for column in columns))
         console = Console(highlight=False, soft_wrap=False)
         console.print(table)
         if caption:
@@ -76,9 +76,9 @@ class Output:
         width = max((len(label) for label in rows), default=0)
         for label, value in rows.items():
             if self.for_people:
-                click.echo(f"{click.style(label.ljust(width), bold=True)}  {_plain(value)}")
+                click.echo(f"{click.style(label.ljust(width), bold=True)}  {cell_text(value)}")
             else:
-                click.echo(f"{label}\t{_plain(value)}")
+                click.echo(f"{label}\t{cell_text(value)}")
 
     def document(self, document: Any) -> None:
         """Print a JSON document."""
@@ -128,7 +128,7 @@ def _unusual(value: Any) -> Any:
     return str(value)
 
 
-def _plain(value: Any) -> str:
+def cell_text(value: Any) -> str:
     """A value as one line of text."""
     if value is None:
         return ""

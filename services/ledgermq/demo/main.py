@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import ledgermq
 from ledgermq.cli.screens import screen, status_document
+from ledgermq.cli.spark import quiet_spark
 from ledgermq.demo.course import WATCHED_QUEUE, Course, create_queues, run_course
 from ledgermq.demo.flights import ORIGINS, Flights, arrivals_queue, departures_queue
 from ledgermq.demo.screen import Screen
@@ -118,9 +119,11 @@ def _prove(
     """Spark: the past, the life of one message, the audit."""
     from ledgermq.demo.proof import audit_all, rebuild_the_past, tell_a_life
 
-    rebuild_the_past(shown, stage, course)
-    tell_a_life(shown, stage, course)
-    audit_all(shown, stage, checkpoint, directory / "report")
+    shown.say("starting Spark ...")
+    with quiet_spark() as spark:
+        rebuild_the_past(shown, stage, course, spark)
+        tell_a_life(shown, stage, course, spark)
+        audit_all(shown, stage, checkpoint, directory / "report", spark)
 
 
 def _verdict(shown: Screen, directory: Path, seconds: float) -> int:

@@ -3,24 +3,32 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from ledgermq.cli.audit import TOTALS_COLUMNS, anomaly_rows, write_report
+from ledgermq.cli.history import LIFE_COLUMNS, life_rows
 from ledgermq.cli.output import iso_time
 from ledgermq.cli.screens import screen
 from ledgermq.demo.course import WATCHED_QUEUE
+from ledgermq.demo.flights import ORIGINS, departures_queue
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
     from ledgermq.client.status import CheckpointStatus
     from ledgermq.demo.course import Course
     from ledgermq.demo.screen import Screen
     from ledgermq.demo.stage import Stage
+    from ledgermq_spark.audit import AuditReport
 
 __all__ = ["audit_all", "rebuild_the_past", "tell_a_life"]
 
+ANOMALIES_SHOWN_MAX = 20
 
-def rebuild_the_past(shown: Screen, stage: Stage, course: Course) -> None:
+
+def rebuild_the_past(shown: Screen, stage: Stage, course: Course, spark: SparkSession) -> None:
     """Rebuild the watched queue as it was in the middle, and compare with what was recorded."""
-    from ledgermq_spark.rebuild import rebuild_at
+    from ledgermq_spark.run import rebuild_at
 
     recorded = course.status
     position = recorded["position"]
@@ -31,6 +39,7 @@ def rebuild_the_past(shown: Screen, stage: Stage, course: Course) -> None:
             stage.queue_manager,
             position,
             topic_prefix=stage.topic_prefix,
+            spark=spark,
             progress=tell,
         )
     found = next(one for one in rebuilt.statuses if one["name"] == WATCHED_QUEUE)
@@ -53,11 +62,97 @@ def rebuild_the_past(shown: Screen, stage: Stage, course: Course) -> None:
     )
 
 
-def tell_a_life(shown: Screen, stage: Stage, course: Course) -> None:
-    """Trace a message."""
+def tell_a_life(shown: Screen, stage: Stage, course: Course, spark: SparkSession) -> None:
+    """Tell the life of a flight without a tail number: rolled back, and delivered again."""
+    from ledgermq_spark.run import trace_message
+
+    message_id = course.counts.rolled_back[0]
+    shown.heading("The life of one message: a flight without a tail number")
+    with shown.stages("tracing") as tell:
+        life = trace_message(
+            stage.bootstrap,
+            stage.queue_manager,
+            message_id,
+            topic_prefix=stage.topic_prefix,
+            spark=spark,
+            progress=tell,
+        )
+    steps = [] if life is None else [step.what for step in life.steps]
+    if life is not None:
+        shown.say(f"message {life.message_id} of {life.queue}, sequence number {life.sequence}:")
+        shown.console.print()
+        shown.rows(LIFE_COLUMNS, life_rows(life))
+        shown.console.print()
+    shown.check(
+        "it was put and committed, delivered, returned by a rollback, delivered again, and "
+        "consumed by a commit",
+        holds=_in_order(
+            ["put", "committed", "delivered", "returned", "redelivered", "get committed"], steps
+        ),
+        otherwise=f"the steps were {steps}",
+    )
+
+
+def _in_order(wanted: list[str], found: list[str]) -> bool:
+    """Whether all that is wanted was found, in that order, with anything between."""
+    rest = iter(found)
+    return all(one in rest for one in wanted)
 
 
 def audit_all(
-    shown: Screen, stage: Stage, checkpoint: CheckpointStatus, report_directory: Path
+    shown: Screen,
+    stage: Stage,
+    checkpoint: CheckpointStatus,
+    report_directory: Path,
+    spark: SparkSession,
 ) -> None:
-    """Audit."""
+    """Audit everything at the position of the live state, and write the report."""
+    from ledgermq_spark.run import run_audit
+
+    shown.heading("The audit: log, recorded outcomes, tables, rebuild and live state")
+    with shown.stages("auditing") as tell:
+        report = run_audit(
+            stage.bootstrap,
+            stage.queue_manager,
+            live_position=checkpoint.position,
+            topic_prefix=stage.topic_prefix,
+            spark=spark,
+            progress=tell,
+        )
+        path = write_report(report, report_directory)
+    compared = ", ".join(f"{count:,} {what}" for what, count in report.compared.items())
+    shown.say(f"compared up to {stage.named(report.position)}: {compared}")
+    shown.console.print()
+    shown.rows(TOTALS_COLUMNS, _totals(report))
+    shown.console.print()
+    for row in anomaly_rows(report)[:ANOMALIES_SHOWN_MAX]:
+        shown.say(f"{row['kind']} at {row['place']}: {row['summary']} {row['message_id']}")
+    for text in (*report.unproven, *report.notes):
+        shown.say(text)
+    shown.check(
+        f"the rebuilt state has the digest of the live one, {report.digest[:16]}...",
+        holds=report.digest == checkpoint.digest,
+        otherwise=f"the live state has {checkpoint.digest}",
+    )
+    shown.check(
+        "the totals of every queue balance: put = consumed + resident + removed + purged + "
+        "rolled back + uncommitted",
+        holds=all(one["balances"] for one in report.totals),
+    )
+    shown.check(
+        f"the audit's verdict: {report.verdict}, {len(report.anomalies)} anomalies",
+        holds=report.verdict == "agrees",
+    )
+    shown.say(f"report: {path}")
+
+
+def _totals(report: AuditReport) -> list[dict[str, Any]]:
+    """The departure queues each, the arrival queues together."""
+    departures = {departures_queue(origin) for origin in ORIGINS}
+    rows = [one for one in report.totals if one["queue"] in departures]
+    rest = [one for one in report.totals if one["queue"] not in departures]
+    together: dict[str, Any] = {"queue": f"{len(rest)} arrival queues"}
+    for column in TOTALS_COLUMNS[1:]:
+        values = [one[column.key] for one in rest]
+        together[column.key] = all(values) if column.key == "balances" else sum(values)
+    return [*rows, together]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,7 +19,10 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
+from rich.table import Table
 from rich.text import Text
+
+from ledgermq.cli.output import Column, cell_text
 
 __all__ = ["Bar", "Screen"]
 
@@ -106,13 +109,11 @@ class Screen:
 
             yield tell
 
-    def table(self, headings: list[str], rows: list[list[Any]]) -> None:
+    def rows(self, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:
         """A small table."""
-        from rich.table import Table
-
-        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 2))
-        for heading in headings:
-            table.add_column(heading)
+        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+        for column in columns:
+            table.add_column(column.heading, justify="right" if column.number else "left")
         for row in rows:
-            table.add_row(*(escape(str(value)) for value in row))
-        self.console.print(table)
+            table.add_row(*(Text(cell_text(row.get(column.key))) for column in columns))
+        self.console.print(Padding(table, (0, 0, 0, 4)))

@@ -1,0 +1,148 @@
+"""`ledgermq audit`: proves that live state, outcomes and log agree, or names what does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ledgermq.cli.history import Moment, progress_bar
+from ledgermq.cli.output import Column, Output, iso_time
+from ledgermq.cli.spark import quiet_spark
+from ledgermq.cli.target import Target, target_options
+from ledgermq.errors import WorkerUnavailableError
+
+if TYPE_CHECKING:
+    from ledgermq_spark.audit import AuditReport
+
+__all__ = ["ANOMALY_COLUMNS", "TOTALS_COLUMNS", "anomaly_rows", "audit", "balanced_rows"]
+
+WORKER_PATIENCE_SECONDS: Final = 15.0
+TOTALS_COLUMNS: Final = (
+    Column(key="queue", heading="QUEUE"),
+    Column(key="put", heading="PUT", number=True),
+    Column(key="consumed", heading="CONSUMED", number=True),
+    Column(key="resident", heading="RESIDENT", number=True),
+    Column(key="removed", heading="REMOVED", number=True),
+    Column(key="purged", heading="PURGED", number=True),
+    Column(key="rolled_back", heading="ROLLED BACK", number=True),
+    Column(key="uncommitted", heading="UNCOMMITTED", number=True),
+    Column(key="deliveries", heading="DELIVERIES", number=True),
+    Column(key="backouts", heading="BACKOUTS", number=True),
+    Column(key="balances", heading="BALANCES"),
+)
+ANOMALY_COLUMNS: Final = (
+    Column(key="kind", heading="ANOMALY"),
+    Column(key="place", heading="WHERE"),
+    Column(key="queue", heading="QUEUE"),
+    Column(key="message_id", heading="MESSAGE ID"),
+    Column(key="summary", heading="WHAT"),
+    Column(key="expected", heading="EXPECTED"),
+    Column(key="found", heading="FOUND"),
+)
+
+
+@click.command()
+@click.option(
+    "--at",
+    type=Moment(),
+    help="Audit up to a position or time, without the live state.  [default: now]",
+)
+@click.option("--without-live", is_flag=True, help="Do not ask the worker for the live state.")
+@click.option(
+    "--report",
+    "report_directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write report.html and report.json to this directory.",
+)
+@target_options
+def audit(
+    target: Target,
+    output: Output,
+    at: Any,
+    without_live: bool,
+    report_directory: Path | None,
+) -> int:
+    """Audit the queue manager: log, recorded outcomes, tables, rebuild and live state.
+
+    The exit code is 0 if everything agrees, 1 if anything does not, and 5 if records that would
+    prove it are gone.
+    """
+    from ledgermq_spark.run import run_audit
+
+    target.check_broker()
+    live_position = None
+    if at is None and not without_live:
+        live_position = _live_position(target, output)
+    with progress_bar(output, "audit") as tell, quiet_spark() as session:
+        report = run_audit(
+            target.bootstrap,
+            target.queue_manager,
+            at,
+            live_position=live_position,
+            topic_prefix=target.topic_prefix,
+            spark=session,
+            progress=tell,
+        )
+    written = None if report_directory is None else write_report(report, report_directory)
+    if output.as_json:
+        document = report.as_dict()
+        output.document(document if written is None else {**document, "report": str(written)})
+    else:
+        _print(target, output, report)
+        if written is not None:
+            output.remark(f"report: {written}")
+    return report.exit_code
+
+
+def _live_position(target: Target, output: Output) -> int | None:
+    """The position of a checkpoint taken now; None if there is no worker to take it."""
+    patience = min(target.timeout_seconds, WORKER_PATIENCE_SECONDS)
+    try:
+        with target.connect(timeout_seconds=patience) as connection:
+            return connection.admin.checkpoint().position
+    except WorkerUnavailableError:
+        output.remark("no worker answers: the live state is not compared")
+        return None
+
+
+def write_report(report: AuditReport, directory: Path) -> Path:
+    """Write the report as HTML and JSON; return the path of the HTML."""
+    from ledgermq_spark.report import write_report as write
+
+    return Path(write(report, directory))
+
+
+def _print(target: Target, output: Output, report: AuditReport) -> None:
+    if output.for_people or not report.anomalies:
+        output.table(TOTALS_COLUMNS, balanced_rows(report))
+    if report.anomalies:
+        output.table(ANOMALY_COLUMNS, anomaly_rows(report))
+    where = f"{target.named(report.position)}, {iso_time(report.time) if report.time >= 0 else ''}"
+    compared = ", ".join(f"{count:,} {what}" for what, count in report.compared.items())
+    output.remark(f"compared up to {where}: {compared}")
+    for reason, count in report.refusals.items():
+        output.remark(f"refused as they should be: {count} for {reason}")
+    for text in (*report.unproven, *report.notes):
+        output.remark(text)
+    if report.consequences:
+        output.remark(f"{report.consequences} further findings follow from these")
+    color = {"agrees": "green", "anomalies": "red"}.get(report.verdict, "yellow")
+    output.remark(f"verdict: {click.style(report.verdict, fg=color, bold=True)}")
+
+
+def balanced_rows(report: AuditReport) -> list[dict[str, Any]]:
+    """The totals of every queue; the parts of a row add up to what was put."""
+    return list(report.totals)
+
+
+def anomaly_rows(report: AuditReport) -> list[dict[str, Any]]:
+    """The anomalies as rows of a table."""
+    return [
+        {
+            **one.as_dict(),
+            "place": f"{report.queue_manager}@{one.position}" if one.position >= 0 else "",
+        }
+        for one in report.anomalies
+    ]
