@@ -36,6 +36,7 @@ class WorkerApplication(faust.App):
     """A Faust application on our transport."""
 
     logger = logging.getLogger("faust.app")
+    log_bootstrap = ""
 
     def _new_transport(self) -> Any:
         return LogTransport(self.conf.broker_consumer, self)
@@ -69,7 +70,8 @@ def make_application(
         broker_max_poll_records=settings.poll_records,
         consumer_auto_offset_reset="earliest",
         consumer_group_instance_id=settings.name or None,
-        consumer_max_fetch_size=8 * 1024 * 1024 + 64 * 1024,
+        # Records come from the feed; what aiokafka fetches before it is paused is thrown away.
+        consumer_max_fetch_size=64 * 1024,
         stream_buffer_maxsize=16,
         stream_wait_empty=False,
         web_enabled=web_port is not None,
@@ -78,6 +80,7 @@ def make_application(
         web_port=web_port or 6066,
         web_in_thread=False,
     )
+    app.log_bootstrap = settings.bootstrap
     # acks=False: what has been taken is no business of Faust's; a checkpoint says what is done.
     operations = app.topic(
         topics.operations, schema=DrainedChunkSchema(), acks=False, allow_empty=True

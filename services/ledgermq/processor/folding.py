@@ -81,13 +81,13 @@ class Folder:
         """The position of the next record that waits, once what was folded before is dropped."""
         backlog, expected = self._backlog, self.state.position + 1
         while backlog and backlog[0].offset < expected:
-            self._backlog_bytes -= backlog.popleft().serialized_value_size
+            self._backlog_bytes -= len(backlog.popleft().value or b"")
         return backlog[0].offset if backlog else None
 
     def add(self, records: list[Any]) -> None:
         """Takes drained records in."""
         self._backlog.extend(records)
-        self._backlog_bytes += sum([record.serialized_value_size for record in records])
+        self._backlog_bytes += sum([len(record.value or b"") for record in records])
 
     def crowded(self, settings: WorkerSettings, share: float = 1.0) -> bool:
         """Whether more waits than a share of what may."""
@@ -132,7 +132,7 @@ class Folder:
             chain = chain_next(chain, offset, record.timestamp, value)
             last_record = record
             count += 1
-            size += record.serialized_value_size
+            size += len(value or b"")
             if isinstance(operation, SessionOperation):
                 self._silence.acted(operation.session, now)
             if found:

@@ -59,6 +59,9 @@ class LogAccess(Protocol):
     def close_gate(self, tp: TP) -> None:
         """Holds records back."""
 
+    def leave(self, tp: TP) -> None:
+        """Reads a partition no longer."""
+
     async def seek_to(self, tp: TP, offset: int) -> None:
         """Reads on from an offset."""
 

@@ -3,7 +3,8 @@ chunks.
 
 Theory of operation. Faust hands every record through two asyncio tasks and several callbacks; a
 chunk of records, drained from one partition by one poll, makes that way as one event instead
-(H10). Three further rules live here:
+(H10). The records themselves come from the feed; aiokafka only keeps the membership of the group,
+and its own reading of the assigned partitions is paused. Three further rules live here:
 
 - a partition is read only while its owner says so (`open_gate`), so nothing comes before its
   state is loaded (H11);
@@ -17,22 +18,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple, cast
 
-import aiokafka
 import faust
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
-from faust.transport.consumer import ensure_TP
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP, ConsumerMessage
 
+from ledgermq.processor.feed import RecordFeed
+
 __all__ = ["DrainedChunk", "DrainedChunkSchema", "LogConsumer", "LogTransport"]
 
-# A fetch that finds nothing waits at the broker for this long. While it waits for some partitions,
-# aiokafka sends no other to that broker, so a long wait would be added to the others' latency.
-FETCH_WAIT_MS = 100
-FETCH_BYTES = 8 * 1024 * 1024 + 64 * 1024
+# Kafka takes a member that does not poll for long to be dead; so it is polled for nothing.
+SHOW_LIFE_SECONDS = 1.0
 
 
 class DrainedChunk(NamedTuple):
@@ -62,22 +62,11 @@ class LogConsumerThread(driver.AIOKafkaConsumerThread):
 
     logger = logging.getLogger("faust.consumer")
 
-    def _create_worker_consumer(self, transport: Any) -> aiokafka.AIOKafkaConsumer:
-        consumer = super()._create_worker_consumer(transport)
-        consumer._fetch_max_wait_ms = FETCH_WAIT_MS
-        return consumer
-
-    async def fetch(self, active: set[TP], records_max: int) -> Mapping[Any, list[Any]]:
-        """Takes what was fetched of some partitions, waiting up to a second for it."""
+    async def show_life(self) -> None:
+        """Polls for nothing: all partitions are paused, their records come from the feed."""
         consumer = self._ensure_consumer()
-        return await self._fetch_records(consumer, active, timeout=1.0, max_records=records_max)
-
-    async def seek_in_thread(self, tp: TP, offset: int) -> None:
-        """Seeks, if the partition is still assigned."""
-        wanted = TopicPartition(tp.topic, tp.partition)
-        consumer = self._ensure_consumer()
-        if wanted in consumer.assignment():
-            consumer.seek(wanted, offset)
+        consumer.pause(*consumer.assignment())
+        await consumer.getmany(timeout_ms=0)
 
     async def commit_to_group(self, tp: TP, offset: int) -> None:
         """Commits an offset; raises what Kafka answers, such as a generation that is over."""
@@ -91,8 +80,8 @@ class LogConsumer(driver.Consumer):
     logger = logging.getLogger("faust.consumer")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self._open_gates: set[TP] = set()
-        self._gate_changed = asyncio.Event()
+        self._feed: RecordFeed | None = None
+        self._showed_life_at = 0.0
         self._wanted_positions: Callable[[], Mapping[TP, int]] = dict
         super().__init__(*args, **kwargs)
 
@@ -103,14 +92,25 @@ class LogConsumer(driver.Consumer):
         """Tells where to ask for the next position that each partition wants."""
         self._wanted_positions = wanted
 
+    @property
+    def feed(self) -> RecordFeed:
+        """The feed, made at its first use."""
+        if self._feed is None:
+            app: Any = self.app
+            self._feed = RecordFeed(app.log_bootstrap)
+        return self._feed
+
     def open_gate(self, tp: TP) -> None:
         """Lets records of a partition through."""
-        self._open_gates.add(tp)
-        self._gate_changed.set()
+        self.feed.go_on(tp)
 
     def close_gate(self, tp: TP) -> None:
         """Holds a partition back; what was fetched of it stays where it is."""
-        self._open_gates.discard(tp)
+        self.feed.hold(tp)
+
+    def leave(self, tp: TP) -> None:
+        """Reads a partition no longer."""
+        self.feed.leave(tp)
 
     async def _in_thread(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Runs a coroutine in Kafka's thread; Faust's queue of methods would add its latency."""
@@ -119,17 +119,19 @@ class LogConsumer(driver.Consumer):
 
     async def seek_to(self, tp: TP, offset: int) -> None:
         """Makes the next record read of a partition the one at an offset."""
-        thread: Any = self._thread
-        await self._in_thread(thread.seek_in_thread(tp, offset))
+        self.feed.read_from(tp, offset)
         self._read_offset[tp] = offset or None
 
     async def perform_seek(self) -> None:
         """Seeks to the committed offsets as Faust wants, then to those that the state wants."""
         await super().perform_seek()
-        assignment = self.assignment()
+        self._read_again()
+
+    def _read_again(self) -> None:
+        """Reads every partition on from where its owner is; what is on the way is dropped."""
         for tp, offset in self._wanted_positions().items():
-            if tp in assignment:
-                await self.seek_to(tp, offset)
+            self.feed.read_from(tp, offset)
+            self._read_offset[tp] = offset or None
 
     async def commit(self, *_unused: Any, **_unused_too: Any) -> bool:
         """Commits nothing: what Faust counts as acknowledged says nothing here (H30)."""
@@ -165,28 +167,30 @@ class LogConsumer(driver.Consumer):
         return not self.flow_active
 
     async def _drain_once(self) -> None:
-        if not self.flow_active:
+        if self._is_suspended():
             await self.wait_first(self.can_resume_flow.wait())
             return
-        active = self._active_partitions & self._open_gates
-        if not active:
-            self._gate_changed.clear()
-            await self.wait_first(self._gate_changed.wait(), timeout=0.2)
-            return
-        generation = self.app.consumer_generation_id
-        thread: Any = self._thread
-        poll_records = self.app.conf.broker_max_poll_records
-        records = await self._in_thread(thread.fetch(active, poll_records))
+        await self._show_life()
+        batch = await self.feed.next(SHOW_LIFE_SECONDS)
         if self._is_suspended():
-            await self.perform_seek()
-            return
-        for tp, batch in records.items():
-            tp = ensure_TP(tp)
-            if not batch:
-                continue
-            if self.app.consumer_generation_id != generation or self._is_suspended():
-                return
-            await self._pass_on(DrainedChunk(tp, batch, generation, self.highwater(tp)))
+            self._read_again()
+        elif batch is not None:
+            generation = self.app.consumer_generation_id
+            await self._pass_on(DrainedChunk(batch.tp, batch.records, generation, batch.end_offset))
+
+    async def _show_life(self) -> None:
+        """Lets Kafka know now and then that this member of the group works."""
+        now = time.monotonic()
+        if now - self._showed_life_at >= SHOW_LIFE_SECONDS:
+            self._showed_life_at = now
+            thread: Any = self._thread
+            await self._in_thread(thread.show_life())
+
+    async def on_stop(self) -> None:
+        """Ends the feed with the consumer."""
+        if self._feed is not None:
+            await self._feed.stop()
+        await super().on_stop()
 
     async def _pass_on(self, chunk: DrainedChunk) -> None:
         """Hands a chunk to Faust's conductor, which hands it to the agent."""

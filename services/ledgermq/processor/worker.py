@@ -17,6 +17,7 @@ from faust.types.web import Request, Response
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.application import make_application, partitions_of
 from ledgermq.processor.checkpoint_loading import CheckpointMismatchError, LogIncompleteError
+from ledgermq.processor.feed import FeedError
 from ledgermq.processor.folding import VersionUnknownError
 from ledgermq.processor.metrics import metrics_text
 from ledgermq.processor.owner import LogCutError, Owner, Surroundings
@@ -49,7 +50,13 @@ EXIT_UNREACHABLE = 3
 # Starting again would not help: a person must look at log, checkpoints or version first.
 EXIT_REFUSED = 4
 
-REFUSALS = (CheckpointMismatchError, LogIncompleteError, LogCutError, VersionUnknownError)
+REFUSALS = (
+    CheckpointMismatchError,
+    FeedError,
+    LogCutError,
+    LogIncompleteError,
+    VersionUnknownError,
+)
 NUDGE_SECONDS = 0.05
 STOP_SECONDS = 15.0
 
@@ -249,7 +256,7 @@ class Worker:
         owner, task = self._owners.pop(partition), self._tasks.pop(partition)
         log.info("%s is owned by another worker from now on", owner.claim.queue_manager)
         assert self._around is not None
-        self._around.consumer.close_gate(owner.tp)
+        self._around.consumer.leave(owner.tp)
         task.cancel()
         closing = asyncio.ensure_future(owner.close())
         self._closing.add(closing)
