@@ -12,7 +12,7 @@ export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo bench golden-update lock clean
+.PHONY: help setup check test demo bench golden-update mutants lock clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ bench: setup ## measure speed and write what was found
 
 golden-update: $(STAMP) ## rewrite the golden logs; review the change with git diff
 	LEDGERMQ_GOLDEN_UPDATE=1 $(BIN)/python -m pytest -q tests/golden
+
+mutants: $(STAMP) ## break the fold in every small way and write what the tests missed
+	$(BIN)/python tests/mutation/run.py
 
 lock: ## resolve requirements/*.in again into the locked files (needs uv)
 	$(LOCK) requirements/development.in -o requirements/development.txt

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import pytest
@@ -19,7 +20,11 @@ from support.play import Player
 from support.witness import Witness
 
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
-settings.register_profile("fold", deadline=None, suppress_health_check=QUIET, derandomize=True)
+settings.register_profile(
+    "fold", deadline=None, suppress_health_check=QUIET, derandomize=True, database=None
+)
+# Mutation testing asks for fewer examples, because it runs them for every mutant.
+DIVISOR = int(os.environ.get("LEDGERMQ_EXAMPLES_DIVISOR", "1"))
 FOLD = settings.get_profile("fold")
 
 
@@ -35,7 +40,7 @@ def check_history(history: Sequence[Entry]) -> Player:
     return player
 
 
-@settings(FOLD, max_examples=200)
+@settings(FOLD, max_examples=200 // DIVISOR)
 @given(naive_histories())
 def test_any_records_leave_a_sound_state_that_the_model_agrees_with(history):
     """Random operations and bytes: outcomes as the model's, invariants, conservation, refusals
@@ -44,7 +49,7 @@ def test_any_records_leave_a_sound_state_that_the_model_agrees_with(history):
     check_history(history)
 
 
-@settings(FOLD, max_examples=250)
+@settings(FOLD, max_examples=250 // DIVISOR)
 @given(informed_histories())
 def test_deep_histories_leave_a_sound_state_that_the_model_agrees_with(history):
     """Mostly legal operations, with the same checks after every entry."""
@@ -60,7 +65,7 @@ def replay(state, history: Sequence[Entry]) -> list[object]:
     return found
 
 
-@settings(FOLD, max_examples=60)
+@settings(FOLD, max_examples=60 // DIVISOR)
 @given(informed_histories(steps=25))
 def test_checkpoint_and_replay_equal_replay_from_zero_at_every_split(history):
     """A state that is written and read at any position goes on with the same outcomes and ends in
@@ -78,7 +83,7 @@ def test_checkpoint_and_replay_equal_replay_from_zero_at_every_split(history):
         assert checks.digest(restored) == whole, f"split at {split}"
 
 
-@settings(FOLD, max_examples=100)
+@settings(FOLD, max_examples=100 // DIVISOR)
 @given(informed_histories(steps=15))
 def test_folding_the_same_history_twice_gives_the_same_outcomes(history):
     """The fold depends on nothing but the log."""

@@ -1,0 +1,194 @@
+"""Mutation testing of the core: `make mutants` breaks the fold in every small way, one at a time.
+
+Each mutant gets a forked process that imports the mutated module in place of the real one and
+runs the core's tests until the first failure. A mutant that all tests pass has survived. The
+summary goes to docs/mutation.md; survivors that can make no difference have their reason in
+`equivalent.txt` (file, line's text before => after, reason).
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import importlib.abc
+import importlib.machinery
+import os
+import signal
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from types import ModuleType
+from typing import NamedTuple
+
+import fastavro  # noqa: F401  (imported once, before the forks)
+import hypothesis.stateful  # noqa: F401
+import pytest
+
+ROOT = Path(__file__).parents[2]
+CORE = ROOT / "services" / "ledgermq" / "core"
+TESTS = ROOT / "tests"
+EQUIVALENT = Path(__file__).with_name("equivalent.txt")
+REPORT = ROOT / "docs" / "mutation.md"
+TIMEOUT_SECONDS = 90
+sys.path.insert(0, str(TESTS))
+
+from mutation.mutators import Mutant, mutants  # noqa: E402
+
+# Quick and telling tests first. Tests that plant faults themselves prove nothing here.
+ARGUMENTS = [
+    *("-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:faulthandler"),
+    *("-k", "not planted and not rule_coverage and not hash_seed"),
+    *(str(TESTS / "core" / name) for name in ("test_scripts.py", "test_fold_limits.py")),
+    *(str(TESTS / "core"), str(TESTS / "golden" / "test_golden_logs.py")),
+]
+
+
+class Verdict(NamedTuple):
+    """What became of a mutant: `killed`, `survived` or `timeout` (which counts as killed)."""
+
+    path: Path
+    mutant: Mutant
+    outcome: str
+
+
+class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    """Loads one module from the mutated text."""
+
+    def __init__(self, name: str, path: Path, source: str) -> None:
+        self.name, self.path, self.source = name, path, source
+
+    def find_spec(self, fullname, path, target=None):
+        """Answers for the mutated module only."""
+        if fullname != self.name:
+            return None
+        return importlib.machinery.ModuleSpec(fullname, self, origin=str(self.path))
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Runs the mutated text as the module."""
+        exec(compile(self.source, str(self.path), "exec"), module.__dict__)
+
+
+def _child(path: Path, source: str) -> None:
+    """Runs the tests on one mutant; never returns."""
+    silent = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(silent, 1)
+    os.dup2(silent, 2)
+    os.environ["LEDGERMQ_EXAMPLES_DIVISOR"] = "4"
+    sys.meta_path.insert(0, _Finder(f"ledgermq.core.{path.stem}", path, source))
+    sys.dont_write_bytecode = True
+    code = 1
+    try:
+        code = int(pytest.main(ARGUMENTS))
+    finally:
+        os._exit(code)
+
+
+def _start(path: Path, source: str) -> int:
+    pid = os.fork()
+    if pid == 0:
+        os.setsid()
+        _child(path, source)
+    return pid
+
+
+def _run(path: Path, found: list[Mutant], jobs: int) -> list[Verdict]:
+    """The verdicts on the mutants of one file."""
+    waiting = list(reversed(found))
+    running: dict[int, tuple[Mutant, float]] = {}
+    verdicts: list[Verdict] = []
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            mutant = waiting.pop()
+            running[_start(path, mutant.source)] = (mutant, time.monotonic())
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if pid in running:
+            mutant, _ = running.pop(pid)
+            passed = os.waitstatus_to_exitcode(status) == 0
+            verdicts.append(Verdict(path, mutant, "survived" if passed else "killed"))
+            continue
+        for late, (mutant, started) in list(running.items()):
+            if time.monotonic() - started > TIMEOUT_SECONDS:
+                os.killpg(late, signal.SIGKILL)
+                os.waitpid(late, 0)
+                del running[late]
+                verdicts.append(Verdict(path, mutant, "timeout"))
+        time.sleep(0.05)
+    return verdicts
+
+
+def _equivalent() -> dict[str, str]:
+    """Reasons of survivors that make no difference, by file and change."""
+    reasons: dict[str, str] = {}
+    for line in EQUIVALENT.read_text(encoding="utf-8").splitlines():
+        if line and not line.startswith("#"):
+            change, _, reason = line.rpartition(" | ")
+            reasons[change] = reason
+    return reasons
+
+
+def _name(verdict: Verdict) -> str:
+    return f"{verdict.path.name}: {verdict.mutant.before} => {verdict.mutant.after}"
+
+
+def report(verdicts: list[Verdict], seconds: float) -> str:
+    """The summary in Markdown."""
+    reasons = _equivalent()
+    count = Counter(one.outcome for one in verdicts)
+    killed = count["killed"] + count["timeout"]
+    today = datetime.datetime.now(datetime.UTC).date().isoformat()
+    lines = [
+        "# Mutation testing of the core",
+        "",
+        "Written by `make mutants`; see `tests/mutation/`. Each mutant is `services/ledgermq/core`",
+        "with one small thing wrong; a failing test of `tests/core` or of a golden log kills it.",
+        "",
+        f"{today}: {len(verdicts)} mutants in {seconds / 60:.0f} minutes,",
+        f"{killed} killed ({killed / len(verdicts):.1%}; {count['timeout']} ran without end),",
+        f"{count['survived']} survived.",
+        "",
+        "| file | mutants | killed | survived |",
+        "|---|---|---|---|",
+    ]
+    for path in sorted({one.path for one in verdicts}):
+        mine = Counter(one.outcome for one in verdicts if one.path == path)
+        alive = mine["survived"]
+        lines.append(f"| {path.name} | {mine.total()} | {mine.total() - alive} | {alive} |")
+    lines += ["", "## Survivors", "", "| where | before | after | reason |", "|---|---|---|---|"]
+    for one in verdicts:
+        if one.outcome == "survived":
+            before, after = (text.replace("|", "\\|") for text in one.mutant[1:3])
+            reason = reasons.get(_name(one), "**not explained**")
+            place = f"{one.path.name}:{one.mutant.line}"
+            lines.append(f"| {place} | `{before}` | `{after}` | {reason} |")
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Runs all mutants, or those of the files named."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("files", nargs="*", help="files of the core, such as apply.py; all without")
+    parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
+    asked = parser.parse_args()
+    paths = [CORE / name for name in asked.files] or sorted(CORE.glob("*.py"))
+    started = time.monotonic()
+    (sound,) = _run(CORE / "turn.py", [Mutant(0, "", "", (CORE / "turn.py").read_text())], 1)
+    if sound.outcome != "survived":
+        sys.exit("the tests fail without any mutant: run `pytest tests/core` first")
+    verdicts: list[Verdict] = []
+    for path in paths:
+        text = path.read_text(encoding="utf-8")
+        found = list(mutants(text, with_asserts=path.name == "invariants.py"))
+        mine = _run(path, found, asked.jobs)
+        verdicts += sorted(mine, key=lambda one: one.mutant.line)
+        alive = [one for one in mine if one.outcome == "survived"]
+        print(f"{path.name}: {len(mine)} mutants, {len(alive)} survived", flush=True)
+        for one in alive:
+            print(f"  {one.mutant.line}: {one.mutant.before} => {one.mutant.after}", flush=True)
+    if not asked.files:
+        REPORT.write_text(report(verdicts, time.monotonic() - started), encoding="utf-8")
+        print(f"summary in {REPORT.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()
