@@ -75,15 +75,15 @@ def audit(
     live_position = None
     if at is None and not without_live:
         live_position = _live_position(target, output)
-    with progress_bar(output, "audit") as tell, quiet_spark() as session:
+    with progress_bar(output, "audit") as tell, quiet_spark() as engine:
         report = run_audit(
             target.bootstrap,
             target.queue_manager,
             at,
             live_position=live_position,
             topic_prefix=target.topic_prefix,
-            spark=session,
             progress=tell,
+            **engine.options("audit"),
         )
     written = None if report_directory is None else write_report(report, report_directory)
     if output.as_json:

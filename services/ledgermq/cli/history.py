@@ -30,9 +30,9 @@ __all__ = ["LIFE_COLUMNS", "Moment", "Progress", "life_rows", "progress_bar", "r
 
 Progress = Callable[[str, int, int], None]
 LIFE_COLUMNS = (
-    Column(key="position", heading="POSITION", number=True),
-    Column(key="time", heading="TIME"),
-    Column(key="what", heading="WHAT"),
+    Column(key="position", heading="POSITION", number=True, whole=True),
+    Column(key="time", heading="TIME", whole=True),
+    Column(key="what", heading="WHAT", whole=True),
     Column(key="reason", heading="REASON"),
 )
 MESSAGE_ID = re.compile(r"(ID:)?[0-9a-fA-F]{32}")
@@ -108,15 +108,15 @@ def rebuild(
 
     target.check_broker()
 
-    with progress_bar(output, "rebuild") as tell, quiet_spark() as session:
+    with progress_bar(output, "rebuild") as tell, quiet_spark() as engine:
         rebuilt = rebuild_at(
             target.bootstrap,
             target.queue_manager,
             at,
             topic_prefix=target.topic_prefix,
             from_checkpoint=from_checkpoint,
-            spark=session,
             progress=tell,
+            **engine.options("rebuild"),
         )
     found = {status["name"]: status for status in rebuilt.statuses}
     where = f"{target.named(rebuilt.position)}, {iso_time(rebuilt.time)}"
@@ -163,14 +163,14 @@ def trace(target: Target, output: Output, message_id: str) -> int:
             f"{message_id!r} is no message id: it has 32 hexadecimal digits, see `ledgermq browse`"
         )
     target.check_broker()
-    with progress_bar(output, "trace") as tell, quiet_spark() as session:
+    with progress_bar(output, "trace") as tell, quiet_spark() as engine:
         life = trace_message(
             target.bootstrap,
             target.queue_manager,
             message_id,
             topic_prefix=target.topic_prefix,
-            spark=session,
             progress=tell,
+            **engine.options("trace"),
         )
     if life is None:
         raise MessageUnknownError(
@@ -201,7 +201,7 @@ def life_rows(life: Life) -> list[dict[str, Any]]:
     return [
         {
             "position": f"{life.queue_manager}@{step.position}",
-            "time": iso_time(step.time),
+            "time": iso_time(step.time, precision="milliseconds"),
             "what": step.what,
             "reason": step.reason,
         }

@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from typing import Final
 
 import click
@@ -135,8 +136,9 @@ def _wrong_use(error: click.ClickException, given: list[str]) -> int:
 
 
 def _not_installed(error: ModuleNotFoundError, given: list[str]) -> int:
-    extra = _EXTRAS.get((error.name or "").partition(".")[0])
-    if extra is None:
+    missing = (error.name or "").partition(".")[0]
+    extra = _EXTRAS.get(missing)
+    if extra is None or find_spec(missing) is not None:
         raise error
     _explain(
         "not-installed",

@@ -11,11 +11,14 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import click
 
-__all__ = ["Column", "Output", "cell_text", "iso_time", "json_text"]
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = ["Column", "Output", "cell_text", "drawn_table", "iso_time", "json_text"]
 
 
 # A value stays on its line and in its column.
@@ -24,11 +27,17 @@ _ESCAPES: Final = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1b": 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column of a table: the key of its values, its heading, and whether it holds numbers."""
+    """One column of a table: the key of its values and its heading.
+
+    Attributes:
+        number: Whether it holds numbers, which stand to the right.
+        whole: Whether its values are shown whole, also where the terminal is narrow.
+    """
 
     key: str
     heading: str
     number: bool = False
+    whole: bool = False
 
 
 class Output:
@@ -55,16 +64,10 @@ class Output:
         self, columns: Sequence[Column], rows: Iterable[Mapping[str, Any]], caption: str
     ) -> None:
         from rich.console import Console
-        from rich.table import Table
         from rich.text import Text
 
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for column in columns:
-            table.add_column(column.heading, justify="right" if column.number else "left")
-        for row in rows:
-            table.add_row(*(Text(cell_text(row.get(column.key))) for column in columns))
-        console = Console(highlight=False, soft_wrap=False)
-        console.print(table)
+        console = Console(highlight=False)
+        console.print(drawn_table(columns, rows))
         if caption:
             console.print(Text(caption, style="dim"))
 
@@ -101,18 +104,32 @@ class Output:
             click.echo(text, err=True)
 
 
+def drawn_table(columns: Sequence[Column], rows: Iterable[Mapping[str, Any]]) -> Table:
+    """A table for a terminal."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    for column in columns:
+        justify: Literal["left", "right"] = "right" if column.number else "left"
+        table.add_column(column.heading, justify=justify, no_wrap=column.whole, overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(cell_text(row.get(column.key))) for column in columns))
+    return table
+
+
 def json_text(document: Any, *, indent: int | None = None) -> str:
     """A document as JSON; bytes become text if they are UTF-8, else hexadecimal."""
     return json.dumps(document, indent=indent, default=_unusual, ensure_ascii=False)
 
 
-def iso_time(time_us: int | None) -> str | None:
+def iso_time(time_us: int | None, *, precision: str = "microseconds") -> str | None:
     """Microseconds since 1970 as ISO 8601 in UTC, or None."""
     if time_us is None:
         return None
     seconds, rest = divmod(time_us, 1_000_000)
     moment = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest)
-    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return moment.isoformat(timespec=precision).replace("+00:00", "Z")
 
 
 def _unusual(value: Any) -> Any:

@@ -7,17 +7,30 @@ import os
 import sys
 import tempfile
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ledgermq.errors import LedgerMQError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SparkFailedError", "quiet_spark"]
+__all__ = ["Engine", "SparkFailedError", "quiet_spark"]
 
 TAIL_LINES = 15
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """A Spark session, and a directory for what its jobs leave, which is removed at the end."""
+
+    session: SparkSession
+    directory: Path
+
+    def options(self, job: str) -> dict[str, Any]:
+        """What every job takes: the session, and a directory of its own."""
+        return {"spark": self.session, "directory": self.directory / job}
 
 
 class SparkFailedError(LedgerMQError):
@@ -27,7 +40,7 @@ class SparkFailedError(LedgerMQError):
 
 
 @contextlib.contextmanager
-def quiet_spark() -> Iterator[SparkSession]:
+def quiet_spark() -> Iterator[Engine]:
     """A Spark session whose Java writes to a file instead of the terminal.
 
     Raises:
@@ -45,7 +58,7 @@ def quiet_spark() -> Iterator[SparkSession]:
             with _standard_error_to(log):
                 session = spark_session(directory=Path(scratch) / "work", log_level="ERROR")
             try:
-                yield session
+                yield Engine(session=session, directory=Path(scratch) / "results")
             finally:
                 session.stop()
         except LedgerMQError:

@@ -27,6 +27,8 @@ STATUS_AT: Final = 0.5
 # Early enough for the producers to be at work too.
 KILL_AT: Final = 0.15
 LOOK_SECONDS: Final = 0.5
+BUSY_SESSIONS: Final = 3
+BUSY_SECONDS_MAX: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,6 +123,7 @@ def _kill(stage: Stage, connection: Connection, say: Callable[[str], None]) -> C
     """Kill the worker, see what it left behind, and wait until there is one that answers."""
     claim = find_queue_manager(stage.bootstrap, stage.topics, stage.queue_manager)
     assert claim is not None, "the connection has found it"
+    _wait_until_busy(connection)
     killed = stage.kill_worker()
     started = time.monotonic()
     ends = ends_of(stage.bootstrap, stage.topics, claim)
@@ -137,6 +140,15 @@ def _kill(stage: Stage, connection: Connection, say: Callable[[str], None]) -> C
         seconds = answered.result() - started
     say(f"the worker is back after {seconds:.1f} s, as process {stage.worker_pid}")
     return Comeback(under_way=left, killed_pid=killed, worker_pid=stage.worker_pid, seconds=seconds)
+
+
+def _wait_until_busy(connection: Connection) -> None:
+    """Wait until several applications are in the middle of a unit of work, but not for long."""
+    deadline = time.monotonic() + BUSY_SECONDS_MAX
+    while time.monotonic() < deadline:
+        sessions = connection.admin.sessions()
+        if sum(1 for one in sessions if one.in_flight or one.open_puts) >= BUSY_SESSIONS:
+            return
 
 
 def _answered(connection: Connection, position: int) -> float:

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["Ends", "UnderWay", "ends_of", "under_way"]
 
 TIMEOUT_SECONDS: Final = 20.0
+RECORDS_MAX: Final = 1000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -146,19 +147,16 @@ def _records(consumer: Consumer, topic: str, partition: int, end: int) -> Iterat
     """The records of a partition up to an end offset."""
     from confluent_kafka import TopicPartition
 
-    if end <= 0:
-        return
     consumer.assign([TopicPartition(topic, partition, 0)])
-    while True:
-        records = consumer.consume(1000, timeout=TIMEOUT_SECONDS)
+    following = 0
+    while following < end:
+        # It waits until it has as many as were asked for.
+        records = consumer.consume(min(RECORDS_MAX, end - following), timeout=TIMEOUT_SECONDS)
+        if not records:
+            raise BrokerUnavailableError(f"{topic} cannot be read up to {end}: no answer")
         for record in records:
             problem = record.error()
             if problem is not None:
                 raise BrokerUnavailableError(f"{topic} cannot be read: {problem.str()}")
-            offset = cast(int, record.offset())
-            if offset < end:
-                yield record
-            if offset >= end - 1:
-                return
-        if not records:
-            raise BrokerUnavailableError(f"{topic} cannot be read up to {end}: no answer")
+            following = cast(int, record.offset()) + 1
+            yield record

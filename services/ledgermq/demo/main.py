@@ -120,10 +120,10 @@ def _prove(
     from ledgermq.demo.proof import audit_all, rebuild_the_past, tell_a_life
 
     shown.say("starting Spark ...")
-    with quiet_spark() as spark:
-        rebuild_the_past(shown, stage, course, spark)
-        tell_a_life(shown, stage, course, spark)
-        audit_all(shown, stage, checkpoint, directory / "report", spark)
+    with quiet_spark() as engine:
+        rebuild_the_past(shown, stage, course, engine)
+        tell_a_life(shown, stage, course, engine)
+        audit_all(shown, stage, checkpoint, directory / "report", engine)
 
 
 def _verdict(shown: Screen, directory: Path, seconds: float) -> int:

@@ -13,8 +13,7 @@ from ledgermq.demo.course import WATCHED_QUEUE
 from ledgermq.demo.flights import ORIGINS, departures_queue
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
+    from ledgermq.cli.spark import Engine
     from ledgermq.client.status import CheckpointStatus
     from ledgermq.demo.course import Course
     from ledgermq.demo.screen import Screen
@@ -26,7 +25,7 @@ __all__ = ["audit_all", "rebuild_the_past", "tell_a_life"]
 ANOMALIES_SHOWN_MAX = 20
 
 
-def rebuild_the_past(shown: Screen, stage: Stage, course: Course, spark: SparkSession) -> None:
+def rebuild_the_past(shown: Screen, stage: Stage, course: Course, engine: Engine) -> None:
     """Rebuild the watched queue as it was in the middle, and compare with what was recorded."""
     from ledgermq_spark.run import rebuild_at
 
@@ -39,8 +38,8 @@ def rebuild_the_past(shown: Screen, stage: Stage, course: Course, spark: SparkSe
             stage.queue_manager,
             position,
             topic_prefix=stage.topic_prefix,
-            spark=spark,
             progress=tell,
+            **engine.options("rebuild"),
         )
     found = next(one for one in rebuilt.statuses if one["name"] == WATCHED_QUEUE)
     shown.say(
@@ -62,7 +61,7 @@ def rebuild_the_past(shown: Screen, stage: Stage, course: Course, spark: SparkSe
     )
 
 
-def tell_a_life(shown: Screen, stage: Stage, course: Course, spark: SparkSession) -> None:
+def tell_a_life(shown: Screen, stage: Stage, course: Course, engine: Engine) -> None:
     """Tell the life of a flight without a tail number: rolled back, and delivered again."""
     from ledgermq_spark.run import trace_message
 
@@ -74,8 +73,8 @@ def tell_a_life(shown: Screen, stage: Stage, course: Course, spark: SparkSession
             stage.queue_manager,
             message_id,
             topic_prefix=stage.topic_prefix,
-            spark=spark,
             progress=tell,
+            **engine.options("trace"),
         )
     steps = [] if life is None else [step.what for step in life.steps]
     if life is not None:
@@ -104,7 +103,7 @@ def audit_all(
     stage: Stage,
     checkpoint: CheckpointStatus,
     report_directory: Path,
-    spark: SparkSession,
+    engine: Engine,
 ) -> None:
     """Audit everything at the position of the live state, and write the report."""
     from ledgermq_spark.run import run_audit
@@ -116,8 +115,8 @@ def audit_all(
             stage.queue_manager,
             live_position=checkpoint.position,
             topic_prefix=stage.topic_prefix,
-            spark=spark,
             progress=tell,
+            **engine.options("audit"),
         )
         path = write_report(report, report_directory)
     compared = ", ".join(f"{count:,} {what}" for what, count in report.compared.items())

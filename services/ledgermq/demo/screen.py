@@ -19,10 +19,9 @@ from rich.progress import (
     TextColumn,
     TimeElapsedColumn,
 )
-from rich.table import Table
 from rich.text import Text
 
-from ledgermq.cli.output import Column, cell_text
+from ledgermq.cli.output import Column, drawn_table
 
 __all__ = ["Bar", "Screen"]
 
@@ -111,9 +110,4 @@ class Screen:
 
     def rows(self, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:
         """A small table."""
-        table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
-        for column in columns:
-            table.add_column(column.heading, justify="right" if column.number else "left")
-        for row in rows:
-            table.add_row(*(Text(cell_text(row.get(column.key))) for column in columns))
-        self.console.print(Padding(table, (0, 0, 0, 4)))
+        self.console.print(Padding(drawn_table(columns, rows), (0, 0, 0, 4)))
