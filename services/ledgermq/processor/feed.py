@@ -44,7 +44,7 @@ class LogRecord:
         kind, self.timestamp = message.timestamp()
         # librdkafka counts creation time as 1 and log-append time as 2, Kafka as 0 and 1.
         self.timestamp_type = kind - 1
-        self.offset: int = message.offset()
+        self.offset = message.offset() or 0
         self.value: bytes | None = message.value()
         self._message = message
 
