@@ -18,6 +18,8 @@ Program = Callable[[str, str, int, Pipe], dict[str, float]]
 
 SESSIONS = 16
 PREFETCH_MESSAGES = 1000
+# Small, so that sixteen consumers share a queue evenly; each message is acknowledged by itself.
+SINGLE_PREFETCH_MESSAGES = 10
 WAIT_SECONDS = 60.0
 LATENCY_RATE = 200
 
@@ -153,7 +155,7 @@ def _send_singly(session: ledgermq.Session, destination: str, share: int) -> Non
 
 
 def _receive_singly(session: ledgermq.Session, destination: str, share: int) -> None:
-    consumer = session.consumer(destination, prefetch=1)
+    consumer = session.consumer(destination, prefetch=SINGLE_PREFETCH_MESSAGES)
     for _ in range(share):
         message = consumer.receive(timeout=WAIT_SECONDS)
         assert message is not None, "the queue ran dry"
