@@ -165,6 +165,24 @@ class Model(ModelOperations):
         held.sort(key=lambda one: (one["queue"], one["sequence"]))
         return [{name: one[name] for name in told} | {"size_bytes": one["size"]} for one in held]
 
+    def numbers(self) -> list[Row]:
+        """What decides about each session's next operations and deliveries."""
+        found = []
+        for session in self.sessions:
+            same = ("session", "confirmed", "deadline", "last", "answered", "next_delivery")
+            row = {name: session[name] for name in same}
+            row["replies"] = [one["session_sequence"] for one in session["replies"]]
+            held = self.flight(session)
+            row["deliveries"] = [(one["delivery"], one["sequence"]) for one in held]
+            mine = [(one, self._in_flight(one)) for one in self.consumers_of(session)]
+            row["consumers"] = [
+                (one["number"], one["queue"], one["credit"], one["since"], one["open"], in_flight)
+                for one, in_flight in mine
+                if one["open"] or in_flight
+            ]
+            found.append(row)
+        return found
+
     def browse(self, name: str) -> list[tuple[int, int]]:
         """(put position, put index) of the available messages in delivery order."""
         return [(one["put_position"], one["put_index"]) for one in self.available(name)]

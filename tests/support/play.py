@@ -91,6 +91,7 @@ class Player:
             assert query.queue_statuses(state) == self.model.queue_statuses()
             assert query.session_statuses(state) == list(self.model.session_statuses())
             assert _stored(state) == self.model.stored()
+            assert [_numbers(one) for one in state.sessions.values()] == self.model.numbers()
             assert next_deadline(state) == self.model.deadline()
             assert (state.time, state.active_version) == (self.model.time, self.model.version)
         if self.restarts:
@@ -202,6 +203,24 @@ def _stored(state: QueueManager) -> list[dict[str, Any]]:
         for block in sorted(blocks(state), key=lambda one: (one["queue"], one["block"]))
         for message in block["messages"]
     ]
+
+
+def _numbers(session: Session) -> dict[str, Any]:
+    """What decides about a session's next operations and deliveries."""
+    return {
+        "session": session.handle,
+        "confirmed": session.confirmed,
+        "deadline": session.deadline if session.deadline >= 0 else None,
+        "last": session.last_sequence,
+        "answered": session.answered_through,
+        "replies": list(session.replies),
+        "next_delivery": session.next_delivery,
+        "deliveries": [(number, one.sequence) for number, one in session.deliveries.items()],
+        "consumers": [
+            (one.number, one.queue.name, one.credit, one.waiting_since, one.open, one.in_flight)
+            for one in session.consumers.values()
+        ],
+    }
 
 
 def play(script: Script, *, with_model: bool = True, restarts: bool = False) -> Player:
