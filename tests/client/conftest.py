@@ -10,11 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from support.plain_worker import PlainWorker
 
 import ledgermq
 from ledgermq.wire.registry import Claim, claim_queue_manager
 from ledgermq.wire.topics import Topics, ensure_topics
+from support.plain_worker import PlainWorker
 
 PREFIXES = itertools.count()
 WORKER_START_SECONDS = 60.0

@@ -7,6 +7,7 @@ use it where a fault must be planted; elsewhere they use the real worker.
 from __future__ import annotations
 
 import json
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -56,15 +57,16 @@ class PlainWorker:
 
     Attributes:
         tamper: Given each chunk, returns what is written in its place: [], [one], [one, one] ...
+        answers: Given each question, says whether it is answered.
         state: The fold's state; look at it only when the worker is idle or stopped.
-        positions: How many operations were folded, repeats and refusals included.
+        operations: What was folded, repeats and refusals included.
     """
 
     def __init__(self, bootstrap: str, topics: Topics, claim: Claim) -> None:
         self.tamper: Callable[[Written], list[Written]] = as_it_is
         self.state = new_state()
         self.operations: list[Any] = []
-        self.answering = True
+        self.answers: Callable[[dict[str, Any]], bool] = lambda _: True
         self._topics = topics
         self._claim = claim
         self._contents: dict[int, list[bytes]] = {}
@@ -127,13 +129,16 @@ class PlainWorker:
         while not self._stopped:
             self._running.wait()
             record = self._consumer.poll(0.2)
-            if record is None or record.error() is not None:
+            if record is None:
+                continue
+            if record.error() is not None:
+                sys.stderr.write(f"plain worker: {record.error().str()}\n")
                 continue
             if not self._running.is_set():
                 self._running.wait()
             if record.topic() == self._topics.operations:
                 self._fold(record)
-            elif self.answering:
+            else:
                 self._answer(record)
             self._producer.poll(0)
 
@@ -201,7 +206,7 @@ class PlainWorker:
 
     def _answer(self, record: Any) -> None:
         name, ask = decode_record(record.value())
-        if name != "ledgermq.question.Ask":
+        if name != "ledgermq.question.Ask" or not self.answers(ask):
             return
         deadline = time.monotonic() + ask["wait_ms"] / 1000
         while self.state.position < ask["not_before"] and time.monotonic() < deadline:

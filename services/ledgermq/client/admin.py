@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from ledgermq.client.destinations import queue_name
@@ -34,7 +35,7 @@ class Admin:
     at that position or later.
     """
 
-    def __init__(self, control: SessionCore, questions: Questions, timeout_seconds: float) -> None:
+    def __init__(self, control: Callable[[], SessionCore], questions: Questions, timeout_seconds: float) -> None:
         self._control = control
         self._questions = questions
         self._timeout_seconds = timeout_seconds
@@ -42,7 +43,7 @@ class Admin:
     def _change(
         self, operation: type[SessionOperation], *, target: str | None = None, **fields: Any
     ) -> int:
-        core = self._control
+        core = self._control()
         with core.lock:
             core.wait_for_room_locked()
             pending = core.write_locked(operation, target=target, **fields)

@@ -100,6 +100,7 @@ class Connection:
         self._stopping = threading.Event()
         self._forked = False
         self._lock = threading.Lock()
+        self._control_lock = threading.Lock()
         self._sessions: dict[Session, None] = {}
         deadline = time.monotonic() + settings.timeout_seconds
         self._lane = LaneReader(settings)
@@ -128,7 +129,7 @@ class Connection:
         except BaseException:
             self._stop(0.0)
             raise
-        self._admin = Admin(self._control, self._questions, settings.timeout_seconds)
+        self._admin = Admin(self._control_session, self._questions, settings.timeout_seconds)
 
     @property
     def queue_manager(self) -> str:
@@ -189,6 +190,14 @@ class Connection:
             )
         if self._closed:
             raise ConnectionClosedError("the connection is closed; connect again")
+
+    def _control_session(self) -> SessionCore:
+        """The session of the administration, open as long as the connection; anew if it was lost."""
+        with self._control_lock:
+            if self._control.lost is not None:
+                self._router.sessions.pop(self._control.handle, None)
+                self._control = self._open(AckMode.AUTO, self._settings.timeout_seconds)
+            return self._control
 
     # -- opening sessions --------------------------------------------------------------------------
 
