@@ -52,6 +52,12 @@ def new_place(bootstrap: str) -> Place:
 
 
 @pytest.fixture
+def place_on() -> Callable[[str], Place]:
+    """Makes an installation on a broker given by its bootstrap address."""
+    return new_place
+
+
+@pytest.fixture
 def empty_place(broker) -> Place:
     """An installation without a worker."""
     return new_place(broker.bootstrap)

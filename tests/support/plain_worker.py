@@ -7,7 +7,7 @@ use it where a fault must be planted; elsewhere they use the real worker.
 from __future__ import annotations
 
 import json
-import sys
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -32,6 +32,7 @@ from ledgermq.wire.headers import address_of, chunk_headers, operation_headers
 from ledgermq.wire.registry import Claim
 from ledgermq.wire.topics import Topics, lane_partition
 
+LOGGER = logging.getLogger("plain-worker")
 CHUNK = "ledgermq.outcome.Chunk"
 ANSWER = "ledgermq.question.Answer"
 
@@ -74,7 +75,8 @@ class PlainWorker:
         self._running.set()
         self._stopped = False
         self._producer = Producer(
-            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 0}
+            {"bootstrap.servers": bootstrap, "enable.idempotence": True, "linger.ms": 0},
+            logger=LOGGER,
         )
         self._consumer = Consumer(
             {
@@ -83,7 +85,8 @@ class PlainWorker:
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
                 "fetch.wait.max.ms": 50,
-            }
+            },
+            logger=LOGGER,
         )
         questions = TopicPartition(topics.questions, claim.partition)
         _, end = self._consumer.get_watermark_offsets(questions, timeout=10)
@@ -132,7 +135,7 @@ class PlainWorker:
             if record is None:
                 continue
             if record.error() is not None:
-                sys.stderr.write(f"plain worker: {record.error().str()}\n")
+                LOGGER.warning("%s", record.error().str())
                 continue
             if not self._running.is_set():
                 self._running.wait()

@@ -11,7 +11,7 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ledgermq.client.settings import ConnectionSettings
-from ledgermq.client.transport import KAFKA_COMMON
+from ledgermq.client.transport import KAFKA_COMMON, KAFKA_LOGGER
 from ledgermq.errors import BrokerUnavailableError, LogError
 from ledgermq.wire.registry import Claim
 from ledgermq.wire.topics import lane_partition
@@ -51,7 +51,7 @@ class LaneReader:
                 "fetch.max.bytes": 64 * 1024 * 1024,
                 "receive.message.max.bytes": 80 * 1024 * 1024,
             },
-            logger=LOGGER,
+            logger=KAFKA_LOGGER,
         )
 
     def check_broker(self, timeout_seconds: float) -> None:

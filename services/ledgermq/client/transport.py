@@ -21,9 +21,12 @@ from ledgermq.wire.headers import Headers
 from ledgermq.wire.registry import Claim
 from ledgermq.wire.topics import OPERATION_BYTES_MAX
 
-__all__ = ["KAFKA_COMMON", "LogReceipt", "Transport"]
+__all__ = ["KAFKA_COMMON", "KAFKA_LOGGER", "LogReceipt", "Transport"]
 
 LOGGER = logging.getLogger("ledgermq.client")
+# What librdkafka has to say; without a handler of the application's, it keeps quiet.
+KAFKA_LOGGER = logging.getLogger("ledgermq.client.kafka")
+KAFKA_LOGGER.addHandler(logging.NullHandler())
 HEARTBEAT: Final = "ledgermq.question.Heartbeat"
 QUEUE_FULL_WAIT_SECONDS: Final = 0.05
 
@@ -77,7 +80,7 @@ class Transport:
                 "retry.backoff.ms": 50,
                 "delivery.report.only.error": False,
             },
-            logger=LOGGER,
+            logger=KAFKA_LOGGER,
         )
 
     def _report(self, error: KafkaError | None, _: Any) -> None:

@@ -1,0 +1,106 @@
+"""Tests of clients that die or whose broker dies: what they held goes to others, nothing twice."""
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from support.plain_worker import PlainWorker
+
+import ledgermq
+from ledgermq.embedded import EmbeddedBroker
+
+
+HOLDER = """
+import sys
+import time
+import ledgermq
+
+connection = ledgermq.connect(sys.argv[1], topic_prefix=sys.argv[2], suspect_timeout_seconds=1.0)
+session = connection.session(transacted=True)
+session.producer(sys.argv[3] + ".out").send("never")
+consumer = session.consumer(sys.argv[3], prefetch=10)
+for _ in range(3):
+    consumer.receive(20)
+session.producer(sys.argv[3]).flush()
+print("holding", flush=True)
+time.sleep(600)
+"""
+
+
+def test_what_a_killed_client_held_goes_to_another_one(place, connection, queue):
+    """After SIGKILL and the suspicion, others get the deliveries, with delivery count 2."""
+    with connection.session() as session:
+        session.producer(queue).send_many(str(number) for number in range(5))
+    holder = subprocess.Popen(
+        [sys.executable, "-c", HOLDER, place.address, place.topics.prefix, queue],
+        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "services")},
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        assert holder.stdout.readline() == "holding\n"
+        status = connection.admin.queue_status(queue)
+        assert (status.uncommitted_gets, status.current) == (5, 0)
+    finally:
+        holder.send_signal(signal.SIGKILL)
+        holder.wait(20)
+    with connection.session() as session:
+        consumer = session.consumer(queue)
+        found = [consumer.receive(60) for _ in range(5)]
+    # All of them count: what the dead application saw of what it had is unknown.
+    assert [(one.body, one.delivery_count) for one in found] == [
+        (str(number), 2) for number in range(5)
+    ]
+    assert connection.admin.queue_status(queue + ".out").next_sequence == 0
+
+
+def test_a_live_client_that_does_nothing_keeps_its_messages(place, queue, eventually):
+    """Heartbeats alone keep a session, for longer than its suspect time-out."""
+    with (
+        place.connect(suspect_timeout_seconds=1.0) as connection,
+        connection.session(ack="CLIENT") as session,
+    ):
+        session.producer(queue).send("mine")
+        message = session.consumer(queue).receive(20)
+        assert not threading.Event().wait(5.0)
+        message.acknowledge()
+        assert connection.admin.queue_status(queue).message_count == 0
+
+
+@pytest.mark.slow
+def test_a_broker_killed_and_started_again_loses_and_repeats_nothing(tmp_path, place_on):
+    """Sends and commits under way across the crash each act once."""
+    with EmbeddedBroker(tmp_path / "broker") as broker:
+        place = place_on(broker.bootstrap)
+        worker = PlainWorker(place.bootstrap, place.topics, place.claim)
+        try:
+            with place.connect(timeout=120.0) as connection:
+                receipts = copy_across_a_crash(connection, broker)
+                bodies = [one.body for one in connection.browser("queue:out")]
+        finally:
+            worker.stop()
+    assert [receipt.sequence for receipt in receipts] == list(range(400))
+    assert bodies == [str(number) for number in range(400)]
+
+
+def copy_across_a_crash(
+    connection: ledgermq.Connection, broker: EmbeddedBroker
+) -> list[ledgermq.SendReceipt]:
+    """Puts 400 messages and copies them by units of work; the broker dies in the middle."""
+    crash = threading.Timer(0.5, lambda: (broker.kill(), broker.start()))
+    crash.start()
+    receipts = []
+    with connection.session() as session, connection.session(transacted=True) as copying:
+        source = session.producer("queue:in")
+        consumer, target = copying.consumer("queue:in"), copying.producer("queue:out")
+        for number in range(400):
+            receipts.append(source.send(str(number)))
+            target.send(consumer.receive(120).body)
+            if number % 10 == 9:
+                copying.commit()
+    crash.join()
+    return receipts
