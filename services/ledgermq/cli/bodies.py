@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -43,9 +44,10 @@ def _typed(text: str) -> bool | int | float | str:
         return _WORDS[text]
     for kind in (int, float):
         try:
-            # What would not print the same again, as 007 or 1e3, is text.
-            if str(kind(text)) == text:
-                return kind(text)
+            value = kind(text)
+            # What would not print the same again, as 007 or 1e3, is text; so are nan and inf.
+            if str(value) == text and math.isfinite(value):
+                return value
         except ValueError:
             pass
     return text

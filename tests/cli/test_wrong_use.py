@@ -1,0 +1,198 @@
+"""Errors for people: one clear sentence, an exit code that means something, never a traceback."""
+
+import socket
+
+import pytest
+
+from ledgermq.cli import exits
+from ledgermq.cli.bodies import properties_from
+from ledgermq.cli.doctor import durability
+from ledgermq.cli.running import UpRunningError, announce, running_bootstrap
+from ledgermq.errors import LedgerMQError, OutcomeUnknownError, TransactionInDoubtError
+
+
+def free_port() -> int:
+    """A port at which nothing listens."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("queue", "list"),
+        ("put", "q", "x"),
+        ("browse", "q"),
+        ("session", "list"),
+        ("rebuild",),
+        ("trace", "0" * 32),
+        ("audit",),
+        ("checkpoint", "discard", "--yes"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_an_unreachable_broker_is_named_and_has_its_own_exit_code(plain, command):
+    """Where no broker listens, every command ends with 3 and names the address."""
+    address = f"127.0.0.1:{free_port()}"
+    answer = plain(*command, "--bootstrap", address, "--json")
+    assert answer.code == exits.UNREACHABLE
+    assert answer.error["code"] == "broker-unavailable"
+    assert address in answer.error["message"]
+
+
+@pytest.mark.kafka
+def test_an_unknown_queue_manager_is_refused_and_the_known_ones_are_named(cli):
+    """A wrong name is answered with those there are."""
+    answer = cli("queue", "list", "--queue-manager", "QX")
+    assert answer.code == exits.REFUSED
+    assert "QX" in answer.err
+    assert "QM1" in answer.err
+
+
+@pytest.mark.kafka
+def test_topics_of_another_prefix_are_missed(cli):
+    """A wrong topic prefix is told as missing topics, with what to do."""
+    answer = cli("queue", "list", "--topic-prefix", "elsewhere")
+    assert answer.code == exits.REFUSED
+    assert "elsewhere.registry" in answer.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("nonsense",),
+        ("queue", "nonsense"),
+        ("queue", "stat"),
+        ("put",),
+        ("get", "q", "--count", "0"),
+        ("put", "q", "x", "--priority", "10"),
+        ("rebuild", "--at", "yesterday"),
+        ("trace", "xyz"),
+        ("queue", "list", "--bootstrap", "host:port"),
+        ("queue", "list", "--queue-manager", "a b"),
+        ("queue", "list", "--timeout", "0"),
+        ("checkpoint", "discard", "--bootstrap", "nowhere:x", "--yes"),
+    ],
+    ids=" ".join,
+)
+def test_wrong_use_ends_with_two(plain, command):
+    """What the caller got wrong is said on standard error, with exit code 2."""
+    answer = plain(*command)
+    assert (answer.code, answer.out) == (exits.USAGE, "")
+    assert answer.err.startswith("error: ")
+
+
+def test_a_mistyped_command_gets_a_suggestion(plain):
+    """A name that is nearly right is offered."""
+    assert "did you mean queue?" in plain("qeue").err
+
+
+def test_help_lists_every_command(plain):
+    """--help names all commands, whatever they need to run."""
+    answer = plain("--help")
+    assert answer.code == exits.OK
+    for name in ("up", "worker", "queue", "put", "get", "trace", "rebuild", "audit", "doctor"):
+        assert f"\n  {name} " in answer.out
+
+
+def test_doctor_without_a_broker_fails_and_skips_the_rest(plain):
+    """A check that cannot be made is skipped, not failed, and the exit code is 4."""
+    answer = plain("doctor", "--bootstrap", f"127.0.0.1:{free_port()}", "--json")
+    assert answer.code == exits.CHECK_FAILED
+    verdicts = {one["check"]: one["verdict"] for one in answer.document["checks"]}
+    assert verdicts["broker"] == "failed"
+    assert verdicts["worker"] == "skipped"
+    assert answer.document["healthy"] is False
+
+
+@pytest.mark.kafka
+def test_doctor_finds_a_running_installation_healthy(cli, broker):
+    """On the embedded broker with a worker every check holds, and durability is by flushing."""
+    answer = cli("doctor", "--json")
+    checks = {one["check"]: one for one in answer.document["checks"]}
+    assert answer.code == exits.OK, checks
+    assert list(checks) == [
+        *("Java", "broker", "topics", "durability", "clock", "queue manager", "worker")
+    ]
+    assert "flushed" in checks["durability"]["found"]
+    assert "QM1@" in checks["worker"]["found"]
+
+
+KEPT = {"cleanup.policy": "delete", "retention.ms": "-1"}
+
+
+@pytest.mark.parametrize(
+    ("replicas", "in_sync", "settings", "verdict", "word"),
+    [
+        (1, 1, {**KEPT, "flush.messages": "1"}, "ok", "flushed"),
+        (3, 3, {**KEPT, "min.insync.replicas": "2"}, "ok", "replicated"),
+        (3, 2, {**KEPT, "min.insync.replicas": "2"}, "warning", "2 in sync"),
+        (1, 1, KEPT, "failed", "neither"),
+        (3, 3, {**KEPT, "min.insync.replicas": "1"}, "failed", "neither"),
+        (1, 1, {"flush.messages": "1", "cleanup.policy": "compact"}, "failed", "for ever"),
+        (
+            *(1, 1, {**KEPT, "flush.messages": "1", "unclean.leader.election.enable": "true"}),
+            *("failed", "unclean"),
+        ),
+    ],
+)
+def test_doctor_tells_the_two_durabilities_apart(replicas, in_sync, settings, verdict, word):
+    """D13: flushed on one broker, or two of three replicas; anything else is a failure."""
+    found = durability(replicas, in_sync, settings)
+    assert found[0] == verdict
+    assert word in found[1]
+
+
+@pytest.mark.kafka
+def test_checkpoints_are_discarded_only_when_told_yes(cli):
+    """Without --yes nothing happens, and an unknown queue manager is named."""
+    asked = cli("checkpoint", "discard")
+    assert asked.code == exits.USAGE
+    assert "--yes" in asked.err
+    unknown = cli("checkpoint", "discard", "--yes", "--queue-manager", "QX")
+    assert unknown.code == exits.REFUSED
+    assert "QX" in unknown.err
+
+
+@pytest.mark.kafka
+def test_checkpoints_are_discarded_and_counted(cli, connection):
+    """With --yes the checkpoints are gone, and the command says how many."""
+    connection.admin.checkpoint()
+    assert cli("checkpoint", "discard", "--yes", "--json").document["discarded"] >= 1
+    assert cli("checkpoint", "discard", "--yes", "--json").document["discarded"] == 0
+
+
+def test_an_unknown_outcome_has_an_exit_code_of_its_own():
+    """5 is neither success nor failure: nobody knows."""
+    assert exits.exit_code_of(OutcomeUnknownError("?")) == exits.UNPROVEN
+    assert exits.exit_code_of(TransactionInDoubtError("?")) == exits.UNPROVEN
+    assert exits.exit_code_of(LedgerMQError("no")) == exits.REFUSED
+
+
+def test_what_a_killed_up_left_behind_is_not_believed(tmp_path):
+    """An address counts only while the command that wrote it lives."""
+    with announce(tmp_path) as tell:
+        assert running_bootstrap(tmp_path) is None
+        tell(bootstrap="127.0.0.1:1")
+        assert running_bootstrap(tmp_path) == "127.0.0.1:1"
+        with pytest.raises(UpRunningError, match=r"127\.0\.0\.1:1"), announce(tmp_path):
+            pass
+    (tmp_path / "up.json").write_text('{"pid": 1, "bootstrap": "127.0.0.1:1"}')
+    assert running_bootstrap(tmp_path) is None
+
+
+def test_properties_keep_text_that_only_looks_like_a_number():
+    """A value becomes a number only where it prints the same again."""
+    given = ("a=1", "b=-2", "c=0.5", "d=007", "e=1e3", "f=true", "g=", "h=x=y", "i=nan")
+    assert properties_from(given) == {
+        "a": 1,
+        "b": -2,
+        "c": 0.5,
+        "d": "007",
+        "e": "1e3",
+        "f": True,
+        "g": "",
+        "h": "x=y",
+        "i": "nan",
+    }
