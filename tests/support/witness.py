@@ -6,6 +6,7 @@ line, delivered while somebody holds it, consumed twice, or when messages do not
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -55,11 +56,12 @@ class Witness:
             return
         if not passing:
             self.replies[identity] = outcome
-            handler = getattr(self, "_on_" + type(operation).__name__, None)
+            name = re.sub(r"(?<!^)([A-Z])", r"_\1", type(operation).__name__).lower()
+            handler = getattr(self, "_on_" + name, None)
             if handler is not None:
                 handler(operation, position, outcome)
 
-    def _on_Put(self, operation: op.Put, position: int, outcome: out.Reply) -> None:  # noqa: N802
+    def _on_put(self, operation: op.Put, position: int, outcome: out.Reply) -> None:
         queue = operation.destination.removeprefix("queue:")
         keys = [(position, index) for index in range(len(operation.messages))]
         for key in keys:
@@ -77,7 +79,7 @@ class Witness:
             self.place[key], self.number[key] = "available", number
             self.next_number[queue] = number + 1
 
-    def _on_Commit(self, operation: op.Commit, position: int, outcome: out.Reply) -> None:  # noqa: N802
+    def _on_commit(self, operation: op.Commit, position: int, outcome: out.Reply) -> None:
         assert isinstance(outcome, out.Committed)
         held = self.open_puts.pop(operation.session, [])
         for run in outcome.enqueued:
@@ -89,7 +91,7 @@ class Witness:
         assert not held, "a commit left puts out"
         assert self._consumed(operation.session, operation.deliveries) == outcome.consumed
 
-    def _on_Acknowledge(self, operation: Any, position: int, outcome: out.Reply) -> None:  # noqa: N802
+    def _on_acknowledge(self, operation: Any, position: int, outcome: out.Reply) -> None:
         self._consumed(operation.session, operation.deliveries)
 
     def _consumed(self, session: int, ranges: list[Any]) -> int:
@@ -100,14 +102,14 @@ class Witness:
             self.place[key] = "consumed"
         return len(deliveries)
 
-    def _on_CloseConsumer(self, operation: Any, position: int, outcome: out.Reply) -> None:  # noqa: N802
+    def _on_close_consumer(self, operation: Any, position: int, outcome: out.Reply) -> None:
         for delivery in _numbers(operation.unseen):
             self.place[self.flights.pop((operation.session, delivery))] = "available"
 
-    def _on_Rollback(self, operation: Any, position: int, outcome: Any) -> None:  # noqa: N802
+    def _on_rollback(self, operation: Any, position: int, outcome: Any) -> None:
         self._all_back(operation.session, outcome)
 
-    def _on_Recover(self, operation: Any, position: int, outcome: Any) -> None:  # noqa: N802
+    def _on_recover(self, operation: Any, position: int, outcome: Any) -> None:
         self._all_back(operation.session, outcome)
 
     def _ended(self, outcome: out.SessionEnded) -> None:
@@ -122,7 +124,7 @@ class Witness:
             self.place[key] = "discarded"
         assert (outcome.returned, outcome.discarded) == (len(held), len(discarded)), outcome
 
-    def _on_Correct(self, operation: op.Correct, position: int, outcome: out.Reply) -> None:  # noqa: N802
+    def _on_correct(self, operation: op.Correct, position: int, outcome: out.Reply) -> None:
         (key,) = [
             key
             for key, number in self.number.items()
@@ -133,7 +135,7 @@ class Witness:
         self.flights = {flight: one for flight, one in self.flights.items() if one != key}
         self.place[key] = "removed" if operation.action == "REMOVE" else "available"
 
-    def _on_DeleteQueue(self, operation: Any, position: int, outcome: out.Reply) -> None:  # noqa: N802
+    def _on_delete_queue(self, operation: Any, position: int, outcome: out.Reply) -> None:
         for key, queue in self.queue.items():
             if queue == operation.queue and self.place[key] not in ("consumed", "discarded"):
                 assert self.place[key] in ("available", "removed"), f"{key} vanished in use"

@@ -31,9 +31,6 @@ class Available:
         self._returned: list[list[tuple[int, Message]]] = [[] for _ in range(PRIORITY_MAX + 1)]
         self.count = 0
 
-    def __len__(self) -> int:
-        return self.count
-
     def extend(self, messages: list[Message]) -> None:
         """Adds newly numbered messages; their numbers are above all numbers seen before."""
         fresh = self._fresh
