@@ -47,11 +47,11 @@ check: $(STAMP) ## lint, format, types, import rules, tidiness
 test: setup ## run all tests, on a real broker and a real Spark
 	$(BIN)/python -m pytest
 
-demo: setup ## show the whole system at work
-	$(BIN)/ledgermq demo
+demo: setup ## show the whole system at work (ARGS=--all: a whole year of flights)
+	$(BIN)/ledgermq demo $(ARGS)
 
 bench: setup ## measure speed and write what was found
-	$(BIN)/ledgermq bench
+	$(BIN)/ledgermq bench $(ARGS)
 
 golden-update: $(STAMP) ## rewrite the golden logs; review the change with git diff
 	LEDGERMQ_GOLDEN_UPDATE=1 $(BIN)/python -m pytest -q tests/golden

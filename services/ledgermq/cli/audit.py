@@ -54,7 +54,7 @@ ANOMALY_COLUMNS: Final = (
     "--report",
     "report_directory",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write report.html and report.json to this directory.",
+    help="Write audit.html and audit.json to this directory.",
 )
 @target_options
 def audit(
@@ -69,6 +69,7 @@ def audit(
     The exit code is 0 if everything agrees, 1 if anything does not, and 5 if records that would
     prove it are gone.
     """
+    from ledgermq_spark.report import write_report
     from ledgermq_spark.run import run_audit
 
     target.check_broker()
@@ -85,7 +86,7 @@ def audit(
             progress=tell,
             **engine.options("audit"),
         )
-    written = None if report_directory is None else write_report(report, report_directory)
+    written = None if report_directory is None else write_report(report, report_directory)[0]
     if output.as_json:
         document = report.as_dict()
         output.document(document if written is None else {**document, "report": str(written)})
@@ -107,19 +108,14 @@ def _live_position(target: Target, output: Output) -> int | None:
         return None
 
 
-def write_report(report: AuditReport, directory: Path) -> Path:
-    """Write the report as HTML and JSON; return the path of the HTML."""
-    from ledgermq_spark.report import write_report as write
-
-    return Path(write(report, directory))
-
-
 def _print(target: Target, output: Output, report: AuditReport) -> None:
     if output.for_people or not report.anomalies:
         output.table(TOTALS_COLUMNS, balanced_rows(report))
     if report.anomalies:
         output.table(ANOMALY_COLUMNS, anomaly_rows(report))
-    where = f"{target.named(report.position)}, {iso_time(report.time) if report.time >= 0 else ''}"
+    where = target.named(report.position)
+    if report.time >= 0:
+        where += f", {iso_time(report.time, precision='milliseconds')}"
     compared = ", ".join(f"{count:,} {what}" for what, count in report.compared.items())
     output.remark(f"compared up to {where}: {compared}")
     for reason, count in report.refusals.items():

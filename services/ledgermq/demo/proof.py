@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ledgermq.cli.audit import TOTALS_COLUMNS, anomaly_rows, write_report
+from ledgermq.cli.audit import TOTALS_COLUMNS, anomaly_rows
 from ledgermq.cli.history import LIFE_COLUMNS, life_rows
 from ledgermq.cli.output import iso_time
 from ledgermq.cli.screens import screen
@@ -42,8 +42,9 @@ def rebuild_the_past(shown: Screen, stage: Stage, course: Course, engine: Engine
             **engine.options("rebuild"),
         )
     found = next(one for one in rebuilt.statuses if one["name"] == WATCHED_QUEUE)
+    moment = iso_time(rebuilt.time, precision="milliseconds")
     shown.say(
-        f"{WATCHED_QUEUE} at {stage.named(position)}, {iso_time(rebuilt.time)}, after "
+        f"{WATCHED_QUEUE} at {stage.named(position)}, {moment}, after "
         f"{rebuilt.operations:,} operations:"
     )
     shown.console.print()
@@ -106,6 +107,7 @@ def audit_all(
     engine: Engine,
 ) -> None:
     """Audit everything at the position of the live state, and write the report."""
+    from ledgermq_spark.report import write_report
     from ledgermq_spark.run import run_audit
 
     shown.heading("The audit: log, recorded outcomes, tables, rebuild and live state")
@@ -118,7 +120,7 @@ def audit_all(
             progress=tell,
             **engine.options("audit"),
         )
-        path = write_report(report, report_directory)
+        page, data = write_report(report, report_directory)
     compared = ", ".join(f"{count:,} {what}" for what, count in report.compared.items())
     shown.say(f"compared up to {stage.named(report.position)}: {compared}")
     shown.console.print()
@@ -142,7 +144,7 @@ def audit_all(
         f"the audit's verdict: {report.verdict}, {len(report.anomalies)} anomalies",
         holds=report.verdict == "agrees",
     )
-    shown.say(f"report: {path}")
+    shown.say(f"report: {page}, for programs {data}")
 
 
 def _totals(report: AuditReport) -> list[dict[str, Any]]:

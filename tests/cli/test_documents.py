@@ -1,0 +1,88 @@
+"""The documents for users stay true: commands, exit codes, errors and settings they name exist."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+
+from ledgermq import errors
+from ledgermq.cli import exits
+from ledgermq.cli.main import _COMMANDS
+from ledgermq.client.reasons import REASON_ERRORS
+
+ROOT = Path(__file__).parents[2]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/operations.md", "docs/errors.md"]
+
+
+def text_of(name):
+    """A document's text."""
+    return (ROOT / name).read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_links_lead_somewhere(name):
+    """Every relative link of a document names a file of the checkout."""
+    here = (ROOT / name).parent
+    links = re.findall(r"\]\(([^)#:]+)\)", text_of(name))
+    assert [link for link in links if not (here / link).exists()] == []
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_commands_that_documents_show_exist(name):
+    """Every `ledgermq COMMAND` that a document shows is a command."""
+    shown = set(re.findall(r"(?:\$ |`|\| )ledgermq ([a-z]+)", text_of(name)))
+    assert shown - set(_COMMANDS) == set()
+
+
+def test_make_targets_that_documents_show_exist():
+    """Every `make TARGET` of README and CONTRIBUTING is a target of the Makefile."""
+    targets = set(re.findall(r"^([a-z-]+):", text_of("Makefile"), flags=re.M))
+    shown = {
+        target
+        for name in ("README.md", "CONTRIBUTING.md")
+        for target in re.findall(r"(?:\$ |`)make ([a-z-]+)", text_of(name))
+    }
+    assert shown
+    assert shown - targets == set()
+
+
+def test_exit_codes_are_those_of_the_program():
+    """The table of exit codes lists exactly those that there are."""
+    table = text_of("docs/operations.md").partition("## Exit codes")[2].partition("##")[0]
+    listed = {int(code) for code in re.findall(r"^\| (\d+) \|", table, flags=re.M)}
+    assert listed == {value for value in vars(exits).values() if isinstance(value, int)}
+
+
+def test_every_exception_is_listed_with_its_code():
+    """docs/errors.md names each exception of the client, and no other code than its own."""
+    text = text_of("docs/errors.md")
+    for name in errors.__all__:
+        if name != "LedgerMQError":
+            (row,) = re.findall(rf"^\| `{name}` \| ([^|]*) \|", text, flags=re.M)
+            code = getattr(errors, name).code
+            assert f"`{code}`" in row or row == "the reason", name
+
+
+def test_every_reason_code_is_listed_with_its_exception():
+    """The table of reason codes is the client's."""
+    table = text_of("docs/errors.md").partition("## Refusals by reason code")[2]
+    listed = {
+        reason: kind
+        for reasons, kind in re.findall(r"^\| ([^|]+) \| `(\w+)` \|", table, flags=re.M)
+        for reason in re.findall(r"`([a-z-]+)`", reasons)
+    }
+    assert listed == {reason: kind.__name__ for reason, kind in REASON_ERRORS.items()}
+
+
+def test_settings_of_the_worker_that_documents_name_exist():
+    """A worker's LEDGERMQ_ variables in docs/operations.md are settings with that default."""
+    from ledgermq.processor.settings import WorkerSettings
+
+    known = {f"LEDGERMQ_{field.name.upper()}" for field in fields(WorkerSettings)}
+    known |= {"LEDGERMQ_QUEUE_MANAGER", "LEDGERMQ_CACHE_DIR", "LEDGERMQ_IVY_SETTINGS"}
+    shown = set(re.findall(r"LEDGERMQ_[A-Z_]+[A-Z]", text_of("docs/operations.md")))
+    assert shown
+    assert shown - known == set()
