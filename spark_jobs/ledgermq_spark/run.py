@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
-import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from ledgermq.wire.registry import Claim
-from ledgermq.wire.topics import Topics, lane_partition
 from ledgermq_spark.alignment import alignment
 from ledgermq_spark.audit import AuditReport, Subject, audit, unreadable_chunks
 from ledgermq_spark.checkpoints import (
@@ -24,93 +18,21 @@ from ledgermq_spark.checkpoints import (
     Checkpoints,
     read_checkpoints,
 )
-from ledgermq_spark.derive import Store
 from ledgermq_spark.evidence import Evidence
 from ledgermq_spark.history import Life, life_of
 from ledgermq_spark.positions import (
-    PartitionRange,
     PositionOutOfRangeError,
-    partition_ranges,
     resolve_at,
 )
-from ledgermq_spark.read_log import read_operations, read_outcomes
-from ledgermq_spark.rebuild import Progress, Rebuilt, fold_log, locate, rebuild_at
-from ledgermq_spark.session import spark_session
+from ledgermq_spark.rebuild import Progress, Rebuilt, fold_log, rebuild_at
 from ledgermq_spark.tables import Tables, build_tables, write_tables
 from ledgermq_spark.totals import depth_over_time, queue_totals
+from ledgermq_spark.work import STEPS, Work, begin
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["rebuild_at", "run_audit", "run_tables", "trace_message"]
-
-AUDIT_STEPS = 6
-
-
-@dataclass(slots=True, kw_only=True)
-class _Work:
-    """One run: what it reads, where it keeps things, how long its stages took."""
-
-    spark: SparkSession
-    bootstrap: str
-    topics: Topics
-    claim: Claim
-    log: PartitionRange
-    lanes: list[PartitionRange]
-    store: Store
-    tell: Progress
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def stage(self, name: str, done: int = 0) -> Iterator[None]:
-        """Tells that a stage begins, and notes how long it took."""
-        self.tell(name, done, AUDIT_STEPS)
-        started = time.monotonic()
-        yield
-        self.seconds[name] = round(time.monotonic() - started, 3)
-
-    def operations(self, position: int) -> DataFrame:
-        """The decoded operations up to a position, kept on disk."""
-        wanted = replace(self.log, end=position + 1)
-        return self.store.keep("operations", read_operations(self.spark, self.bootstrap, wanted))
-
-    def outcomes(self, position: int) -> DataFrame:
-        """The decoded outcomes of all lanes, kept on disk; none above a position in mid-log."""
-        frame = read_outcomes(self.spark, self.bootstrap, self.lanes, split=2)
-        if position < self.log.end - 1:
-            frame = frame.where(f.col("position") <= position)
-        return self.store.keep("outcomes", frame)
-
-
-def _begin(
-    bootstrap: str,
-    queue_manager: str,
-    topic_prefix: str,
-    spark: SparkSession | None,
-    directory: Path | None,
-    progress: Progress | None,
-) -> _Work:
-    """Pins what is read: lanes first, so that every outcome's operation is on the log read."""
-    tell = progress or (lambda *_: None)
-    tell("locating the queue manager", 0, AUDIT_STEPS)
-    topics = Topics(topic_prefix)
-    claim, _ = locate(bootstrap, topics, queue_manager)
-    numbers = [lane_partition(claim.partition, claim.lanes, lane) for lane in range(claim.lanes)]
-    lanes = partition_ranges(bootstrap, topics.outcomes, numbers)
-    (log,) = partition_ranges(bootstrap, topics.operations, [claim.partition])
-    spark = spark or spark_session()
-    path = directory or Path(tempfile.mkdtemp(prefix="ledgermq-spark-"))
-    store = Store(spark, path / "work")
-    return _Work(
-        spark=spark,
-        bootstrap=bootstrap,
-        topics=topics,
-        claim=claim,
-        log=log,
-        lanes=lanes,
-        store=store,
-        tell=tell,
-    )
 
 
 def run_tables(
@@ -133,7 +55,7 @@ def run_tables(
         QueueManagerUnknownError: Nobody claimed that name.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
     """
-    work = _begin(bootstrap, queue_manager, topic_prefix, spark, directory, progress)
+    work = begin(bootstrap, queue_manager, topic_prefix, spark, directory, progress)
     position = resolve_at(bootstrap, work.log, at)
     _refuse_trimmed(work, queue_manager)
     with work.stage("reading the log", 1):
@@ -143,11 +65,11 @@ def run_tables(
         tables = build_tables(work.store, operations, recorded)
     if output is not None:
         write_tables(tables, output)
-    work.tell("done", AUDIT_STEPS, AUDIT_STEPS)
+    work.tell("done", STEPS, STEPS)
     return tables
 
 
-def _refuse_trimmed(work: _Work, queue_manager: str) -> None:
+def _refuse_trimmed(work: Work, queue_manager: str) -> None:
     if work.log.start > 0:
         raise PositionOutOfRangeError(
             f"the log of {queue_manager} begins at position {work.log.start}: its tables need all "
@@ -218,7 +140,7 @@ def run_audit(
         QueueManagerUnknownError: Nobody claimed that name.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
     """
-    work = _begin(bootstrap, queue_manager, topic_prefix, spark, directory, progress)
+    work = begin(bootstrap, queue_manager, topic_prefix, spark, directory, progress)
     position = resolve_at(bootstrap, work.log, at if live_position is None else live_position)
     if work.log.start > 0 or position < 0:
         return _nothing_to_prove(work, position)
@@ -258,12 +180,12 @@ def run_audit(
     if end < position:
         note = f"nothing above position {end} was compared, up to {position}"
         report = replace(report, notes=[*report.notes, note])
-    work.tell("done", AUDIT_STEPS, AUDIT_STEPS)
+    work.tell("done", STEPS, STEPS)
     return report
 
 
 def _read_all(
-    work: _Work, position: int, chain_at: frozenset[int]
+    work: Work, position: int, chain_at: frozenset[int]
 ) -> tuple[Rebuilt, DataFrame, DataFrame]:
     """Folds and decodes at once: the fold of one queue manager keeps but one core busy."""
     with ThreadPoolExecutor(max_workers=2) as pool:
@@ -273,7 +195,7 @@ def _read_all(
         return folding.result(), operations, recorded
 
 
-def _fold(work: _Work, position: int, chain_at: frozenset[int]) -> Rebuilt:
+def _fold(work: Work, position: int, chain_at: frozenset[int]) -> Rebuilt:
     return fold_log(
         work.spark,
         work.bootstrap,
@@ -335,7 +257,7 @@ def _comparable_end(
 
 
 def _subject(
-    work: _Work,
+    work: Work,
     rebuilt: Rebuilt,
     operations: DataFrame,
     recorded: DataFrame,
@@ -371,7 +293,7 @@ def _subject(
     )
 
 
-def _floors(work: _Work, recorded: DataFrame) -> dict[int, int]:
+def _floors(work: Work, recorded: DataFrame) -> dict[int, int]:
     """Lanes that have lost their oldest records, and the position up to which that matters."""
     expired = [at for at, lane in enumerate(work.lanes) if lane.start > 0]
     if not expired:
@@ -388,7 +310,7 @@ def _floors(work: _Work, recorded: DataFrame) -> dict[int, int]:
     return floors | {-1: max(floors.values())}
 
 
-def _nothing_to_prove(work: _Work, position: int) -> AuditReport:
+def _nothing_to_prove(work: Work, position: int) -> AuditReport:
     empty = position < 0
     why = (
         "the log is empty"

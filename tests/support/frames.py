@@ -8,7 +8,14 @@ import pyarrow as pa
 
 from ledgermq.core.outcomes import Addressed
 from ledgermq_spark.read_log import RECORDED_COLUMNS, as_operation
-from ledgermq_spark.rows import OPERATION_COLUMNS, arrow_batch, operation_row, outcome_row
+from ledgermq_spark.rebuild import STORED_COLUMNS
+from ledgermq_spark.rows import (
+    OPERATION_COLUMNS,
+    OUTCOME_COLUMNS,
+    arrow_batch,
+    operation_row,
+    outcome_row,
+)
 from support.log_writer import LOG_APPEND_TIME, Entry
 
 
@@ -26,17 +33,29 @@ def operations_frame(spark: Any, entries: list[Entry]) -> Any:
     return _frame(spark, OPERATION_COLUMNS, rows)
 
 
-def outcomes_frame(spark: Any, outcomes: list[list[Addressed]]) -> Any:
-    """Outcomes as recorded on the lanes, one to a chunk."""
+def outcomes_frame(spark: Any, outcomes: list[list[Addressed]], *, as_folded: bool = False) -> Any:
+    """Outcomes as recorded on the lanes, one to a chunk, or as the fold makes them."""
     rows = []
     for found in outcomes:
         for one in found:
             previous = (one.previous_position, one.previous_index)
+            lane = one.lane if as_folded else max(one.lane, 0)
             row = outcome_row(
-                one.outcome, one.connection, max(one.lane, 0), previous, with_content=True
+                one.outcome, one.connection, lane, previous, with_content=not as_folded
             )
-            rows.append((*row, 0, max(one.lane, 0), len(rows)))
-    return _frame(spark, RECORDED_COLUMNS, rows)
+            rows.append(row if as_folded else (*row, 0, lane, len(rows)))
+    return _frame(spark, OUTCOME_COLUMNS if as_folded else RECORDED_COLUMNS, rows)
+
+
+def stored_frame(spark: Any, message_blocks: list[dict[str, Any]]) -> Any:
+    """Numbered messages of a rebuilt state."""
+    names = [name for name, _ in STORED_COLUMNS[2:]]
+    rows = [
+        (block["queue"], block["created_position"], *(one[name] for name in names))
+        for block in message_blocks
+        for one in block["messages"]
+    ]
+    return _frame(spark, STORED_COLUMNS, rows)
 
 
 def _frame(spark: Any, columns: Any, rows: list[Any]) -> Any:

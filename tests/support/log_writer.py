@@ -278,9 +278,7 @@ def append_operations(
         producer.poll(0)
     assert producer.flush(60) == 0
     first = min(stamped)
-    return [
-        replace(entry, time_us=stamped[first + at] * 1000) for at, entry in enumerate(entries)
-    ]
+    return [replace(entry, time_us=stamped[first + at] * 1000) for at, entry in enumerate(entries)]
 
 
 def append_records(bootstrap: str, topic: str, records: Iterable[Chunk]) -> None:

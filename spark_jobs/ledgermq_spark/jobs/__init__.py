@@ -1,0 +1,1 @@
+"""Jobs to run by hand or by `spark-submit`: rebuild, tables, audit."""

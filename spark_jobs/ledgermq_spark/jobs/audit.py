@@ -1,0 +1,47 @@
+"""`python -m ledgermq_spark.jobs.audit`: audit a queue manager; exit code 0, 1 or 5."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from ledgermq_spark.jobs.arguments import parser, run, tell
+from ledgermq_spark.report import json_report, write_report
+from ledgermq_spark.run import run_audit
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Audit, write the report, print the verdict.
+
+    Exit codes: 0 agrees, 1 anomalies, 2 wrong use, 3 cluster not reachable, 5 unproven.
+    """
+    options = parser("Audit a queue manager: do log, outcomes, tables and live state agree?")
+    options.add_argument("--live-position", type=int, help="checkpoint to compare as live state")
+    given = options.parse_args(arguments)
+
+    def job() -> int:
+        report = run_audit(
+            given.bootstrap,
+            given.queue_manager,
+            given.at,
+            live_position=given.live_position,
+            topic_prefix=given.topic_prefix,
+            progress=tell,
+        )
+        page, _ = write_report(report, given.output or Path("ledgermq-audit"))
+        if given.json:
+            print(json_report(report))
+            return report.exit_code
+        print(f"{report.queue_manager}@{report.position}: {report.verdict}")
+        for one in report.anomalies[:20]:
+            print(f"  {one.kind}: {one.summary} [{one.queue} {one.message_id}]")
+        for text in (*report.unproven, *report.notes):
+            print(f"  {text}")
+        print(f"report: {page}")
+        return report.exit_code
+
+    return run(job)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

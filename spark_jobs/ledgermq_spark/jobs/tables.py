@@ -1,0 +1,40 @@
+"""`python -m ledgermq_spark.jobs.tables`: messages, deliveries, units_of_work as Parquet."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from ledgermq_spark.jobs.arguments import parser, run, tell
+from ledgermq_spark.run import run_tables
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Build the tables and write them below --output."""
+    given = parser("Write a queue manager's tables as Parquet.").parse_args(arguments)
+
+    def job() -> int:
+        output = given.output or Path("ledgermq-tables")
+        tables = run_tables(
+            given.bootstrap,
+            given.queue_manager,
+            given.at,
+            topic_prefix=given.topic_prefix,
+            output=output,
+            progress=tell,
+        )
+        names = ("messages", "deliveries", "units_of_work")
+        counts = {name: getattr(tables, name).count() for name in names}
+        if given.json:
+            print(json.dumps({"directory": str(output), "rows": counts}))
+        else:
+            for name, rows in counts.items():
+                print(f"{output / name}: {rows:,} rows")
+        return 0
+
+    return run(job)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,117 @@
+"""Tests that the audit finds each anomaly once, names its message, and finds none where none is."""
+
+from copy import deepcopy
+from dataclasses import replace
+
+import pytest
+
+from ledgermq.wire.codec import decode_record, encode_record
+from ledgermq_spark.audit import audit
+from ledgermq_spark.checkpoints import BLOCK, ROOT, Checkpoint
+from ledgermq_spark.evidence import hexadecimal
+from support.audits import audited, subject_of
+from support.log_writer import Script, fold
+from support.planting import PLANTS, conversation
+from support.random_log import RandomLog
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+def test_every_planted_fault_is_found_once_and_names_its_message(spark, tmp_path):
+    """One log, a fault in each of its queues: as many anomalies, each of its kind and message."""
+    script = Script()
+    for queue, _, _ in PLANTS:
+        conversation(script, queue, settle=queue != "half")
+    recorded = deepcopy(script.outcomes)
+    planted = []
+    for queue, plant, kind in PLANTS:
+        message = plant(recorded, queue)
+        planted.append((kind, hexadecimal(message)))
+    report = audited(spark, tmp_path, script.entries, recorded)
+    assert sorted((one.kind, one.message_id) for one in report.anomalies) == sorted(planted)
+    assert report.exit_code == 1
+
+
+def test_what_merely_looks_like_an_anomaly_is_none(spark, tmp_path):
+    """A random log with everything in it, repeats included, agrees."""
+    script = Script()
+    RandomLog(script).grow(250)
+    recorded = deepcopy(script.outcomes)
+    # A worker that restarts tells again what it told.
+    for entry in recorded[100:160]:
+        entry.extend(deepcopy(entry))
+    report = audited(spark, tmp_path, script.entries, recorded)
+    assert report.anomalies == []
+    assert report.verdict == "agrees"
+    assert all(one["balances"] for one in report.totals)
+
+
+@pytest.fixture(scope="module")
+def small(spark, tmp_path_factory):
+    """A small clean log as the audit looks at it, with its live state."""
+    script = Script()
+    conversation(script, "q")
+    subject = subject_of(spark, tmp_path_factory.mktemp("small"), script.entries)
+    chain = subject.chains[subject.position]
+    manifest = {"position": subject.position, "digest": "", "chain": chain}
+    live = Checkpoint(manifest=manifest, root=subject.root_bytes, blocks=subject.blocks())
+    return replace(subject, live=live, manifests=[manifest])
+
+
+def test_a_live_state_that_is_the_rebuilt_one_agrees(small):
+    """The checkpoint's chunks are compared and are the same."""
+    assert audit(small).verdict == "agrees"
+
+
+def test_one_field_of_a_live_message_is_found(small):
+    """The evidence names queue, message and field."""
+    name, block = decode_record(small.live.blocks[0])
+    assert name == BLOCK
+    block["messages"][0]["backout_count"] += 1
+    live = replace(small.live, blocks=[encode_record(BLOCK, block)])
+    (found,) = audit(replace(small, live=live)).anomalies
+    assert (found.kind, found.field, found.queue) == ("state mismatch", "backout_count", "q")
+    assert found.message_id == hexadecimal(block["messages"][0]["message_id"])
+    assert (found.expected, found.found) == ("0", "1")
+
+
+def test_one_field_of_the_live_queue_manager_is_found(small):
+    """A counter of a queue in the root."""
+    _, root = decode_record(small.live.root)
+    root["queues"][0]["sent_and_committed"] += 1
+    live = replace(small.live, root=encode_record(ROOT, root))
+    (found,) = audit(replace(small, live=live)).anomalies
+    assert (found.kind, found.field) == ("state mismatch", "sent_and_committed")
+    assert "queues q" in found.summary
+
+
+def test_a_checkpoint_of_another_log_is_found_by_its_digest_chain(small):
+    """State and outcomes may agree; the entries that a checkpoint was made of are others."""
+    other = small.manifests[0] | {"chain": b"x" * 32}
+    (found,) = audit(replace(small, manifests=[other])).anomalies
+    assert (found.kind, found.field) == ("digest mismatch", "chain")
+
+
+def test_expired_outcomes_are_unproven_not_lost(small):
+    """Where a lane has lost its oldest records, nothing is said to be lost, nothing to agree."""
+    recorded = small.recorded.where(f"position > {small.position // 2}")
+    floors = dict.fromkeys(range(-1, small.lanes), small.position // 2)
+    report = audit(replace(small, recorded=recorded, floors=floors))
+    assert (report.verdict, report.exit_code, report.anomalies) == ("unproven", 5, [])
+
+
+def test_outcomes_that_may_still_come_are_unproven(small):
+    """A worker that is behind has lost nothing yet."""
+    recorded = small.recorded.where("position < 5")
+    report = audit(replace(small, recorded=recorded, answered_until=4, live=None))
+    assert (report.verdict, report.anomalies) == ("unproven", [])
+    assert "no worker runs" in report.unproven[0]
+
+
+def test_the_fold_of_the_script_is_what_was_recorded():
+    """The support code folds alike while a script grows and afterwards."""
+    script = Script()
+    RandomLog(script).grow(200)
+    state, outcomes = fold(script.entries)
+    assert outcomes == script.outcomes
+    assert state.position == script.state.position

@@ -1,0 +1,53 @@
+"""Tests of how `--at` is read."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from ledgermq_spark.positions import (
+    PartitionRange,
+    PositionOutOfRangeError,
+    parse_moment,
+    resolve_at,
+)
+
+LOG = PartitionRange(topic="t.operations", partition=0, start=10, end=20)
+
+
+@pytest.mark.parametrize(
+    ("text", "moment"),
+    [
+        ("1234", 1234),
+        ("QM1@7", 7),
+        ("2026-11-20T10:00:00Z", datetime(2026, 11, 20, 10, tzinfo=UTC)),
+        ("2026-11-20T10:00:00", datetime(2026, 11, 20, 10, tzinfo=UTC)),
+    ],
+)
+def test_a_position_or_a_time_is_read(text, moment):
+    """Positions stand bare or with their queue manager; a time without zone is UTC."""
+    assert parse_moment(text) == moment
+
+
+def test_anything_else_is_refused():
+    """The error shows how both are written."""
+    with pytest.raises(PositionOutOfRangeError, match="neither a log position"):
+        parse_moment("yesterday")
+
+
+@pytest.mark.parametrize(
+    ("moment", "told"),
+    [
+        (9, "before the start of the log: .* begins at 10"),
+        (20, "after the end of the log: .* is 19"),
+        (datetime(2999, 1, 1, tzinfo=UTC), "in the future"),
+    ],
+)
+def test_what_lies_outside_the_log_is_refused(moment, told):
+    """The error says where the log begins or ends."""
+    with pytest.raises(PositionOutOfRangeError, match=told):
+        resolve_at("nobody:1", LOG, moment)
+
+
+def test_no_moment_means_the_end():
+    """The last record that the log has now."""
+    assert resolve_at("nobody:1", LOG, None) == 19
