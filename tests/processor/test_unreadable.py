@@ -3,6 +3,7 @@
 """
 
 import os
+import time
 
 import pytest
 from tests.support import topic_surgery as surgery
@@ -108,7 +109,8 @@ def test_a_record_with_its_writers_time_is_refused(place):
     session = client.open()
     surgery.alter_topic(place, place.topics.operations, message_timestamp_type="CreateTime")
     alive = op.Alive(session=session.handle, session_sequence=1, answered_through=0)
-    appended = client.write(alive, session.handle, 1, timestamp=4_000_000_000_000)
+    in_half_an_hour_ms = int((time.time() + 1800) * 1000)
+    appended = client.write(alive, session.handle, 1, timestamp=in_half_an_hour_ms)
     client.flush()
     surgery.alter_topic(place, place.topics.operations, message_timestamp_type="LogAppendTime")
     assert wait_for_refusal(client, appended[0]).reason == "timestamp-untrusted"

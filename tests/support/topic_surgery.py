@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import (
     AdminClient,
     AlterConfigOpType,
@@ -67,7 +68,13 @@ def commit_to_group(place: Any, offset: int) -> None:
         {"bootstrap.servers": place.bootstrap, "group.id": f"{place.topics.prefix}.workers"}
     )
     wanted = TopicPartition(place.topics.operations, place.claim.partition, offset)
-    consumer.commit(offsets=[wanted], asynchronous=False)
+    for _ in range(60):
+        try:
+            consumer.commit(offsets=[wanted], asynchronous=False)
+        except KafkaException:  # the last member has not left yet
+            time.sleep(0.2)
+        else:
+            break
     consumer.close()
 
 

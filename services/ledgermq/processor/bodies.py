@@ -18,7 +18,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 from ledgermq.core.operations import Put, PutMessage
 from ledgermq.core.outcomes import DeliveredMessage
 from ledgermq.errors import LedgerMQError
-from ledgermq.processor.log_reading import take_batch
+from ledgermq.processor.log_reading import LogUnreadableError, take_batch
 from ledgermq.wire.codec import decode_operation
 
 __all__ = ["BodyLostError", "BodyStore", "LogReader"]
@@ -56,7 +56,8 @@ class LogReader:
         """The value of the record at a position.
 
         Raises:
-            BodyLostError: The log does not hold that position, or did not answer in time.
+            BodyLostError: The log does not hold that position.
+            LogUnreadableError: The log did not answer in time.
         """
         self.last_used = time.monotonic()
         if position not in self._pool:
@@ -74,13 +75,9 @@ class LogReader:
             for message in take_batch(consumer, 200, 0.5):
                 self._keep(message, position)
             if self._next > position and position not in self._pool:
-                raise BodyLostError(
-                    f"the operations log has no record at {self._topic}-{self._partition}"
-                    f"@{position}, which a live message needs; restore the log, or remove the "
-                    "message with a Correct operation"
-                )
+                raise self._lost(position)
             if time.monotonic() > limit:
-                raise BodyLostError(
+                raise LogUnreadableError(
                     f"reading {self._topic}-{self._partition}@{position} back took longer than "
                     f"{self._timeout_seconds:.0f} s; look at Kafka, then start the worker again"
                 )
@@ -88,9 +85,9 @@ class LogReader:
     def _keep(self, message: Any, wanted: int) -> None:
         error = message.error()
         if error is not None:
-            if error.code() in (KafkaError._PARTITION_EOF, KafkaError._TRANSPORT):
-                return
-            raise BodyLostError(f"reading {self._topic}-{self._partition}@{wanted}: {error.str()}")
+            if error.code() == KafkaError._AUTO_OFFSET_RESET:
+                raise self._lost(wanted)
+            return
         offset, value = message.offset(), message.value()
         self._next = offset + 1
         self._pool[offset] = value
@@ -100,6 +97,13 @@ class LogReader:
             if oldest == wanted:
                 break
             self._pool_bytes -= len(self._pool.pop(oldest) or b"")
+
+    def _lost(self, position: int) -> BodyLostError:
+        return BodyLostError(
+            f"the operations log has no record at {self._topic}-{self._partition}@{position}, "
+            "which a live message needs; restore the log, or remove the message with a Correct "
+            "operation"
+        )
 
     def _open(self) -> Consumer:
         self._consumer = Consumer(
@@ -171,6 +175,7 @@ class BodyStore:
 
         Raises:
             BodyLostError: The log does not hold a body any more.
+            LogUnreadableError: The log did not answer in time.
         """
         wanted = dict.fromkeys(message["put_position"] for message in messages)
         missing = [one for one in wanted if one not in self._recent and one not in self._cold]

@@ -68,6 +68,11 @@ class LogConsumerThread(driver.AIOKafkaConsumerThread):
         consumer.pause(*consumer.assignment())
         await consumer.getmany(timeout_ms=0)
 
+    def leave_group_when_stopped(self) -> None:
+        """Gives the partitions to others at once; a named member would keep them for a while."""
+        coordinator: Any = self._ensure_consumer()._coordinator
+        coordinator._group_instance_id = None
+
     async def commit_to_group(self, tp: TP, offset: int) -> None:
         """Commits an offset; raises what Kafka answers, such as a generation that is over."""
         wanted = {TopicPartition(tp.topic, tp.partition): OffsetAndMetadata(offset, "")}
@@ -185,6 +190,12 @@ class LogConsumer(driver.Consumer):
             self._showed_life_at = now
             thread: Any = self._thread
             await self._in_thread(thread.show_life())
+
+    def leave_group_when_stopped(self) -> None:
+        """Makes the coming stop a farewell, not a pause: another worker may go on at once."""
+        thread: Any = self._thread
+        if thread._consumer is not None:
+            thread.leave_group_when_stopped()
 
     async def on_stop(self) -> None:
         """Ends the feed with the consumer."""

@@ -16,6 +16,7 @@ from faust.types.web import Request, Response
 
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.application import make_application, partitions_of
+from ledgermq.processor.bodies import BodyLostError
 from ledgermq.processor.checkpoint_loading import CheckpointMismatchError, LogIncompleteError
 from ledgermq.processor.feed import FeedError
 from ledgermq.processor.folding import VersionUnknownError
@@ -51,6 +52,7 @@ EXIT_UNREACHABLE = 3
 EXIT_REFUSED = 4
 
 REFUSALS = (
+    BodyLostError,
     CheckpointMismatchError,
     FeedError,
     LogCutError,
@@ -317,6 +319,7 @@ class Worker:
             log.warning("%d records of outcomes were not acknowledged; they are sent again", unsent)
         await _in_time(asyncio.gather(*(owner.close() for owner in self._owners.values())), 5.0)
         await _in_time(side_topic.stop(), 5.0)
+        app.consumer.leave_group_when_stopped()
         await _in_time(app.stop(), STOP_SECONDS)
         for task in background:
             task.cancel()

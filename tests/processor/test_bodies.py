@@ -1,0 +1,126 @@
+"""Bodies that left the cache come back from the log, in order and unchanged (D6)."""
+
+import pytest
+from tests.support.history import check_history, fold_log
+
+from ledgermq.core import operations as op
+
+pytestmark = pytest.mark.kafka
+
+
+def fill(client, queue, puts, size):
+    """Puts and commits; the bodies by (put position, index) as they must come back."""
+    session = client.open()
+    for _ in range(puts):
+        session.put(queue, 10, size=size)
+        session.write(op.Commit, deliveries=[], puts=10)
+        session.answered = max(0, session.sequence - 20)
+    session.reply(session.sequence)
+    return session
+
+
+def test_messages_are_delivered_from_the_log_when_the_cache_is_tiny(place):
+    """A cache of a few bytes and a restart: every body is read back and right."""
+    first = place.worker("first", BODY_CACHE_BYTES=5_000)
+    fill(place.client(), "queue:deep", 60, 1_000)
+    first.kill()
+    place.worker("second", BODY_CACHE_BYTES=5_000)
+    client = place.client(1)
+    session = client.open("CLIENT")
+    session.consumer(1, "queue:deep", 1_000)
+    client.read_until(lambda: session.deliveries == 600)
+    puts = {
+        position: one
+        for position, one in enumerate(fold_log(place).operations)
+        if isinstance(one, op.Put)
+    }
+    messages = [message for one in session.delivered for message in one.messages]
+    assert [message["sequence"] for message in messages] == list(range(600))
+    for message in messages:
+        put = puts[message["put_position"]].messages[message["put_index"]]
+        assert message["content"] == put["content"]
+    check_history(place)
+
+
+def test_two_deep_queues_are_drained_in_turn_from_the_log(place):
+    """Reading back goes on when two queues want bodies of different places alternately."""
+    place.worker(BODY_CACHE_BYTES=3_000)
+    producer = place.client()
+    session = producer.open()
+    for _ in range(40):
+        for name in ("queue:a", "queue:b"):
+            session.put(name, 5, size=800)
+        session.write(op.Commit, deliveries=[], puts=10)
+        session.answered = max(0, session.sequence - 30)
+    session.reply(session.sequence)
+    client = place.client(1)
+    taker = client.open("CLIENT")
+    taker.do(op.OpenConsumer, consumer=1, destination="queue:a")
+    taker.do(op.OpenConsumer, consumer=2, destination="queue:b")
+    for _ in range(20):
+        for number in (1, 2):
+            taker.do(op.Get, consumer=number, credit=10)
+    client.read_until(lambda: taker.deliveries == 400)
+    check_history(place)
+
+
+def test_a_browse_shows_bodies_that_are_only_in_the_log(place):
+    """BROWSE pages through a queue in delivery order with every body in place."""
+    first = place.worker("first")
+    fill(place.client(), "queue:deep", 25, 200)
+    first.kill()
+    place.worker("second", BODY_CACHE_BYTES=2_000)
+    client = place.client(1)
+    seen, more = [], True
+    while more:
+        after = seen[-1]["sequence"] if seen else -1
+        priority = seen[-1]["priority"] if seen else 9
+        answer = client.ask(
+            "BROWSE", queue="deep", after_priority=priority, after_sequence=after, limit=60
+        )
+        seen += answer["messages"]
+        more = '"more":true' in answer["document"]
+    assert [message["sequence"] for message in seen] == list(range(250))
+    assert all(len(message["content"]) == 200 for message in seen)
+
+
+def test_resync_brings_deliveries_in_flight_with_their_bodies(place):
+    """After a restart RESYNC tells sessions, kept replies and deliveries, bodies filled in."""
+    first = place.worker("first")
+    fill(place.client(), "queue:a", 3, 300)
+    client = place.client(1)
+    session = client.open("CLIENT")
+    session.consumer(1, "queue:a", 30)
+    client.read_until(lambda: session.deliveries == 30)
+    delivered = [message for one in session.delivered for message in one.messages]
+    client.ask("CHECKPOINT")
+    first.kill()
+    place.worker("second", BODY_CACHE_BYTES=1_000)
+    answer = client.ask("RESYNC")
+    again = [
+        message
+        for name, one in answer["outcomes"]
+        if name == "ledgermq.outcome.Delivered"
+        for message in one["messages"]
+    ]
+    assert again == delivered
+    last = max(client.outcomes)
+    assert f'"last_position":{last[0]},"last_index":{last[1]}' in answer["document"]
+
+
+def test_a_body_that_is_gone_from_the_log_stops_the_worker_and_names_it(place):
+    """A live message whose Put was cut from the log is never delivered empty."""
+    from tests.support import topic_surgery as surgery
+
+    first = place.worker("first")
+    producer = fill(place.client(), "queue:a", 2, 300)
+    producer.client.ask("CHECKPOINT")
+    first.kill()
+    surgery.delete_records(place, place.topics.operations, 0, 2)
+    second = place.worker("second")
+    session = place.client(1).open("CLIENT")
+    session.do(op.OpenConsumer, consumer=1, destination="queue:a")
+    session.write(op.Get, consumer=1, credit=5)
+    session.client.flush()
+    assert second.wait() != 0
+    assert "@1, which a live message needs" in second.log
