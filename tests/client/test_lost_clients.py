@@ -8,11 +8,10 @@ import threading
 from pathlib import Path
 
 import pytest
-from support.plain_worker import PlainWorker
 
 import ledgermq
 from ledgermq.embedded import EmbeddedBroker
-
+from support.plain_worker import PlainWorker
 
 HOLDER = """
 import sys

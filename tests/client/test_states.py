@@ -73,7 +73,7 @@ def test_a_text_that_is_no_destination_is_refused(connection, destination):
     """The error says how destinations are written."""
     with connection.session() as session:
         for make in (session.producer, session.consumer, session.browser):
-            with pytest.raises(ledgermq.InvalidDestinationError, match="queue:NAME|characters"):
+            with pytest.raises(ledgermq.InvalidDestinationError, match=r"queue:NAME|characters"):
                 make(destination)
 
 
@@ -120,7 +120,7 @@ def test_an_unknown_queue_manager_is_told_with_those_known(empty_place):
 
 def test_missing_topics_are_told(broker):
     """A wrong prefix, or no worker ever: the error names the topic."""
-    with pytest.raises(ledgermq.LogError, match="no-such-prefix.registry"):
+    with pytest.raises(ledgermq.LogError, match=r"no-such-prefix\.registry"):
         ledgermq.connect(f"kafka://{broker.bootstrap}", topic_prefix="no-such-prefix")
 
 

@@ -214,9 +214,10 @@ class PlainWorker:
         deadline = time.monotonic() + ask["wait_ms"] / 1000
         while self.state.position < ask["not_before"] and time.monotonic() < deadline:
             folding = self._consumer.poll(0.1)
-            if folding is not None and folding.error() is None:
-                if folding.topic() == self._topics.operations:
-                    self._fold(folding)
+            if folding is None or folding.error() is not None:
+                continue
+            if folding.topic() == self._topics.operations:
+                self._fold(folding)
         answer: dict[str, Any] = {
             "question": ask["question"],
             "position": self.state.position,

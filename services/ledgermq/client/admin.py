@@ -35,7 +35,9 @@ class Admin:
     at that position or later.
     """
 
-    def __init__(self, control: Callable[[], SessionCore], questions: Questions, timeout_seconds: float) -> None:
+    def __init__(
+        self, control: Callable[[], SessionCore], questions: Questions, timeout_seconds: float
+    ) -> None:
         self._control = control
         self._questions = questions
         self._timeout_seconds = timeout_seconds

@@ -13,6 +13,7 @@ import threading
 import time
 import weakref
 from types import TracebackType
+from typing import Final
 
 from ledgermq.client.acknowledge_mode import AckMode
 from ledgermq.client.admin import Admin
@@ -44,7 +45,8 @@ from ledgermq.wire.registry import Claim, RegistryError, list_queue_managers
 __all__ = ["Connection", "connect"]
 
 LOGGER = logging.getLogger("ledgermq.client")
-READ_SECONDS = 0.2
+READ_SECONDS: Final = 0.2
+SERVE_SECONDS: Final = 0.02
 _ALIVE: weakref.WeakSet[Connection] = weakref.WeakSet()
 
 
@@ -190,9 +192,11 @@ class Connection:
             )
         if self._closed:
             raise ConnectionClosedError("the connection is closed; connect again")
+        if self._router.broken is not None:
+            raise ConnectionClosedError(self._router.broken)
 
     def _control_session(self) -> SessionCore:
-        """The session of the administration, open as long as the connection; anew if it was lost."""
+        """The administration's session, open as long as the connection; anew if it was lost."""
         with self._control_lock:
             if self._control.lost is not None:
                 self._router.sessions.pop(self._control.handle, None)
@@ -281,11 +285,15 @@ class Connection:
 
     def _read(self) -> None:
         """The reader thread: everything that the lane brings for this connection."""
+        served_at = 0.0
         while not self._stopping.is_set():
             try:
                 values, missing = self._lane.read(READ_SECONDS)
                 if values:
                     self._router.take(values)
+                # Reports hold on to what was written; nobody waits for them here.
+                if time.monotonic() - served_at > SERVE_SECONDS:
+                    served_at = time.monotonic()
                     self._transport.serve()
                 if missing:
                     self._router.ask_resync()
@@ -328,7 +336,8 @@ class Connection:
                     pending = control.write_locked(Close, seen=[])
                     control.await_locked(pending, max(0.05, deadline - time.monotonic()))
         except LedgerMQError as error:
-            problems.append(error)
+            if not control.ended:
+                problems.append(error)
         self._stop(max(0.05, deadline - time.monotonic()))
         if problems:
             raise problems[0]

@@ -76,6 +76,8 @@ class Keeper:
 
     def _round(self, now: float) -> None:
         self._transport.serve()
+        if self._router.broken is not None:
+            return  # without heartbeats the queue manager ends what is left of the sessions
         if now >= self._beat_at:
             self._beat_at = now + self._heartbeat_seconds
             self._transport.beat()

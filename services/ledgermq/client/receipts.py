@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from ledgermq.errors import LedgerMQError, TimeoutExceededError
 __all__ = ["CommitReceipt", "EnqueuedRun", "Eventual", "ReceiptFuture", "SendReceipt", "wait_all"]
 
 Value = TypeVar("Value")
+LOGGER = logging.getLogger("ledgermq.client")
 
 
 class SendReceipt:
@@ -80,7 +82,10 @@ class Eventual:
             self._event.set()
             callbacks, self._callbacks = self._callbacks, []
         for callback in callbacks:
-            callback()
+            try:
+                callback()
+            except Exception:
+                LOGGER.exception("a callback of the application failed")
 
     @property
     def happened(self) -> bool:

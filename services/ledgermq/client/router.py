@@ -26,6 +26,7 @@ LOGGER = logging.getLogger("ledgermq.client")
 CHUNK: Final = "ledgermq.outcome.Chunk"
 ANSWER: Final = "ledgermq.question.Answer"
 RESYNC_WAIT_MS: Final = 3000
+NOT_REACHED: Final = "position-not-reached"
 
 
 class Opening:
@@ -42,7 +43,11 @@ class Opening:
 
 
 class Router:
-    """Where outcomes and answers of one connection go."""
+    """Where outcomes and answers of one connection go.
+
+    Attributes:
+        broken: Why the connection cannot go on; None while it can.
+    """
 
     def __init__(self, questions: Questions) -> None:
         self.chain = Chain()
@@ -50,6 +55,7 @@ class Router:
         self.openings: dict[bytes, Opening] = {}
         self._questions = questions
         self._resyncs: set[int] = set()
+        self.broken: str | None = None
 
     # -- from any thread ---------------------------------------------------------------------------
 
@@ -97,7 +103,11 @@ class Router:
             LOGGER.info("outcomes are missing after %s; catching up", chain.last)
             self.ask_resync()
         for outcome in accepted:
-            self._dispatch(outcome)
+            try:
+                self._dispatch(outcome)
+            except Exception:
+                # The chain has gone on: the outcomes behind this one must still be read.
+                LOGGER.exception("taking %r failed", outcome)
 
     def _dispatch(self, outcome: Outcome) -> None:
         if isinstance(outcome, Opened):
@@ -130,11 +140,21 @@ class Router:
     def _take_answer(self, answer: dict[str, Any]) -> None:
         if answer["question"] in self._resyncs:
             self._resyncs.discard(answer["question"])
-            if answer["reason"]:
-                LOGGER.info("catching up was refused: %s", answer["detail"])
-            else:
+            if not answer["reason"]:
                 self._resync(answer)
+            elif answer["reason"] != NOT_REACHED and self.chain.hole:
+                self._give_up(answer)
         self._questions.take(answer)
+
+    def _give_up(self, answer: dict[str, Any]) -> None:
+        """What was missed cannot be told again: the connection is of no use any more."""
+        self.broken = (
+            f"outcomes of this connection were lost and cannot be told again: {answer['detail']} "
+            f"[{answer['reason']}]. Connect again; what its sessions held goes back to the queues"
+        )
+        LOGGER.error("%s", self.broken)
+        for core in self.cores():
+            core.forget(self.broken)
 
     def _resync(self, answer: dict[str, Any]) -> None:
         """Applies the state of this connection as the worker sees it, then goes on."""

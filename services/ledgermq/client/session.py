@@ -26,6 +26,7 @@ from ledgermq.errors import (
     DeliveryUnknownError,
     IllegalStateError,
     LedgerMQError,
+    OutcomeUnknownError,
     SessionLostError,
     TransactionError,
     TransactionInDoubtError,
@@ -351,6 +352,10 @@ class Session:
                 seen.keep_only(known)
                 pending = core.write_locked(Close, seen=seen.as_list())
                 core.await_locked(pending, timeout)
+        except (SessionLostError, OutcomeUnknownError):
+            # Gone is gone, by this Close or before it; what is in doubt was put off for later.
+            if not core.ended:
+                raise
 
     def __enter__(self) -> Session:
         return self

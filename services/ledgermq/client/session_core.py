@@ -1,244 +1,34 @@
-"""The engine of a session: writes its operations, takes its outcomes, waits, repeats.
+"""The engine of a session: takes its outcomes, repeats what stays unanswered, ends with it.
 
-One lock per session guards its protocol state. The application's thread writes and waits; the
-connection's reader takes outcomes; its keeper repeats what stays unanswered. Neither of the latter
-ever waits here. `Pending.on_settled` is called outside the lock.
+Called by the connection's reader and keeper, which never wait here.
 """
 
 from __future__ import annotations
 
-import logging
-import threading
-import time
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from ledgermq.client.protocol import Pending, SessionProtocol
-from ledgermq.client.ranges import DeliveryRanges
-from ledgermq.client.reasons import error_of_reason
-from ledgermq.client.transport import LogReceipt, Transport
-from ledgermq.core.operations import (
-    Acknowledge,
-    Alive,
-    CloseConsumer,
-    Commit,
-    SessionOperation,
-)
+from ledgermq.client.protocol import Pending
+from ledgermq.client.session_writing import SessionWriting
+from ledgermq.core.operations import Acknowledge, Alive, CloseConsumer, Commit
 from ledgermq.core.outcomes import Delivered, Outcome, Refused, Reply, SessionEnded, Suspected
 from ledgermq.errors import (
-    IllegalStateError,
     LedgerMQError,
     OutcomeUnknownError,
     SessionLostError,
     TransactionInDoubtError,
     TransactionRolledBackError,
 )
-from ledgermq.wire.headers import Headers, operation_headers, with_identity
 
 __all__ = ["SessionCore"]
 
-LOGGER = logging.getLogger("ledgermq.client")
-OPERATION: Final = "ledgermq.operation."
+GAP: Final = "session-sequence-gap"
+WINDOW_FULL: Final = "session-window-full"
+SESSION_UNKNOWN: Final = "session-unknown"
+REPLY_FORGOTTEN: Final = "reply-forgotten"
 
 
-class SessionCore:
+class SessionCore(SessionWriting):
     """What the public session, its producers and its consumers stand on."""
-
-    def __init__(
-        self,
-        handle: int,
-        *,
-        mode: str,
-        queue_manager: str,
-        identity: bytes,
-        lane: int,
-        transport: Transport,
-        timeout_seconds: float,
-    ) -> None:
-        self.handle = handle
-        self.mode = mode
-        self.queue_manager = queue_manager
-        self.timeout_seconds = timeout_seconds
-        self.protocol = SessionProtocol(handle)
-        self.lock = threading.Lock()
-        self.condition = threading.Condition(self.lock)
-        self.transport = transport
-        self.closing = False
-        self.lost: LedgerMQError | None = None
-        self.ended = False
-        self.suspected = False
-        self._identity = identity
-        self._lane = lane
-        self._headers: dict[type[SessionOperation], Headers] = {}
-        self._user: int | None = None
-        self._deferred: LedgerMQError | None = None
-        self.unwritten = DeliveryRanges()
-        self.ripe = DeliveryRanges()
-        self.refused = DeliveryRanges()
-
-    # -- the application's side; the lock is held where a method's name ends in _locked ------------
-
-    def check_usable_locked(self) -> None:
-        """Refuses use after the end and by two threads at once; raises what was put off."""
-        if self._deferred is not None:
-            error, self._deferred = self._deferred, None
-            raise error
-        if self.lost is not None:
-            raise self.lost
-        if self.closing:
-            raise IllegalStateError("the session is closed; open another one")
-        if self._user is not None and self._user != threading.get_ident():
-            raise IllegalStateError(
-                "another thread is inside this session: a session is for one thread at a time, "
-                "only close() may come from another"
-            )
-
-    def write_locked(
-        self,
-        operation: type[SessionOperation],
-        /,
-        *,
-        receipt: LogReceipt | None = None,
-        on_settled: Callable[[Pending], None] | None = None,
-        settles: DeliveryRanges | None = None,
-        target: str | None = None,
-        **fields: Any,
-    ) -> Pending:
-        """Numbers an operation and hands it to the log, at once."""
-        pending = self.protocol.write(operation, **fields)
-        pending.on_settled = on_settled
-        pending.deliveries = settles
-        pending.destination = target
-        self._send_locked(pending, receipt)
-        return pending
-
-    def _send_locked(self, pending: Pending, receipt: LogReceipt | None = None) -> None:
-        shared = self._headers.get(pending.operation)
-        if shared is None:
-            name = OPERATION + pending.operation.__name__
-            shared = operation_headers(
-                self.queue_manager, self._identity, self._lane, self.handle, name
-            )
-            self._headers[pending.operation] = shared
-        pending.sends += 1
-        pending.sent_at = time.monotonic()
-        headers = with_identity(shared, self.handle, pending.number)
-        self.transport.write(pending.value, headers, receipt)
-
-    def wait_for_room_locked(self, timeout_seconds: float | None = None) -> None:
-        """Waits while too many operations are unanswered: the back-pressure of everything sent.
-
-        Raises:
-            OutcomeUnknownError: nothing was answered within the time-out.
-        """
-        if not self.protocol.full:
-            return
-        wanted = self.timeout_seconds if timeout_seconds is None else timeout_seconds
-        deadline = time.monotonic() + wanted
-        while self.protocol.full:
-            if not self.wait_locked(deadline):
-                oldest = next(iter(self.protocol.pending.values()))
-                raise self._unknown(oldest, wanted)
-            if self.lost is not None:
-                raise self.lost
-
-    def wait_locked(self, deadline: float | None) -> bool:
-        """Waits for news of the session; False once the deadline has passed."""
-        left = None
-        if deadline is not None:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                return False
-        before, self._user = self._user, threading.get_ident()
-        try:
-            self.condition.wait(left)
-        finally:
-            self._user = before
-        return True
-
-    def await_settled_locked(self, pending: Pending, timeout_seconds: float | None = None) -> None:
-        """Waits until an operation has a reply or an error.
-
-        Raises:
-            OutcomeUnknownError: neither came within the time-out.
-        """
-        if pending.settled:
-            return
-        wanted = self.timeout_seconds if timeout_seconds is None else timeout_seconds
-        deadline = time.monotonic() + wanted
-        while not pending.settled:
-            if not self.wait_locked(deadline):
-                raise self._unknown(pending, wanted)
-
-    def await_locked(self, pending: Pending, timeout_seconds: float | None = None) -> Reply:
-        """Waits for an operation's reply and returns it.
-
-        Raises:
-            OutcomeUnknownError: no reply within the time-out.
-            LedgerMQError: the operation was refused, or the session was lost.
-        """
-        self.await_settled_locked(pending, timeout_seconds)
-        return self.reply_of(pending)
-
-    def reply_of(self, pending: Pending) -> Reply:
-        """The reply of a settled operation; raises if it was refused or has none."""
-        if pending.error is not None:
-            raise pending.error
-        reply = pending.reply
-        assert reply is not None, "a settled operation has a reply or an error"
-        if isinstance(reply, Refused):
-            raise self.error_of(reply, pending.destination)
-        return reply
-
-    def error_of(self, refused: Refused, destination: str | None = None) -> LedgerMQError:
-        """The exception that a refusal becomes."""
-        return error_of_reason(
-            refused.reason,
-            refused.detail,
-            queue_manager=self.queue_manager,
-            position=refused.position,
-            destination=destination,
-        )
-
-    def _unknown(self, pending: Pending, waited: float) -> OutcomeUnknownError:
-        """Nobody answered in time: the operation may have been applied, or may yet be."""
-        kind = TransactionInDoubtError if pending.operation is Commit else OutcomeUnknownError
-        error = kind(
-            f"no outcome of {pending.operation.__name__} {pending.number} of session "
-            f"{self.queue_manager}@{self.handle} within {waited:g} s: it may have been applied, or "
-            "may yet be. Call resolve() on this error to go on waiting for the same operation; do "
-            f"not send again. Is a worker running for {self.queue_manager}?",
-            destination=pending.destination,
-        )
-        error.resolver = lambda timeout_seconds: self._resolve(pending, timeout_seconds)
-        return error
-
-    def _resolve(self, pending: Pending, timeout_seconds: float) -> Any:
-        with self.lock:
-            reply = self.await_locked(pending, timeout_seconds)
-        return reply if pending.result is None else pending.result(reply)
-
-    def defer(self, error: LedgerMQError) -> None:
-        """Keeps an error that nobody waited for; the next call of the session raises it."""
-        with self.lock:
-            if self._deferred is None:
-                self._deferred = error
-
-    def raise_deferred(self) -> None:
-        """Raises an error that nobody waited for, if there is one."""
-        with self.lock:
-            error, self._deferred = self._deferred, None
-        if error is not None:
-            raise error
-
-    def defer_refusal(self, pending: Pending) -> None:
-        """on_settled of an operation that nobody waits for: a failure must not pass silently."""
-        if pending.error is not None:
-            self.defer(pending.error)
-        elif isinstance(pending.reply, Refused):
-            self.defer(self.error_of(pending.reply, pending.destination))
-
-    # -- the reader's and the keeper's side --------------------------------------------------------
 
     def take(self, outcome: Outcome) -> None:
         """Takes one outcome of this session; called by the reader."""
@@ -268,13 +58,13 @@ class SessionCore:
 
     def _take_refused_locked(self, refused: Refused, settled: list[Pending]) -> None:
         reason = refused.reason
-        if reason == "session-sequence-gap":
+        if reason == GAP:
             self._repeat_locked(self.protocol.take_gap(refused))
-        elif reason == "session-window-full":
+        elif reason == WINDOW_FULL:
             pass  # the keeper repeats it; answers that make room are on their way
-        elif reason == "session-unknown":
+        elif reason == SESSION_UNKNOWN:
             self._lose_locked(refused, settled)
-        elif reason == "reply-forgotten" and refused.session_sequence not in self.protocol.pending:
+        elif reason == REPLY_FORGOTTEN and refused.session_sequence not in self.protocol.pending:
             pass  # a late repeat of what was answered long ago
         else:
             self._take_reply_locked(refused, settled)
@@ -322,7 +112,11 @@ class SessionCore:
                 return OutcomeUnknownError(f"{text}; whether {name} was applied is unknown")
             return SessionLostError(f"{text}; {name} was not applied")
 
-        settled.extend(self.protocol.end(error, applied_unknown=uncertain))
+        over = self.protocol.end(error, applied_unknown=uncertain)
+        settled.extend(over)
+        # AUTO promises that nothing acknowledged comes back; here it may, so close must say so.
+        broken = [one.error for one in over if one.on_settled == self._take_back_refused]
+        self._deferred = self._deferred or next(iter(broken), None)
 
     def forget(self, text: str) -> None:
         """The session turned out to be gone, from an answer that does not say since when."""
@@ -394,8 +188,6 @@ class SessionCore:
         if isinstance(pending.reply, Refused) and pending.deliveries is not None:
             with self.lock:
                 self.refused.add_all(pending.deliveries)
-        elif pending.error is not None:
-            self.defer(pending.error)
 
     def close_consumer_locked(self, number: int) -> Pending:
         """Closes a consumer; deliveries that cross the close are given back after it."""

@@ -62,6 +62,7 @@ class Transport:
         self._question_key = settings.identity.hex().encode()
         self._heartbeat = encode_record(HEARTBEAT, {"connection": settings.identity})
         self._closed = False
+        self._renewing = threading.Lock()
         self.failures: deque[str] = deque()
         self._producer = self._new_producer()
 
@@ -110,22 +111,25 @@ class Transport:
         while True:
             if self._closed:
                 raise ConnectionClosedError("the connection is closed; connect again")
+            producer = self._producer
             try:
-                self._producer.produce(topic, value, key, self._partition, **more)
+                producer.produce(topic, value, key, self._partition, **more)
                 return
             except BufferError:
-                self._producer.poll(QUEUE_FULL_WAIT_SECONDS)
+                producer.poll(QUEUE_FULL_WAIT_SECONDS)
             except KafkaException as error:
                 if not error.args[0].fatal():
                     raise
-                self._renew()
+                self._renew(producer)
 
-    def _renew(self) -> None:
-        """A fatal error ends an idempotent producer; what it held is written again by retries."""
-        LOGGER.warning("the producer of a connection failed and is replaced")
-        self._producer.purge(blocking=False)
-        self._producer = self._new_producer()
-        self.failures.append("the producer was replaced")
+    def _renew(self, failed: Producer) -> None:
+        """A fatal error ends an idempotent producer; what it held is written again by repeats."""
+        with self._renewing:
+            if self._producer is failed:
+                LOGGER.warning("the producer of a connection failed and is replaced")
+                failed.purge(blocking=False)
+                self._producer = self._new_producer()
+                self.failures.append("the producer was replaced")
 
     def serve(self, timeout_seconds: float = 0.0) -> None:
         """Serves delivery reports."""
