@@ -1,0 +1,115 @@
+"""The supervisor: a dead worker comes back, a refused one does not, nobody outlives the owner."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tests.support.raw_client import RawClient
+
+from ledgermq.core import operations as op
+from ledgermq.processor.supervisor import Supervisor
+from ledgermq.wire.registry import find_queue_manager
+from ledgermq.wire.topics import Topics
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+SERVICES = Path(__file__).parents[2] / "services"
+OWNER = """
+import sys, time
+from pathlib import Path
+from ledgermq.processor.supervisor import Supervisor
+supervisor = Supervisor(Path(sys.argv[1])).start()
+print(supervisor.worker_pid, supervisor.broker.pid, flush=True)
+sys.exit(supervisor.run())
+"""
+
+
+def is_alive(pid):
+    """Whether a process runs (a zombie does not)."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+def wait_until_gone(*pids, seconds=30.0):
+    """Waits until none of the processes runs."""
+    limit = time.monotonic() + seconds
+    while any(is_alive(pid) for pid in pids):
+        assert time.monotonic() < limit, [pid for pid in pids if is_alive(pid)]
+        time.sleep(0.05)
+
+
+def test_a_killed_worker_is_started_again_and_a_second_start_finds_the_data(tmp_path):
+    """After SIGKILL the worker is back by itself; after a stop all data are there again."""
+    said = []
+    with Supervisor(tmp_path, tell=said.append) as supervisor:
+        topics = Topics()
+        claim = find_queue_manager(supervisor.bootstrap, topics, "QM1")
+        client = RawClient(supervisor.bootstrap, topics, claim)
+        session = client.open()
+        session.put("queue:kept", 5)
+        session.do(op.Commit, deliveries=[], puts=5)
+        first = supervisor.worker_pid
+        supervisor.kill_worker()
+        session.do(op.Alive)
+        assert supervisor.worker_pid != first
+        assert supervisor.restarts == 1
+        assert "was killed by SIGKILL" in said[0]
+        client.close()
+    with Supervisor(tmp_path) as supervisor:
+        client = RawClient(supervisor.bootstrap, topics, claim)
+        assert '"message_count":5' in client.ask("QUEUE", queue="kept")["document"]
+        client.close()
+
+
+@pytest.fixture
+def owner(tmp_path):
+    """A process that owns a supervisor, and the ids of its worker and broker."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", OWNER, str(tmp_path)],
+        stdout=subprocess.PIPE,
+        env=os.environ | {"PYTHONPATH": str(SERVICES)},
+    )
+    worker, broker = map(int, process.stdout.readline().split())
+    yield process, worker, broker
+    process.kill()
+    process.wait()
+    process.stdout.close()
+
+
+def test_worker_and_broker_die_with_a_killed_owner(owner):
+    """SIGKILL of the supervising process leaves no process behind."""
+    process, worker, broker = owner
+    process.kill()
+    wait_until_gone(worker, broker)
+
+
+def test_a_signal_stops_worker_and_broker_in_order(owner):
+    """SIGTERM to the owner ends everything with code 0."""
+    process, worker, broker = owner
+    process.send_signal(signal.SIGTERM)
+    assert process.wait(40) == 0
+    wait_until_gone(worker, broker)
+
+
+def test_a_worker_that_refuses_to_run_is_not_started_again(tmp_path):
+    """Exit code 4 asks for a person: the supervisor ends with it and shows the reason."""
+    said = []
+    supervisor = Supervisor(tmp_path, tell=said.append)
+    with supervisor:
+        topics = Topics()
+        claim = find_queue_manager(supervisor.bootstrap, topics, "QM1")
+        client = RawClient(supervisor.bootstrap, topics, claim)
+        session = client.open()
+        session.do(op.Upgrade, version=9)
+        session.write(op.Alive)
+        client.flush()
+        assert supervisor.run() == 4
+        client.close()
+    assert "the worker refuses to run" in said[0]
+    assert "protocol version 9" in said[0]
