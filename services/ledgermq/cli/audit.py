@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,16 +12,15 @@ from ledgermq.cli.history import Moment, progress_bar
 from ledgermq.cli.output import Column, Output, iso_time
 from ledgermq.cli.spark import quiet_spark
 from ledgermq.cli.target import Target, target_options
-from ledgermq.errors import WorkerUnavailableError
 
 if TYPE_CHECKING:
     from ledgermq_spark.audit import AuditReport
 
-__all__ = ["ANOMALY_COLUMNS", "TOTALS_COLUMNS", "anomaly_rows", "audit", "balanced_rows"]
+__all__ = ["ANOMALY_COLUMNS", "TOTALS_COLUMNS", "anomaly_rows", "audit", "telling_columns"]
 
 WORKER_PATIENCE_SECONDS: Final = 15.0
 TOTALS_COLUMNS: Final = (
-    Column(key="queue", heading="QUEUE"),
+    Column(key="queue", heading="QUEUE", whole=True),
     Column(key="put", heading="PUT", number=True),
     Column(key="consumed", heading="CONSUMED", number=True),
     Column(key="resident", heading="RESIDENT", number=True),
@@ -99,18 +99,30 @@ def audit(
 
 def _live_position(target: Target, output: Output) -> int | None:
     """The position of a checkpoint taken now; None if there is no worker to take it."""
-    patience = min(target.timeout_seconds, WORKER_PATIENCE_SECONDS)
-    try:
-        with target.connect(timeout_seconds=patience) as connection:
-            return connection.admin.checkpoint().position
-    except WorkerUnavailableError:
+    if not _worker_answers(target):
         output.remark("no worker answers: the live state is not compared")
         return None
+    with target.connect() as connection:
+        return connection.admin.checkpoint().position
+
+
+def _worker_answers(target: Target) -> bool:
+    """Whether a worker answers a question; nothing is written to a ledger that none looks after."""
+    from confluent_kafka.admin import AdminClient
+
+    from ledgermq.processor.asking import wait_for_worker
+
+    patience = min(target.timeout_seconds, WORKER_PATIENCE_SECONDS)
+    admin = AdminClient({"bootstrap.servers": target.bootstrap, "log_level": 0})
+    if target.topics.questions not in admin.list_topics(timeout=patience).topics:
+        return False
+    return wait_for_worker(target.bootstrap, target.topic_prefix, patience)
 
 
 def _print(target: Target, output: Output, report: AuditReport) -> None:
     if output.for_people or not report.anomalies:
-        output.table(TOTALS_COLUMNS, balanced_rows(report))
+        columns = telling_columns(report.totals) if output.for_people else TOTALS_COLUMNS
+        output.table(columns, report.totals)
     if report.anomalies:
         output.table(ANOMALY_COLUMNS, anomaly_rows(report))
     where = target.named(report.position)
@@ -128,9 +140,9 @@ def _print(target: Target, output: Output, report: AuditReport) -> None:
     output.remark(f"verdict: {click.style(report.verdict, fg=color, bold=True)}")
 
 
-def balanced_rows(report: AuditReport) -> list[dict[str, Any]]:
-    """The totals of every queue; the parts of a row add up to what was put."""
-    return list(report.totals)
+def telling_columns(rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+    """The columns of totals without those that are zero throughout."""
+    return [one for one in TOTALS_COLUMNS if not one.number or any(row[one.key] for row in rows)]
 
 
 def anomaly_rows(report: AuditReport) -> list[dict[str, Any]]:

@@ -48,10 +48,14 @@ def quiet_spark() -> Iterator[Engine]:
         JavaTooOldError: There is one, but it is too old.
         SparkFailedError: Spark did not start, or a job failed; the text ends with its log's tail.
     """
+    from pyspark.sql import SparkSession
+
     from ledgermq.embedded.java import find_java
     from ledgermq_spark.session import spark_session
 
     find_java()
+    # A program that has a session of its own keeps it.
+    borrowed = SparkSession.getActiveSession() is not None
     with tempfile.TemporaryDirectory(prefix="ledgermq-spark-") as scratch:
         log = Path(scratch) / "spark.log"
         try:
@@ -60,7 +64,8 @@ def quiet_spark() -> Iterator[Engine]:
             try:
                 yield Engine(session=session, directory=Path(scratch) / "results")
             finally:
-                session.stop()
+                if not borrowed:
+                    session.stop()
         except LedgerMQError:
             raise
         except Exception as error:

@@ -78,7 +78,7 @@ class Target:
         )
 
     @contextlib.contextmanager
-    def connect(self, timeout_seconds: float | None = None) -> Iterator[Connection]:
+    def connect(self) -> Iterator[Connection]:
         """A connection that is closed at the end."""
         import ledgermq
 
@@ -86,7 +86,7 @@ class Target:
         with ledgermq.connect(
             self.address,
             client_id="ledgermq-cli",
-            timeout=timeout_seconds or self.timeout_seconds,
+            timeout=self.timeout_seconds,
             topic_prefix=self.topic_prefix,
         ) as connection:
             yield connection

@@ -55,8 +55,9 @@ def worker(
     from ledgermq.processor.settings import WorkerSettings
     from ledgermq.processor.worker import run_worker, set_up_log
 
+    address = bootstrap or running_bootstrap(data_directory) or BOOTSTRAP_DEFAULT
     found = WorkerSettings.from_environment(
-        bootstrap=bootstrap or running_bootstrap(data_directory) or BOOTSTRAP_DEFAULT,
+        bootstrap=address,
         data_directory=data_directory / "worker",
         queue_managers=queue_managers or None,
         **settings,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ledgermq.cli.audit import TOTALS_COLUMNS, anomaly_rows
+from ledgermq.cli.audit import TOTALS_COLUMNS, anomaly_rows, telling_columns
 from ledgermq.cli.history import LIFE_COLUMNS, life_rows
 from ledgermq.cli.output import iso_time
 from ledgermq.cli.screens import screen
@@ -124,7 +124,8 @@ def audit_all(
     compared = ", ".join(f"{count:,} {what}" for what, count in report.compared.items())
     shown.say(f"compared up to {stage.named(report.position)}: {compared}")
     shown.console.print()
-    shown.rows(TOTALS_COLUMNS, _totals(report))
+    totals = _totals(report)
+    shown.rows(telling_columns(totals), totals)
     shown.console.print()
     for row in anomaly_rows(report)[:ANOMALIES_SHOWN_MAX]:
         shown.say(f"{row['kind']} at {row['place']}: {row['summary']} {row['message_id']}")

@@ -1,0 +1,129 @@
+"""`ledgermq rebuild`, `trace` and `audit` on a real log, by Spark."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from pathlib import Path
+
+import pytest
+
+from ledgermq.cli.exits import OK, REFUSED
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def history() -> dict[str, object]:
+    """What the tests of this module share: a queue's name, and what happened on it."""
+    return {"queue": f"history.{uuid.uuid4().hex[:8]}"}
+
+
+@pytest.fixture
+def lived(connection, history) -> dict[str, object]:
+    """A queue on which one of three messages was rolled back and then consumed."""
+    if "message_id" in history:
+        return history
+    queue = history["queue"]
+    with connection.session(transacted=True) as session:
+        producer = session.producer(f"queue:{queue}")
+        receipts = [producer.send(body) for body in ("a", "b", "c")]
+        session.commit()
+        status = connection.admin.queue_status(queue)
+        consumer = session.consumer(f"queue:{queue}", prefetch=1)
+        consumer.receive(timeout=20)
+        session.rollback()
+        consumer.receive(timeout=20)
+        session.commit()
+    history["before"] = status
+    history["message_id"] = receipts[0].message_id
+    return history
+
+
+def test_rebuild_gives_the_state_that_is_live_now(cli, lived):
+    """Without --at the rebuilt statuses are those that the worker answers."""
+    rebuilt = cli("rebuild", "--json").document
+    live = {one["name"]: one for one in cli("queue", "list", "--json").document}
+    wanted = {key: value for key, value in live[lived["queue"]].items() if key != "position"}
+    (found,) = [one for one in rebuilt["queues"] if one["name"] == lived["queue"]]
+    assert found == wanted
+    assert len(rebuilt["digest"]) == 64
+
+
+def test_rebuild_gives_the_screen_of_a_queue_as_it_was(cli, lived):
+    """SEQ-13 in the past: at the position of an earlier status the screen says what that said."""
+    before = lived["before"]
+    answer = cli("rebuild", "--at", before.position, "--queue", lived["queue"])
+    assert answer.code == OK
+    screen = dict(line.split(": ", 1) for line in answer.lines)
+    assert screen["Queue Name"] == lived["queue"]
+    assert screen["Message count"] == "3"
+    assert screen["Messages sent and committed"] == "0"
+    assert screen["First enqueue time"] == before.first_enqueued_at.strftime("%m%d%Y:%H:%M:%S")
+
+
+@pytest.mark.parametrize("at", ["999999999", "QM1@999999999", "2999-01-01", "1999-01-01T00:00:00Z"])
+def test_rebuild_refuses_a_moment_outside_the_log(cli, lived, at):
+    """Before its start and after its end the log tells nothing, and the error names it."""
+    answer = cli("rebuild", "--at", at, "--json")
+    assert answer.code == REFUSED
+    assert answer.out == ""
+    assert "operations" in answer.error["message"]
+
+
+def test_rebuild_refuses_a_queue_that_was_not_there_then(cli, lived):
+    """A queue is looked for at the moment asked for."""
+    answer = cli("rebuild", "--at", 0, "--queue", lived["queue"])
+    assert answer.code == REFUSED
+    assert lived["queue"] in answer.err
+
+
+def test_trace_tells_the_life_of_a_message(cli, lived):
+    """Rolled back once and consumed then: each step with its place and reason."""
+    life = cli("trace", lived["message_id"], "--json").document
+    assert (life["queue"], life["sequence"], life["backout_count"]) == (lived["queue"], 0, 1)
+    steps = [step["what"] for step in life["steps"]]
+    wanted = ["put", "committed", "delivered", "returned", "redelivered", "get committed"]
+    assert steps == wanted
+    lines = cli("trace", lived["message_id"]).lines
+    assert any(line.startswith("QM1@") and "\treturned\t" in line for line in lines)
+
+
+def test_trace_refuses_a_message_that_never_was(cli, lived):
+    """An id that no put bears is refused with the id."""
+    answer = cli("trace", "0" * 32)
+    assert answer.code == REFUSED
+    assert "0" * 32 in answer.err
+
+
+def test_audit_agrees_and_writes_its_report(cli, lived, tmp_path):
+    """A log that nobody touched agrees, every queue balances, and a report is written."""
+    answer = cli("audit", "--report", tmp_path / "report", "--json")
+    assert answer.code == OK, answer.out
+    document = answer.document
+    assert (document["verdict"], document["anomalies"], document["unproven"]) == ("agrees", [], [])
+    (total,) = [one for one in document["totals"] if one["queue"] == lived["queue"]]
+    assert (total["put"], total["consumed"], total["resident"]) == (3, 1, 2)
+    assert all(one["balances"] for one in document["totals"])
+    page = Path(document["report"])
+    assert page.read_text().startswith("<!")
+    assert json.loads(page.with_suffix(".json").read_text())["verdict"] == "agrees"
+
+
+def test_audit_of_the_past_needs_no_worker(cli, lived):
+    """Up to an earlier position log and outcomes are compared, the live state is not."""
+    answer = cli("audit", "--at", lived["before"].position, "--json")
+    assert answer.code == OK, answer.out
+    assert answer.document["position"] == lived["before"].position
+    assert any("live state" in note for note in answer.document["notes"])
+
+
+def test_audit_prints_totals_and_a_verdict(cli, lived):
+    """For people and pipes: a row a queue, and the verdict beside it."""
+    answer = cli("audit", "--without-live")
+    heading, *rows = [line.split("\t") for line in answer.lines]
+    assert heading[0] == "QUEUE"
+    assert heading[-1] == "BALANCES"
+    (row,) = [row for row in rows if row[0] == lived["queue"]]
+    assert row[-1] == "yes"
+    assert "verdict: agrees" in answer.err
