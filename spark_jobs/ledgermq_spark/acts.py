@@ -15,6 +15,7 @@ class Event(NamedTuple):
     position: int
     phase: int
     state_time: int
+    append_time_us: int
     what: str
     kind: str
     session: int

@@ -22,10 +22,13 @@ MODES = ("AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED")
 UNCONFIRMED_US = 30_000_000
 ROUNDING_US = 50_000
 WINDOW = 256
+INT_MAX = 2**31 - 1
 
 
-def _round_up(time: int) -> int:
-    return -(-time // ROUNDING_US) * ROUNDING_US
+def _deadline(event: Event, period_us: int) -> int:
+    """Some time after an entry, rounded up; an append time that did not count is counted here."""
+    due = max(event.state_time, event.append_time_us) + period_us
+    return -(-due // ROUNDING_US) * ROUNDING_US
 
 
 def runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
@@ -61,7 +64,7 @@ class ConnectionScan:
         if event.what == "suspect":
             if session is not None and not session.suspected:
                 session.suspected = True
-                session.deadline = _round_up(event.state_time + session.timeout_us)
+                session.deadline = _deadline(event, session.timeout_us)
             return
         if event.what == "corrected":
             if session is not None:
@@ -117,7 +120,7 @@ class ConnectionScan:
         reason = None
         if event.acknowledge_mode not in MODES:
             reason = "mode-unknown"
-        elif not 1_000 <= event.suspect_timeout_ms <= 45_000 or event.lane < 0:
+        elif not 1_000 <= event.suspect_timeout_ms <= 45_000 or not 0 <= event.lane <= INT_MAX:
             reason = "setting-invalid"
         elif any(one.lane != event.lane for one in self._sessions.values()):
             # A connection reads one lane.
@@ -130,7 +133,7 @@ class ConnectionScan:
             mode=event.acknowledge_mode,
             timeout_us=event.suspect_timeout_ms * 1000,
             lane=event.lane,
-            deadline=_round_up(event.state_time + UNCONFIRMED_US),
+            deadline=_deadline(event, UNCONFIRMED_US),
         )
         yield Act("act", event.position, event.position, kind="Open")
 

@@ -137,7 +137,11 @@ def _events(
     suspects = (
         timed.where("kind = 'Suspect'")
         .select(
-            "position", "state_time", "kind", f.posexplode("sessions").alias("order", "session")
+            "position",
+            "state_time",
+            "append_time_us",
+            "kind",
+            f.posexplode("sessions").alias("order", "session"),
         )
         .join(opens, "session", how="inner")
     )

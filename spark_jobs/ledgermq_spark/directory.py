@@ -228,7 +228,7 @@ class _Reader:
             self._found.automatic.append((row.position, row.flag))
 
     def _Upgrade(self, row: AdministrationRow) -> str | None:  # noqa: N802
-        if row.number is None or row.number <= self._version:
+        if row.number is None or not self._version < row.number < 2**31:
             return "version-invalid"
         self._version = row.number
         self._found.version_raised_at = row.position

@@ -46,7 +46,7 @@ class ModelOperations(ModelBase):
             "timeout_us": entry.suspect_timeout_ms * 1000,
             "confirmed": False,
             "suspected": False,
-            "deadline": self.rounded(self.time + 30_000_000),
+            "deadline": self.rounded(max(self.time, self.log_time) + 30_000_000),
             "last": 0,
             "answered": 0,
             "replies": [],
@@ -63,7 +63,9 @@ class ModelOperations(ModelBase):
             session = self.session(handle)
             if session is not None and not session["suspected"]:
                 session["suspected"] = True
-                session["deadline"] = self.rounded(self.time + session["timeout_us"])
+                session["deadline"] = self.rounded(
+                    max(self.time, self.log_time) + session["timeout_us"]
+                )
                 due = session["deadline"]
                 self.emit(session, kind="Suspected", session=handle, deadline=due)
 

@@ -168,10 +168,13 @@ def _again(turn: Turn, kept: Reply) -> Reply:
 def _apply_outside(turn: Turn, operation: Operation, time: int) -> None:
     """Applies what belongs to no session: an Open, a worker's entry, an unreadable record."""
     refusal: Refusal | None = None
+    # Deadlines count from the entry's own time even where that did not count: the TimeAgreed that
+    # follows must not end a session that has only begun.
+    begins = max(time, turn.state.time)
     if isinstance(operation, Open):
-        refusal = sessions.open_session(turn, operation)
+        refusal = sessions.open_session(turn, operation, begins)
     elif isinstance(operation, Suspect):
-        sessions.suspect(turn, operation)
+        sessions.suspect(turn, operation, begins)
     elif isinstance(operation, TimeAgreed):
         if not agrees(operation, time):
             detail = f"the writer's clock says {operation.writer_time} µs, the log {time} µs"

@@ -61,7 +61,7 @@ __all__ = [
 ACKNOWLEDGE_MODES = ("AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED")
 
 
-def open_session(turn: Turn, operation: Open) -> Refusal | None:
+def open_session(turn: Turn, operation: Open, time: int) -> Refusal | None:
     """Creates a session whose handle is this position; it must be confirmed in time (H16)."""
     state = turn.state
     if operation.acknowledge_mode not in ACKNOWLEDGE_MODES:
@@ -90,7 +90,7 @@ def open_session(turn: Turn, operation: Open) -> Refusal | None:
     )
     state.sessions[turn.position] = session
     connection.sessions[turn.position] = session
-    set_deadline(state, session, state.time + UNCONFIRMED_SESSION_US)
+    set_deadline(state, session, time + UNCONFIRMED_SESSION_US)
     turn.emit(
         connection,
         Opened(
@@ -258,7 +258,7 @@ def end_session(
     )
 
 
-def suspect(turn: Turn, operation: Suspect) -> None:
+def suspect(turn: Turn, operation: Suspect, time: int) -> None:
     """Gives silent sessions a deadline; those unknown or suspected already are passed over."""
     state = turn.state
     for handle in operation.sessions:
@@ -266,7 +266,7 @@ def suspect(turn: Turn, operation: Suspect) -> None:
         if session is None or session.suspected:
             continue
         session.suspected = True
-        set_deadline(state, session, state.time + session.suspect_timeout_ms * 1000)
+        set_deadline(state, session, time + session.suspect_timeout_ms * 1000)
         turn.emit(
             session.connection,
             Suspected(
