@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 import ledgermq
+from ledgermq.client import keeper
 from ledgermq.wire.registry import Claim, claim_queue_manager
 from ledgermq.wire.topics import Topics, ensure_topics
 from support.plain_worker import PlainWorker
@@ -147,3 +148,12 @@ def eventually() -> Callable[[Callable[[], bool]], None]:
             time.sleep(0.02)
 
     return wait
+
+
+@pytest.fixture
+def impatient(monkeypatch):
+    """Repeats and questions come soon, so that the tests need not wait for them."""
+    monkeypatch.setattr(keeper, "ROUND_SECONDS", 0.05)
+    monkeypatch.setattr(keeper, "RESYNC_AFTER_SECONDS", 0.2)
+    monkeypatch.setattr(keeper, "RESYNC_PAUSE_MAX_SECONDS", 0.4)
+    monkeypatch.setattr(keeper, "REPEAT_AFTER_SECONDS", 0.3)
