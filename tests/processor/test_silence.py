@@ -1,0 +1,118 @@
+"""The watch over silence alone: nobody is suspected on a guess (H5, H12)."""
+
+import asyncio
+
+import pytest
+
+from ledgermq.core.apply import apply, new_state
+from ledgermq.core.operations import Alive, Open
+from ledgermq.processor.silence import Silence, SilenceWatch
+from ledgermq.wire.registry import Claim
+
+
+class SideTopic:
+    """Stands in for the side topic."""
+
+    def __init__(self, *, hears=True, ends=True, end_of_operations=2):
+        self._hears, self._ends, self._end = hears, ends, end_of_operations
+
+    def hears(self, partition):
+        """Whether the partition is read here."""
+        return self._hears
+
+    async def read_to_end(self, partition):
+        """Whether it was read to its end."""
+        return self._ends
+
+    async def end_of_operations(self, partition):
+        """The ledger's end offset, or None."""
+        return self._end
+
+    async def listen(self, partition, listener):
+        """Starts to listen."""
+
+
+class Keeper:
+    """Stands in for the time keeper."""
+
+    def __init__(self):
+        self.suspected = []
+
+    async def suspect(self, state, sessions):
+        """Notes who is suspected."""
+        self.suspected += sessions
+
+
+@pytest.fixture
+def state():
+    """A confirmed session 0 with a suspect timeout of one second."""
+    found = new_state()
+    opening = Open(
+        connection=bytes(16),
+        lane=0,
+        session_key=bytes(16),
+        acknowledge_mode="CLIENT",
+        suspect_timeout_ms=1_000,
+    )
+    apply(found, opening, 0, 1)
+    apply(found, Alive(session=0, session_sequence=1, answered_through=0), 1, 2)
+    return found
+
+
+def watch(monkeypatch, *, counting=True, **side_topic):
+    """A watch whose silence has lasted for an hour, and its keeper."""
+    keeper = Keeper()
+    found = SilenceWatch(Claim("QM1", 0, 1), SideTopic(**side_topic), keeper)
+    now = [1000.0]
+    monkeypatch.setattr("ledgermq.processor.silence.time.monotonic", lambda: now[0])
+    if counting:
+        found.silence.count_from_now()
+    now[0] += 3600
+    return found, keeper, now
+
+
+def test_a_session_nobody_heard_of_is_suspected(state, monkeypatch):
+    """With both topics read to their ends, an hour of silence is a suspicion."""
+    found, keeper, _ = watch(monkeypatch)
+    asyncio.run(found.suspect(state))
+    assert keeper.suspected == [0]
+
+
+@pytest.mark.parametrize(
+    "short_of",
+    [{"hears": False}, {"ends": False}, {"end_of_operations": None}],
+)
+def test_nobody_is_suspected_while_anything_is_unread(state, monkeypatch, short_of):
+    """Not beside its partition, not read to the end, or no answer: no suspicion."""
+    found, keeper, _ = watch(monkeypatch, **short_of)
+    asyncio.run(found.suspect(state))
+    assert not keeper.suspected
+
+
+def test_silence_does_not_count_before_the_side_topic_was_read(state, monkeypatch):
+    """Until the first reading to the end nobody is silent, however long it takes."""
+    found, keeper, _ = watch(monkeypatch, counting=False)
+    asyncio.run(found.suspect(state))
+    assert not keeper.suspected
+
+
+def test_a_partition_that_is_not_read_here_never_lets_silence_count(state, monkeypatch, caplog):
+    """Without co-partitioning the watch says so and suspects nobody (H12)."""
+    found, _, now = watch(monkeypatch, counting=False, hears=False)
+    asyncio.run(found.listen(None))
+    now[0] += 3600
+    assert "no session will be suspected" in caplog.text
+    assert found.silence.silent(state) == []
+
+
+def test_heartbeats_and_operations_are_signs_of_life(state, monkeypatch):
+    """A heartbeat of the connection, or an operation of the session, ends its silence."""
+    found, _, now = watch(monkeypatch)
+    silence: Silence = found.silence
+    assert silence.silent(state) == [0]
+    silence.heard(bytes(16))
+    assert silence.silent(state) == []
+    now[0] += 2
+    assert silence.silent(state) == [0]
+    silence.acted(0, now[0])
+    assert silence.silent(state) == []
