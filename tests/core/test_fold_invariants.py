@@ -57,12 +57,13 @@ def _number_skipped(state):
 
 
 def _min_wrong(state):
-    state.queues["q"]._lowest = 1
+    messages = state.queues["q"].messages
+    messages[0] = messages.pop(0)
 
 
 def _max_wrong(state):
     queue = state.queues["q"]
-    queue._highest = 2
+    queue.messages = {number: queue.messages[number] for number in (0, 3, 1, 2)}
 
 
 def _current_and_pending_wrong(state):

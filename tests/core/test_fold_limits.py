@@ -69,6 +69,17 @@ def test_apply_takes_the_next_position_only():
     assert apply(state, Tick(worker="w"), 1, 0) == []
 
 
+def test_time_may_start_at_zero():
+    """The first entry sets the time, also to 1970; the next must not leap from there (H6)."""
+    state = new_state()
+    apply(state, Tick(worker="w"), 0, 0)
+    apply(state, Tick(worker="w"), 1, 60_000_001)
+    assert (state.time, state.time_stood_still) == (0, True)
+    state = new_state()
+    apply(state, Tick(worker="w"), 0, 10**15)
+    assert (state.time, state.time_stood_still) == (10**15, False)
+
+
 def test_apply_stops_at_a_version_that_it_does_not_know():
     """After an Upgrade to an unknown version no entry is folded (H3)."""
     state = play_lines("open", "upgrade 2").state

@@ -198,7 +198,7 @@ def _queue_from(entry: Record) -> Queue:
     queue.description = entry["description"]
     queue.message_bytes_max = entry["message_bytes_max"]
     queue.suspended = entry["suspended"]
-    queue.restore_numbers(entry["next_sequence"])
+    queue.next_sequence = entry["next_sequence"]
     queue.sent_and_committed = entry["sent_and_committed"]
     queue.removed_by_administration = entry["removed_by_administration"]
     queue.last_consumed_enqueued_at = entry["last_consumed_enqueued_at"]

@@ -59,8 +59,6 @@ class Queue:
     """A queue: its settings, its numbered messages and its counters."""
 
     __slots__ = (
-        "_highest",
-        "_lowest",
         "available",
         "consumers",
         "created_position",
@@ -90,6 +88,7 @@ class Queue:
         self.sent_and_committed = 0
         self.removed_by_administration = 0
         self.last_consumed_enqueued_at = -1
+        # By rising sequence number, so that the ends of the mapping are min and max.
         self.messages: dict[int, Message] = {}
         self.available = Available()
         self.consumers: dict[tuple[int, int], Consumer] = {}
@@ -99,9 +98,6 @@ class Queue:
         self.uncommitted_gets = 0
         # Blocks changed since the checkpointer looked last; nothing in the fold reads it.
         self.touched_blocks: dict[int, None] = {}
-        # Where the search for min and max starts: numbers are dense, so it costs O(1) on average.
-        self._lowest = 0
-        self._highest = -1
 
     def enqueue(self, messages: list[Message], time: int) -> int:
         """Numbers messages and makes them available (SEQ-01, SEQ-05); returns the first number."""
@@ -113,17 +109,11 @@ class Queue:
             store[sequence] = message
             sequence += 1
         self.next_sequence = sequence
-        self._highest = sequence - 1
         self.available.extend(messages)
         touched = self.touched_blocks
         for block in range(first // BLOCK_MESSAGES, (sequence - 1) // BLOCK_MESSAGES + 1):
             touched[block] = None
         return first
-
-    def restore_numbers(self, next_sequence: int) -> None:
-        """Sets the next number of a queue that comes from a checkpoint."""
-        self.next_sequence = next_sequence
-        self._highest = next_sequence - 1
 
     def forget(self, message: Message) -> None:
         """Takes a numbered message out of the queue for good."""
@@ -135,24 +125,12 @@ class Queue:
     @property
     def min_sequence(self) -> int:
         """Number of the first unconsumed message, or the next number (SEQ-06, SEQ-09)."""
-        messages, lowest, end = self.messages, self._lowest, self.next_sequence
-        if not messages:
-            lowest = end
-        while lowest < end and lowest not in messages:
-            lowest += 1
-        self._lowest = lowest
-        return lowest
+        return next(iter(self.messages), self.next_sequence)
 
     @property
     def max_sequence(self) -> int:
         """Number of the last unconsumed message, or the next number (SEQ-07, SEQ-09)."""
-        messages, highest = self.messages, self._highest
-        if not messages:
-            return self.next_sequence
-        while highest not in messages:
-            highest -= 1
-        self._highest = highest
-        return highest
+        return next(reversed(self.messages), self.next_sequence)
 
 
 class Consumer:
