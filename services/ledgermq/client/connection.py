@@ -18,6 +18,7 @@ from typing import Final
 from ledgermq.client.acknowledge_mode import AckMode
 from ledgermq.client.admin import Admin
 from ledgermq.client.browser import Browser
+from ledgermq.client.claims import find_claim
 from ledgermq.client.keeper import Keeper
 from ledgermq.client.lane import LaneReader
 from ledgermq.client.questions import Questions
@@ -34,13 +35,10 @@ from ledgermq.errors import (
     ConnectionClosedError,
     IllegalStateError,
     LedgerMQError,
-    LogError,
-    QueueManagerNotFoundError,
     WorkerUnavailableError,
 )
 from ledgermq.wire.codec import encode_operation
 from ledgermq.wire.headers import operation_headers, with_identity
-from ledgermq.wire.registry import Claim, RegistryError, list_queue_managers
 
 __all__ = ["Connection", "connect"]
 
@@ -108,12 +106,13 @@ class Connection:
         self._lane = LaneReader(settings)
         try:
             self._lane.check_broker(settings.timeout_seconds)
-            self._claim = _find(settings, max(1.0, deadline - time.monotonic()))
+            self._claim = find_claim(settings, max(1.0, deadline - time.monotonic()))
             lane = self._lane.start(self._claim, max(1.0, deadline - time.monotonic()))
         except BaseException:
             self._lane.close()
             raise
         self._transport = Transport(settings, self._claim)
+        self._transport.warm_up(max(1.0, deadline - time.monotonic()))
         self._questions = Questions(
             identity=settings.identity,
             lane=lane,
@@ -284,13 +283,15 @@ class Connection:
     # -- the reader --------------------------------------------------------------------------------
 
     def _read(self) -> None:
-        """The reader thread: everything that the lane brings for this connection."""
+        """The reader thread: everything that the lane brings, to the end of the last session."""
         served_at = 0.0
         while not self._stopping.is_set():
             try:
                 values, missing = self._lane.read(READ_SECONDS)
                 if values:
                     self._router.take(values)
+                    if self._closed and all(core.ended for core in self._router.cores()):
+                        return
                 # Reports hold on to what was written; nobody waits for them here.
                 if time.monotonic() - served_at > SERVE_SECONDS:
                     served_at = time.monotonic()
@@ -373,23 +374,6 @@ class Connection:
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open"
         return f"Connection({self.queue_manager} at {self._settings.bootstrap}, {state})"
-
-
-def _find(settings: ConnectionSettings, timeout_seconds: float) -> Claim:
-    try:
-        claims = list_queue_managers(
-            settings.bootstrap, settings.topics, timeout_seconds=timeout_seconds
-        )
-    except RegistryError as error:
-        raise LogError(str(error)) from error
-    for claim in claims:
-        if claim.queue_manager == settings.queue_manager:
-            return claim
-    known = ", ".join(one.queue_manager for one in claims) or "none"
-    raise QueueManagerNotFoundError(
-        f"there is no queue manager {settings.queue_manager} at {settings.bootstrap} "
-        f"(known: {known}): check the name, or start a worker for it, which claims it"
-    )
 
 
 def _mark_forked() -> None:

@@ -84,6 +84,13 @@ class Transport:
             logger=KAFKA_LOGGER,
         )
 
+    def warm_up(self, timeout_seconds: float) -> None:
+        """Connects now: an idempotent producer without a broker looks again only twice a second."""
+        try:
+            self._producer.list_topics(self._operations, timeout=timeout_seconds)
+        except KafkaException as error:
+            LOGGER.info("the producer has no broker yet: %s", error)
+
     def _report(self, error: KafkaError | None, _: Any) -> None:
         if error is not None:
             self.failures.append(error.str())
