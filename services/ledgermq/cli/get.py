@@ -28,9 +28,9 @@ COLUMNS = (
     Column(key="sequence", heading="SEQUENCE", number=True),
     Column(key="priority", heading="PRI", number=True),
     Column(key="delivery_count", heading="DELIVERY", number=True),
-    Column(key="timestamp", heading="ENQUEUED"),
-    Column(key="message_id", heading="MESSAGE ID"),
-    Column(key="body", heading="BODY"),
+    Column(key="timestamp", heading="ENQUEUED", whole=True),
+    Column(key="message_id", heading="MESSAGE ID", whole=True),
+    Column(key="body", heading="BODY", cut=True),
 )
 
 
@@ -127,18 +127,22 @@ def _print(output: Output, messages: Iterable[Message], *, body_only: bool) -> i
         elif body_only:
             click.echo(body_line(message.body))
         else:
-            rows.append(_row(message))
+            rows.append(_row(message, for_people=output.for_people))
     if rows:
-        output.table(COLUMNS, rows)
+        again = any(row["delivery_count"] > 1 for row in rows) or not output.for_people
+        shown = [one for one in COLUMNS if again or one.key != "delivery_count"]
+        output.table(shown, rows)
     return found
 
 
-def _row(message: Message) -> dict[str, Any]:
+def _row(message: Message, *, for_people: bool) -> dict[str, Any]:
+    enqueued = message.timestamp
     return {
         "sequence": message.sequence,
         "priority": message.priority,
         "delivery_count": message.delivery_count,
-        "timestamp": message.timestamp,
+        # The day is left out where room is dear; --json has all of it.
+        "timestamp": f"{enqueued:%H:%M:%S} UTC" if for_people else enqueued,
         "message_id": message.message_id,
         "body": body_line(message.body),
     }

@@ -13,7 +13,7 @@ import click
 from ledgermq.cli.output import Column, Output, iso_time
 from ledgermq.cli.queues import ADDS_UP
 from ledgermq.cli.screens import (
-    LIST_COLUMNS,
+    list_columns,
     list_row,
     screen,
     screen_document,
@@ -143,9 +143,10 @@ def rebuild(
             }
         )
         return 0
+    rows = [list_row(status) for status in rebuilt.statuses]
     output.table(
-        LIST_COLUMNS,
-        [list_row(status) for status in rebuilt.statuses],
+        list_columns(rows, for_people=output.for_people),
+        rows,
         caption=f"at {where}: {ADDS_UP}\ndigest of the state: {rebuilt.digest}",
     )
     return 0

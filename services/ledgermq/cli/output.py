@@ -7,6 +7,7 @@ pipe carries nothing but the answer.
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
 __all__ = ["Column", "Output", "cell_text", "drawn_table", "iso_time", "json_text"]
 
 
+# Between two columns, in characters.
+GAP: Final = 2
+CUT_CHARACTERS_MIN: Final = 10
 # A value stays on its line and in its column.
 _ESCAPES: Final = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1b": "\\x1b"})
 
@@ -32,12 +36,14 @@ class Column:
     Attributes:
         number: Whether it holds numbers, which stand to the right.
         whole: Whether its values are shown whole, also where the terminal is narrow.
+        cut: Whether its values are cut to one line on a terminal.
     """
 
     key: str
     heading: str
     number: bool = False
     whole: bool = False
+    cut: bool = False
 
 
 class Output:
@@ -104,18 +110,39 @@ class Output:
             click.echo(text, err=True)
 
 
-def drawn_table(columns: Sequence[Column], rows: Iterable[Mapping[str, Any]]) -> Table:
-    """A table for a terminal."""
+def drawn_table(
+    columns: Sequence[Column], rows: Iterable[Mapping[str, Any]], *, indent: int = 0
+) -> Table:
+    """A table for a terminal, of which `indent` characters are taken."""
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 2, 0, 0))
+    cells = [[cell_text(row.get(column.key)) for column in columns] for row in rows]
+    cells = _cut(columns, cells, shutil.get_terminal_size().columns - indent)
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
     for column in columns:
         justify: Literal["left", "right"] = "right" if column.number else "left"
         table.add_column(column.heading, justify=justify, no_wrap=column.whole, overflow="fold")
-    for row in rows:
-        table.add_row(*(Text(cell_text(row.get(column.key))) for column in columns))
+    for row in cells:
+        table.add_row(*(Text(text) for text in row))
     return table
+
+
+def _cut(columns: Sequence[Column], cells: list[list[str]], width: int) -> list[list[str]]:
+    """The cells, those of the columns to cut no longer than what the others leave."""
+    widths = [
+        max([len(column.heading), *(len(row[at]) for row in cells)])
+        for at, column in enumerate(columns)
+    ]
+    taken = sum(w + GAP for w, column in zip(widths, columns, strict=True) if not column.cut)
+    room = max(CUT_CHARACTERS_MIN, width - taken)
+    return [
+        [
+            text[: room - 1] + "…" if column.cut and len(text) > room else text
+            for text, column in zip(row, columns, strict=True)
+        ]
+        for row in cells
+    ]
 
 
 def json_text(document: Any, *, indent: int | None = None) -> str:

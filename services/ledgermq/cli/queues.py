@@ -8,7 +8,7 @@ import click
 
 from ledgermq.cli.output import Output
 from ledgermq.cli.screens import (
-    LIST_COLUMNS,
+    list_columns,
     list_row,
     screen,
     screen_document,
@@ -59,7 +59,8 @@ def list_queues(target: Target, output: Output) -> int:
         output.document([with_iso_times(status) for status in found])
         return 0
     where = f"at {target.named(found[0]['position'])}: {ADDS_UP}" if found else "no queues yet"
-    output.table(LIST_COLUMNS, [list_row(status) for status in found], caption=where)
+    rows = [list_row(status) for status in found]
+    output.table(list_columns(rows, for_people=output.for_people), rows, caption=where)
     return 0
 
 

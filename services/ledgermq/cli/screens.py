@@ -6,7 +6,7 @@ Times are UTC in the form MMDDYYYY:HH:MM:SS; both are blank on a queue that neve
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = [
     "LIST_COLUMNS",
     "caps_time",
+    "list_columns",
     "list_row",
     "screen",
     "screen_document",
@@ -54,6 +55,7 @@ LIST_COLUMNS: Final = (
     Column(key="min_sequence", heading="MIN SEQ", number=True),
     Column(key="max_sequence", heading="MAX SEQ", number=True),
 )
+_DETAILS: Final = ("unacknowledged", "uncommitted_puts", "uncommitted_gets", "receivers")
 
 
 def status_document(status: QueueStatus) -> dict[str, Any]:
@@ -70,6 +72,15 @@ def with_iso_times(status: Mapping[str, Any]) -> dict[str, Any]:
         key: iso_time(value) if key.endswith("_enqueued_at") else value
         for key, value in status.items()
     }
+
+
+def list_columns(rows: Sequence[Mapping[str, Any]], *, for_people: bool) -> Sequence[Column]:
+    """The columns of a list of queues; for people without details that are zero throughout."""
+    if not for_people:
+        return LIST_COLUMNS
+    return [
+        one for one in LIST_COLUMNS if one.key not in _DETAILS or any(row[one.key] for row in rows)
+    ]
 
 
 def caps_time(time_us: int | None) -> str:

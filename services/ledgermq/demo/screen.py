@@ -110,4 +110,4 @@ class Screen:
 
     def rows(self, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:
         """A small table."""
-        self.console.print(Padding(drawn_table(columns, rows), (0, 0, 0, 2)))
+        self.console.print(Padding(drawn_table(columns, rows, indent=2), (0, 0, 0, 2)))
