@@ -11,6 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import pyarrow as pa
 from pyspark.sql import functions as f
 
 from ledgermq.errors import LedgerMQError
@@ -38,7 +39,6 @@ from ledgermq_spark.rows import (
 from ledgermq_spark.session import spark_session
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 __all__ = [
@@ -95,7 +95,7 @@ class Rebuilt:
 
     def block_bytes(self) -> list[bytes]:
         """The blocks of messages, encoded, in manifest order."""
-        return [row["payload"] for row in _block_rows(self.rows)]
+        return [bytes(row["payload"]) for row in _block_rows(self.rows)]
 
     def blocks(self) -> list[dict[str, Any]]:
         """The numbered messages as `checkpoint.MessageBlock` records, in manifest order."""
@@ -322,8 +322,7 @@ def _fold_rows(
     if position < plan.start:
         # Nothing lies between the checkpoint and the position: there is no record to start a task.
         rows = list(state_rows(starting_state(plan), plan.partition, plan.chain))
-        table = arrow_batch(FOLD_COLUMNS, rows).to_pandas()
-        return spark.createDataFrame(table.astype(object).where(table.notna(), None), schema)
+        return spark.createDataFrame(pa.Table.from_batches([arrow_batch(FOLD_COLUMNS, rows)]))
     wanted = PartitionRange(
         topic=log.topic, partition=log.partition, start=plan.start, end=position + 1
     )

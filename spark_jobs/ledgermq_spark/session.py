@@ -34,6 +34,7 @@ def spark_session(
     driver_memory: str = "2g",
     directory: Path | None = None,
     log_level: str = "WARN",
+    java_options: str = "",
 ) -> SparkSession:
     """Return the running Spark session, or start one.
 
@@ -44,6 +45,7 @@ def spark_session(
         driver_memory: Heap of the Java process; with a local master it is all the heap there is.
         directory: Where Spark spills and keeps its files; a fresh temporary one if not given.
         log_level: Of Spark's own log.
+        java_options: Further options of the Java process.
 
     Raises:
         SparkUnavailableError: PySpark, pandas or PyArrow is not installed.
@@ -75,7 +77,7 @@ def spark_session(
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": driver_memory,
-        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch}",
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch} {java_options}".strip(),
         "spark.local.dir": scratch,
         "spark.sql.warehouse.dir": str(Path(scratch) / "warehouse"),
         "spark.ui.enabled": "false",

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 __all__ = ["STEPS", "Work", "begin"]
 
 STEPS = 6
+SHORT_LOG_RECORDS = 20_000
+NO_CODEGEN = "NO_CODEGEN"
 
 
 @dataclass(slots=True, kw_only=True)
@@ -80,6 +82,7 @@ def begin(
     lanes = partition_ranges(bootstrap, topics.outcomes, numbers)
     (log,) = partition_ranges(bootstrap, topics.operations, [claim.partition])
     spark = spark or spark_session()
+    _tune(spark, log)
     path = directory or Path(tempfile.mkdtemp(prefix="ledgermq-spark-"))
     store = Store(spark, path / "work")
     return Work(
@@ -92,3 +95,11 @@ def begin(
         store=store,
         tell=tell,
     )
+
+
+def _tune(spark: SparkSession, log: PartitionRange) -> None:
+    """Compiles code for long logs only: on a short one it takes longer than all the rest."""
+    long = str(log.end - log.start > SHORT_LOG_RECORDS).lower()
+    spark.conf.set("spark.sql.codegen.wholeStage", long)
+    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if long == "true" else NO_CODEGEN)
+    spark.conf.set("spark.sql.adaptive.enabled", long)

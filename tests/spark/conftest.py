@@ -1,7 +1,5 @@
 """One Spark session for all tests of the Spark jobs."""
 
-import os
-
 import pytest
 
 from ledgermq_spark.session import spark_session
@@ -9,10 +7,16 @@ from ledgermq_spark.session import spark_session
 
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory):
-    """A local Spark session with the Kafka connector."""
-    os.environ.setdefault("SPARK_TESTING", "1")
+    """A local Spark session with the Kafka connector, tuned for logs of a few hundred records."""
     session = spark_session(
-        directory=tmp_path_factory.mktemp("spark"), driver_memory="1500m", log_level="ERROR"
+        directory=tmp_path_factory.mktemp("spark"),
+        driver_memory="1500m",
+        log_level="ERROR",
+        # Compiling code, for Java and for Spark, costs more here than it could win.
+        java_options="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
     )
+    session.conf.set("spark.sql.codegen.wholeStage", "false")
+    session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+    session.conf.set("spark.sql.adaptive.enabled", "false")
     yield session
     session.stop()

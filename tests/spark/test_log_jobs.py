@@ -1,0 +1,280 @@
+"""Tests of rebuild, audit, tables and trace on logs that stand on a real broker."""
+
+import json
+import uuid
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
+
+from ledgermq.core.outcomes import Addressed
+from ledgermq.core.snapshot import blocks, root_of
+from ledgermq.wire.codec import encode_record
+from ledgermq.wire.registry import claim_queue_manager
+from ledgermq.wire.topics import Topics, ensure_topics
+from ledgermq_spark.checkpoints import BLOCK, MANIFEST, encode_root, state_digest
+from ledgermq_spark.evidence import hexadecimal
+from ledgermq_spark.jobs import audit as audit_job
+from ledgermq_spark.jobs import rebuild as rebuild_job
+from ledgermq_spark.jobs import tables as tables_job
+from ledgermq_spark.positions import PositionOutOfRangeError, QueueManagerUnknownError
+from ledgermq_spark.rebuild import LogTrimmedError
+from ledgermq_spark.run import rebuild_at, run_audit, trace_message
+from support.log_writer import (
+    LANES,
+    Entry,
+    Script,
+    append_operations,
+    append_records,
+    chunks,
+    fold,
+)
+from support.planting import conversation
+from support.random_log import RandomLog
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Written:
+    """A log on the broker, and what it came to."""
+
+    bootstrap: str
+    prefix: str
+    entries: list[Entry]
+    outcomes: list[list[Addressed]]
+
+    @property
+    def where(self) -> dict[str, Any]:
+        """How the jobs find it."""
+        return {"topic_prefix": self.prefix}
+
+    def state_at(self, position: int) -> Any:
+        """The state as the fold has it after a position."""
+        return fold(self.entries[: position + 1])[0]
+
+    def write_checkpoint(self, position: int) -> str:
+        """Writes a checkpoint as a worker would; returns the digest of its state."""
+        state = self.state_at(position)
+        root = encode_root(root_of(state))
+        parts = [(root, "root", "", -1)] + [
+            (encode_record(BLOCK, one), "block", one["queue"], one["block"])
+            for one in blocks(state)
+        ]
+        digest = state_digest([part for part, *_ in parts])
+        rebuilt = rebuild_chain(self.entries[: position + 1])
+        manifest = {
+            "queue_manager": "QM1",
+            "position": position,
+            "append_time_ms": self.entries[position].time_us // 1000,
+            "version": 1,
+            "cluster_id": "",
+            "topic_id": "",
+            "chain": rebuilt,
+            "record_digest": b"",
+            "lane_ends": [],
+            "chunks": [
+                {"kind": kind, "digest": sha(part), "queue": queue, "block": block}
+                for part, kind, queue, block in parts
+            ],
+            "digest": digest,
+            "worker": "test",
+        }
+        records = [(0, f"QM1/chunk/{sha(part)}".encode(), part) for part, *_ in parts]
+        key = f"QM1/manifest/{position}".encode()
+        records.append((0, key, encode_record(MANIFEST, manifest)))
+        append_records(self.bootstrap, Topics(self.prefix).checkpoints, records)
+        return digest
+
+
+def sha(part: bytes) -> str:
+    """SHA-256 in hexadecimal."""
+    import hashlib
+
+    return hashlib.sha256(part).hexdigest()
+
+
+def rebuild_chain(entries: list[Entry]) -> bytes:
+    """The digest chain over entries, as PROTOCOL.md §10 defines it."""
+    import hashlib
+
+    chain = bytes(32)
+    for offset, entry in enumerate(entries):
+        head = offset.to_bytes(8, "big") + (entry.time_us // 1000).to_bytes(8, "big")
+        chain = hashlib.sha256(chain + head + (entry.value or b"")).digest()
+    return chain
+
+
+def write(bootstrap: str, entries: list[Entry], *, without: int | None = None) -> Written:
+    """Writes operations, and the outcomes of all of them, even of one that is left out."""
+    prefix = f"spark-{uuid.uuid4().hex[:8]}"
+    topics = Topics(prefix)
+    ensure_topics(bootstrap, topics, partitions=1, lanes=LANES)
+    claim = claim_queue_manager(bootstrap, topics, "QM1", lanes=LANES)
+    kept = [one for at, one in enumerate(entries) if at != without]
+    stamped = append_operations(bootstrap, topics, "QM1", claim.partition, kept)
+    if without is not None:
+        missing = replace(entries[without], time_us=stamped[without - 1].time_us)
+        stamped = [*stamped[:without], missing, *stamped[without:]]
+    _, outcomes = fold(stamped)
+    append_records(bootstrap, topics.outcomes, chunks(outcomes, claim.partition))
+    return Written(bootstrap=bootstrap, prefix=prefix, entries=stamped, outcomes=outcomes)
+
+
+@pytest.fixture(scope="module")
+def log(broker):
+    """A conversation, then whatever comes at random."""
+    script = Script(step_us=0)
+    conversation(script, "talk")
+    RandomLog(script).grow(120)
+    plain = [replace(one, stamp=1, wait_seconds=0.0) for one in script.entries]
+    return write(broker.bootstrap, plain)
+
+
+def test_a_rebuild_is_the_fold_at_any_position(spark, log):
+    """Root, blocks, digest chain and statuses, in the middle and at the end."""
+    for position in (len(log.entries) // 2, len(log.entries) - 1):
+        rebuilt = rebuild_at(log.bootstrap, "QM1", position, spark=spark, **log.where)
+        state = log.state_at(position)
+        assert rebuilt.position == position
+        assert rebuilt.root_bytes == encode_root(root_of(state))
+        assert rebuilt.blocks() == list(blocks(state))
+        assert rebuilt.chain == rebuild_chain(log.entries[: position + 1])
+        names = [row["name"] for row in rebuilt.queue_statuses(spark).collect()]
+        assert names == sorted(state.queues)
+
+
+def test_a_rebuild_from_a_checkpoint_is_the_one_from_zero(spark, log):
+    """Also where nothing follows the checkpoint."""
+    middle = len(log.entries) // 2
+    digest = log.write_checkpoint(middle)
+    again = rebuild_at(log.bootstrap, "QM1", middle, from_checkpoint=True, spark=spark, **log.where)
+    assert (again.digest, again.operations) == (digest, 0)
+    whole = rebuild_at(log.bootstrap, "QM1", spark=spark, **log.where)
+    rest = rebuild_at(log.bootstrap, "QM1", from_checkpoint=True, spark=spark, **log.where)
+    assert rest.digest == whole.digest
+    assert rest.chain == whole.chain
+    assert rest.operations == len(log.entries) - 1 - middle
+
+
+def test_a_time_means_the_last_entry_at_or_before_it(spark, log):
+    """The time of the last entry gives the end; one before the first is refused."""
+    last = datetime.fromtimestamp(log.entries[-1].time_us / 1_000_000, UTC)
+    rebuilt = rebuild_at(log.bootstrap, "QM1", last, spark=spark, **log.where)
+    assert rebuilt.position == len(log.entries) - 1
+    with pytest.raises(PositionOutOfRangeError, match="before the first record"):
+        rebuild_at(log.bootstrap, "QM1", "2001-01-01", spark=spark, **log.where)
+
+
+def test_an_unknown_queue_manager_is_told(spark, log):
+    """The error names it and where it was looked for."""
+    with pytest.raises(QueueManagerUnknownError, match="no queue manager QM9"):
+        rebuild_at(log.bootstrap, "QM9", spark=spark, **log.where)
+
+
+def test_a_clean_log_agrees_with_its_live_state(spark, log):
+    """The checkpoint that a worker answered with is compared at its position."""
+    position = len(log.entries) - 1
+    digest = log.write_checkpoint(position)
+    report = run_audit(log.bootstrap, "QM1", live_position=position, spark=spark, **log.where)
+    assert report.anomalies == []
+    assert (report.verdict, report.exit_code, report.digest) == ("agrees", 0, digest)
+    assert not any("live state" in note for note in report.notes)
+
+
+def test_the_life_of_a_message_is_told_step_by_step(spark, log):
+    """Put, commit with its number, delivery, commit of the get."""
+    session = next(
+        one.outcome
+        for entry in log.outcomes
+        for one in entry
+        if getattr(one.outcome, "destination", "") == "queue:talk"
+    )
+    message = session.messages[0]
+    life = trace_message(
+        log.bootstrap, "QM1", hexadecimal(message["message_id"]), spark=spark, **log.where
+    )
+    assert life is not None
+    assert [one.what for one in life.steps] == ["put", "committed", "delivered", "get committed"]
+    assert (life.queue, life.sequence, life.fate) == ("talk", 0, "consumed")
+    assert trace_message(log.bootstrap, "QM1", "00" * 16, spark=spark, **log.where) is None
+
+
+def test_a_missing_operation_is_found_once_and_names_its_messages(spark, broker):
+    """Written anew without one put, all positions above move down; the lanes still answer it."""
+    script = Script()
+    for queue in ("a", "b", "c"):
+        conversation(script, queue)
+    position, outcome = next(
+        (one.outcome.messages[0]["put_position"], one.outcome)
+        for entry in script.outcomes
+        for one in entry
+        if getattr(one.outcome, "destination", "") == "queue:b"
+    )
+    log = write(broker.bootstrap, script.entries, without=position)
+    report = run_audit(log.bootstrap, "QM1", spark=spark, **log.where)
+    (found,) = report.anomalies
+    assert (found.kind, found.position, found.queue) == ("gap", position, "b")
+    for message in outcome.messages:
+        assert hexadecimal(message["message_id"]) in found.message_id
+    assert report.exit_code == 1
+
+
+def test_a_missing_worker_entry_is_found_by_the_positions_that_moved(spark, broker):
+    """A Tick is answered by nothing; what follows it stands elsewhere."""
+    script = Script()
+    conversation(script, "a")
+    from ledgermq.core.operations import Tick
+
+    tick = script.add(Tick(worker="w"))
+    conversation(script, "b")
+    log = write(broker.bootstrap, script.entries, without=tick)
+    (found,) = run_audit(log.bootstrap, "QM1", spark=spark, **log.where).anomalies
+    assert (found.kind, found.position) == ("gap", tick)
+
+
+def test_a_trimmed_log_and_an_expired_lane_are_unproven(spark, broker):
+    """Nothing is said to agree, nothing to be lost; a rebuild says what is gone."""
+    script = Script()
+    conversation(script, "a")
+    conversation(script, "b")
+    log = write(broker.bootstrap, script.entries)
+    topics = Topics(log.prefix)
+    trim(log.bootstrap, TopicPartition(topics.outcomes, 0, 1))
+    expired = run_audit(log.bootstrap, "QM1", spark=spark, **log.where)
+    assert (expired.verdict, expired.exit_code, expired.anomalies) == ("unproven", 5, [])
+    trim(log.bootstrap, TopicPartition(topics.operations, 0, 3))
+    trimmed = run_audit(log.bootstrap, "QM1", spark=spark, **log.where)
+    assert (trimmed.verdict, trimmed.exit_code) == ("unproven", 5)
+    with pytest.raises(PositionOutOfRangeError, match="begins at 3"):
+        rebuild_at(log.bootstrap, "QM1", 1, spark=spark, **log.where)
+    with pytest.raises(LogTrimmedError, match="begins at position 3"):
+        rebuild_at(log.bootstrap, "QM1", spark=spark, **log.where)
+
+
+def trim(bootstrap: str, *places: TopicPartition) -> None:
+    """Deletes the records below offsets, as retention would."""
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    for future in admin.delete_records(list(places)).values():
+        future.result(timeout=20)
+
+
+def test_the_jobs_write_what_they_found(spark, log, tmp_path, capsys):
+    """Rebuild and audit print JSON and end with the verdict's code; tables are Parquet."""
+    common = ["--bootstrap", log.bootstrap, "--topic-prefix", log.prefix, "--json"]
+    assert rebuild_job.main([*common, "--output", str(tmp_path / "r")]) == 0
+    position = json.loads(capsys.readouterr().out)["position"]
+    assert position == len(log.entries) - 1
+    assert audit_job.main([*common, "--output", str(tmp_path / "a")]) == 0
+    assert json.loads(capsys.readouterr().out)["verdict"] == "agrees"
+    page = (tmp_path / "a" / "audit.html").read_text(encoding="utf-8")
+    assert "Agrees" in page
+    assert "<svg" in page
+    assert tables_job.main([*common, "--output", str(tmp_path / "t")]) == 0
+    rows = json.loads(capsys.readouterr().out)["rows"]
+    assert spark.read.parquet(str(tmp_path / "t" / "messages")).count() == rows["messages"]
+    assert rebuild_job.main([*common, "--at", "999999"]) == 2
+    assert "after the end of the log" in capsys.readouterr().err
