@@ -124,11 +124,10 @@ def _kill(stage: Stage, connection: Connection, say: Callable[[str], None]) -> C
     claim = find_queue_manager(stage.bootstrap, stage.topics, stage.queue_manager)
     assert claim is not None, "the connection has found it"
     _wait_until_busy(connection)
+    say(f"SIGKILL to the worker, process {stage.worker_pid}")
     killed = stage.kill_worker()
     started = time.monotonic()
     ends = ends_of(stage.bootstrap, stage.topics, claim)
-    say(f"SIGKILL to the worker, process {killed}")
-
     with ThreadPoolExecutor(max_workers=1) as waiting:
         answered = waiting.submit(_answered, connection, ends.operations - 1)
         left = under_way(stage.bootstrap, stage.topics, claim, ends)
