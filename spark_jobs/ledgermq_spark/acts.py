@@ -29,7 +29,7 @@ class Event(NamedTuple):
     number: int
     firsts: list[int]
     lasts: list[int]
-    count: int
+    count: int  # type: ignore[assignment]
     priority_low: int
     priority_high: int
     size_low: int
@@ -53,7 +53,7 @@ class Act(NamedTuple):
     queue: str | None = None
     first: int | None = None
     last: int | None = None
-    count: int | None = None
+    count: int | None = None  # type: ignore[assignment]
     flag: bool | None = None
     text: str | None = None
 

@@ -1,4 +1,4 @@
-"""The audit: do operations, recorded outcomes, set-based tables, rebuild and live state agree?
+"""The audit: says whether operations, outcomes, tables, rebuild and live state agree.
 
 It compares what others computed and knows no fold. Each check is a function that returns evidence;
 `judge` puts primary findings before what merely follows from them, so that one fault is told once.
@@ -326,8 +326,8 @@ def _delivered_before(subject: Subject, found: Differences) -> set[tuple[int, in
         f.col("one.put_positions").alias("put_position"),
         f.col("one.put_indexes").alias("put_index"),
     ).join(f.broadcast(frame), ["put_position", "put_index"], how="inner")
-    rows = earlier.where("position <= at").select("put_position", "put_index").distinct()
-    return {(row[0], row[1]) for row in rows.collect()}
+    found_before = earlier.where("position <= at").select("put_position", "put_index").distinct()
+    return {(row[0], row[1]) for row in found_before.collect()}
 
 
 def _refused(expected: DataFrame) -> tuple[dict[str, int], list[dict[str, Any]]]:

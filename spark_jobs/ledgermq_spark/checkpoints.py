@@ -141,7 +141,7 @@ def read_checkpoints(bootstrap: str, topic: str, partition: int, queue_manager: 
                     return found
                 raise LogUnreachableError(f"log topic {topic} cannot be read: {problem.str()}")
             _take(found, queue_manager, record.key(), record.value())
-            if record.offset() >= place.end - 1:
+            if (record.offset() or 0) >= place.end - 1:
                 return found
     finally:
         consumer.close()

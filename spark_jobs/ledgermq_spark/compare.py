@@ -66,10 +66,16 @@ def differences(
     """
     wanted = _normal(expected, lanes).withColumn("side", f.lit(0))
     found = _normal(recorded, lanes).withColumn("side", f.lit(1))
+    judged = _judged(_by_key(wanted, found), floors or {}, answered_until)
+    return _collect(judged.cache(), wanted, found)
+
+
+def _by_key(wanted: DataFrame, found: DataFrame) -> DataFrame:
+    """One row per (position, index): how often each side has it, and with what."""
     columns = ["position", "index", "side", "hash", "lane", "chain", "first"]
     told = f.col("side") == 1
     chain = f.col("chain")
-    by_key = (
+    return (
         wanted.withColumn("first", f.lit(True))
         .select(*columns)
         .unionByName(found.withColumn("first", f.col("ordinal") == 0).select(*columns))
@@ -87,6 +93,10 @@ def differences(
             f.max(f.when(told & ~f.col("first"), chain)).alias("chain_inner"),
         )
     )
+
+
+def _judged(by_key: DataFrame, floors: dict[int, int], answered_until: int | None) -> DataFrame:
+    """What each (position, index) comes to: same, or one of the ways to differ."""
     # Inside a chunk a connection that was forgotten and came back follows its own past.
     anew = f.col("chain.previous_index") == -1
     broken = (
@@ -96,7 +106,7 @@ def differences(
     )
     absent = f.col("found") == 0
     status = (
-        f.when(absent & _expired(floors or {}), "expired")
+        f.when(absent & _expired(floors), "expired")
         .when(absent & (f.col("position") > _or_end(answered_until)), "unanswered")
         .when(absent, "missing")
         .when(f.col("wanted") == 0, "extra")
@@ -104,7 +114,7 @@ def differences(
         .when(f.coalesce(broken, f.lit(False)), "chain")
         .otherwise("same")
     )
-    judged = by_key.withColumn("status", status).select(
+    return by_key.withColumn("status", status).select(
         "position",
         "index",
         "status",
@@ -117,7 +127,6 @@ def differences(
             f.col("chain_inner"),
         ).alias("chain_found"),
     )
-    return _collect(judged.cache(), wanted, found)
 
 
 def _expired(floors: dict[int, int]) -> Column:
@@ -168,16 +177,16 @@ def _collect(judged: DataFrame, wanted: DataFrame, found: DataFrame) -> Differen
     told: dict[Key, list[Row]] = {}
     for row in _rows(found.join(near, ["position", "index"])):
         told.setdefault(_key(row), []).append(row)
-    for row in keys:
-        key = (row["position"], row["index"])
-        if row["status"] == "missing":
+    for odd_one in keys:
+        key = (odd_one["position"], odd_one["index"])
+        if odd_one["status"] == "missing":
             result.missing[key] = calls[key]
-        elif row["status"] == "extra":
+        elif odd_one["status"] == "extra":
             result.extra[key] = told[key][0]
-        elif row["status"] == "differing":
+        elif odd_one["status"] == "differing":
             result.differing[key] = (calls[key], told[key])
         else:
-            result.chains[key] = (tuple(row["chain"]), tuple(row["chain_found"]))
+            result.chains[key] = (tuple(odd_one["chain"]), tuple(odd_one["chain_found"]))
     return result
 
 

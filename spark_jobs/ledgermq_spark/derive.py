@@ -7,7 +7,7 @@ read them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,11 +102,11 @@ def derive_acts(
     return chosen.mapInArrow(_scan(directory), spark_schema(ACT_COLUMNS))
 
 
-def _scan(directory: Directory) -> Callable[[Iterator[Any]], Iterator[Any]]:
+def _scan(directory: Directory) -> Callable[[Iterable[Any]], Iterator[Any]]:
     # A plain copy travels to the tasks.
     told = {one.name: getattr(directory, one.name) for one in fields(directory)}
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         known = Directory(**told)
         scan, current = ConnectionScan(known), None
         for batch in batches:

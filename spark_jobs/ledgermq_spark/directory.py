@@ -199,7 +199,9 @@ class _Reader:
             "message_bytes_max": row.message_bytes_max,
             "suspended": row.flag,
         }
-        given = {name: value for name, value in changes.items() if value is not None}
+        given: dict[str, Any] = {
+            name: value for name, value in changes.items() if value is not None
+        }
         self._found.lifetimes[self._standing[row.queue]] = queue._replace(**given)
         if row.message_bytes_max is not None:
             self._found.limits[row.queue].append((row.position, row.message_bytes_max))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -99,13 +99,13 @@ def state_rows(state: QueueManager, partition: int, chain: bytes) -> Iterator[Ro
     yield _row("statuses", partition, json.dumps(queue_statuses(state)).encode())
 
 
-def fold_task(plans: dict[int, FoldPlan]) -> Callable[[Iterator[Any]], Iterator[pa.RecordBatch]]:
+def fold_task(plans: dict[int, FoldPlan]) -> Callable[[Iterable[Any]], Iterator[pa.RecordBatch]]:
     """The function that Spark runs on each partition's records in order.
 
     Its input has the columns partition, offset, append_time_ms, timestamp_type, value.
     """
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         fold: _Fold | None = None
         for batch in batches:
             columns = [column.to_pylist() for column in batch.columns]

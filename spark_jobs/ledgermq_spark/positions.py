@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from typing import Any
 
 from ledgermq.errors import LedgerMQError
 
@@ -159,7 +160,7 @@ def _last_position_by(bootstrap: str, log: PartitionRange, moment: datetime, whe
     return after - 1
 
 
-def _consumer(bootstrap: str):  # noqa: ANN202 (confluent_kafka is imported late and untyped)
+def _consumer(bootstrap: str) -> Any:
     from confluent_kafka import Consumer
 
     return Consumer(

@@ -8,7 +8,7 @@ gone is an error and not a shorter table.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
@@ -87,13 +87,14 @@ def read_raw(
         reader = reader.option("minPartitions", str(split))
     chosen = [
         f.col("partition").cast("long").alias("partition"),
-        "offset",
+        f.col("offset"),
         f.unix_millis("timestamp").alias("append_time_ms"),
         f.col("timestampType").cast("long").alias("timestamp_type"),
-        "key",
-        "value",
+        f.col("key"),
+        f.col("value"),
     ]
-    return reader.load().select(*chosen, *(["headers"] if headers else []))
+    frame = reader.load()
+    return frame.select(*chosen, "headers") if headers else frame.select(*chosen)
 
 
 def _offsets(topic: str, by_partition: dict[int, int]) -> str:
@@ -120,7 +121,7 @@ def read_operations(
     return chosen.mapInArrow(_decode_operations, spark_schema(OPERATION_COLUMNS))
 
 
-def _decode_operations(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _decode_operations(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         columns = [column.to_pylist() for column in batch.columns]
         yield arrow_batch(
@@ -150,7 +151,7 @@ def read_outcomes(
     return chosen.mapInArrow(_decode_outcomes, spark_schema(RECORDED_COLUMNS))
 
 
-def _decode_outcomes(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _decode_outcomes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         rows: list[tuple[object, ...]] = []
         columns = [column.to_pylist() for column in batch.columns]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -133,7 +133,7 @@ STORED_COLUMNS = (
 )
 
 
-def _stored_messages(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _stored_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     names = [name for name, _ in STORED_COLUMNS[2:]]
     for batch in batches:
         for payload in batch.column(0).to_pylist():

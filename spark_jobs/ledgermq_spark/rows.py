@@ -97,7 +97,7 @@ OUTCOME_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
     ("content_digests", LONGS),
 )
 
-_ARROW = {
+_ARROW: dict[t.DataType, pa.DataType] = {
     LONG: pa.int64(),
     TEXT: pa.string(),
     FLAG: pa.bool_(),
@@ -148,8 +148,8 @@ def operation_row(
         head = (operation.session, operation.session_sequence, operation.answered_through)
         return (position, append_time_us, trusted, kind, None, None, *head, *tail)
     if isinstance(operation, op.Unreadable):
-        head = (operation.reason, operation.detail)
-        return (position, append_time_us, trusted, kind, *head, *_NOTHING[:3], *_tail())
+        why = (operation.reason, operation.detail)
+        return (position, append_time_us, trusted, kind, *why, *_NOTHING[:3], *_tail())
     start = (position, append_time_us, trusted, kind, None, None, None, None, None)
     if isinstance(operation, op.Open):
         return (*start, *_open_tail(operation))

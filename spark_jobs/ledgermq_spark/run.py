@@ -144,44 +144,71 @@ def run_audit(
     position = resolve_at(bootstrap, work.log, at if live_position is None else live_position)
     if work.log.start > 0 or position < 0:
         return _nothing_to_prove(work, position)
-    findings: list[Evidence] = []
-    with work.stage("reading checkpoints"):
-        checkpoints = read_checkpoints(
-            bootstrap, work.topics.checkpoints, work.claim.partition, queue_manager
-        )
-        live = _live(checkpoints, position, live_position, findings)
-    chain_at = frozenset(one for one in checkpoints.manifests if one <= position)
-    with work.stage("folding and reading the log", 1):
-        rebuilt, operations, recorded = _read_all(work, position, chain_at)
-    findings.extend(unreadable_chunks(recorded))
-    recorded = recorded.where("position >= 0")
-    with work.stage("aligning log and lanes", 3):
-        aligned = alignment(operations, recorded, position + 1)
-    findings.extend(aligned.evidence)
-    unproven: list[str] = []
-    end = _comparable_end(rebuilt, aligned.comparable_until, findings, unproven)
-    if end < position:
-        live = None
-        operations = operations.where(f.col("position") <= end)
-        recorded = recorded.where(f.col("position") <= end)
-        if end != rebuilt.position:
-            with work.stage("folding again, up to the gap", 3):
-                rebuilt = _fold(work, end, frozenset(one for one in chain_at if one <= end))
-    with work.stage("building the tables", 4):
-        tables = build_tables(work.store, operations, recorded)
-        totals = queue_totals(tables)
-    with work.stage("comparing", 5):
-        subject = _subject(work, rebuilt, operations, recorded, tables, checkpoints, live)
-        subject = replace(
-            subject, first_findings=findings, unproven=unproven, totals=totals, position=end
-        )
-        report = audit(subject)
-    report = replace(report, depth=depth_over_time(tables), seconds=work.seconds)
-    if end < position:
-        note = f"nothing above position {end} was compared, up to {position}"
-        report = replace(report, notes=[*report.notes, note])
-    work.tell("done", STEPS, STEPS)
-    return report
+    return _Audit(work, position).run(live_position)
+
+
+class _Audit:
+    """One audit on its way: what was found so far, and up to where things can be compared."""
+
+    def __init__(self, work: Work, position: int) -> None:
+        self._work = work
+        self._asked = position
+        self._findings: list[Evidence] = []
+        self._unproven: list[str] = []
+
+    def run(self, live_position: int | None) -> AuditReport:
+        """Read, align, fold, build the tables, compare."""
+        work, position, findings = self._work, self._asked, self._findings
+        with work.stage("reading checkpoints"):
+            checkpoints = read_checkpoints(
+                work.bootstrap,
+                work.topics.checkpoints,
+                work.claim.partition,
+                work.claim.queue_manager,
+            )
+            live = _live(checkpoints, position, live_position, findings)
+        chain_at = frozenset(one for one in checkpoints.manifests if one <= position)
+        with work.stage("folding and reading the log", 1):
+            rebuilt, operations, recorded = _read_all(work, position, chain_at)
+        findings.extend(unreadable_chunks(recorded))
+        recorded = recorded.where("position >= 0")
+        with work.stage("aligning log and lanes", 3):
+            aligned = alignment(operations, recorded, position + 1)
+        findings.extend(aligned.evidence)
+        end = _comparable_end(rebuilt, aligned.comparable_until, findings, self._unproven)
+        if end < position:
+            live = None
+            operations = operations.where(f.col("position") <= end)
+            recorded = recorded.where(f.col("position") <= end)
+            if end != rebuilt.position:
+                with work.stage("folding again, up to the gap", 3):
+                    rebuilt = _fold(work, end, frozenset(one for one in chain_at if one <= end))
+        report = self._compare(rebuilt, operations, recorded, checkpoints, live)
+        if end < position:
+            note = f"nothing above position {end} was compared, up to {position}"
+            report = replace(report, notes=[*report.notes, note])
+        work.tell("done", STEPS, STEPS)
+        return report
+
+    def _compare(
+        self,
+        rebuilt: Rebuilt,
+        operations: DataFrame,
+        recorded: DataFrame,
+        checkpoints: Checkpoints,
+        live: Checkpoint | None,
+    ) -> AuditReport:
+        work = self._work
+        with work.stage("building the tables", 4):
+            tables = build_tables(work.store, operations, recorded)
+            totals = queue_totals(tables)
+        with work.stage("comparing", 5):
+            subject = _subject(work, rebuilt, operations, recorded, tables, checkpoints, live)
+            subject = replace(
+                subject, first_findings=self._findings, unproven=self._unproven, totals=totals
+            )
+            report = audit(subject)
+        return replace(report, depth=depth_over_time(tables), seconds=work.seconds)
 
 
 def _read_all(

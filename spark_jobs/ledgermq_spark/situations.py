@@ -159,7 +159,7 @@ def _at_corrects(
     for one in corrects:
         lifetime = known.lifetime_at(one.queue, one.position)
         if lifetime is not None:
-            asked.append((one.position, one.queue, lifetime.created, one.number))
+            asked.append((one.position, one.queue, lifetime.created, one.number or 0))
     if not asked:
         return {}
     frame = spark.createDataFrame(asked, "asked long, queue string, created long, sequence long")

@@ -29,7 +29,7 @@ def timeline(operations: DataFrame) -> DataFrame:
     return ordered.mapInArrow(_scan, spark_schema(TIMELINE_COLUMNS))
 
 
-def _scan(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _scan(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     now = -1
     for batch in batches:
         positions, times, trusted, kinds, numbers = (one.to_pylist() for one in batch.columns)

@@ -8,10 +8,12 @@ the fold. It knows nothing of consumers and credit: who was served is the rebuil
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from ledgermq_spark.evidence import Evidence, hexadecimal
@@ -19,7 +21,6 @@ from ledgermq_spark.rows import BYTES, LONG, TEXT, arrow_batch, spark_schema
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
 
     from ledgermq_spark.tables import Tables
 
@@ -59,7 +60,7 @@ class Step(NamedTuple):
 
     position: int
     phase: int
-    index: int
+    index: int  # type: ignore[assignment]
     offset: int
     what: str
     put_position: int
@@ -192,7 +193,7 @@ def _gone_before(tables: Tables, rows: list[Any]) -> dict[tuple[int, int], int]:
     return {(row[0], row[1]): row[2] for row in found.collect()}
 
 
-def _scan(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _scan(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     turns, current = QueueTurns(), (None, None)
     for batch in batches:
         columns = [column.to_pylist() for column in batch.columns]
@@ -215,36 +216,8 @@ def _finding(queue: str | None, found: Finding) -> tuple[Any, ...]:
 def _steps(tables: Tables, recorded: DataFrame) -> DataFrame:
     """Everything that happened to the messages of all queues."""
     messages, deliveries = tables.messages, tables.deliveries
-    numbered = messages.where("sequence IS NOT NULL").select(
-        "queue",
-        "queue_created",
-        f.col("numbered_position").alias("position"),
-        f.lit(1).alias("phase"),
-        f.lit(0).alias("index"),
-        f.lit(0).alias("offset"),
-        f.lit("numbered").alias("what"),
-        "put_position",
-        "put_index",
-        "message_id",
-        "priority",
-        "sequence",
-        f.lit(-1).alias("session"),
-    )
-    delivered = deliveries.select(
-        "queue",
-        "queue_created",
-        "position",
-        "phase",
-        "index",
-        "offset",
-        f.lit("delivered").alias("what"),
-        "put_position",
-        "put_index",
-        "message_id",
-        "priority",
-        "sequence",
-        "session",
-    )
+    numbered = messages.where("sequence IS NOT NULL")
+    gone = messages.where("fate IN ('removed', 'purged')")
     # What a lost session gives back is there for the deliveries that follow its own end.
     ended = (
         recorded.where("kind = 'SessionEnded' AND session_sequence = 0")
@@ -252,43 +225,39 @@ def _steps(tables: Tables, recorded: DataFrame) -> DataFrame:
         .agg(f.min("index").alias("ended_index"))
         .select(f.col("position").alias("settled_position"), "session", "ended_index")
     )
-    back = f.col("settled") == "returned"
-    settled = (
-        deliveries.where("settled_position IS NOT NULL")
-        .join(f.broadcast(ended), ["settled_position", "session"], how="left")
-        .select(
-            "queue",
-            "queue_created",
-            f.col("settled_position").alias("position"),
-            f.when(f.col("settled_due"), 0).otherwise(1).alias("phase"),
-            f.coalesce("ended_index", f.lit(0)).alias("index"),
-            f.lit(0).alias("offset"),
-            f.when(back, "returned").otherwise("gone").alias("what"),
-            "put_position",
-            "put_index",
-            "message_id",
-            "priority",
-            "sequence",
-            "session",
-        )
+    settled = deliveries.where("settled_position IS NOT NULL").join(
+        f.broadcast(ended), ["settled_position", "session"], how="left"
     )
-    gone = messages.where("fate IN ('removed', 'purged')").select(
+    entry, nothing = f.lit(1), f.lit(0)
+    back = f.when(f.col("settled") == "returned", "returned").otherwise("gone")
+    due = f.when(f.col("settled_due"), 0).otherwise(1)
+    ended_index = f.coalesce("ended_index", nothing)
+    delivered = f.lit("delivered")
+    parts = [
+        _step(numbered, f.lit("numbered"), "numbered_position", entry, nothing, nothing),
+        _step(gone, f.lit("gone"), "fate_position", entry, nothing, nothing),
+        _step(settled, back, "settled_position", due, ended_index, nothing),
+        _step(deliveries, delivered, "position", f.col("phase"), f.col("index"), f.col("offset")),
+    ]
+    return reduce(DataFrame.unionByName, parts)
+
+
+def _step(
+    frame: DataFrame, what: Column, position: str, phase: Column, index: Column, offset: Column
+) -> DataFrame:
+    session = f.col("session") if "delivery" in frame.columns else f.lit(-1)
+    return frame.select(
         "queue",
         "queue_created",
-        f.col("fate_position").alias("position"),
-        f.lit(1).alias("phase"),
-        f.lit(0).alias("index"),
-        f.lit(0).alias("offset"),
-        f.lit("gone").alias("what"),
+        f.col(position).alias("position"),
+        phase.cast(LONG).alias("phase"),
+        index.cast(LONG).alias("index"),
+        offset.cast(LONG).alias("offset"),
+        what.alias("what"),
         "put_position",
         "put_index",
         "message_id",
         "priority",
         "sequence",
-        f.lit(-1).alias("session"),
-    )
-    whole = numbered.unionByName(delivered).unionByName(settled).unionByName(gone)
-    typed = ("position", "phase", "index", "offset", "session")
-    return whole.select(
-        *(f.col(name).cast(LONG).alias(name) if name in typed else name for name in STEP_COLUMNS)
+        session.cast(LONG).alias("session"),
     )
