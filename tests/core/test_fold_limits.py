@@ -2,9 +2,11 @@
 
 import pytest
 
+from ledgermq.core import operations, query
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.operations import Tick
-from support.play import play
+from ledgermq.core.outcomes import Refused
+from support.play import Player, play
 from support.script import read_scripts
 
 
@@ -78,6 +80,39 @@ def test_time_may_start_at_zero():
     state = new_state()
     apply(state, Tick(worker="w"), 0, 10**15)
     assert (state.time, state.time_stood_still) == (10**15, False)
+
+
+def test_enqueue_time_may_be_zero():
+    """A queue whose only message was consumed in 1970 has a time, not a blank (SEQ-19)."""
+    script = read_scripts("open\nput q A -> enqueued 0..0\ncorrect q 0 REMOVE")[0]
+    player = Player()
+    player.clock_us = 0
+    for line in script.lines:
+        player.line(line)
+    status = query.queue_status(player.state, "q")
+    assert status is not None
+    assert (status["first_enqueued_at"], status["last_enqueued_at"]) == (0, 0)
+
+
+def test_operations_ask_for_nothing_special_unless_told():
+    """What a writer leaves out has the default of the schema."""
+    common = {"session": 0, "session_sequence": 1, "answered_through": 0}
+    opened = operations.Open(
+        connection=bytes(16),
+        lane=0,
+        session_key=bytes(16),
+        acknowledge_mode="AUTO",
+        suspect_timeout_ms=1_000,
+    )
+    assert opened.client == ""
+    created = operations.CreateQueue(**common, queue="q")
+    assert (created.description, created.message_bytes_max) == ("", 0)
+    altered = operations.AlterQueue(**common, queue="q")
+    assert (altered.description, altered.message_bytes_max, altered.suspended) == (None,) * 3
+    assert operations.DeleteQueue(**common, queue="q").purge is False
+    assert operations.AlterQueueManager(**common).automatic_creation is None
+    refused = Refused(position=0, index=0, session=0, session_sequence=1, reason="", detail="")
+    assert refused.expected_sequence == 0
 
 
 def test_apply_stops_at_a_version_that_it_does_not_know():
