@@ -23,8 +23,8 @@ import sys, time
 from pathlib import Path
 from ledgermq.processor.supervisor import Supervisor
 supervisor = Supervisor(Path(sys.argv[1])).start()
-print(supervisor.worker_pid, supervisor.broker.pid, flush=True)
-sys.exit(supervisor.run())
+ids = f"{supervisor.worker_pid} {supervisor.broker.pid}"
+sys.exit(supervisor.run(ready=lambda: print(ids, flush=True)))
 """
 
 

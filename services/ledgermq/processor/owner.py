@@ -288,7 +288,7 @@ class Owner:
     async def _close_gap(self, folder: Folder) -> None:
         """Seeks back when the next record is not the one after the last folded (H9)."""
         found, expected = folder.next_offset, folder.expected
-        if self.end_offset is not None and self.end_offset < expected:
+        if self.end_offset is not None and 0 <= self.end_offset < expected:
             raise LogCutError(
                 f"{self.claim.queue_manager}: {self.tp.topic}-{self.tp.partition} ends at "
                 f"{self.end_offset}, but position {expected - 1} was folded already: the log was "

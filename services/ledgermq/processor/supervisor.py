@@ -141,13 +141,17 @@ class Supervisor:
         if self._worker is not None:
             self._worker.kill()
 
-    def run(self) -> int:
-        """Waits until SIGINT, SIGTERM or a worker that cannot be helped; stops all; exit code."""
+    def run(self, ready: Callable[[], None] = lambda: None) -> int:
+        """Waits until SIGINT, SIGTERM or a worker that cannot be helped; stops all; exit code.
+
+        `ready` is called once signals are taken care of.
+        """
         previous = {
             number: signal.signal(number, self._signalled)
             for number in (signal.SIGINT, signal.SIGTERM)
         }
         try:
+            ready()
             while not self._stopping.wait(0.5):
                 if self._code is not None:
                     break
