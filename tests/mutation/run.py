@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import argparse
 import datetime
+import hashlib
 import importlib.abc
 import importlib.machinery
+import json
 import os
 import resource
 import signal
 import sys
-import time
 from collections import Counter
 from pathlib import Path
 from types import ModuleType
@@ -31,6 +32,7 @@ CORE = ROOT / "services" / "ledgermq" / "core"
 TESTS = ROOT / "tests"
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 REPORT = ROOT / "docs" / "mutation.md"
+MEMORY = ROOT / "mutants" / "verdicts.json"
 # Of processor time, so that a busy machine makes no mutant look endless; memory for the same end.
 TIMEOUT_SECONDS = 60
 MEMORY_BYTES = 3 * 1024**3
@@ -126,6 +128,29 @@ def _run(path: Path, found: list[Mutant], jobs: int) -> list[Verdict]:
     return verdicts
 
 
+def _key(path: Path, mutant: Mutant) -> str:
+    return hashlib.sha256(f"{path.name}\n{mutant.source}".encode()).hexdigest()
+
+
+def _remembered() -> dict[str, str]:
+    """Outcomes of earlier runs by mutant; survivors are always tried again."""
+    return json.loads(MEMORY.read_text(encoding="utf-8")) if MEMORY.exists() else {}
+
+
+def _try_file(path: Path, known: dict[str, str], jobs: int) -> list[Verdict]:
+    """The verdicts on one file; mutants that tests have killed before are not run again."""
+    text = path.read_text(encoding="utf-8")
+    found = list(mutants(text, with_asserts=path.name == "invariants.py"))
+    dead = [one for one in found if known.get(_key(path, one), "survived") != "survived"]
+    verdicts = [Verdict(path, one, known[_key(path, one)]) for one in dead]
+    fresh = [one for one in found if known.get(_key(path, one), "survived") == "survived"]
+    verdicts += _run(path, fresh, jobs)
+    known |= {_key(path, one.mutant): one.outcome for one in verdicts}
+    MEMORY.parent.mkdir(exist_ok=True)
+    MEMORY.write_text(json.dumps(known), encoding="utf-8")
+    return sorted(verdicts, key=lambda one: one.mutant.line)
+
+
 def _equivalent() -> dict[str, str]:
     """Reasons of survivors that make no difference, by file and change."""
     reasons: dict[str, str] = {}
@@ -140,7 +165,7 @@ def _name(verdict: Verdict) -> str:
     return f"{verdict.path.name}: {verdict.mutant.before} => {verdict.mutant.after}"
 
 
-def report(verdicts: list[Verdict], seconds: float) -> str:
+def report(verdicts: list[Verdict]) -> str:
     """The summary in Markdown."""
     reasons = _equivalent()
     count = Counter(one.outcome for one in verdicts)
@@ -152,9 +177,8 @@ def report(verdicts: list[Verdict], seconds: float) -> str:
         "Written by `make mutants`; see `tests/mutation/`. Each mutant is `services/ledgermq/core`",
         "with one small thing wrong; a failing test of `tests/core` or of a golden log kills it.",
         "",
-        f"{today}: {len(verdicts)} mutants in {seconds / 60:.0f} minutes,",
-        f"{killed} killed ({killed / len(verdicts):.1%}; {count['timeout']} ran without end),",
-        f"{count['survived']} survived.",
+        f"{today}: {len(verdicts)} mutants, {killed} killed ({killed / len(verdicts):.1%};",
+        f"{count['timeout']} of them ran without end), {count['survived']} survived.",
         "",
         "| file | mutants | killed | survived |",
         "|---|---|---|---|",
@@ -178,24 +202,23 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("files", nargs="*", help="files of the core, such as apply.py; all without")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
+    parser.add_argument("--fresh", action="store_true", help="run again what was killed before")
     asked = parser.parse_args()
     paths = [CORE / name for name in asked.files] or sorted(CORE.glob("*.py"))
-    started = time.monotonic()
+    known = {} if asked.fresh else _remembered()
     (sound,) = _run(CORE / "turn.py", [Mutant(0, "", "", (CORE / "turn.py").read_text())], 1)
     if sound.outcome != "survived":
         sys.exit("the tests fail without any mutant: run `pytest tests/core` first")
     verdicts: list[Verdict] = []
     for path in paths:
-        text = path.read_text(encoding="utf-8")
-        found = list(mutants(text, with_asserts=path.name == "invariants.py"))
-        mine = _run(path, found, asked.jobs)
-        verdicts += sorted(mine, key=lambda one: one.mutant.line)
+        mine = _try_file(path, known, asked.jobs)
+        verdicts += mine
         alive = [one for one in mine if one.outcome == "survived"]
         print(f"{path.name}: {len(mine)} mutants, {len(alive)} survived", flush=True)
         for one in alive:
             print(f"  {one.mutant.line}: {one.mutant.before} => {one.mutant.after}", flush=True)
     if not asked.files:
-        REPORT.write_text(report(verdicts, time.monotonic() - started), encoding="utf-8")
+        REPORT.write_text(report(verdicts), encoding="utf-8")
         print(f"summary in {REPORT.relative_to(ROOT)}")
 
 
