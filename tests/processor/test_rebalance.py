@@ -43,6 +43,23 @@ def _moved(first, second, seconds=20.0):
     raise AssertionError(first.log + second.log)
 
 
+def test_two_workers_of_one_name_do_not_fight_for_ever(place):
+    """One of them ends with code 4 and says why; the other one works on."""
+    workers = [place.worker("twin")]
+    workers.append(place.worker("twin", ready=False))
+    limit = time.monotonic() + 60
+    while all(worker.code is None for worker in workers):
+        assert time.monotonic() < limit, workers[0].log + workers[1].log
+        time.sleep(0.1)
+    ended = next(worker for worker in workers if worker.code is not None)
+    assert ended.wait() == 4
+    assert "another worker is called twin too" in ended.log
+    traffic = Traffic(place.client(0), place.client(1))
+    traffic.run(5)
+    traffic.settle()
+    check_history(place)
+
+
 def test_a_zombie_changes_no_outcome(place):
     """A worker stopped beyond its session time-out and then continued writes only repeats (I10)."""
     first = place.worker("first", CHECKPOINT_SECONDS=1)

@@ -46,6 +46,13 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
+
+class NameTakenError(LedgerMQError):
+    """Two workers have one name."""
+
+    code = "LMQ-2180"
+
+
 EXIT_STOPPED = 0
 EXIT_FAULT = 1
 EXIT_UNREACHABLE = 3
@@ -58,8 +65,10 @@ REFUSALS = (
     FeedError,
     LogCutError,
     LogIncompleteError,
+    NameTakenError,
     VersionUnknownError,
 )
+REPLACED_MAX = 3
 NUDGE_SECONDS = 0.05
 STOP_SECONDS = 15.0
 
@@ -113,6 +122,7 @@ class Worker:
         self._owners: dict[int, Owner] = {}
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._closing: set[asyncio.Task[Any]] = set()
+        self._generation, self._replaced = -1, 0
         self._ended: asyncio.Future[int] | None = None
         self._around: Surroundings | None = None
         self.web_port: int | None = None
@@ -212,8 +222,9 @@ class Worker:
 
     # Partitions -------------------------------------------------------------------------------
 
-    async def _on_assigned(self, _app: Any, assigned: set[TP], **_unused: Any) -> None:
+    async def _on_assigned(self, app: Any, assigned: set[TP], **_unused: Any) -> None:
         """Takes partitions over and lets others go; loading runs beside this callback (H11)."""
+        self._check_name(app.consumer_generation_id)
         self._assigned = partitions_of(self._topics.operations, assigned)
         for partition in list(self._owners):
             if partition in self._assigned:
@@ -235,6 +246,22 @@ class Worker:
                 "worker %s stands by: another worker owns the queue managers, and this one takes "
                 "over when that one is gone",
                 self._settings.worker_name,
+            )
+
+    def _check_name(self, generation: int) -> None:
+        """Ends the worker if another one has its name: the two would replace each other for ever.
+
+        A rebalance has a new generation; a member that was replaced under its name comes back in
+        the same one.
+        """
+        self._replaced = self._replaced + 1 if generation == self._generation else 0
+        self._generation = generation
+        if self._settings.name and self._replaced >= REPLACED_MAX:
+            self._fail(
+                NameTakenError(
+                    f"another worker is called {self._settings.name} too; start this one with a "
+                    "name of its own (--name), or without any"
+                )
             )
 
     def _take_over(self) -> None:
