@@ -158,7 +158,9 @@ class Producer:
         return [future.result(0) for future in futures]
 
     def flush(self, *, timeout: float | None = None) -> None:
-        """Waits until everything this session sent asynchronously has its outcome.
+        """Waits until everything this session sent so far has its outcome.
+
+        In a transacted session that is: until it stands in the unit of work, uncommitted.
 
         Raises:
             OutcomeUnknownError: no outcome within the time-out.
@@ -169,6 +171,8 @@ class Producer:
             self._check_locked()
             if self._session.transacted:
                 self._session._unit.write_all_locked()
+                for pending in list(core.protocol.pending.values()):
+                    core.await_settled_locked(pending, timeout)
                 return
             self._session._sends.write_locked()
             unfinished = list(self._session._sends.unfinished)

@@ -300,7 +300,7 @@ class Session:
     # -- the end -----------------------------------------------------------------------------------
 
     def flush(self, *, timeout: float | None = None) -> None:
-        """Waits until everything sent asynchronously has its outcome; their futures tell it.
+        """Waits until everything sent so far has its outcome; commits nothing.
 
         Raises:
             OutcomeUnknownError: no outcome within the time-out.
@@ -309,6 +309,7 @@ class Session:
         with core.lock:
             core.check_usable_locked()
             self._sends.write_locked()
+            self._unit.write_all_locked()
             for pending in list(core.protocol.pending.values()):
                 core.await_settled_locked(pending, timeout)
 
