@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime
@@ -121,6 +122,7 @@ def run_audit(
     spark: SparkSession | None = None,
     directory: Path | None = None,
     progress: Progress | None = None,
+    with_tables: Callable[[Tables], None] | None = None,
 ) -> AuditReport:
     """Audit a queue manager: operations, outcomes, tables, rebuild and live state at one position.
 
@@ -134,6 +136,7 @@ def run_audit(
         spark: The session to use; one is started if not given.
         directory: Where intermediate results are kept; a fresh temporary one if not given.
         progress: Called as the audit goes on.
+        with_tables: Called with the tables that were built, for those who want more of them.
 
     Raises:
         PositionOutOfRangeError: `at` lies before the log's start or after its end.
@@ -144,14 +147,15 @@ def run_audit(
     position = resolve_at(bootstrap, work.log, at if live_position is None else live_position)
     if work.log.start > 0 or position < 0:
         return _nothing_to_prove(work, position)
-    return _Audit(work, position).run(live_position)
+    return _Audit(work, position, with_tables or (lambda _: None)).run(live_position)
 
 
 class _Audit:
     """One audit on its way: what was found so far, and up to where things can be compared."""
 
-    def __init__(self, work: Work, position: int) -> None:
+    def __init__(self, work: Work, position: int, with_tables: Callable[[Tables], None]) -> None:
         self._work = work
+        self._with_tables = with_tables
         self._asked = position
         self._findings: list[Evidence] = []
         self._unproven: list[str] = []
@@ -202,6 +206,7 @@ class _Audit:
         with work.stage("building the tables", 4):
             tables = build_tables(work.store, operations, recorded)
             totals = queue_totals(tables)
+            self._with_tables(tables)
         with work.stage("comparing", 5):
             subject = _subject(work, rebuilt, operations, recorded, tables, checkpoints, live)
             subject = replace(

@@ -117,13 +117,12 @@ def _prove(
     shown: Screen, stage: Stage, course: Course, checkpoint: CheckpointStatus, directory: Path
 ) -> None:
     """Spark: the past, the life of one message, the audit."""
-    from ledgermq.demo.proof import audit_all, rebuild_the_past, tell_a_life
+    from ledgermq.demo.proof import audit_all, rebuild_the_past
 
     shown.say("starting Spark ...")
     with quiet_spark() as engine:
         rebuild_the_past(shown, stage, course, engine)
-        tell_a_life(shown, stage, course, engine)
-        audit_all(shown, stage, checkpoint, directory / "report", engine)
+        audit_all(shown, stage, course, checkpoint, directory / "report", engine)
 
 
 def _verdict(shown: Screen, directory: Path, seconds: float) -> int:

@@ -19,8 +19,9 @@ if TYPE_CHECKING:
     from ledgermq.demo.screen import Screen
     from ledgermq.demo.stage import Stage
     from ledgermq_spark.audit import AuditReport
+    from ledgermq_spark.history import Life
 
-__all__ = ["audit_all", "rebuild_the_past", "tell_a_life"]
+__all__ = ["audit_all", "rebuild_the_past"]
 
 ANOMALIES_SHOWN_MAX = 20
 
@@ -62,21 +63,9 @@ def rebuild_the_past(shown: Screen, stage: Stage, course: Course, engine: Engine
     )
 
 
-def tell_a_life(shown: Screen, stage: Stage, course: Course, engine: Engine) -> None:
+def _tell_a_life(shown: Screen, life: Life | None) -> None:
     """Tell the life of a flight without a tail number: rolled back, and delivered again."""
-    from ledgermq_spark.run import trace_message
-
-    message_id = course.counts.rolled_back[0]
     shown.heading("The life of one message: a flight without a tail number")
-    with shown.stages("tracing") as tell:
-        life = trace_message(
-            stage.bootstrap,
-            stage.queue_manager,
-            message_id,
-            topic_prefix=stage.topic_prefix,
-            progress=tell,
-            **engine.options("trace"),
-        )
     steps = [] if life is None else [step.what for step in life.steps]
     if life is not None:
         shown.say(f"message {life.message_id} of {life.queue}, sequence number {life.sequence}:")
@@ -102,15 +91,19 @@ def _in_order(wanted: list[str], found: list[str]) -> bool:
 def audit_all(
     shown: Screen,
     stage: Stage,
+    course: Course,
     checkpoint: CheckpointStatus,
     report_directory: Path,
     engine: Engine,
 ) -> None:
-    """Audit everything at the position of the live state, and write the report."""
+    """Audit everything at the position of the live state; the tables tell a life on the way."""
+    from ledgermq_spark.history import life_of
     from ledgermq_spark.report import write_report
     from ledgermq_spark.run import run_audit
 
-    shown.heading("The audit: log, recorded outcomes, tables, rebuild and live state")
+    lives: list[Life | None] = []
+    message_id = bytes.fromhex(course.counts.rolled_back[0])
+    shown.console.print()
     with shown.stages("auditing") as tell:
         report = run_audit(
             stage.bootstrap,
@@ -118,9 +111,14 @@ def audit_all(
             live_position=checkpoint.position,
             topic_prefix=stage.topic_prefix,
             progress=tell,
+            with_tables=lambda tables: lives.append(
+                life_of(tables, stage.queue_manager, message_id)
+            ),
             **engine.options("audit"),
         )
         page, data = write_report(report, report_directory)
+    _tell_a_life(shown, lives[0] if lives else None)
+    shown.heading("The audit: log, recorded outcomes, tables, rebuild and live state")
     compared = ", ".join(f"{count:,} {what}" for what, count in report.compared.items())
     shown.say(f"compared up to {stage.named(report.position)}: {compared}")
     shown.console.print()
