@@ -1,13 +1,17 @@
 """Limits that take many lines or long names to reach, and what the fold says to programmers."""
 
+from pathlib import Path
+
 import pytest
 
-from ledgermq.core import operations, query
+from ledgermq.core import operations, query, reasons
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.operations import Tick
 from ledgermq.core.outcomes import Refused
 from support.play import Player, play
 from support.script import read_scripts
+
+PROTOCOL = Path(__file__).parents[2] / "schemas" / "PROTOCOL.md"
 
 
 def play_lines(*lines: str):
@@ -126,3 +130,11 @@ def test_a_retry_costs_the_window_nothing():
     """Answering again keeps no further reply (D7)."""
     player = play_lines("open", "alive", *["again"] * 300, "session replies=1")
     assert player.state.position == 301
+
+
+@pytest.mark.parametrize("name", [one for one in reasons.__all__ if one.isupper()])
+def test_reason_code_stands_in_the_protocol(name):
+    """A code is for programs: it is its constant's name, and PROTOCOL.md tells what it means."""
+    code = getattr(reasons, name)
+    assert code == name.lower().replace("_", "-")
+    assert f"`{code}`" in PROTOCOL.read_text(encoding="utf-8")
