@@ -58,16 +58,7 @@ def claims_of(outcomes: DataFrame) -> DataFrame:
     `phase` is 0 for those made before the operation of their position was applied: deliveries of
     what a session gave back whose deadline fell due there (§6).
     """
-    delivered = outcomes.where("kind = 'Delivered'")
-    place = f.struct("lane_partition", "lane_offset")
-    first = delivered.groupBy("position", "index").agg(
-        f.min(place).alias("place"), f.count("*").alias("times")
-    )
-    once = (
-        delivered.join(first, ["position", "index"], how="inner")
-        .where(f.col("place") == place)
-        .drop("place", "times")
-    )
+    once = _once(outcomes.where("kind = 'Delivered'"))
     ended = f.expr("kind = 'SessionEnded' AND session_sequence = 0")
     reply = f.expr(
         "kind NOT IN ('Delivered', 'SessionEnded') OR kind = 'SessionEnded' "
@@ -86,6 +77,21 @@ def claims_of(outcomes: DataFrame) -> DataFrame:
     before = f.expr("due AND (reply_index IS NULL OR index < reply_index)")
     return once.join(f.broadcast(early), "position", how="left").withColumn(
         "phase", f.when(f.coalesce(before, f.lit(False)), 0).otherwise(2).cast("long")
+    )
+
+
+def _once(delivered: DataFrame) -> DataFrame:
+    """The first record of each outcome; most logs have but one, and then nothing is shuffled."""
+    place = f.struct("lane_partition", "lane_offset")
+    first = delivered.groupBy("position", "index").agg(
+        f.min(place).alias("place"), f.count("*").alias("times")
+    )
+    if first.where("times > 1").isEmpty():
+        return delivered
+    return (
+        delivered.join(first, ["position", "index"], how="inner")
+        .where(f.col("place") == place)
+        .drop("place", "times")
     )
 
 
@@ -219,7 +225,9 @@ def _event(frame: DataFrame, what: str, phase: int | None) -> DataFrame:
     return frame.select("connection", order.alias("order"), *columns)
 
 
-def ended_by_deadline(acts: DataFrame, times: DataFrame) -> DataFrame:
+def ended_by_deadline(
+    acts: DataFrame, times: DataFrame, keep: Callable[[DataFrame], DataFrame]
+) -> DataFrame:
     """Acts with the position at which their deadline fell due; `due` marks those.
 
     A deadline falls due at the first entry whose state time has reached it, before that entry is
@@ -227,6 +235,8 @@ def ended_by_deadline(acts: DataFrame, times: DataFrame) -> DataFrame:
     unit of work is open and its consumers are not closed.
     """
     waiting = acts.where("deadline IS NOT NULL").select("deadline").distinct()
+    if waiting.isEmpty():
+        return acts.withColumn("due", f.lit(False))
     moments = waiting.select(
         f.col("deadline").alias("at"), f.lit(0).alias("entry"), f.lit(None).cast("long").alias("p")
     ).unionByName(
@@ -243,7 +253,7 @@ def ended_by_deadline(acts: DataFrame, times: DataFrame) -> DataFrame:
     joined = acts.join(f.broadcast(due), "deadline", how="left")
     reached = f.col("due_position").isNotNull()
     late = f.col("deadline").isNotNull() & ~reached
-    return (
+    return keep(
         joined.where(~(late & f.col("what").isin("settled", "ended")))
         .where(~(reached & (f.col("what") == "alive")))
         .withColumn(

@@ -49,11 +49,11 @@ def build_tables(store: Store, operations: DataFrame, outcomes: DataFrame) -> Ta
         outcomes: Rows of `read_log.RECORDED_COLUMNS`, repeats included.
     """
     times = store.keep("timeline", timeline(operations))
-    claims = store.keep("claims", claims_of(outcomes))
+    claims = claims_of(outcomes)
     directory = Directory()
     for number in count():
         raw = store.keep(f"scan-{number}", derive_acts(operations, claims, times, directory))
-        acts = store.keep(f"acts-{number}", ended_by_deadline(raw, times))
+        acts = ended_by_deadline(raw, times, partial(store.keep, f"acts-{number}"))
         puts = puts_table(acts)
         held = deliveries_table(claims, acts)
         found = directory_from(operations, acts, puts, partial(store.keep, "held", held))
