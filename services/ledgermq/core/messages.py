@@ -10,7 +10,7 @@ from ledgermq.core.limits import (
     PUT_MESSAGES_MAX,
 )
 from ledgermq.core.operations import Acknowledge, CloseConsumer, Get, OpenConsumer, Put
-from ledgermq.core.outcomes import Accepted, Enqueued, Reply
+from ledgermq.core.outcomes import Enqueued, Reply
 from ledgermq.core.queues import use_queue
 from ledgermq.core.reasons import (
     CONSUMER_EXISTS,
@@ -28,7 +28,7 @@ from ledgermq.core.turn import Turn
 __all__ = ["acknowledge", "close_consumer", "get", "open_consumer", "put"]
 
 
-def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal:
+def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal | None:
     """Takes messages in: numbered now, or held in the unit of work (SEQ-04, SEQ-05, INF-02)."""
     queue = use_queue(turn, operation.destination)
     if isinstance(queue, Refusal):
@@ -40,12 +40,7 @@ def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal:
     if session.transacted:
         session.open_puts.setdefault(queue.name, []).extend(messages)
         queue.uncommitted_puts += len(messages)
-        return Accepted(
-            position=turn.position,
-            index=turn.take_index(),
-            session=session.handle,
-            session_sequence=operation.session_sequence,
-        )
+        return None
     first = queue.enqueue(messages, turn.state.time)
     turn.touch(queue)
     return Enqueued(

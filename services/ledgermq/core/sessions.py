@@ -23,7 +23,6 @@ from ledgermq.core.operations import (
     Suspect,
 )
 from ledgermq.core.outcomes import (
-    Accepted,
     Committed,
     EnqueuedRun,
     Opened,
@@ -126,14 +125,8 @@ def keep_reply(session: Session, reply: Reply) -> None:
     session.replies[reply.session_sequence] = reply
 
 
-def alive(turn: Turn, session: Session, operation: Alive) -> Reply | Refusal:
+def alive(turn: Turn, session: Session, operation: Alive) -> None:
     """Does nothing more than what every operation does: it shows that the session lives."""
-    return Accepted(
-        position=turn.position,
-        index=turn.take_index(),
-        session=session.handle,
-        session_sequence=operation.session_sequence,
-    )
 
 
 def commit(turn: Turn, session: Session, operation: Commit) -> Reply | Refusal:
