@@ -51,21 +51,27 @@ def alignment(operations: DataFrame, recorded: DataFrame, end: int) -> Alignment
             row = first_moved[0]
             later = single.where(f.col("sent_at") > row["sent_at"])
             if later.where("answered_at = sent_at").isEmpty():
-                return _misaligned(recorded, absent, row)
+                return _misaligned(operations, recorded, absent, row)
     finally:
         answered.unpersist()
     beyond = [row for row in absent if row["answered_at"] >= end]
     if beyond:
-        return Alignment(evidence=[_missing(recorded, beyond[0])], comparable_until=end - 1)
+        return Alignment(
+            evidence=[_missing(operations, recorded, beyond[0])], comparable_until=end - 1
+        )
     return Alignment()
 
 
-def _misaligned(recorded: DataFrame, absent: list[Any], moved: Any) -> Alignment:
+def _misaligned(
+    operations: DataFrame, recorded: DataFrame, absent: list[Any], moved: Any
+) -> Alignment:
     last = max(moved["sent_at"], moved["answered_at"])
     near = [row for row in absent if row["answered_at"] <= last]
     if near:
         first = min(near[0]["answered_at"], moved["sent_at"])
-        return Alignment(evidence=[_missing(recorded, near[0])], comparable_until=first - 1)
+        return Alignment(
+            evidence=[_missing(operations, recorded, near[0])], comparable_until=first - 1
+        )
     first = min(moved["sent_at"], moved["answered_at"])
     return Alignment(evidence=[_displaced(moved, first)], comparable_until=first - 1)
 
@@ -126,11 +132,11 @@ def _sent(operations: DataFrame) -> DataFrame:
     )
 
 
-def _missing(recorded: DataFrame, row: Any) -> Evidence:
+def _missing(operations: DataFrame, recorded: DataFrame, row: Any) -> Evidence:
     """An operation that the lanes answer but that is not on the log, with the messages it meant."""
     at = row["answered_at"]
     what = "the Open" if row["number"] == 0 else f"operation {row['number']}"
-    messages, queue, how = _messages_of(recorded, row)
+    messages, queue, how = _messages_of(operations, recorded, row)
     return Evidence(
         kind="gap",
         source="operations",
@@ -144,34 +150,51 @@ def _missing(recorded: DataFrame, row: Any) -> Evidence:
     )
 
 
-def _messages_of(recorded: DataFrame, row: Any) -> tuple[list[str], str, str]:
-    """Messages that the missing operation put, else those that its session held."""
-    at = row["answered_at"]
+def _messages_of(
+    operations: DataFrame, recorded: DataFrame, row: Any
+) -> tuple[list[str], str, str]:
+    """Messages that the missing operation put, else those that its session may have settled."""
+    at, session = row["answered_at"], row["session"]
     each = recorded.where("kind = 'Delivered'").select(
         "session",
         "position",
         "destination",
-        f.explode(f.arrays_zip("put_positions", "put_indexes", "message_ids")).alias("one"),
+        "first_delivery",
+        f.posexplode(f.arrays_zip("put_positions", "put_indexes", "message_ids")).alias(
+            "place", "one"
+        ),
     )
-    put = _named(each.where(f.col("one.put_positions") == at))
+    put = _named(
+        each.where(f.col("one.put_positions") == at), "one.put_positions", "one.put_indexes"
+    )
     if put:
         return *put, "; it put these messages"
     if row["kind"] in ("Accepted", "Committed", "Returned", "SessionEnded"):
+        numbered = each.where((f.col("session") == session) & (f.col("position") < at)).withColumn(
+            "delivery", f.col("first_delivery") + f.col("place")
+        )
         held = _named(
-            each.where((f.col("session") == row["session"]) & (f.col("position") < at)),
-            newest=True,
+            numbered.join(_settled(operations, session), "delivery", how="left_anti"), "delivery"
         )
         if held:
-            return *held, "; messages delivered to its session before"
+            return (
+                *held,
+                "; its session held these messages, oldest first, and settles them nowhere",
+            )
     return [], "", ""
 
 
-def _named(frame: DataFrame, *, newest: bool = False) -> tuple[list[str], str] | None:
-    order = (
-        [f.desc("position"), f.desc("one.put_positions")]
-        if newest
-        else [f.asc("one.put_positions"), f.asc("one.put_indexes")]
+def _settled(operations: DataFrame, session: int) -> DataFrame:
+    """Deliveries of a session that operations on the log name as consumed."""
+    return (
+        operations.where(f.col("kind").isin("Acknowledge", "Commit"))
+        .where(f.col("session") == session)
+        .select(f.explode(f.arrays_zip("range_first", "range_last")).alias("one"))
+        .select(f.explode(f.sequence("one.range_first", "one.range_last")).alias("delivery"))
     )
+
+
+def _named(frame: DataFrame, *order: str) -> tuple[list[str], str] | None:
     rows = frame.orderBy(*order).limit(MESSAGES_NAMED_MAX).collect()
     if not rows:
         return None

@@ -24,7 +24,7 @@ from confluent_kafka.admin import (
 )
 
 from ledgermq.embedded import EmbeddedBroker
-from ledgermq.wire.topics import Topics
+from ledgermq.wire.topics import Topics, ensure_topics
 
 __all__ = ["Change", "Copied", "keep", "reproduce"]
 
@@ -65,6 +65,12 @@ def reproduce(source: str, directory: Path, topics: Topics, change: Change = kee
         counts = _create(source, target.bootstrap, names)
         _copy(source, target.bootstrap, counts, change)
         _stamp_as_log_append_time(target.bootstrap, names)
+        ensure_topics(
+            target.bootstrap,
+            topics,
+            partitions=counts[topics.operations],
+            lanes=counts[topics.outcomes] // counts[topics.operations],
+        )
     for name in names:
         for segment in sorted(directory.glob(f"**/{name}-*/*.log")):
             segment.write_bytes(_marked(segment.read_bytes()))

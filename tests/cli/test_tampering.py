@@ -1,0 +1,139 @@
+"""Tampering: a copied log with one record changed or left out does not pass the audit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+import ledgermq
+from ledgermq.core.operations import Acknowledge
+from ledgermq.core.outcomes import Delivered, Outcome
+from ledgermq.embedded import EmbeddedBroker
+from ledgermq.processor.supervisor import running_installation
+from ledgermq.wire.codec import (
+    UndecodableError,
+    decode_chunk,
+    decode_operation,
+    encode_chunk,
+)
+from ledgermq.wire.topics import Topics
+from ledgermq_spark.session import spark_session
+from support.reproduce import Change, Copied, keep, reproduce
+
+TOPICS = Topics()
+MESSAGES = 40
+VICTIM = 17
+
+
+@dataclass(frozen=True, kw_only=True)
+class Original:
+    """A log with a short history of its own, and the message that will be tampered with."""
+
+    bootstrap: str
+    victim: str
+    victim_id: bytes
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory) -> Iterator[Original]:
+    """An installation on which messages were put, got, rolled back and acknowledged."""
+    with running_installation(tmp_path_factory.mktemp("original")) as bootstrap:
+        with ledgermq.connect(f"kafka://{bootstrap}/QM1") as connection:
+            with connection.session(transacted=True) as session:
+                producer = session.producer("queue:orders")
+                receipts = [producer.send({"number": number}) for number in range(MESSAGES)]
+                session.commit()
+                consumer = session.consumer("queue:orders")
+                consumer.receive_many(5, timeout=30)
+                session.rollback()
+            with connection.session(ack=ledgermq.AckMode.INDIVIDUAL) as session:
+                consumer = session.consumer("queue:orders")
+                for _ in range(MESSAGES // 2):
+                    message = consumer.receive(timeout=30)
+                    assert message is not None
+                    message.acknowledge()
+        victim = receipts[VICTIM]
+        yield Original(
+            bootstrap=bootstrap,
+            victim=victim.message_id,
+            victim_id=bytes.fromhex(victim.message_id),
+        )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def spark(tmp_path_factory) -> Iterator[None]:
+    """One Spark session for all audits: commands borrow the one that runs."""
+    borrowed = SparkSession.getActiveSession() is not None
+    session = spark_session(directory=tmp_path_factory.mktemp("spark"))
+    yield
+    if not borrowed:
+        session.stop()
+
+
+def audit_of_copy(plain, original: Original, directory: Path, change: Change):
+    """The unchanged audit command on a copy of the log."""
+    reproduce(original.bootstrap, directory, TOPICS, change)
+    with EmbeddedBroker(directory) as copy:
+        return plain("audit", "--json", "--bootstrap", copy.bootstrap)
+
+
+def named(answer) -> set[str]:
+    """The messages that the anomalies name."""
+    return {name for one in answer.document["anomalies"] for name in one["message_id"].split(", ")}
+
+
+def test_the_audit_of_an_untouched_copy_agrees(plain, original, tmp_path):
+    """A copy that keeps order and append times is as good as the original."""
+    answer = audit_of_copy(plain, original, tmp_path, keep)
+    assert answer.code == 0, answer.out
+    assert answer.document["verdict"] == "agrees"
+
+
+def test_one_altered_outcome_is_found_and_its_message_named(plain, original, tmp_path):
+    """A delivery whose recorded sequence number was changed is an anomaly of that message."""
+
+    def forge(outcome: Outcome) -> Outcome:
+        if isinstance(outcome, Delivered):
+            for message in outcome.messages:
+                if message["message_id"] == original.victim_id:
+                    message["priority"] = 9
+        return outcome
+
+    def change(record: Copied) -> Copied:
+        if record.topic != TOPICS.outcomes:
+            return record
+        try:
+            chunk = decode_chunk(record.value or b"")
+        except UndecodableError:
+            return record
+        forged = [forge(outcome) for outcome in chunk.outcomes]
+        return record.with_value(
+            encode_chunk(chunk.previous_position, chunk.previous_index, forged)
+        )
+
+    answer = audit_of_copy(plain, original, tmp_path, change)
+    assert answer.code == 1, answer.out
+    assert original.victim in named(answer)
+
+
+def test_one_missing_acknowledgement_is_found_and_its_message_named(plain, original, tmp_path):
+    """Without its acknowledgement the log still holds a message that the outcomes saw go."""
+    dropped: list[int] = []
+
+    def change(record: Copied) -> Copied | None:
+        if record.topic != TOPICS.operations or record.partition:
+            return record
+        if isinstance(decode_operation(record.value), Acknowledge):
+            dropped.append(record.offset)
+            if len(dropped) == VICTIM + 1:
+                return None
+        return record
+
+    answer = audit_of_copy(plain, original, tmp_path, change)
+    assert len(dropped) > VICTIM
+    assert answer.code == 1, answer.out
+    assert original.victim in named(answer)
