@@ -228,7 +228,6 @@ def end_session(
     """Ends a session: open puts vanish, deliveries return, consumers and session are gone."""
     state = turn.state
     for consumer in session.consumers.values():
-        consumer.credit = 0
         consumer.queue.ready.pop(consumer.key, None)
         consumer.queue.consumers.pop(consumer.key, None)
     discarded = _discard_open_puts(turn, session)
