@@ -20,6 +20,7 @@ from ledgermq_spark.claims import check_claims, check_numbers, check_refusals
 from ledgermq_spark.classify import classify
 from ledgermq_spark.compare import Differences, differences
 from ledgermq_spark.evidence import ANOMALY_KINDS, Evidence
+from ledgermq_spark.naming import name_messages
 from ledgermq_spark.states import (
     compare_live,
     compare_messages,
@@ -141,6 +142,7 @@ def audit(subject: Subject) -> AuditReport:
     if unproven:
         notes.append("the tables were not compared: deliveries are missing that prove nothing")
     anomalies, consequences = judge([*primary, *live], secondary)
+    anomalies = name_messages(anomalies, subject.tables)
     verdict = "anomalies" if anomalies else "unproven" if unproven else "agrees"
     refusals, records = _refused(subject.expected)
     return AuditReport(

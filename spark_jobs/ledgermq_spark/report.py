@@ -284,6 +284,7 @@ padding:6px 10px 6px 0;vertical-align:bottom}
 td{border-bottom:1px solid var(--line);padding:7px 10px 7px 0;vertical-align:top}
 tr:last-child td{border-bottom:0}
 .number{text-align:right;font-variant-numeric:tabular-nums;padding-right:14px}
+td:first-child code,td:first-child small{white-space:nowrap}
 code{font:12.5px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow-wrap:anywhere}
 small{color:var(--dim)}
 .good{color:var(--good);font-weight:600}.bad{color:var(--bad);font-weight:600}

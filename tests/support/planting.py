@@ -48,39 +48,44 @@ def change(recorded: Recorded, position: int, at: int, **fields: Any) -> None:
     recorded[position][at] = one._replace(outcome=replace(one.outcome, **fields))
 
 
-def alter(recorded: Recorded, queue: str) -> bytes:
+def both(recorded: Recorded, queue: str) -> str:
+    """The two messages that one unit of work put to a queue."""
+    return ", ".join(one["message_id"].hex() for one in find(recorded, queue)[2].messages)
+
+
+def alter(recorded: Recorded, queue: str) -> str:
     """One field of one delivered message says something else."""
     position, at, outcome = find(recorded, queue)
     messages = deepcopy(outcome.messages)
     messages[1]["enqueued_at"] += 1
     change(recorded, position, at, messages=messages)
-    return messages[1]["message_id"]
+    return messages[1]["message_id"].hex()
 
 
-def alter_content(recorded: Recorded, queue: str) -> bytes:
+def alter_content(recorded: Recorded, queue: str) -> str:
     """The content of one delivered message is another."""
     position, at, outcome = find(recorded, queue)
     messages = deepcopy(outcome.messages)
     messages[0]["content"] += b"!"
     change(recorded, position, at, messages=messages)
-    return messages[0]["message_id"]
+    return messages[0]["message_id"].hex()
 
 
-def lose(recorded: Recorded, queue: str) -> bytes:
+def lose(recorded: Recorded, queue: str) -> str:
     """The last delivery is not on the lanes."""
     position, at, outcome = find(recorded, queue, -1)
     del recorded[position][at]
-    return outcome.messages[0]["message_id"]
+    return outcome.messages[0]["message_id"].hex()
 
 
-def lose_one_of_two(recorded: Recorded, queue: str) -> bytes:
+def lose_one_of_two(recorded: Recorded, queue: str) -> str:
     """A delivered outcome lacks one of its messages."""
     position, at, outcome = find(recorded, queue)
     change(recorded, position, at, messages=outcome.messages[:1])
-    return outcome.messages[1]["message_id"]
+    return outcome.messages[1]["message_id"].hex()
 
 
-def duplicate(recorded: Recorded, queue: str) -> bytes:
+def duplicate(recorded: Recorded, queue: str) -> str:
     """A message that is held is delivered once more."""
     _, _, first = find(recorded, queue)
     position, at, last = find(recorded, queue, -1)
@@ -93,10 +98,10 @@ def duplicate(recorded: Recorded, queue: str) -> bytes:
     )
     extra = one._replace(previous_position=position, previous_index=last.index, outcome=again)
     recorded[position].insert(at + 1, extra)
-    return first.messages[1]["message_id"]
+    return first.messages[1]["message_id"].hex()
 
 
-def invent(recorded: Recorded, queue: str) -> bytes:
+def invent(recorded: Recorded, queue: str) -> str:
     """A message is delivered that was never put."""
     position, at, last = find(recorded, queue, -1)
     one = recorded[position][at]
@@ -107,18 +112,18 @@ def invent(recorded: Recorded, queue: str) -> bytes:
     )
     extra = one._replace(previous_position=position, previous_index=last.index, outcome=again)
     recorded[position].insert(at + 1, extra)
-    return b"I" * 16
+    return (b"I" * 16).hex()
 
 
-def reorder(recorded: Recorded, queue: str) -> bytes:
+def reorder(recorded: Recorded, queue: str) -> str:
     """Two messages of one outcome change places."""
     position, at, outcome = find(recorded, queue)
     first, second = outcome.messages
     change(recorded, position, at, messages=[second, first])
-    return first["message_id"]
+    return first["message_id"].hex()
 
 
-def tear(recorded: Recorded, queue: str) -> bytes:
+def tear(recorded: Recorded, queue: str) -> str:
     """A commit is recorded with a part of what its unit of work put."""
     for position, entry in enumerate(recorded):
         for at, one in enumerate(entry):
@@ -127,30 +132,30 @@ def tear(recorded: Recorded, queue: str) -> bytes:
                 torn = deepcopy(runs)
                 torn[0]["count"] -= 1
                 change(recorded, position, at, enqueued=torn)
-                return b""
+                return both(recorded, queue)
     raise AssertionError(f"nothing was committed to {queue}")
 
 
-def break_chain(recorded: Recorded, queue: str) -> bytes:
+def break_chain(recorded: Recorded, queue: str) -> str:
     """A chunk names another outcome before it than the one that was."""
-    position, at, _ = find(recorded, queue, -1)
+    position, at, outcome = find(recorded, queue, -1)
     one = recorded[position][at]
     recorded[position][at] = one._replace(previous_index=one.previous_index + 7)
-    return b""
+    return outcome.messages[0]["message_id"].hex()
 
 
-def repeat_differently(recorded: Recorded, queue: str) -> bytes:
+def repeat_differently(recorded: Recorded, queue: str) -> str:
     """An outcome is on the lanes twice, the second time with another field."""
     position, at, outcome = find(recorded, queue)
     one = recorded[position][at]
     messages = deepcopy(outcome.messages)
     messages[0]["priority"] = 8
     recorded[position].insert(at + 1, one._replace(outcome=replace(outcome, messages=messages)))
-    return messages[0]["message_id"]
+    return messages[0]["message_id"].hex()
 
 
 # Queue name, what to plant in it, which anomaly it is.
-PLANTS: tuple[tuple[str, Callable[[Recorded, str], bytes], str], ...] = (
+PLANTS: tuple[tuple[str, Callable[[Recorded, str], str], str], ...] = (
     ("altered", alter, "altered outcome"),
     ("content", alter_content, "altered outcome"),
     ("lost", lose, "lost"),
