@@ -110,20 +110,14 @@ def test_audit_agrees_and_writes_its_report(cli, lived, tmp_path):
     assert json.loads(page.with_suffix(".json").read_text())["verdict"] == "agrees"
 
 
-def test_audit_of_the_past_needs_no_worker(cli, lived):
-    """Up to an earlier position log and outcomes are compared, the live state is not."""
-    answer = cli("audit", "--at", lived["before"].position, "--json")
-    assert answer.code == OK, answer.out
-    assert answer.document["position"] == lived["before"].position
-    assert any("live state" in note for note in answer.document["notes"])
-
-
-def test_audit_prints_totals_and_a_verdict(cli, lived):
-    """For people and pipes: a row a queue, and the verdict beside it."""
-    answer = cli("audit", "--without-live")
+def test_audit_of_the_past_prints_totals_and_a_verdict(cli, lived):
+    """Up to an earlier position: a row a queue, no live state, and the verdict beside it."""
+    answer = cli("audit", "--at", lived["before"].position)
+    assert answer.code == OK, answer.err
     heading, *rows = [line.split("\t") for line in answer.lines]
-    assert heading[0] == "QUEUE"
-    assert heading[-1] == "BALANCES"
+    assert (heading[0], heading[-1]) == ("QUEUE", "BALANCES")
     (row,) = [row for row in rows if row[0] == lived["queue"]]
-    assert row[-1] == "yes"
+    assert (row[1], row[-1]) == ("3", "yes")
+    assert f"QM1@{lived['before'].position}" in answer.err
+    assert "the live state was not compared" in answer.err
     assert "verdict: agrees" in answer.err

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ledgermq.cli.history import Moment, progress_bar
+from ledgermq.cli.history import Moment, position_at, progress_bar
 from ledgermq.cli.output import Column, Output, iso_time
 from ledgermq.cli.spark import quiet_spark
 from ledgermq.cli.target import Target, target_options
@@ -73,6 +73,7 @@ def audit(
     from ledgermq_spark.run import run_audit
 
     target.check_broker()
+    position = position_at(target, at)
     live_position = None
     if at is None and not without_live:
         live_position = _live_position(target, output)
@@ -80,7 +81,7 @@ def audit(
         report = run_audit(
             target.bootstrap,
             target.queue_manager,
-            at,
+            position,
             live_position=live_position,
             topic_prefix=target.topic_prefix,
             progress=tell,

@@ -26,7 +26,16 @@ from ledgermq.errors import LedgerMQError, QueueNotFoundError
 if TYPE_CHECKING:
     from ledgermq_spark.history import Life
 
-__all__ = ["LIFE_COLUMNS", "Moment", "Progress", "life_rows", "progress_bar", "rebuild", "trace"]
+__all__ = [
+    "LIFE_COLUMNS",
+    "Moment",
+    "Progress",
+    "life_rows",
+    "position_at",
+    "progress_bar",
+    "rebuild",
+    "trace",
+]
 
 Progress = Callable[[str, int, int], None]
 LIFE_COLUMNS = (
@@ -87,6 +96,21 @@ class Moment(click.ParamType):
             self.fail(str(error), param, ctx)
 
 
+def position_at(target: Target, at: Any) -> int | None:
+    """The log position of a moment; found before Spark is started, None for the log's end.
+
+    Raises:
+        PositionOutOfRangeError: The moment lies before the log's start or after its end.
+    """
+    from ledgermq_spark.positions import resolve_at
+    from ledgermq_spark.rebuild import locate
+
+    if at is None:
+        return None
+    _, log = locate(target.bootstrap, target.topics, target.queue_manager)
+    return resolve_at(target.bootstrap, log, at)
+
+
 @click.command()
 @click.option(
     "--at",
@@ -108,11 +132,12 @@ def rebuild(
 
     target.check_broker()
 
+    position = position_at(target, at)
     with progress_bar(output, "rebuild") as tell, quiet_spark() as engine:
         rebuilt = rebuild_at(
             target.bootstrap,
             target.queue_manager,
-            at,
+            position,
             topic_prefix=target.topic_prefix,
             from_checkpoint=from_checkpoint,
             progress=tell,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import tempfile
 from collections.abc import Iterator
@@ -73,7 +74,7 @@ def quiet_spark() -> Iterator[Engine]:
                 raise
             kept = _keep(log)
             raise SparkFailedError(
-                f"Spark failed: {_first_line(error)}. Its log is {kept}; it ends with:\n"
+                f"Spark failed: {_reason(error)}. Its log is {kept}; it ends with:\n"
                 + "\n".join(kept.read_text(errors="replace").splitlines()[-TAIL_LINES:])
             ) from error
 
@@ -97,8 +98,15 @@ def _is_of_spark(error: Exception) -> bool:
     return type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+def _reason(error: Exception) -> str:
+    """What Spark says went wrong, and the last word of a Python worker if it was one."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    if "Traceback" not in str(error):
+        return lines[0].rstrip(".")
+    said = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", line)]
+    return (said or lines)[-1].rstrip(".")
 
 
 def _keep(log: Path) -> Path:
