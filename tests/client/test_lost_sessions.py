@@ -115,7 +115,9 @@ def test_a_lost_end_of_a_session_is_found_out(breakable, eventually):
         session.close()
 
 
-@pytest.mark.xfail(reason="the suspected session is not seen to end; cause not found yet", strict=False)
+@pytest.mark.xfail(
+    reason="the suspected session is not seen to end; cause not found yet", strict=False
+)
 def test_administration_goes_on_when_its_own_session_was_lost(breakable, eventually):
     """The connection opens another one, also when the queue manager has forgotten it whole."""
     with breakable.connect(suspect_timeout_seconds=1.0) as connection:
