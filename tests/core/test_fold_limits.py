@@ -79,6 +79,7 @@ def test_apply_takes_the_next_position_only():
 def test_time_may_start_at_zero():
     """The first entry sets the time, also to 1970; the next must not leap from there (H6)."""
     state = new_state()
+    assert (state.position, state.time, state.time_stood_still) == (-1, -1, False)
     apply(state, Tick(worker="w"), 0, 0)
     apply(state, Tick(worker="w"), 1, 60_000_001)
     assert (state.time, state.time_stood_still) == (0, True)

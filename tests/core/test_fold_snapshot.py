@@ -55,6 +55,36 @@ def test_stored_message_has_all_that_delivery_needs():
     }
 
 
+def test_open_put_has_no_number_and_no_time_yet():
+    """A root tells the uncommitted puts of a session, in put order."""
+    state = played("open TRANSACTED", "put q A/9:5").state
+    (session,) = root_of(state)["sessions"]
+    assert session["open_puts"] == [
+        {
+            "queue": "q",
+            "messages": [
+                {
+                    "put_position": 1,
+                    "put_index": 0,
+                    "sequence": -1,
+                    "message_id": identifier("A"),
+                    "priority": 9,
+                    "persistent": True,
+                    "size_bytes": 5,
+                    "enqueued_at": -1,
+                    "backout_count": 0,
+                }
+            ],
+        }
+    ]
+
+
+def test_full_block_touches_no_other():
+    """1,024 messages are one block, not two."""
+    state = played("open", "put q M*1024 -> enqueued 0..1023").state
+    assert take_touched_blocks(state) == [("q", 0)]
+
+
 def test_blocks_are_touched_by_numbering_consuming_and_backouts_only():
     """Delivering and returning unseen touch none: a checkpoint's cost follows change (D5)."""
     player = played("open CLIENT", "put q M*1025 -> enqueued 0..1024", "consumer 1 q")

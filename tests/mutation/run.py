@@ -137,14 +137,14 @@ def _remembered() -> dict[str, str]:
     return json.loads(MEMORY.read_text(encoding="utf-8")) if MEMORY.exists() else {}
 
 
-def _try_file(path: Path, known: dict[str, str], jobs: int) -> list[Verdict]:
-    """The verdicts on one file; mutants that tests have killed before are not run again."""
+def _try_file(path: Path, known: dict[str, str], jobs: int, *, again: bool) -> list[Verdict]:
+    """The verdicts on one file; unless `again`, what was killed before is not run again."""
     text = path.read_text(encoding="utf-8")
     found = list(mutants(text, with_asserts=path.name == "invariants.py"))
-    dead = [one for one in found if known.get(_key(path, one), "survived") != "survived"]
+    before = {} if again else known
+    dead = [one for one in found if before.get(_key(path, one), "survived") != "survived"]
     verdicts = [Verdict(path, one, known[_key(path, one)]) for one in dead]
-    fresh = [one for one in found if known.get(_key(path, one), "survived") == "survived"]
-    verdicts += _run(path, fresh, jobs)
+    verdicts += _run(path, [one for one in found if one not in dead], jobs)
     known |= {_key(path, one.mutant): one.outcome for one in verdicts}
     MEMORY.parent.mkdir(exist_ok=True)
     MEMORY.write_text(json.dumps(known), encoding="utf-8")
@@ -197,6 +197,13 @@ def report(verdicts: list[Verdict]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _check_sound() -> None:
+    path = CORE / "turn.py"
+    (sound,) = _run(path, [Mutant(0, "", "", path.read_text(encoding="utf-8"))], 1)
+    if sound.outcome != "survived":
+        sys.exit("the tests fail without any mutant: run `pytest tests/core` first")
+
+
 def main() -> None:
     """Runs all mutants, or those of the files named."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -205,18 +212,22 @@ def main() -> None:
     parser.add_argument("--fresh", action="store_true", help="run again what was killed before")
     asked = parser.parse_args()
     paths = [CORE / name for name in asked.files] or sorted(CORE.glob("*.py"))
-    known = {} if asked.fresh else _remembered()
-    (sound,) = _run(CORE / "turn.py", [Mutant(0, "", "", (CORE / "turn.py").read_text())], 1)
-    if sound.outcome != "survived":
-        sys.exit("the tests fail without any mutant: run `pytest tests/core` first")
+    known = _remembered()
+    _check_sound()
     verdicts: list[Verdict] = []
     for path in paths:
-        mine = _try_file(path, known, asked.jobs)
+        mine = _try_file(path, known, asked.jobs, again=asked.fresh)
         verdicts += mine
         alive = [one for one in mine if one.outcome == "survived"]
         print(f"{path.name}: {len(mine)} mutants, {len(alive)} survived", flush=True)
         for one in alive:
             print(f"  {one.mutant.line}: {one.mutant.before} => {one.mutant.after}", flush=True)
+    try:
+        # Tests that began to fail meanwhile would have killed whatever ran since.
+        _check_sound()
+    except SystemExit:
+        MEMORY.unlink(missing_ok=True)
+        raise
     if not asked.files:
         REPORT.write_text(report(verdicts), encoding="utf-8")
         print(f"summary in {REPORT.relative_to(ROOT)}")

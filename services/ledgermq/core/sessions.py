@@ -233,7 +233,6 @@ def end_session(
     discarded = _discard_open_puts(turn, session)
     returned = give_back_all(turn, session, seen)
     session.consumers.clear()
-    session.deadline = -1
     del state.sessions[session.handle]
     connection = session.connection
     del connection.sessions[session.handle]
