@@ -7,6 +7,7 @@ import struct
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from multiprocessing.connection import Connection as Pipe
 
 import ledgermq
@@ -19,7 +20,7 @@ Program = Callable[[str, str, int, Pipe], dict[str, float]]
 SESSIONS = 16
 PREFETCH_MESSAGES = 1000
 # Small, so that sixteen consumers share a queue evenly; each message is acknowledged by itself.
-SINGLE_PREFETCH_MESSAGES = 10
+SHARED_PREFETCH_MESSAGES = 10
 WAIT_SECONDS = 60.0
 LATENCY_RATE = 200
 
@@ -107,7 +108,8 @@ def single_producer(address: str, destination: str, messages: int, pipe: Pipe) -
 
 def single_consumer(address: str, destination: str, messages: int, pipe: Pipe) -> dict[str, float]:
     """Receives and acknowledges one message at a time."""
-    return _threads(1, _receive_singly, address, destination, messages, pipe)
+    work = partial(_receive_singly, prefetch=PREFETCH_MESSAGES)
+    return _threads(1, work, address, destination, messages, pipe)
 
 
 def sixteen_producer(address: str, destination: str, messages: int, pipe: Pipe) -> dict[str, float]:
@@ -117,7 +119,8 @@ def sixteen_producer(address: str, destination: str, messages: int, pipe: Pipe) 
 
 def sixteen_consumer(address: str, destination: str, messages: int, pipe: Pipe) -> dict[str, float]:
     """Sixteen sessions in sixteen threads, each receiving one message at a time."""
-    return _threads(SESSIONS, _receive_singly, address, destination, messages, pipe)
+    work = partial(_receive_singly, prefetch=SHARED_PREFETCH_MESSAGES)
+    return _threads(SESSIONS, work, address, destination, messages, pipe)
 
 
 def _threads(
@@ -154,8 +157,10 @@ def _send_singly(session: ledgermq.Session, destination: str, share: int) -> Non
         producer.send(body)
 
 
-def _receive_singly(session: ledgermq.Session, destination: str, share: int) -> None:
-    consumer = session.consumer(destination, prefetch=SINGLE_PREFETCH_MESSAGES)
+def _receive_singly(
+    session: ledgermq.Session, destination: str, share: int, *, prefetch: int
+) -> None:
+    consumer = session.consumer(destination, prefetch=prefetch)
     for _ in range(share):
         message = consumer.receive(timeout=WAIT_SECONDS)
         assert message is not None, "the queue ran dry"

@@ -248,14 +248,22 @@ class UnitOfWork:
 
     def write_all_locked(self) -> None:
         """Writes every put that was not written yet."""
-        for destination in list(self._waiting):
-            self._write_locked(destination)
+        self._write_every_locked(with_next=False)
 
-    def _write_locked(self, destination: str) -> None:
+    def write_all_with_commit_locked(self) -> None:
+        """Writes every put that was not written yet, together with the commit that follows."""
+        self._write_every_locked(with_next=True)
+
+    def _write_every_locked(self, *, with_next: bool) -> None:
+        for destination in list(self._waiting):
+            self._write_locked(destination, with_next=with_next)
+
+    def _write_locked(self, destination: str, *, with_next: bool = False) -> None:
         self._core.wait_for_room_locked()
         batch = self._waiting.pop(destination)
         self._core.write_locked(
             Put,
+            with_next=with_next,
             on_settled=partial(self._put_settled, batch.receipts),
             target=destination,
             destination=destination,

@@ -65,6 +65,7 @@ class SessionWriting:
         self._identity = identity
         self._lane = lane
         self._headers: dict[type[SessionOperation], Headers] = {}
+        self._held: list[Pending] = []
         self._user: int | None = None
         self._deferred: LedgerMQError | None = None
         self.unwritten = DeliveryRanges()
@@ -97,17 +98,31 @@ class SessionWriting:
         on_settled: Callable[[Pending], None] | None = None,
         settles: DeliveryRanges | None = None,
         target: str | None = None,
+        with_next: bool = False,
         **fields: Any,
     ) -> Pending:
-        """Numbers an operation and hands it to the log, at once."""
+        """Numbers an operation and hands it to the log: at once, or together with the next one.
+
+        Operations that are handed over together reach the log in one request, and cost one flush.
+        """
         pending = self.protocol.write(operation, **fields)
         pending.on_settled = on_settled
         pending.deliveries = settles
         pending.destination = target
-        self._send_locked(pending, receipt)
+        if with_next:
+            self._held.append(pending)
+        else:
+            self._send_locked(pending, receipt)
         return pending
 
+    def _send_held_locked(self) -> None:
+        held, self._held = self._held, []
+        for pending in held:
+            self._send_locked(pending)
+
     def _send_locked(self, pending: Pending, receipt: LogReceipt | None = None) -> None:
+        if self._held:
+            self._send_held_locked()
         shared = self._headers.get(pending.operation)
         if shared is None:
             name = OPERATION + pending.operation.__name__
@@ -144,6 +159,8 @@ class SessionWriting:
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
+        if self._held:
+            self._send_held_locked()
         before, self._user = self._user, threading.get_ident()
         try:
             self.condition.wait(left)

@@ -1,4 +1,4 @@
-"""The way to the log: one idempotent producer per connection (operations, questions, heartbeats).
+"""The way to the log: one producer per connection (operations, questions, heartbeats).
 
 Delivery reports are served in whichever thread polls, so their callbacks only set plain fields and
 append to a deque; nothing in them takes a lock.
@@ -62,20 +62,21 @@ class Transport:
         self._question_key = settings.identity.hex().encode()
         self._heartbeat = encode_record(HEARTBEAT, {"connection": settings.identity})
         self._closed = False
-        self._renewing = threading.Lock()
         self.failures: deque[str] = deque()
-        self._producer = self._new_producer()
-
-    def _new_producer(self) -> Producer:
-        return Producer(
+        self._producer = Producer(
             KAFKA_COMMON
             | {
-                "bootstrap.servers": self._settings.bootstrap,
-                "client.id": self._settings.client_id or "ledgermq",
-                "enable.idempotence": True,
+                "bootstrap.servers": settings.bootstrap,
+                "client.id": settings.client_id or "ledgermq",
+                # Operations are numbered and applied at most once (D7), so a record that Kafka
+                # appends twice does no harm, and an idempotent producer would add nothing but
+                # its limit: librdkafka spins while five of its messages are unacknowledged.
+                "enable.idempotence": False,
                 "acks": "all",
                 "linger.ms": 0,
-                "max.in.flight.requests.per.connection": 5,
+                # Keeps the order over retries, and lets what many threads write while a request
+                # is being flushed gather in the next one.
+                "max.in.flight.requests.per.connection": 1,
                 "message.max.bytes": OPERATION_BYTES_MAX,
                 "message.timeout.ms": 120_000,
                 "retry.backoff.ms": 50,
@@ -85,7 +86,7 @@ class Transport:
         )
 
     def warm_up(self, timeout_seconds: float) -> None:
-        """Connects now: an idempotent producer without a broker looks again only twice a second."""
+        """Connects now, so that the first operation need not wait for it."""
         try:
             self._producer.list_topics(self._operations, timeout=timeout_seconds)
         except KafkaException as error:
@@ -118,25 +119,11 @@ class Transport:
         while True:
             if self._closed:
                 raise ConnectionClosedError("the connection is closed; connect again")
-            producer = self._producer
             try:
-                producer.produce(topic, value, key, self._partition, **more)
+                self._producer.produce(topic, value, key, self._partition, **more)
                 return
             except BufferError:
-                producer.poll(QUEUE_FULL_WAIT_SECONDS)
-            except KafkaException as error:
-                if not error.args[0].fatal():
-                    raise
-                self._renew(producer)
-
-    def _renew(self, failed: Producer) -> None:
-        """A fatal error ends an idempotent producer; what it held is written again by repeats."""
-        with self._renewing:
-            if self._producer is failed:
-                LOGGER.warning("the producer of a connection failed and is replaced")
-                failed.purge(blocking=False)
-                self._producer = self._new_producer()
-                self.failures.append("the producer was replaced")
+                self._producer.poll(QUEUE_FULL_WAIT_SECONDS)
 
     def serve(self, timeout_seconds: float = 0.0) -> None:
         """Serves delivery reports."""

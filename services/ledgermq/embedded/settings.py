@@ -40,8 +40,8 @@ SERVER_SETTINGS: Mapping[str, str] = {
     "broker.session.timeout.ms": "2000",
     "broker.heartbeat.interval.ms": "500",
     # A two-core machine is shared with workers and clients.
-    "num.network.threads": "2",
-    "num.io.threads": "4",
+    "num.network.threads": "1",
+    "num.io.threads": "2",
     "num.recovery.threads.per.data.dir": "2",
     "background.threads": "2",
     "log.cleaner.threads": "1",

@@ -24,6 +24,8 @@ __all__ = ["Batch", "FeedError", "LogRecord", "RecordFeed"]
 
 POLL_SECONDS = 0.05
 RECORDS_MAX = 2000
+CROWD_RECORDS = 4
+GATHER_SECONDS = 0.001
 WAITING_RECORDS_MAX = 20_000
 WAITING_BYTES_MAX = 32 * 1024 * 1024
 FETCH_BYTES = 8 * 1024 * 1024 + 64 * 1024
@@ -94,6 +96,7 @@ class RecordFeed:
         self._room.set()
         self._stopped = False
         self._failed: FeedError | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -152,11 +155,24 @@ class RecordFeed:
                     self._room.set()
                 if self._epochs.get(batch.tp) == epoch:
                     return batch
-            self._arrived.clear()
-            try:
-                await asyncio.wait_for(self._arrived.wait(), timeout_seconds)
-            except TimeoutError:
+            if not await self._arrival(timeout_seconds):
                 return None
+
+    async def _arrival(self, timeout_seconds: float) -> bool:
+        """Waits until something arrives; False after the time-out.
+
+        One timer serves many waits, as `asyncio.wait_for` for every record would cost more than
+        its fold: a wait ends when the timer that an earlier one set has fired once in between.
+        """
+        self._arrived.clear()
+        if self._timer is None:
+            self._timer = self._loop.call_later(timeout_seconds, self._time_is_up)
+        await self._arrived.wait()
+        return self._timer is not None
+
+    def _time_is_up(self) -> None:
+        self._timer = None
+        self._arrived.set()
 
     def _is_full(self, share: float) -> bool:
         """Whether more waits to be taken than a share of what may."""
@@ -169,18 +185,24 @@ class RecordFeed:
         """Ends the thread and lets go of the connection."""
         self._stopped = True
         self._room.set()
+        if self._timer is not None:
+            self._timer.cancel()
         await asyncio.to_thread(self._thread.join, 10.0)
 
     # The thread ---------------------------------------------------------------------------------
 
     def _run(self) -> None:
         epochs: dict[TP, int] = {}
+        count = 0
         while not self._stopped:
             self._fulfil(epochs)
             first = self._consumer.poll(POLL_SECONDS)
             if first is None:
                 continue
-            self._hand_over([first, *self._consumer.consume(RECORDS_MAX, 0)], epochs)
+            crowd = count >= CROWD_RECORDS
+            found = [first, *self._consumer.consume(RECORDS_MAX, GATHER_SECONDS if crowd else 0)]
+            count = len(found)
+            self._hand_over(found, epochs)
             if self._is_full(share=1.0):
                 self._room.clear()
                 self._room.wait(1.0)

@@ -263,9 +263,9 @@ class Owner:
         self.time.folded_to(state)
         if self._held and not folder.crowded(settings, share=0.5):
             self._release()
-        await asyncio.sleep(0)
         if not len(folder):
             return False
+        await asyncio.sleep(0)
         await self._look_around(folder)
         return True
 
