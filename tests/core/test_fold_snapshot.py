@@ -112,6 +112,19 @@ def test_blocks_are_touched_by_numbering_consuming_and_backouts_only():
     ]
 
 
+def test_a_backout_touches_the_block_of_its_message():
+    """Message 1025 stands in block 1, and nothing else changed."""
+    player = played(
+        "open CLIENT",
+        "put q M*1026 -> enqueued 0..1025",
+        "consumer 1 q",
+        "get 1026 -> accepted; delivered M0..999@0; delivered M1000..1025@1000",
+    )
+    take_touched_blocks(player.state)
+    player.line(read_scripts("recover 1026 -> returned 1026")[0].lines[0])
+    assert take_touched_blocks(player.state) == [("q", 1)]
+
+
 def test_queues_and_connections_keep_their_order_of_creation():
     """A root lists queues and connections as they came, sessions by handle."""
     state = played("B: open", "A: open", "A: create z", "A: create a", "C: open on=B").state

@@ -1,5 +1,8 @@
 """The broker is killed and comes back: the worker goes on or is started again (F3)."""
 
+import signal
+import time
+
 import pytest
 from tests.support.history import check_history
 from tests.support.traffic import Traffic
@@ -32,5 +35,23 @@ def test_a_killed_broker_loses_nothing_that_was_appended(own_broker, tmp_path):
             traffic.run(10)
             traffic.settle()
         check_history(place)
+    finally:
+        place.close()
+
+
+@pytest.mark.parametrize("seconds", [0.0, 12.0])
+def test_a_worker_whose_broker_is_gone_ends_when_told(own_broker, tmp_path, seconds):
+    """SIGTERM ends it within half a minute, however long the broker has been gone."""
+    place = new_place(own_broker.bootstrap, tmp_path)
+    try:
+        worker = place.worker("lonely", CHECKPOINT_SECONDS=1)
+        traffic = Traffic(place.client(0), place.client(1))
+        traffic.run(10)
+        own_broker.kill()
+        time.sleep(seconds)  # long enough for Faust to miss its coordinator
+        if worker.code is None:
+            worker.signal(signal.SIGTERM)
+            assert worker.wait(30) == 0, worker.log
+        assert len(worker.log) < 1_000_000, worker.log[:10_000]
     finally:
         place.close()

@@ -52,8 +52,9 @@ def worker(
     It creates the log topics if they are missing. With several workers on one log each takes some
     of the queue managers; one that gets none stands by.
     """
+    from ledgermq.processor.logs import set_up_log
     from ledgermq.processor.settings import WorkerSettings
-    from ledgermq.processor.worker import run_worker, set_up_log
+    from ledgermq.processor.worker import run_worker
 
     address = bootstrap or running_bootstrap(data_directory) or BOOTSTRAP_DEFAULT
     found = WorkerSettings.from_environment(

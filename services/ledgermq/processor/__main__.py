@@ -9,9 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from ledgermq.processor.checkpoint_loading import discard_checkpoints
+from ledgermq.processor.logs import set_up_log
 from ledgermq.processor.parent import die_with_parent
 from ledgermq.processor.settings import SettingsError, WorkerSettings
-from ledgermq.processor.worker import EXIT_FAULT, EXIT_UNREACHABLE, run_worker, set_up_log
+from ledgermq.processor.worker import EXIT_FAULT, EXIT_UNREACHABLE, run_worker
 from ledgermq.wire.registry import RegistryError, list_queue_managers
 from ledgermq.wire.topics import Topics
 

@@ -19,6 +19,7 @@ from ledgermq.core.operations import Put, PutMessage
 from ledgermq.core.outcomes import DeliveredMessage
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.log_reading import LogUnreadableError, take_batch
+from ledgermq.processor.logs import KAFKA_LOGGER
 from ledgermq.wire.codec import decode_operation
 
 __all__ = ["BodyLostError", "BodyStore", "LogReader"]
@@ -117,7 +118,9 @@ class LogReader:
                 "fetch.wait.max.ms": 20,
                 "queued.max.messages.kbytes": 4096,
                 "check.crcs": True,
-            }
+                "log_level": 3,
+            },
+            logger=KAFKA_LOGGER,
         )
         return self._consumer
 

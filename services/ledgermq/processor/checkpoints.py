@@ -236,7 +236,7 @@ class Checkpointer:
                     "message.max.bytes": 200 * 1024 * 1024,
                     "queue.buffering.max.messages": 0,
                     "message.timeout.ms": int(self._timeout_seconds * 1000),
-                    "log_level": 3,
+                    "log_level": 0,
                 }
             )
         try:

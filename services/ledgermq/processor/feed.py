@@ -19,6 +19,7 @@ from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from faust.types import TP
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.processor.logs import KAFKA_LOGGER
 
 __all__ = ["Batch", "FeedError", "LogRecord", "RecordFeed"]
 
@@ -112,7 +113,8 @@ class RecordFeed:
                 "fetch.queue.backoff.ms": 2,
                 "check.crcs": True,
                 "log_level": 3,
-            }
+            },
+            logger=KAFKA_LOGGER,
         )
         self._thread = threading.Thread(target=self._run, name="record-feed", daemon=True)
         self._thread.start()

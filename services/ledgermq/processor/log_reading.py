@@ -17,6 +17,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.processor.logs import KAFKA_LOGGER
 
 __all__ = [
     "LogIdentity",
@@ -84,7 +85,8 @@ class PartitionReader:
                 "fetch.wait.max.ms": 20,
                 "queued.max.messages.kbytes": 65_536,
                 "log_level": 3,
-            }
+            },
+            logger=KAFKA_LOGGER,
         )
 
     def ends(self, topic: str, partition: int) -> tuple[int, int]:

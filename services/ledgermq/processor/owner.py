@@ -103,6 +103,7 @@ class Owner:
         self.end_offset: int | None = None
         self._wake = asyncio.Event()
         self._held = False
+        self._answers_from = -1
         self._seeks: tuple[int, int] = (-1, 0)
         self._heartbeat_heard = False
         self._suspecting: asyncio.Task[None] | None = None
@@ -225,13 +226,15 @@ class Owner:
     def _read_checkpoint(self) -> Loaded:
         settings = self._settings
         with partition_reader(settings.bootstrap, settings.request_timeout_seconds) as reader:
-            return load(
+            loaded = load(
                 reader,
                 settings.bootstrap,
                 self._around.topics,
                 self.claim,
                 settings.request_timeout_seconds,
             )
+            self._answers_from = reader.ends(self.tp.topic, self.tp.partition)[1] - 1
+            return loaded
 
     async def _turn(self, folder: Folder) -> bool:
         """Does what is to be done now; whether there is more of it."""
@@ -273,7 +276,8 @@ class Owner:
         """Answers questions and takes a checkpoint, between two operations."""
         checkpoints = self.checkpoints
         assert checkpoints is not None
-        if self.answers.waiting:
+        # Until it has folded what was there when it came, an owner would tell of the past.
+        if self.answers.waiting and folder.state.position >= self._answers_from:
             checkpoints.wanted += await self.answers.answer_due(folder.state)
         checkpoints.look(folder, self.lanes, self.answers)
 

@@ -14,6 +14,7 @@ from collections.abc import Callable
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.processor.logs import KAFKA_LOGGER
 from ledgermq.wire.headers import Headers
 from ledgermq.wire.topics import Topics
 
@@ -88,7 +89,8 @@ class LogProducer:
                 "message.timeout.ms": 120_000,
                 "log_level": 3,
                 "error_cb": self._error,
-            }
+            },
+            logger=KAFKA_LOGGER,
         )
 
     def send_outcomes(

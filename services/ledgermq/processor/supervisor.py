@@ -34,6 +34,7 @@ BACK_OFF_SECONDS = 0.2
 BACK_OFF_SECONDS_MAX = 10.0
 # A worker that ran for this long was well; its next death starts the back-off anew.
 WELL_SECONDS = 10.0
+BROKER_LINES = 3
 STOP_SECONDS = 20.0
 WORKER_NAME = "worker-1"
 
@@ -156,7 +157,7 @@ class Supervisor:
                 if self._code is not None:
                     break
                 if not self._broker.running:
-                    self._tell("the broker ended by itself; stopping")
+                    self._tell(f"the broker ended by itself; stopping. {self._broker_says()}")
                     self._code = EXIT_FAULT
         finally:
             for number, handler in previous.items():
@@ -237,6 +238,17 @@ class Supervisor:
             worker.kill()
             worker.wait()
         return None
+
+    def _broker_says(self) -> str:
+        """The end of what the broker complained about, and where the rest is."""
+        path = self._broker.log_path
+        try:
+            lines = path.read_text(errors="replace").splitlines()
+        except OSError as error:
+            return f"Its log cannot be read: {error}"
+        grave = [line for line in lines if " ERROR " in line or "No space left" in line]
+        shown = "".join(f"\n  {line[:300]}" for line in grave[-BROKER_LINES:])
+        return f"Its log, {path}, has the reason{':' if shown else '.'}{shown}"
 
     def _log_tail(self) -> str:
         try:

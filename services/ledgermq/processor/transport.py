@@ -33,6 +33,7 @@ __all__ = ["DrainedChunk", "DrainedChunkSchema", "LogConsumer", "LogTransport"]
 
 # Kafka takes a member that does not poll for long to be dead; so it is polled for nothing.
 SHOW_LIFE_SECONDS = 1.0
+REACTION_SECONDS = 30.0
 
 
 class DrainedChunk(NamedTuple):
@@ -172,10 +173,11 @@ class LogConsumer(driver.Consumer):
         return not self.flow_active
 
     async def _drain_once(self) -> None:
-        if self._is_suspended():
-            await self.wait_first(self.can_resume_flow.wait())
-            return
+        # During a rebalance too: one whose coordination has ended would never be over.
         await self._show_life()
+        if self._is_suspended():
+            await self.wait_first(self.can_resume_flow.wait(), timeout=SHOW_LIFE_SECONDS)
+            return
         batch = await self.feed.next(SHOW_LIFE_SECONDS)
         if self._is_suspended():
             self._read_again()
@@ -184,12 +186,18 @@ class LogConsumer(driver.Consumer):
             await self._pass_on(DrainedChunk(batch.tp, batch.records, generation, batch.end_offset))
 
     async def _show_life(self) -> None:
-        """Lets Kafka know now and then that this member of the group works."""
+        """Lets Kafka know now and then that this member of the group works.
+
+        Raises:
+            aiokafka.errors.KafkaError: The coordination with the group has ended for good, as when
+                a broker that starts knows no brokers yet.
+            TimeoutError: Kafka's thread does not react any more.
+        """
         now = time.monotonic()
         if now - self._showed_life_at >= SHOW_LIFE_SECONDS:
             self._showed_life_at = now
             thread: Any = self._thread
-            await self._in_thread(thread.show_life())
+            await asyncio.wait_for(self._in_thread(thread.show_life()), REACTION_SECONDS)
 
     def leave_group_when_stopped(self) -> None:
         """Makes the coming stop a farewell, not a pause: another worker may go on at once."""

@@ -7,9 +7,10 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
+import os
 import signal
 import socket
-import sys
+import threading
 from typing import Any
 
 from faust.types import TP
@@ -71,6 +72,7 @@ REFUSALS = (
 REPLACED_MAX = 3
 NUDGE_SECONDS = 0.05
 STOP_SECONDS = 15.0
+LAST_RESORT_SECONDS = 20.0
 
 
 def run_worker(settings: WorkerSettings) -> int:
@@ -200,6 +202,9 @@ class Worker:
     def _end(self, code: int) -> None:
         if self._ended is not None and not self._ended.done():
             self._ended.set_result(code)
+            last_resort = threading.Timer(LAST_RESORT_SECONDS, _leave_at_once, (code,))
+            last_resort.daemon = True
+            last_resort.start()
 
     # Records ----------------------------------------------------------------------------------
 
@@ -357,12 +362,24 @@ class Worker:
         log.info("worker %s stopped", self._settings.worker_name)
 
 
+def _leave_at_once(code: int) -> None:
+    """Ends the process: without a broker, threads of Faust and librdkafka wait for ever.
+
+    Nothing is lost by that: what was not acknowledged is folded again at the next start.
+    """
+    log.warning("the worker did not stop in time, perhaps its broker is gone; it ends at once")
+    logging.shutdown()
+    os._exit(code)
+
+
 async def _in_time(work: Any, seconds: float) -> None:
-    """Waits for something that must not keep the worker from ending."""
-    try:
-        await asyncio.wait_for(work, seconds)
-    except Exception as error:
-        log.debug("while stopping: %r", error)
+    """Waits for something that must not keep the worker from ending, whatever it raises."""
+    task = asyncio.ensure_future(work)
+    await asyncio.wait({task}, timeout=seconds)
+    if not task.done():
+        task.cancel()
+    elif task.cancelled() or task.exception() is not None:
+        log.debug("while stopping: %r", task)
 
 
 def _web_port(settings: WorkerSettings) -> int | None:
@@ -375,14 +392,3 @@ def _web_port(settings: WorkerSettings) -> int | None:
         probe.bind((settings.web_host, 0))
         port: int = probe.getsockname()[1]
         return port
-
-
-def set_up_log(level: str) -> None:
-    """A log for people on standard error."""
-    logging.basicConfig(
-        level=level.upper(),
-        stream=sys.stderr,
-        format="%(asctime)s %(levelname)-8s %(name)s: %(message)s",
-    )
-    for name in ("faust", "mode", "aiokafka", "asyncio", "aiohttp"):
-        logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))

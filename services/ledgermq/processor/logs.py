@@ -1,0 +1,62 @@
+"""The worker's log: for people, on standard error, without the same line over and over."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+
+__all__ = ["KAFKA_LOGGER", "RepeatFilter", "set_up_log"]
+
+# What librdkafka has to say.
+KAFKA_LOGGER = logging.getLogger("librdkafka")
+LIBRARIES = ("faust", "mode", "aiokafka", "asyncio", "aiohttp", KAFKA_LOGGER.name)
+REPEAT_SECONDS = 10.0
+TEXTS_MAX = 1000
+
+
+class RepeatFilter(logging.Filter):
+    """Lets a line of a library through once in a while, with the number of those held back.
+
+    Lines are the same if they come from one place with one format: without a broker, aiokafka
+    alone writes forty lines a second.
+    """
+
+    def __init__(self, seconds: float = REPEAT_SECONDS) -> None:
+        super().__init__()
+        self._seconds = seconds
+        self._last: dict[tuple[str, str], float] = {}
+        self._held_back: dict[tuple[str, str], int] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Whether a line is written."""
+        if not record.name.startswith(LIBRARIES):
+            return True
+        # Librdkafka has one format for everything; its first arguments are kind and client.
+        source = str(record.args[:2]) if record.name == KAFKA_LOGGER.name and record.args else ""
+        key = (record.name, str(record.msg)[:80] + source)
+        now = time.monotonic()
+        if now - self._last.get(key, -self._seconds) < self._seconds:
+            self._held_back[key] = self._held_back.get(key, 0) + 1
+            return False
+        if len(self._last) >= TEXTS_MAX:
+            self._last.clear()
+        self._last[key] = now
+        count = self._held_back.pop(key, 0)
+        if count:
+            record.msg = f"{record.getMessage()} (and {count} times more like this)"
+            record.args = ()
+        return True
+
+
+def set_up_log(level: str) -> None:
+    """A log for people on standard error."""
+    logging.basicConfig(
+        level=level.upper(),
+        stream=sys.stderr,
+        format="%(asctime)s %(levelname)-8s %(name)s: %(message)s",
+    )
+    for handler in logging.getLogger().handlers:
+        handler.addFilter(RepeatFilter())
+    for name in LIBRARIES:
+        logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))

@@ -1,0 +1,80 @@
+"""A worker whose membership of the group is broken ends, so that it can be started again (F3)."""
+
+import asyncio
+import threading
+from types import SimpleNamespace
+
+import pytest
+from aiokafka.errors import KafkaError
+
+from ledgermq.processor import transport
+from ledgermq.processor.application import make_application
+from ledgermq.processor.settings import WorkerSettings
+from ledgermq.wire.topics import Topics
+
+
+class EndedError(Exception):
+    """The drain loop ended by itself."""
+
+
+@pytest.fixture
+def kafka_thread():
+    """A running event loop in a thread, as Faust has one for Kafka."""
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever)
+    thread.start()
+    yield SimpleNamespace(thread_loop=loop)
+    loop.call_soon_threadsafe(loop.stop)
+    thread.join()
+    loop.close()
+
+
+def drain(tmp_path, kafka_thread, *, suspended):
+    """Runs the drain loop of a consumer whose Kafka thread is the one given."""
+
+    async def run():
+        settings = WorkerSettings.from_environment(
+            bootstrap="127.0.0.1:1", data_directory=tmp_path, web_port=-1
+        )
+        app = make_application(settings, Topics("test"), None, lambda _: None)
+        consumer = app.consumer
+        consumer._thread = kafka_thread
+        consumer._feed = SimpleNamespace(next=lambda _: asyncio.sleep(0.01))
+        if suspended:
+            consumer.stop_flow()
+        else:
+            consumer.resume_flow()
+        try:
+            await consumer._drain_messages(SimpleNamespace(_stopped=asyncio.Event()))
+        except Exception as error:
+            raise EndedError from error
+
+    asyncio.run(asyncio.wait_for(run(), 20))
+
+
+@pytest.mark.parametrize("suspended", [False, True])
+def test_the_end_of_the_coordination_ends_the_worker(
+    tmp_path, monkeypatch, kafka_thread, suspended
+):
+    """Also in the middle of a rebalance, which would never be over."""
+    monkeypatch.setattr(transport, "SHOW_LIFE_SECONDS", 0.05)
+    calls = []
+
+    async def show_life():
+        calls.append(1)
+        if len(calls) == 3:
+            raise KafkaError("Unexpected error during coordination")
+
+    kafka_thread.show_life = show_life
+    with pytest.raises(EndedError) as ended:
+        drain(tmp_path, kafka_thread, suspended=suspended)
+    assert isinstance(ended.value.__cause__, KafkaError)
+
+
+def test_a_thread_that_does_not_react_ends_the_worker(tmp_path, monkeypatch, kafka_thread):
+    """Its records would never come, and nobody would take over."""
+    monkeypatch.setattr(transport, "REACTION_SECONDS", 0.2)
+    kafka_thread.show_life = lambda: asyncio.sleep(60)
+    with pytest.raises(EndedError) as ended:
+        drain(tmp_path, kafka_thread, suspended=False)
+    assert isinstance(ended.value.__cause__, TimeoutError)
