@@ -32,7 +32,7 @@ POLL_TIMEOUT_SECONDS = 20.0
 class CheckpointBrokenError(LedgerMQError):
     """A checkpoint is not whole: a chunk is missing, or its bytes are not what was written."""
 
-    code = "LMQ-7005"
+    code = "checkpoint-broken"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

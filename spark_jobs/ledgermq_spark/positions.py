@@ -24,19 +24,19 @@ REQUEST_TIMEOUT_SECONDS = 20.0
 class LogUnreachableError(LedgerMQError):
     """The Kafka cluster did not answer, or the log topic does not exist there."""
 
-    code = "LMQ-7002"
+    code = "log-unreachable"
 
 
 class QueueManagerUnknownError(LedgerMQError):
     """No queue manager of that name has claimed a partition."""
 
-    code = "LMQ-7003"
+    code = "queue-manager-unknown"
 
 
 class PositionOutOfRangeError(LedgerMQError):
     """The position or time asked for lies before the log's start or after its end."""
 
-    code = "LMQ-7004"
+    code = "position-out-of-range"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

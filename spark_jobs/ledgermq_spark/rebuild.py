@@ -58,13 +58,13 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 class FoldStoppedError(LedgerMQError):
     """The fold may not go on: the log has a hole, or an entry of an unknown protocol version."""
 
-    code = "LMQ-7006"
+    code = "fold-stopped"
 
 
 class LogTrimmedError(LedgerMQError):
     """The start of the log is gone and no checkpoint stands in for it."""
 
-    code = "LMQ-7007"
+    code = "log-trimmed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

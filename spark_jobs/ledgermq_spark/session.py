@@ -23,7 +23,7 @@ ARROW_BATCH_RECORDS_MAX = 2_000
 class SparkUnavailableError(LedgerMQError):
     """Spark cannot start: PySpark or what it needs is not installed."""
 
-    code = "LMQ-7001"
+    code = "spark-unavailable"
 
 
 def spark_session(

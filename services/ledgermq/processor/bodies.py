@@ -36,7 +36,7 @@ READ_ON_RECORDS = 2_000
 class BodyLostError(LedgerMQError):
     """A body that a live message needs is not in the operations log any more."""
 
-    code = "LMQ-2110"
+    code = "body-lost"
 
 
 class LogReader:

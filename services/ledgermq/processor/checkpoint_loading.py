@@ -46,13 +46,13 @@ MANIFEST = "ledgermq.checkpoint.Manifest"
 class CheckpointMismatchError(LedgerMQError):
     """A checkpoint tells of another log than the one that is here."""
 
-    code = "LMQ-2140"
+    code = "checkpoint-mismatch"
 
 
 class LogIncompleteError(LedgerMQError):
     """The operations log does not begin where the state must be folded from."""
 
-    code = "LMQ-2141"
+    code = "log-incomplete"
 
 
 @dataclass(frozen=True, slots=True)

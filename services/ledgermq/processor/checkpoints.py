@@ -57,7 +57,7 @@ LANES_POLL_SECONDS = 0.01
 class CheckpointFailedError(LedgerMQError):
     """A checkpoint could not be made durable; the next attempt covers it."""
 
-    code = "LMQ-2142"
+    code = "checkpoint-failed"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

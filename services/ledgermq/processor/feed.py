@@ -35,7 +35,7 @@ FETCH_BYTES = 8 * 1024 * 1024 + 64 * 1024
 class FeedError(LedgerMQError):
     """The log does not have what must be read next."""
 
-    code = "LMQ-2161"
+    code = "record-missing"
 
 
 class LogRecord:

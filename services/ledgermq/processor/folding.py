@@ -38,13 +38,13 @@ DELIVERED_MESSAGES_MAX = 5_000
 class VersionUnknownError(LedgerMQError):
     """The log is at a protocol version that this worker does not know."""
 
-    code = "LMQ-2150"
+    code = "version-unknown"
 
 
 class FoldFaultError(LedgerMQError):
     """The fold met what cannot be; nothing after that position is folded."""
 
-    code = "LMQ-2151"
+    code = "fold-fault"
 
 
 class Folder:

@@ -32,7 +32,7 @@ __all__ = [
 class LogUnreadableError(LedgerMQError):
     """A log topic did not answer as it must."""
 
-    code = "LMQ-2130"
+    code = "log-unreadable"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

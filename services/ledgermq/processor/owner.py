@@ -48,7 +48,7 @@ SEEKS_MAX = 5
 class LogCutError(LedgerMQError):
     """The operations log lost what was folded already, or has a hole."""
 
-    code = "LMQ-2160"
+    code = "log-cut"
 
 
 class LogAccess(Protocol):

@@ -26,7 +26,7 @@ POLL_SECONDS = 0.004
 class WriteFailedError(LedgerMQError):
     """A record that had to be written was not."""
 
-    code = "LMQ-2120"
+    code = "write-failed"
 
 
 class LogClock:

@@ -17,7 +17,7 @@ __all__ = ["SettingsError", "WorkerSettings"]
 class SettingsError(LedgerMQError, ValueError):
     """A setting that cannot be used; the text names it and says what it must be."""
 
-    code = "LMQ-2101"
+    code = "setting-invalid"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

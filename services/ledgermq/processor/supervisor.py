@@ -42,7 +42,7 @@ WORKER_NAME = "worker-1"
 class WorkerNotRunningError(LedgerMQError):
     """The worker did not start, or ended for a reason that starting it again cannot mend."""
 
-    code = "LMQ-2170"
+    code = "worker-not-running"
 
 
 class Supervisor:

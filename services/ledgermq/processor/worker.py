@@ -51,7 +51,7 @@ log = logging.getLogger(__name__)
 class NameTakenError(LedgerMQError):
     """Two workers have one name."""
 
-    code = "LMQ-2180"
+    code = "name-taken"
 
 
 EXIT_STOPPED = 0

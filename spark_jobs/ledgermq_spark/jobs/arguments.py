@@ -41,4 +41,4 @@ def run(job: Callable[[], int]) -> int:
         return UNREACHABLE
     except LedgerMQError as problem:
         print(f"error: {problem} ({problem.code})", file=sys.stderr)
-        return UNREACHABLE if problem.code == "LMQ-7002" else USAGE
+        return UNREACHABLE if problem.code == "log-unreachable" else USAGE
