@@ -132,9 +132,9 @@ def _kill(stage: Stage, connection: Connection, say: Callable[[str], None]) -> C
         answered = waiting.submit(_answered, connection, ends.operations - 1)
         left = under_way(stage.bootstrap, stage.topics, claim, ends)
         say(
-            f"at that moment, at {stage.named(left.position)}: {left.units_of_work} units of work "
-            f"open with {left.gets} gets and {left.puts} puts, {left.unanswered} operations "
-            "unanswered"
+            f"it had folded up to {stage.named(left.position)}: {left.units_of_work} units of work "
+            f"open with {left.gets} gets and {left.puts} puts, {left.unanswered} operations on the "
+            "log unanswered"
         )
         seconds = answered.result() - started
     say(f"the worker is back after {seconds:.1f} s, as process {stage.worker_pid}")

@@ -1,4 +1,8 @@
-"""What was under way when the worker died: read off the log, which is all that is left then."""
+"""What was under way when the worker died: read off the log, which is all that is left then.
+
+The worker had folded up to the last position that has an outcome on the lanes; what the state was
+there, an own fold tells. Operations behind it, and their commits, nobody had seen yet.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +12,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.operations import Open, SessionOperation
-from ledgermq.core.outcomes import Opened, Reply
+from ledgermq.core.outcomes import Opened, Outcome, Reply
 from ledgermq.errors import BrokerUnavailableError
 from ledgermq.wire.codec import UndecodableError, decode_chunk, decode_operation
 from ledgermq.wire.registry import Claim
@@ -35,10 +39,10 @@ class Ends:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnderWay:
-    """What was under way at a position of the log.
+    """What was under way when the worker died.
 
     Attributes:
-        position: The last position that counts.
+        position: The last position that it had folded.
         units_of_work: Transacted sessions with puts or deliveries that were not committed.
         puts: Messages put in them.
         gets: Messages delivered in them.
@@ -70,30 +74,34 @@ def ends_of(bootstrap: str, topics: Topics, claim: Claim) -> Ends:
 def under_way(bootstrap: str, topics: Topics, claim: Claim, ends: Ends) -> UnderWay:
     """What was under way where the log ended: its own fold, its own look at the lanes."""
     consumer = _consumer(bootstrap)
+    state, unanswered, folded_to = new_state(), 0, -1
+    open_puts: list[int] = []
+    open_gets: list[int] = []
     try:
         answered: set[tuple[int, int]] = set()
         for lane, end in enumerate(ends.lanes):
             partition = lane_partition(claim.partition, claim.lanes, lane)
             for record in _records(consumer, topics.outcomes, partition, end):
-                answered.update(_replies(record.value() or b""))
-        state = new_state()
-        unanswered = 0
+                outcomes = _outcomes(record.value() or b"")
+                answered.update(_replies(outcomes))
+                folded_to = max([folded_to, *(one.position for one in outcomes)])
         for record in _records(consumer, topics.operations, claim.partition, ends.operations):
             operation = decode_operation(record.value(), state.active_version)
             position = cast(int, record.offset())
             apply(state, operation, position, record.timestamp()[1] * 1000)
             owed = _identity(operation, position)
             unanswered += owed is not None and owed not in answered
+            if position == folded_to:
+                transacted = [one for one in state.sessions.values() if one.transacted]
+                open_puts = [sum(map(len, one.open_puts.values())) for one in transacted]
+                open_gets = [len(one.deliveries) for one in transacted]
     finally:
         consumer.close()
-    transacted = [one for one in state.sessions.values() if one.transacted]
-    puts = [sum(len(found) for found in one.open_puts.values()) for one in transacted]
-    gets = [len(one.deliveries) for one in transacted]
     return UnderWay(
-        position=ends.operations - 1,
-        units_of_work=sum(1 for one in zip(puts, gets, strict=True) if any(one)),
-        puts=sum(puts),
-        gets=sum(gets),
+        position=folded_to,
+        units_of_work=sum(1 for one in zip(open_puts, open_gets, strict=True) if any(one)),
+        puts=sum(open_puts),
+        gets=sum(open_gets),
         unanswered=unanswered,
     )
 
@@ -107,13 +115,16 @@ def _identity(operation: Operation, position: int) -> tuple[int, int] | None:
     return None
 
 
-def _replies(value: bytes) -> Iterator[tuple[int, int]]:
+def _outcomes(value: bytes) -> list[Outcome]:
     try:
-        chunk = decode_chunk(value)
+        return decode_chunk(value).outcomes
     except UndecodableError:
         # An answer to a question stands on the lanes too.
-        return
-    for outcome in chunk.outcomes:
+        return []
+
+
+def _replies(outcomes: list[Outcome]) -> Iterator[tuple[int, int]]:
+    for outcome in outcomes:
         if isinstance(outcome, Opened):
             yield outcome.session, 0
         elif isinstance(outcome, Reply):

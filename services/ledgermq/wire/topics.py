@@ -100,7 +100,13 @@ def _wanted(topics: Topics, partitions: int, lanes: int, replicas: int) -> list[
     """The topics as they are created; a single broker flushes the ledger entry by entry (D13)."""
     ledger = _settings(replicas, OPERATION_BYTES_MAX)
     if replicas == 1:
-        ledger |= {"flush.messages": "1"}
+        # A flush also syncs the two index files of the segment, which takes the longer the larger
+        # they are: ten megabytes each unless told otherwise.
+        ledger |= {
+            "flush.messages": "1",
+            "segment.index.bytes": str(512 * 1024),
+            "index.interval.bytes": str(32 * 1024),
+        }
     derived = _settings(replicas, DERIVED_BYTES_MAX)
     wanted = {
         topics.registry: (1, ledger),
