@@ -18,6 +18,8 @@ __all__ = ["measure", "print_table", "run"]
 
 FOLD_MESSAGES = 200_000
 RUNS_DEFAULT = 5
+# Of a run, so that the Java of the broker has compiled what it will run.
+WARM_UP_SHARE = 0.5
 
 
 def _measure_once(
@@ -57,7 +59,7 @@ def measure(
             continue
         result = RowResult(row=row)
         say(f"{row.text}: warm-up")
-        _measure_once(row, bootstrap, queue_manager, 0.1)
+        _measure_once(row, bootstrap, queue_manager, WARM_UP_SHARE)
         for number in range(1, runs + 1):
             value, details = _measure_once(row, bootstrap, queue_manager, 1.0)
             result.values.append(value)
