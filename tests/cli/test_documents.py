@@ -68,7 +68,8 @@ def test_every_exception_is_listed_with_its_code():
 
 def test_every_reason_code_is_listed_with_its_exception():
     """The table of reason codes is the client's."""
-    table = text_of("docs/errors.md").partition("## Refusals by reason code")[2]
+    behind = text_of("docs/errors.md").partition("## Refusals by reason code")[2]
+    table = behind.partition("\n## ")[0]
     listed = {
         reason: kind
         for reasons, kind in re.findall(r"^\| ([^|]+) \| `(\w+)` \|", table, flags=re.M)
@@ -86,3 +87,18 @@ def test_settings_of_the_worker_that_documents_name_exist():
     shown = set(re.findall(r"LEDGERMQ_[A-Z_]+[A-Z]", text_of("docs/operations.md")))
     assert shown
     assert shown - known == set()
+
+
+def test_every_code_of_worker_and_spark_is_listed():
+    """Their errors are read by people who look the code up."""
+    listed = text_of("docs/errors.md").partition("## Errors of worker and Spark jobs")[2]
+    parts = [ROOT / "services/ledgermq/processor", ROOT / "spark_jobs"]
+    codes = {
+        code
+        for part in parts
+        for path in part.rglob("*.py")
+        for code in re.findall(r'^    code = "([a-z-]+)"', path.read_text("utf-8"), flags=re.M)
+    }
+    assert len(codes) > 15
+    first_column = "".join(re.findall(r"^\| ([^|]+) \|", listed, flags=re.M))
+    assert codes == set(re.findall(r"`([a-z-]+)`", first_column))
