@@ -68,7 +68,7 @@ def original(tmp_path_factory) -> Iterator[Original]:
 def spark(tmp_path_factory) -> Iterator[None]:
     """One Spark session for all audits: commands borrow the one that runs."""
     borrowed = SparkSession.getActiveSession() is not None
-    session = spark_session(directory=tmp_path_factory.mktemp("spark"))
+    session = spark_session(directory=tmp_path_factory.mktemp("spark"), brief=True)
     yield
     if not borrowed:
         session.stop()

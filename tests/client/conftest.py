@@ -13,6 +13,7 @@ import pytest
 
 import ledgermq
 from ledgermq.client import keeper
+from ledgermq.processor.parent import PARENT_VARIABLE
 from ledgermq.wire.registry import Claim, claim_queue_manager
 from ledgermq.wire.topics import Topics, ensure_topics
 from support.plain_worker import PlainWorker
@@ -77,7 +78,11 @@ def place(broker, tmp_path_factory) -> Iterator[Place]:
                 *("--data-dir", str(directory), "--name", "client-tests"),
                 *("--partitions", "1", "--lanes", "2", "--web-port", "-1"),
             ],
-            env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "services")},
+            env={
+                **os.environ,
+                "PYTHONPATH": str(Path(__file__).parents[2] / "services"),
+                PARENT_VARIABLE: str(os.getpid()),
+            },
             stdout=log,
             stderr=subprocess.STDOUT,
         )

@@ -12,8 +12,9 @@ def spark(tmp_path_factory):
         directory=tmp_path_factory.mktemp("spark"),
         driver_memory="1500m",
         log_level="ERROR",
-        # Compiling code, for Java and for Spark, costs more here than it could win.
-        java_options="-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+        # Compiling code costs more here than it could win: for Java, and below for Spark.
+        brief=True,
+        java_options="-XX:+UseSerialGC",
     )
     session.conf.set("spark.sql.codegen.wholeStage", "false")
     session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")

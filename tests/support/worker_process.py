@@ -15,6 +15,7 @@ from typing import Any
 from tests.support.raw_client import RawClient
 
 from ledgermq.processor.asking import wait_for_worker
+from ledgermq.processor.parent import PARENT_VARIABLE
 from ledgermq.wire.registry import Claim, claim_queue_manager
 from ledgermq.wire.topics import Topics, ensure_topics
 
@@ -93,7 +94,9 @@ class WorkerProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env=os.environ | {"PYTHONPATH": str(SERVICES)} | variables,
+                env=os.environ
+                | {"PYTHONPATH": str(SERVICES), PARENT_VARIABLE: str(os.getpid())}
+                | variables,
             )
 
     @property

@@ -77,7 +77,10 @@ def audit(
     live_position = None
     if at is None and not without_live:
         live_position = _live_position(target, output)
-    with progress_bar(output, "audit") as tell, quiet_spark() as engine:
+    with (
+        progress_bar(output, "audit") as tell,
+        quiet_spark(target.bootstrap, target.topics, target.queue_manager) as engine,
+    ):
         report = run_audit(
             target.bootstrap,
             target.queue_manager,

@@ -133,7 +133,10 @@ def rebuild(
     target.check_broker()
 
     position = position_at(target, at)
-    with progress_bar(output, "rebuild") as tell, quiet_spark() as engine:
+    with (
+        progress_bar(output, "rebuild") as tell,
+        quiet_spark(target.bootstrap, target.topics, target.queue_manager) as engine,
+    ):
         rebuilt = rebuild_at(
             target.bootstrap,
             target.queue_manager,
@@ -189,7 +192,10 @@ def trace(target: Target, output: Output, message_id: str) -> int:
             f"{message_id!r} is no message id: it has 32 hexadecimal digits, see `ledgermq browse`"
         )
     target.check_broker()
-    with progress_bar(output, "trace") as tell, quiet_spark() as engine:
+    with (
+        progress_bar(output, "trace") as tell,
+        quiet_spark(target.bootstrap, target.topics, target.queue_manager) as engine,
+    ):
         life = trace_message(
             target.bootstrap,
             target.queue_manager,

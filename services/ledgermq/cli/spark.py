@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.wire.topics import Topics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
 __all__ = ["Engine", "SparkFailedError", "quiet_spark"]
 
 TAIL_LINES = 15
+BRIEF_OPERATIONS_MAX = 50_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,10 +43,12 @@ class SparkFailedError(LedgerMQError):
 
 
 @contextlib.contextmanager
-def quiet_spark() -> Iterator[Engine]:
-    """A Spark session whose Java writes to a file instead of the terminal.
+def quiet_spark(bootstrap: str, topics: Topics, queue_manager: str) -> Iterator[Engine]:
+    """A Spark session for one queue manager's log, whose Java writes to a file.
 
     Raises:
+        LogUnreachableError: The cluster does not answer, or has no such topics.
+        QueueManagerUnknownError: There is no queue manager of that name.
         JavaMissingError: There is no Java.
         JavaTooOldError: There is one, but it is too old.
         SparkFailedError: Spark did not start, or a job failed; the text ends with its log's tail.
@@ -52,16 +56,21 @@ def quiet_spark() -> Iterator[Engine]:
     from pyspark.sql import SparkSession
 
     from ledgermq.embedded.java import find_java
+    from ledgermq_spark.rebuild import locate
     from ledgermq_spark.session import spark_session
 
     find_java()
+    _, log_range = locate(bootstrap, topics, queue_manager)
+    brief = log_range.end - log_range.start <= BRIEF_OPERATIONS_MAX
     # A program that has a session of its own keeps it.
     borrowed = SparkSession.getActiveSession() is not None
     with tempfile.TemporaryDirectory(prefix="ledgermq-spark-") as scratch:
         log = Path(scratch) / "spark.log"
         try:
             with _standard_error_to(log):
-                session = spark_session(directory=Path(scratch) / "work", log_level="ERROR")
+                session = spark_session(
+                    directory=Path(scratch) / "work", log_level="ERROR", brief=brief
+                )
             try:
                 yield Engine(session=session, directory=Path(scratch) / "results")
             finally:

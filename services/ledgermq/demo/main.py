@@ -120,7 +120,7 @@ def _prove(
     from ledgermq.demo.proof import audit_all, rebuild_the_past
 
     shown.say("starting Spark ...")
-    with quiet_spark() as engine:
+    with quiet_spark(stage.bootstrap, stage.topics, stage.queue_manager) as engine:
         rebuild_the_past(shown, stage, course, engine)
         audit_all(shown, stage, course, checkpoint, directory / "report", engine)
 
