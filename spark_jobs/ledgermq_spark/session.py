@@ -70,14 +70,26 @@ def spark_session(
     from ledgermq.embedded.jars import spark_connector_jars
 
     jars = ",".join(str(jar) for jar in spark_connector_jars())
-    if brief:
-        java_options = f"{QUICK_START} {java_options}"
     scratch = str(directory or tempfile.mkdtemp(prefix="ledgermq-spark-"))
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # The tasks' Python is chosen by this variable; the setting of that name comes too late.
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     builder = SparkSession.builder.master(master).appName(application)
-    settings = {
+    if brief:
+        java_options = f"{QUICK_START} {java_options}"
+    settings = _settings(scratch, jars, shuffle_partitions, driver_memory, java_options)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    Path(scratch).mkdir(parents=True, exist_ok=True)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel(log_level)
+    return spark
+
+
+def _settings(
+    scratch: str, jars: str, shuffle_partitions: int, driver_memory: str, java_options: str
+) -> dict[str, str]:
+    return {
         "spark.jars": jars,
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(_source_roots()),
         "spark.driver.host": "127.0.0.1",
@@ -96,12 +108,6 @@ def spark_session(
         "spark.python.worker.reuse": "true",
         "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
     }
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    Path(scratch).mkdir(parents=True, exist_ok=True)
-    spark = builder.getOrCreate()
-    spark.sparkContext.setLogLevel(log_level)
-    return spark
 
 
 def _source_roots() -> list[str]:
