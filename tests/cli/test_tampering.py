@@ -94,7 +94,7 @@ def test_the_audit_of_an_untouched_copy_agrees(plain, original, tmp_path):
 
 
 def test_one_altered_outcome_is_found_and_its_message_named(plain, original, tmp_path):
-    """A delivery whose recorded sequence number was changed is an anomaly of that message."""
+    """A delivery whose recorded priority was changed is an anomaly of that message."""
 
     def forge(outcome: Outcome) -> Outcome:
         if isinstance(outcome, Delivered):

@@ -246,15 +246,8 @@ class UnitOfWork:
         self.puts += 1
         return receipt
 
-    def write_all_locked(self) -> None:
-        """Writes every put that was not written yet."""
-        self._write_every_locked(with_next=False)
-
-    def write_all_with_commit_locked(self) -> None:
-        """Writes every put that was not written yet, together with the commit that follows."""
-        self._write_every_locked(with_next=True)
-
-    def _write_every_locked(self, *, with_next: bool) -> None:
+    def write_all_locked(self, *, with_next: bool = False) -> None:
+        """Writes every put that was not written yet: at once, or with the commit that follows."""
         for destination in list(self._waiting):
             self._write_locked(destination, with_next=with_next)
 

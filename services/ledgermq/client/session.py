@@ -166,7 +166,7 @@ class Session:
             raise TransactionError(
                 f"an earlier commit of this session failed ({self._broken}); roll back first"
             ) from self._broken
-        self._unit.write_all_with_commit_locked()
+        self._unit.write_all_locked(with_next=True)
         core.wait_for_room_locked()
         unit, self._unit = self._unit, UnitOfWork(core, self._put_messages_max)
         handed = self._settling.handed.take_all()

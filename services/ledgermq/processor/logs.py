@@ -22,11 +22,10 @@ class RepeatFilter(logging.Filter):
     alone writes forty lines a second.
     """
 
-    def __init__(self, seconds: float = REPEAT_SECONDS) -> None:
+    def __init__(self) -> None:
         super().__init__()
-        self._seconds = seconds
-        self._last: dict[tuple[str, str], float] = {}
-        self._held_back: dict[tuple[str, str], int] = {}
+        # When a line was last let through, and how many like it were held back since.
+        self._seen: dict[tuple[str, str], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
         """Whether a line is written."""
@@ -36,13 +35,13 @@ class RepeatFilter(logging.Filter):
         source = str(record.args[:2]) if record.name == KAFKA_LOGGER.name and record.args else ""
         key = (record.name, str(record.msg)[:80] + source)
         now = time.monotonic()
-        if now - self._last.get(key, -self._seconds) < self._seconds:
-            self._held_back[key] = self._held_back.get(key, 0) + 1
+        last, count = self._seen.get(key, (-REPEAT_SECONDS, 0))
+        if now - last < REPEAT_SECONDS:
+            self._seen[key] = (last, count + 1)
             return False
-        if len(self._last) >= TEXTS_MAX:
-            self._last.clear()
-        self._last[key] = now
-        count = self._held_back.pop(key, 0)
+        if len(self._seen) >= TEXTS_MAX:
+            self._seen.clear()
+        self._seen[key] = (now, 0)
         if count:
             record.msg = f"{record.getMessage()} (and {count} times more like this)"
             record.args = ()
