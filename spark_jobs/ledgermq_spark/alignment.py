@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
-from ledgermq_spark.evidence import Evidence, hexadecimal
+from ledgermq_spark.evidence import MESSAGES_NAMED_MAX, Evidence, hexadecimal
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -21,7 +21,6 @@ __all__ = ["Alignment", "alignment"]
 
 REPLIES = ("Accepted", "Enqueued", "Committed", "Returned", "SessionEnded", "Refused")
 EVIDENCE_MAX = 50
-MESSAGES_NAMED_MAX = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

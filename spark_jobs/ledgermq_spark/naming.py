@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from ledgermq_spark.evidence import Evidence, hexadecimal
+from ledgermq_spark.evidence import MESSAGES_NAMED_MAX, Evidence, hexadecimal
 
 if TYPE_CHECKING:
     from ledgermq_spark.tables import Tables
 
 __all__ = ["name_messages"]
 
-NAMED_MAX = 5
 SOURCES = ("outcomes", "claims")
 
 Named = dict[int, list[tuple[str, str]]]
@@ -41,7 +40,7 @@ def name_messages(anomalies: list[Evidence], tables: Tables) -> list[Evidence]:
 def _with_names(one: Evidence, messages: list[tuple[str, str]]) -> Evidence:
     if not messages:
         return one
-    named = messages[:NAMED_MAX]
+    named = messages[:MESSAGES_NAMED_MAX]
     more = len(messages) - len(named)
     summary = one.summary + (f" (and {more} messages more)" if more > 0 else "")
     queue = one.queue or named[0][0]
