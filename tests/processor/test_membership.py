@@ -39,7 +39,7 @@ def drain(tmp_path, kafka_thread, *, suspended):
         app = make_application(settings, Topics("test"), None, lambda _: None)
         consumer = app.consumer
         consumer._thread = kafka_thread
-        consumer._feed = SimpleNamespace(next=lambda _: asyncio.sleep(0.01))
+        consumer._feed = SimpleNamespace(check=lambda: None, take=lambda: None)
         if suspended:
             consumer.stop_flow()
         else:

@@ -17,7 +17,7 @@ from faust.types import TP
 from faust.web.drivers.aiohttp import Web
 
 from ledgermq.processor.settings import WorkerSettings
-from ledgermq.processor.transport import DrainedChunkSchema, LogTransport
+from ledgermq.processor.transport import LogTransport
 from ledgermq.wire.topics import Topics
 
 __all__ = ["WorkerApplication", "make_application"]
@@ -85,7 +85,8 @@ def make_application(
         consumer_group_instance_id=settings.name or None,
         # Records come from the feed; what aiokafka fetches before it is paused is thrown away.
         consumer_max_fetch_size=64 * 1024,
-        stream_buffer_maxsize=16,
+        # How much may wait is the owners' business: they hold their partitions back.
+        stream_buffer_maxsize=0,
         stream_wait_empty=False,
         web_enabled=web_port is not None,
         web_bind=settings.web_host,
@@ -95,14 +96,14 @@ def make_application(
     )
     app.log_bootstrap = settings.bootstrap
     # acks=False: what has been taken is no business of Faust's; a checkpoint says what is done.
-    operations = app.topic(
-        topics.operations, schema=DrainedChunkSchema(), acks=False, allow_empty=True
-    )
+    operations = app.topic(topics.operations, acks=False, allow_empty=True)
 
     @app.agent(operations, name="fold", concurrency=1)
     async def fold(stream: Any) -> None:
         async for chunk in stream:
-            take_chunk(chunk)
+            # What was drained before a rebalance is read again after it.
+            if chunk.generation == app.consumer_generation_id and app.flow_control.is_active():
+                take_chunk(chunk)
 
     return app
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import deque
+from collections.abc import Callable
 from enum import Enum, auto
 from queue import Empty, SimpleQueue
 from typing import Any, NamedTuple
@@ -84,11 +85,14 @@ class _Wish(NamedTuple):
 
 
 class RecordFeed:
-    """Reads partitions from where it is told; used from one event loop."""
+    """Reads partitions from where it is told; used from one event loop.
 
-    def __init__(self, bootstrap: str) -> None:
+    `arrived` is called in that loop when there is something to take.
+    """
+
+    def __init__(self, bootstrap: str, arrived: Callable[[], None]) -> None:
         self._loop = asyncio.get_running_loop()
-        self._arrived = asyncio.Event()
+        self._arrived = arrived
         self._waiting: deque[tuple[int, Batch]] = deque()
         self._waiting_records = self._waiting_bytes = 0
         self._epochs: dict[TP, int] = {}
@@ -97,7 +101,6 @@ class RecordFeed:
         self._room.set()
         self._stopped = False
         self._failed: FeedError | None = None
-        self._timer: asyncio.TimerHandle | None = None
         self._consumer = Consumer(
             {
                 "bootstrap.servers": bootstrap,
@@ -140,41 +143,26 @@ class RecordFeed:
         self._epochs[tp] = epoch
         self._wishes.put(_Wish(action, tp, epoch, offset))
 
-    async def next(self, timeout_seconds: float) -> Batch | None:
-        """The next batch; None if none came in time.
+    def check(self) -> None:
+        """Raises what keeps the feed from going on.
 
         Raises:
             FeedError: The log does not have what must be read next.
         """
-        while True:
-            if self._failed is not None:
-                raise self._failed
-            while self._waiting:
-                epoch, batch = self._waiting.popleft()
-                self._waiting_records -= len(batch.records)
-                self._waiting_bytes -= batch.size_bytes
-                if not self._is_full(share=0.5):
-                    self._room.set()
-                if self._epochs.get(batch.tp) == epoch:
-                    return batch
-            if not await self._arrival(timeout_seconds):
-                return None
+        if self._failed is not None:
+            raise self._failed
 
-    async def _arrival(self, timeout_seconds: float) -> bool:
-        """Waits until something arrives; False after the time-out.
-
-        One timer serves many waits, as `asyncio.wait_for` for every record would cost more than
-        its fold: a wait ends when the timer that an earlier one set has fired once in between.
-        """
-        self._arrived.clear()
-        if self._timer is None:
-            self._timer = self._loop.call_later(timeout_seconds, self._time_is_up)
-        await self._arrived.wait()
-        return self._timer is not None
-
-    def _time_is_up(self) -> None:
-        self._timer = None
-        self._arrived.set()
+    def take(self) -> Batch | None:
+        """The next batch; None if there is none."""
+        while self._waiting:
+            epoch, batch = self._waiting.popleft()
+            self._waiting_records -= len(batch.records)
+            self._waiting_bytes -= batch.size_bytes
+            if not self._is_full(share=0.5):
+                self._room.set()
+            if self._epochs.get(batch.tp) == epoch:
+                return batch
+        return None
 
     def _is_full(self, share: float) -> bool:
         """Whether more waits to be taken than a share of what may."""
@@ -187,8 +175,6 @@ class RecordFeed:
         """Ends the thread and lets go of the connection."""
         self._stopped = True
         self._room.set()
-        if self._timer is not None:
-            self._timer.cancel()
         await asyncio.to_thread(self._thread.join, 10.0)
 
     # The thread ---------------------------------------------------------------------------------
@@ -268,11 +254,10 @@ class RecordFeed:
             self._waiting.append((epoch, batch))
             self._waiting_records += len(batch.records)
             self._waiting_bytes += batch.size_bytes
-        self._arrived.set()
+        self._arrived()
 
     def _fail(self, failed: FeedError) -> None:
         self._failed = failed
-        self._arrived.set()
 
 
 def _size_of(records: list[LogRecord]) -> int:
