@@ -18,19 +18,13 @@ __all__ = ["measure", "print_table", "run"]
 
 FOLD_MESSAGES = 200_000
 RUNS_DEFAULT = 5
-# Of a run, so that the Java of the broker has compiled what it will run.
-WARM_UP_SHARE = 0.5
 
 
-def _measure_once(
-    row: Row, bootstrap: str, queue_manager: str, share: float
-) -> tuple[float, dict[str, float]]:
-    """One value of a row, from `share` of its usual number of messages."""
+def _measure_once(row: Row, bootstrap: str, queue_manager: str) -> tuple[float, dict[str, float]]:
+    """One value of a row."""
     if row.name == "fold":
-        return fold_rate(int(FOLD_MESSAGES * share)), {}
-    messages = max(1600, int(MESSAGES[row.name] * share) // 1600 * 1600)
-    if row.name == "latency":
-        messages = max(100, int(MESSAGES[row.name] * share))
+        return fold_rate(FOLD_MESSAGES), {}
+    messages = MESSAGES[row.name]
     if row.name == "kafka":
         found = kafka_run(bootstrap, messages)
     else:
@@ -48,20 +42,23 @@ def measure(
     names: Sequence[str] = (),
     say: Callable[[str], None] = lambda _: None,
 ) -> dict[str, object]:
-    """Measures the rows (or those named): a warm-up each, then `runs` runs; the whole document.
+    """Measures the rows (or those named) in `runs` runs each; the whole document.
+
+    Before the first, every row runs once for nothing: the Java of the broker compiles for a minute,
+    with a third of the processor time that there is, what it will then run for days.
 
     Raises BenchError if a program fails.
     """
     document: dict[str, object] = {"environment": environment(), "runs": runs}
-    results = []
-    for row in ROWS:
-        if names and row.name not in names:
-            continue
-        result = RowResult(row=row)
+    rows = [row for row in ROWS if not names or row.name in names]
+    for row in rows:
         say(f"{row.text}: warm-up")
-        _measure_once(row, bootstrap, queue_manager, WARM_UP_SHARE)
+        _measure_once(row, bootstrap, queue_manager)
+    results = []
+    for row in rows:
+        result = RowResult(row=row)
         for number in range(1, runs + 1):
-            value, details = _measure_once(row, bootstrap, queue_manager, 1.0)
+            value, details = _measure_once(row, bootstrap, queue_manager)
             result.values.append(value)
             result.details.append(details)
             say(f"{row.text}: run {number} of {runs}: {value:,.1f} {row.unit}")
