@@ -1,115 +1,56 @@
 """What the client's tests share: topics of their own, the real worker, and a plain one to break."""
 
-import itertools
-import os
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from datetime import UTC, datetime
 
 import pytest
 
 import ledgermq
 from ledgermq.client import keeper
-from ledgermq.processor.parent import PARENT_VARIABLE
-from ledgermq.wire.registry import Claim, claim_queue_manager
-from ledgermq.wire.topics import Topics, ensure_topics
+from ledgermq.testing import MemoryBroker
 from support.plain_worker import PlainWorker
+from support.worker_process import Place, new_place
 
-PREFIXES = itertools.count()
-WORKER_START_SECONDS = 60.0
+
+@pytest.fixture
+def empty_place(broker, tmp_path) -> Place:
+    """An installation without a worker."""
+    return new_place(broker.bootstrap, tmp_path)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Place:
-    """An installation of its own on the shared broker."""
+class MemoryPlace:
+    """The queue manager in memory, which must behave as an installation does."""
 
-    bootstrap: str
-    topics: Topics
-    claim: Claim
-
-    @property
-    def address(self) -> str:
-        """What `connect` is given."""
-        return f"kafka://{self.bootstrap}/{self.claim.queue_manager}"
+    broker: MemoryBroker
 
     def connect(self, **settings: object) -> ledgermq.Connection:
         """A connection with a time-out that lets a failing test end soon."""
-        return ledgermq.connect(
-            self.address, **{"timeout": 20.0, "topic_prefix": self.topics.prefix, **settings}
-        )
-
-
-def new_place(bootstrap: str) -> Place:
-    """Topics that no other test uses, with one queue manager."""
-    topics = Topics(f"client-{os.getpid()}-{next(PREFIXES)}")
-    ensure_topics(bootstrap, topics, partitions=1, lanes=2)
-    return Place(
-        bootstrap=bootstrap,
-        topics=topics,
-        claim=claim_queue_manager(bootstrap, topics, "QM1", lanes=2),
-    )
-
-
-@pytest.fixture
-def place_on() -> Callable[[str], Place]:
-    """Makes an installation on a broker given by its bootstrap address."""
-    return new_place
-
-
-@pytest.fixture
-def empty_place(broker) -> Place:
-    """An installation without a worker."""
-    return new_place(broker.bootstrap)
+        return self.broker.connect(**{"timeout": 20.0, **settings})
 
 
 @pytest.fixture(scope="session")
-def place(broker, tmp_path_factory) -> Iterator[Place]:
+def installation(broker, tmp_path_factory) -> Iterator[Place]:
     """An installation with the real worker; tests use queue names of their own."""
-    found = new_place(broker.bootstrap)
-    directory = tmp_path_factory.mktemp("worker")
-    with (directory / "worker.log").open("wb") as log:
-        worker = subprocess.Popen(
-            [
-                *(sys.executable, "-m", "ledgermq.processor"),
-                *("--bootstrap", found.bootstrap, "--topic-prefix", found.topics.prefix),
-                *("--data-dir", str(directory), "--name", "client-tests"),
-                *("--partitions", "1", "--lanes", "2", "--web-port", "-1"),
-            ],
-            env={
-                **os.environ,
-                "PYTHONPATH": str(Path(__file__).parents[2] / "services"),
-                PARENT_VARIABLE: str(os.getpid()),
-            },
-            stdout=log,
-            stderr=subprocess.STDOUT,
-        )
-        try:
-            wait_for_worker(found, worker, directory)
-            yield found
-        finally:
-            worker.terminate()
-            worker.wait(30)
+    found = new_place(broker.bootstrap, tmp_path_factory.mktemp("worker"))
+    found.worker("client-tests")
+    yield found
+    found.close()
 
 
-def wait_for_worker(place: Place, worker: subprocess.Popen, directory: Path) -> None:
-    """Returns when the worker answers; fails with its log if it ends first."""
-    deadline = time.monotonic() + WORKER_START_SECONDS
-    while True:
-        try:
-            place.connect(timeout=5.0).close()
-            return
-        except ledgermq.WorkerUnavailableError:
-            text = (directory / "worker.log").read_text(errors="replace")
-            assert worker.poll() is None, f"the worker ended:\n{text}"
-            assert time.monotonic() < deadline, f"the worker does not answer:\n{text}"
+@pytest.fixture(scope="session", params=["memory", "kafka"])
+def place(request) -> Place | MemoryPlace:
+    """Where behaviour is tested: in memory, and on the real broker with the real worker."""
+    if request.param == "memory":
+        return MemoryPlace(broker=MemoryBroker(now=datetime.now(UTC)))
+    return request.getfixturevalue("installation")
 
 
 @pytest.fixture
 def connection(place) -> Iterator[ledgermq.Connection]:
-    """A connection to the real worker."""
+    """A connection to it."""
     with place.connect() as opened:
         yield opened
 
@@ -134,9 +75,9 @@ class Breakable:
 
 
 @pytest.fixture
-def breakable(broker) -> Iterator[Breakable]:
+def breakable(broker, tmp_path) -> Iterator[Breakable]:
     """An installation of this test alone, with a worker that loses and repeats when told to."""
-    found = new_place(broker.bootstrap)
+    found = new_place(broker.bootstrap, tmp_path)
     worker = PlainWorker(found.bootstrap, found.topics, found.claim)
     yield Breakable(place=found, worker=worker)
     worker.stop()

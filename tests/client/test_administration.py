@@ -123,11 +123,12 @@ def test_a_closed_browser_says_so(connection, queue):
         list(browser)
 
 
-def test_an_ordered_checkpoint_is_durable_and_has_a_digest(connection, queue):
+def test_an_ordered_checkpoint_is_durable_and_has_a_digest(installation, queue):
     """The live state at a position, named by its digest."""
-    with connection.session() as session:
-        position = session.producer(queue).send("x").position
-    checkpoint = connection.admin.checkpoint(not_before=position)
+    with installation.connect() as connection:
+        with connection.session() as session:
+            position = session.producer(queue).send("x").position
+        checkpoint = connection.admin.checkpoint(not_before=position)
     assert checkpoint.position >= position
     assert len(checkpoint.digest) == 64
     assert checkpoint.manifest

@@ -12,6 +12,7 @@ import pytest
 import ledgermq
 from ledgermq.embedded import EmbeddedBroker
 from support.plain_worker import PlainWorker
+from support.worker_process import new_place
 
 HOLDER = """
 import sys
@@ -30,12 +31,19 @@ time.sleep(600)
 """
 
 
-def test_what_a_killed_client_held_goes_to_another_one(place, connection, queue):
+@pytest.fixture
+def connection(installation):
+    """A connection to the real worker: processes cannot share what is in memory."""
+    with installation.connect() as opened:
+        yield opened
+
+
+def test_what_a_killed_client_held_goes_to_another_one(installation, connection, queue):
     """After SIGKILL and the suspicion, others get the deliveries, with delivery count 2."""
     with connection.session() as session:
         session.producer(queue).send_many(str(number) for number in range(5))
     holder = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, place.address, place.topics.prefix, queue],
+        [sys.executable, "-c", HOLDER, installation.address, installation.topics.prefix, queue],
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "services")},
         stdout=subprocess.PIPE,
         text=True,
@@ -57,10 +65,10 @@ def test_what_a_killed_client_held_goes_to_another_one(place, connection, queue)
     assert connection.admin.queue_status(queue + ".out").next_sequence == 0
 
 
-def test_a_live_client_that_does_nothing_keeps_its_messages(place, queue, eventually):
+def test_a_live_client_that_does_nothing_keeps_its_messages(installation, queue):
     """Heartbeats alone keep a session, for longer than its suspect time-out."""
     with (
-        place.connect(suspect_timeout_seconds=1.0) as connection,
+        installation.connect(suspect_timeout_seconds=1.0) as connection,
         connection.session(ack="CLIENT") as session,
     ):
         session.producer(queue).send("mine")
@@ -71,10 +79,10 @@ def test_a_live_client_that_does_nothing_keeps_its_messages(place, queue, eventu
 
 
 @pytest.mark.slow
-def test_a_broker_killed_and_started_again_loses_and_repeats_nothing(tmp_path, place_on):
+def test_a_broker_killed_and_started_again_loses_and_repeats_nothing(tmp_path):
     """Sends and commits under way across the crash each act once."""
     with EmbeddedBroker(tmp_path / "broker") as broker:
-        place = place_on(broker.bootstrap)
+        place = new_place(broker.bootstrap, tmp_path)
         worker = PlainWorker(place.bootstrap, place.topics, place.claim)
         try:
             with place.connect(timeout=120.0) as connection:

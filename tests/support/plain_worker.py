@@ -6,7 +6,6 @@ use it where a fault must be planted; elsewhere they use the real worker.
 
 from __future__ import annotations
 
-import json
 import logging
 import threading
 import time
@@ -20,13 +19,12 @@ from ledgermq.core import query
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.operations import Put, Suspect
 from ledgermq.core.outcomes import Delivered, Outcome
+from ledgermq.wire.answers import ANSWER, encode_answer
 from ledgermq.wire.codec import (
     decode_operation,
     decode_record,
     encode_chunk,
     encode_operation,
-    encode_record,
-    outcome_to_union,
 )
 from ledgermq.wire.headers import address_of, chunk_headers, operation_headers
 from ledgermq.wire.registry import Claim
@@ -34,7 +32,6 @@ from ledgermq.wire.topics import Topics, lane_partition
 
 LOGGER = logging.getLogger("plain-worker")
 CHUNK = "ledgermq.outcome.Chunk"
-ANSWER = "ledgermq.question.Answer"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,48 +215,21 @@ class PlainWorker:
                 continue
             if folding.topic() == self._topics.operations:
                 self._fold(folding)
-        answer: dict[str, Any] = {
-            "question": ask["question"],
-            "position": self.state.position,
-            "time": self.state.time,
-            "reason": "",
-            "detail": "",
-            "document": "null",
-            "messages": [],
-            "outcomes": [],
-        }
-        if self.state.position < ask["not_before"]:
-            answer |= {"reason": "position-not-reached", "detail": "not there yet"}
-        else:
-            answer |= self._told(ask)
-        value = encode_record(ANSWER, answer)
-        self._send(ask["connection"], ask["lane"], ANSWER, value, self.state.position, 0)
-
-    def _told(self, ask: dict[str, Any]) -> dict[str, Any]:
-        state, kind = self.state, ask["kind"]
-        unknown = {"reason": "queue-unknown", "detail": f"there is no queue {ask['queue']}"}
-        if kind == "QUEUE":
-            status = query.queue_status(state, ask["queue"])
-            return unknown if status is None else {"document": json.dumps(status)}
-        if kind == "QUEUES":
-            return {"document": json.dumps(query.queue_statuses(state))}
-        if kind == "SESSIONS":
-            return {"document": json.dumps(query.session_statuses(state))}
-        if kind == "QUEUE_MANAGER":
-            name = self._claim.queue_manager
-            return {"document": json.dumps(query.manager_status(state, name, "plain"))}
-        if kind == "BROWSE":
-            cursor = (ask["after_priority"], ask["after_sequence"], ask["limit"])
-            page = query.browse(state, ask["queue"], *cursor)
-            if page is None:
-                return unknown
-            self._fill(page[0])
-            return {"document": json.dumps({"more": page[1]}), "messages": page[0]}
-        document, outcomes = query.resync(state, ask["connection"])
-        for outcome in outcomes:
+        told = query.Told(reason="position-not-reached", detail="not there yet")
+        if self.state.position >= ask["not_before"]:
+            told = query.tell(self.state, ask, self._claim.queue_manager, "plain")
+        self._fill(told.messages)
+        for outcome in told.outcomes:
             if isinstance(outcome, Delivered):
                 self._fill(outcome.messages)
-        return {
-            "document": json.dumps(document),
-            "outcomes": [outcome_to_union(one) for one in outcomes],
-        }
+        value = encode_answer(
+            ask["question"],
+            self.state.position,
+            self.state.time,
+            document=told.document,
+            messages=told.messages,
+            outcomes=told.outcomes,
+            reason=told.reason,
+            detail=told.detail,
+        )
+        self._send(ask["connection"], ask["lane"], ANSWER, value, self.state.position, 0)

@@ -14,6 +14,7 @@ from typing import Any
 
 from tests.support.raw_client import RawClient
 
+import ledgermq
 from ledgermq.processor.asking import wait_for_worker
 from ledgermq.processor.parent import PARENT_VARIABLE
 from ledgermq.wire.registry import Claim, claim_queue_manager
@@ -37,6 +38,16 @@ class Place:
     partitions: int = 1
     workers: list[WorkerProcess] = field(default_factory=list)
     clients: list[RawClient] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        """What `ledgermq.connect` is given."""
+        return f"kafka://{self.bootstrap}/{self.claim.queue_manager}"
+
+    def connect(self, **settings: Any) -> ledgermq.Connection:
+        """A connection with a time-out that lets a failing test end soon."""
+        given = {"timeout": 20.0, "topic_prefix": self.topics.prefix, **settings}
+        return ledgermq.connect(self.address, **given)
 
     def worker(self, name: str = "", *, ready: bool = True, **environment: Any) -> WorkerProcess:
         """Starts a worker with LEDGERMQ_<NAME> set; waits until it answers if `ready`."""
@@ -69,7 +80,7 @@ class Place:
 
 def new_place(bootstrap: str, directory: Path, **sizes: int) -> Place:
     """Makes the topics and claims QM1."""
-    topics = Topics(f"processor-{os.getpid()}-{next(PREFIXES)}")
+    topics = Topics(f"test-{os.getpid()}-{next(PREFIXES)}")
     sizes = {"partitions": 1, "lanes": 2} | sizes
     ensure_topics(bootstrap, topics, **sizes)
     claim = claim_queue_manager(bootstrap, topics, "QM1", lanes=sizes["lanes"])

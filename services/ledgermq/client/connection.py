@@ -12,22 +12,21 @@ import os
 import threading
 import time
 import weakref
+from collections.abc import Callable
 from types import TracebackType
 from typing import Final
 
 from ledgermq.client.acknowledge_mode import AckMode
 from ledgermq.client.admin import Admin
 from ledgermq.client.browser import Browser
-from ledgermq.client.claims import find_claim
 from ledgermq.client.keeper import Keeper
-from ledgermq.client.lane import LaneReader
 from ledgermq.client.questions import Questions
 from ledgermq.client.reasons import error_of_reason
+from ledgermq.client.route import Route, kafka_route
 from ledgermq.client.router import Opening, Router
 from ledgermq.client.session import Session
 from ledgermq.client.session_core import SessionCore
 from ledgermq.client.settings import ConnectionSettings, settings_from
-from ledgermq.client.transport import Transport
 from ledgermq.core.limits import PUT_MESSAGES_MAX
 from ledgermq.core.operations import Close, Open
 from ledgermq.core.outcomes import Delivered
@@ -93,7 +92,12 @@ def connect(
 class Connection:
     """Made by `connect`; closes itself and its sessions at the end of a `with` block."""
 
-    def __init__(self, settings: ConnectionSettings, put_messages_max: int = 250) -> None:
+    def __init__(
+        self,
+        settings: ConnectionSettings,
+        put_messages_max: int = 250,
+        route: Callable[[ConnectionSettings, float], Route] = kafka_route,
+    ) -> None:
         self._settings = settings
         self._put_messages_max = put_messages_max
         self._closed = False
@@ -103,19 +107,10 @@ class Connection:
         self._control_lock = threading.Lock()
         self._sessions: dict[Session, None] = {}
         deadline = time.monotonic() + settings.timeout_seconds
-        self._lane = LaneReader(settings)
-        try:
-            self._lane.check_broker(settings.timeout_seconds)
-            self._claim = find_claim(settings, max(1.0, deadline - time.monotonic()))
-            lane = self._lane.start(self._claim, max(1.0, deadline - time.monotonic()))
-        except BaseException:
-            self._lane.close()
-            raise
-        self._transport = Transport(settings, self._claim)
-        self._transport.warm_up(max(1.0, deadline - time.monotonic()))
+        self._lane, self._transport = route(settings, deadline)
         self._questions = Questions(
             identity=settings.identity,
-            lane=lane,
+            lane=self._lane.lane,
             queue_manager=settings.queue_manager,
             write=self._transport.ask,
         )

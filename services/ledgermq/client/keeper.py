@@ -11,8 +11,8 @@ import threading
 import time
 from typing import Final
 
+from ledgermq.client.route import LogOut
 from ledgermq.client.router import Router
-from ledgermq.client.transport import Transport
 from ledgermq.errors import LedgerMQError
 
 __all__ = ["Keeper"]
@@ -28,7 +28,7 @@ REPEAT_AFTER_SECONDS: Final = 3.0
 class Keeper:
     """Runs until stopped; `soon` makes the next round come within a tenth of a second."""
 
-    def __init__(self, router: Router, transport: Transport, heartbeat_seconds: float) -> None:
+    def __init__(self, router: Router, transport: LogOut, heartbeat_seconds: float) -> None:
         self._router = router
         self._transport = transport
         self._heartbeat_seconds = heartbeat_seconds

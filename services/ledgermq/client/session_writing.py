@@ -16,7 +16,8 @@ from typing import Any, Final
 from ledgermq.client.protocol import Pending, SessionProtocol
 from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.reasons import error_of_reason
-from ledgermq.client.transport import LogReceipt, Transport
+from ledgermq.client.route import LogOut
+from ledgermq.client.transport import LogReceipt
 from ledgermq.core.operations import (
     Commit,
     SessionOperation,
@@ -47,7 +48,7 @@ class SessionWriting:
         queue_manager: str,
         identity: bytes,
         lane: int,
-        transport: Transport,
+        transport: LogOut,
         timeout_seconds: float,
     ) -> None:
         self.handle = handle

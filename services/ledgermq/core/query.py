@@ -5,23 +5,67 @@ A status counts what PROTOCOL.md §9 names; current + pending = message count + 
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass, field
+from typing import Any, Final
 
 from ledgermq.core.delivery import delivered_message
 from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX, PRIORITY_MAX
 from ledgermq.core.outcomes import Delivered, DeliveredMessage, Opened, Outcome
+from ledgermq.core.reasons import QUEUE_UNKNOWN
 from ledgermq.core.state import Queue, QueueManager, Session
 
 __all__ = [
+    "Told",
     "browse",
     "manager_status",
     "queue_status",
     "queue_statuses",
     "resync",
     "session_statuses",
+    "tell",
 ]
 
+KIND_UNKNOWN: Final = "kind-unknown"
 Document = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What a question is answered with; contents of messages are for the caller to fill in.
+
+    `reason` and `detail` are those of a refusal, else empty.
+    """
+
+    document: Any = None
+    messages: list[DeliveredMessage] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    reason: str = ""
+    detail: str = ""
+
+
+def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> Told:
+    """The answer to a question about the state, as PROTOCOL.md §9 names its kinds."""
+    kind = ask["kind"]
+    if kind == "QUEUE_MANAGER":
+        return Told(document=manager_status(state, name, worker))
+    if kind == "QUEUES":
+        return Told(document=queue_statuses(state))
+    if kind == "SESSIONS":
+        return Told(document=session_statuses(state))
+    if kind == "RESYNC":
+        document, outcomes = resync(state, ask["connection"])
+        return Told(document=document, outcomes=outcomes)
+    if kind not in ("QUEUE", "BROWSE"):
+        detail = f"this worker does not know questions of kind {kind}; it may be too old"
+        return Told(reason=KIND_UNKNOWN, detail=detail)
+    if ask["queue"] not in state.queues:
+        return Told(reason=QUEUE_UNKNOWN, detail=f"there is no queue {ask['queue']!r} on {name}")
+    if kind == "QUEUE":
+        return Told(document=queue_status(state, ask["queue"]))
+    page = browse(state, ask["queue"], ask["after_priority"], ask["after_sequence"], ask["limit"])
+    assert page is not None, "the queue is there"
+    messages, more = page
+    return Told(document={"more": more}, messages=messages)
 
 
 def queue_status(state: QueueManager, name: str) -> Document | None:

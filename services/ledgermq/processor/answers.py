@@ -2,25 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ledgermq.core import query
 from ledgermq.core.outcomes import Delivered, DeliveredMessage, Outcome
-from ledgermq.core.reasons import POSITION_NOT_REACHED, QUEUE_UNKNOWN
+from ledgermq.core.reasons import POSITION_NOT_REACHED
 from ledgermq.core.state import QueueManager
 from ledgermq.processor.bodies import BodyStore
 from ledgermq.processor.lanes import LaneWriter
+from ledgermq.wire.answers import encode_answer
 
 __all__ = ["Answerer", "Question"]
 
 log = logging.getLogger(__name__)
 
 ANSWER_TOO_LARGE = "answer-too-large"
-KIND_UNKNOWN = "kind-unknown"
+ANSWER_BYTES_MAX = 9 * 1024 * 1024
 PATIENCE_SECONDS_MAX = 300.0
 
 
@@ -86,54 +87,19 @@ class Answerer:
         return checkpoints
 
     async def _answer(self, state: QueueManager, question: Question) -> None:
-        ask, kind = question.ask, question.ask["kind"]
-        document: Any = None
-        if kind == "QUEUE_MANAGER":
-            document = query.manager_status(state, self._name, self._worker)
-        elif kind == "QUEUES":
-            document = query.queue_statuses(state)
-        elif kind == "SESSIONS":
-            document = query.session_statuses(state)
-        elif kind == "QUEUE":
-            document = query.queue_status(state, ask["queue"])
-        elif kind == "BROWSE":
-            await self._browse(state, question)
+        told = query.tell(state, question.ask, self._name, self._worker)
+        if told.reason:
+            self.refuse(state, question, told.reason, told.detail)
             return
-        elif kind == "RESYNC":
-            await self._resync(state, question)
-            return
-        else:
-            detail = f"this worker does not know questions of kind {kind}; it may be too old"
-            self.refuse(state, question, KIND_UNKNOWN, detail)
-            return
-        if document is None:
-            self._refuse_queue(state, question)
-        else:
-            self.reply(state, question, document)
+        await self._complete(told.messages)
+        for outcome in told.outcomes:
+            if isinstance(outcome, Delivered):
+                await self._complete(outcome.messages)
+        self.reply(state, question, told.document, messages=told.messages, outcomes=told.outcomes)
 
-    async def _browse(self, state: QueueManager, question: Question) -> None:
-        ask = question.ask
-        page = query.browse(
-            state, ask["queue"], ask["after_priority"], ask["after_sequence"], ask["limit"]
-        )
-        if page is None:
-            self._refuse_queue(state, question)
-            return
-        messages, more = page
+    async def _complete(self, messages: list[DeliveredMessage]) -> None:
         if messages and self._bodies.fill(messages) < 0:
             await self._bodies.fill_cold(messages)
-        self.reply(state, question, {"more": more}, messages=messages)
-
-    async def _resync(self, state: QueueManager, question: Question) -> None:
-        document, outcomes = query.resync(state, question.ask["connection"])
-        for outcome in outcomes:
-            if isinstance(outcome, Delivered) and self._bodies.fill(outcome.messages) < 0:
-                await self._bodies.fill_cold(outcome.messages)
-        self.reply(state, question, document, outcomes=outcomes)
-
-    def _refuse_queue(self, state: QueueManager, question: Question) -> None:
-        detail = f"there is no queue {question.ask['queue']!r} on {self._name}"
-        self.refuse(state, question, QUEUE_UNKNOWN, detail)
 
     def reply(
         self,
@@ -141,47 +107,39 @@ class Answerer:
         question: Question,
         document: Any,
         *,
-        messages: list[DeliveredMessage] | None = None,
-        outcomes: list[Outcome] | None = None,
+        messages: Sequence[DeliveredMessage] = (),
+        outcomes: Sequence[Outcome] = (),
         position: int | None = None,
     ) -> None:
-        """Sends an answer."""
-        text = json.dumps(document, separators=(",", ":"), ensure_ascii=False)
-        self._send(state, question, "", "", text, messages or [], outcomes or [], position)
+        """Sends an answer; a refusal in its place if it is larger than a record may be."""
+        at = state.position if position is None else position
+        value = encode_answer(
+            question.ask["question"],
+            at,
+            state.time,
+            document=document,
+            messages=messages,
+            outcomes=outcomes,
+        )
+        if len(value) <= ANSWER_BYTES_MAX:
+            self._send(question, value, at)
+            return
+        log.warning(
+            "%s: the answer to a %s question of connection %s is too large to send",
+            self._name,
+            question.ask["kind"],
+            question.ask["connection"].hex(),
+        )
+        detail = "the answer does not fit into one record; ask for less"
+        self.refuse(state, question, ANSWER_TOO_LARGE, detail)
 
     def refuse(self, state: QueueManager, question: Question, reason: str, detail: str) -> None:
         """Sends a refusal."""
-        self._send(state, question, reason, detail, "null", [], [], None)
+        number = question.ask["question"]
+        value = encode_answer(number, state.position, state.time, reason=reason, detail=detail)
+        self._send(question, value, state.position)
 
-    def _send(
-        self,
-        state: QueueManager,
-        question: Question,
-        reason: str,
-        detail: str,
-        document: str,
-        messages: list[DeliveredMessage],
-        outcomes: list[Outcome],
-        position: int | None,
-    ) -> None:
-        ask = question.ask
+    def _send(self, question: Question, value: bytes, position: int) -> None:
         self.answered += 1
-        answer = {
-            "question": ask["question"],
-            "position": state.position if position is None else position,
-            "time": max(state.time, 0),
-            "reason": reason,
-            "detail": detail,
-            "document": document,
-            "messages": messages,
-            "outcomes": outcomes,
-        }
-        if not self._lanes.send_answer(ask["connection"], ask["lane"], answer):
-            log.warning(
-                "%s: the answer to a %s question of connection %s is too large to send",
-                self._name,
-                ask["kind"],
-                ask["connection"].hex(),
-            )
-            detail = "the answer does not fit into one record; ask for less"
-            self.refuse(state, question, ANSWER_TOO_LARGE, detail)
+        ask = question.ask
+        self._lanes.send_answer(ask["connection"], ask["lane"], value, position)

@@ -9,18 +9,17 @@ from typing import Any
 from ledgermq.core.outcomes import Addressed, Delivered, Outcome, Refused
 from ledgermq.processor.bodies import BodyStore
 from ledgermq.processor.producer import LaneBook, LogProducer
-from ledgermq.wire.codec import encode_chunk, encode_record, outcome_to_union
+from ledgermq.wire.answers import ANSWER
+from ledgermq.wire.codec import encode_chunk
 from ledgermq.wire.headers import address_of, chunk_headers
 from ledgermq.wire.registry import Claim
 from ledgermq.wire.topics import lane_partition
 
-__all__ = ["ANSWER_BYTES_MAX", "Folded", "LaneWriter"]
+__all__ = ["Folded", "LaneWriter"]
 
 CHUNK = "ledgermq.outcome.Chunk"
-ANSWER = "ledgermq.question.Answer"
 OUTCOME_BYTES = 80
 DELIVERED_MESSAGE_BYTES = 70
-ANSWER_BYTES_MAX = 9 * 1024 * 1024
 
 # A record of the log and what its fold came to.
 Folded = tuple[Any, list[Addressed]]
@@ -113,14 +112,9 @@ class LaneWriter:
     def _count_refusal(self, outcome: Refused) -> None:
         self.refused[outcome.reason] = self.refused.get(outcome.reason, 0) + 1
 
-    def send_answer(self, connection: bytes, lane: int, answer: dict[str, Any]) -> bool:
-        """Sends an answer; False if it is larger than a record may be."""
-        datum = answer | {"outcomes": [outcome_to_union(one) for one in answer["outcomes"]]}
-        value = encode_record(ANSWER, datum)
-        if len(value) > ANSWER_BYTES_MAX:
-            return False
-        self._produce(connection, lane, value, ANSWER, answer["position"], 0)
-        return True
+    def send_answer(self, connection: bytes, lane: int, value: bytes, position: int) -> None:
+        """Sends an encoded answer that is true at a position."""
+        self._produce(connection, lane, value, ANSWER, position, 0)
 
     def _produce(
         self,

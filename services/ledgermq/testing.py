@@ -1,0 +1,253 @@
+"""A queue manager in memory, for the unit tests of programs that use LedgerMQ.
+
+It is the real fold and the real client, without Kafka and with a clock that the test moves:
+
+    broker = MemoryBroker()
+    with broker.connect() as connection, connection.session() as session:
+        session.producer("queue:orders").send({"id": 1})
+    broker.advance(seconds=3600)
+
+What a program sees is what it would see of an installation; what it cannot see is speed,
+durability and a network that fails.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from datetime import UTC, datetime, timedelta
+from typing import Final
+
+from ledgermq.client.connection import Connection
+from ledgermq.client.message import EPOCH, datetime_from
+from ledgermq.client.route import Route
+from ledgermq.client.settings import ConnectionSettings, settings_from
+from ledgermq.client.transport import LogReceipt
+from ledgermq.core import query
+from ledgermq.core.apply import apply, new_state
+from ledgermq.core.operations import Operation, Put, Suspect, TimeAgreed
+from ledgermq.core.outcomes import Delivered, DeliveredMessage, Outcome
+from ledgermq.errors import ConnectionClosedError, IllegalStateError
+from ledgermq.wire.answers import encode_answer
+from ledgermq.wire.codec import (
+    decode_operation,
+    decode_record,
+    encode_chunk,
+    encode_operation,
+)
+from ledgermq.wire.headers import Headers, address_of
+
+__all__ = ["MemoryBroker"]
+
+START: Final = datetime(2026, 1, 1, tzinfo=UTC)
+WORKER: Final = "memory"
+BOOTSTRAP: Final = "memory:1"
+# Deadlines are rounded up to this (PROTOCOL.md §6).
+DEADLINE_SECONDS: Final = 0.05
+
+
+class MemoryBroker:
+    """One queue manager with a log in memory; may be used from any thread.
+
+    Attributes:
+        queue_manager: Its name.
+    """
+
+    def __init__(self, queue_manager: str = "QM1", *, now: datetime = START) -> None:
+        if now.tzinfo is None:
+            raise IllegalStateError(f"now is {now!r}, which has no time zone: give an aware time")
+        self.queue_manager = queue_manager
+        self._lock = threading.RLock()
+        self._now_us = (now - EPOCH) // timedelta(microseconds=1)
+        self._state = new_state()
+        self._contents: dict[int, list[bytes]] = {}
+        self._lanes: dict[bytes, _Lane] = {}
+
+    @property
+    def now(self) -> datetime:
+        """The time of the log."""
+        return datetime_from(self._now_us)
+
+    def advance(self, seconds: float) -> None:
+        """Moves the clock; everything that falls due until then happens, in order.
+
+        Raises:
+            IllegalStateError: time does not go back.
+        """
+        if not seconds >= 0:
+            raise IllegalStateError(f"the clock was to move by {seconds} s, it only goes forward")
+        with self._lock:
+            self._now_us += round(seconds * 1_000_000)
+            self._append(TimeAgreed(worker=WORKER, writer_time=self._now_us))
+
+    def connect(
+        self,
+        *,
+        client_id: str | None = None,
+        timeout: float = 30.0,
+        suspect_timeout_seconds: float = 15.0,
+        put_messages_max: int = 250,
+    ) -> Connection:
+        """A connection, as `ledgermq.connect` gives one; the settings are the same.
+
+        Raises:
+            AddressError: a setting cannot be used.
+        """
+        settings = settings_from(
+            f"kafka://{BOOTSTRAP}/{self.queue_manager}",
+            client_id=client_id,
+            timeout_seconds=timeout,
+            suspect_timeout_seconds=suspect_timeout_seconds,
+            topic_prefix=None,
+        )
+        return Connection(settings, put_messages_max, self._route)
+
+    def crash(self, connection: Connection) -> None:
+        """Lets a connection die as its process would: its sessions end, their work goes back.
+
+        The clock moves by the connection's suspect time-out, as it would for a queue manager that
+        waits for a sign of life. Calls on the connection raise ConnectionClosedError from now on.
+        """
+        connection._stop(0.0)
+        with self._lock:
+            sessions = [
+                one["session"]
+                for one in query.session_statuses(self._state)
+                if one["connection"] == connection.identity
+            ]
+            if sessions:
+                self._append(Suspect(worker=WORKER, sessions=sessions))
+                self.advance(connection._settings.suspect_timeout_seconds + DEADLINE_SECONDS)
+
+    # -- the log, behind the lock ------------------------------------------------------------------
+
+    def _route(self, settings: ConnectionSettings, _deadline: float) -> Route:
+        lane = _Lane()
+        with self._lock:
+            self._lanes[settings.identity] = lane
+        return Route(lane, _Log(self, settings.identity))
+
+    def _append(self, operation: Operation) -> None:
+        self._fold(encode_operation(operation), [])
+
+    def _write(self, identity: bytes, value: bytes, headers: Headers) -> int:
+        """Takes an operation of a connection; returns its position."""
+        with self._lock:
+            self._check(identity)
+            return self._fold(value, headers)
+
+    def _check(self, identity: bytes) -> None:
+        if identity not in self._lanes:
+            raise ConnectionClosedError("the connection is closed; connect again")
+
+    def _fold(self, value: bytes, headers: Headers) -> int:
+        position = self._state.position + 1
+        operation = decode_operation(value)
+        if isinstance(operation, Put):
+            self._contents[position] = [one["content"] for one in operation.messages]
+        chunks: dict[bytes | None, tuple[int, int, list[Outcome]]] = {}
+        for connection, _lane, previous_position, previous_index, outcome in apply(
+            self._state, operation, position, self._now_us
+        ):
+            target = address_of(headers).connection if connection is None else connection
+            if isinstance(outcome, Delivered):
+                self._fill(outcome.messages)
+            chunk = chunks.setdefault(target, (previous_position, previous_index, []))
+            chunk[2].append(outcome)
+        for target, chunk in chunks.items():
+            self._send(target, encode_chunk(*chunk))
+        return position
+
+    def _fill(self, messages: list[DeliveredMessage]) -> None:
+        for message in messages:
+            message["content"] = self._contents[message["put_position"]][message["put_index"]]
+
+    def _send(self, connection: bytes | None, value: bytes) -> None:
+        lane = None if connection is None else self._lanes.get(connection)
+        if lane is not None:
+            lane.put(value)
+
+    def _answer(self, identity: bytes, value: bytes) -> None:
+        _, ask = decode_record(value)
+        with self._lock:
+            self._check(identity)
+            told = query.tell(self._state, ask, self.queue_manager, WORKER)
+            self._fill(told.messages)
+            for outcome in told.outcomes:
+                if isinstance(outcome, Delivered):
+                    self._fill(outcome.messages)
+            answer = encode_answer(
+                ask["question"],
+                self._state.position,
+                self._state.time,
+                document=told.document,
+                messages=told.messages,
+                outcomes=told.outcomes,
+                reason=told.reason,
+                detail=told.detail,
+            )
+            self._send(ask["connection"], answer)
+
+    def _leave(self, identity: bytes) -> None:
+        with self._lock:
+            self._lanes.pop(identity, None)
+
+
+class _Lane:
+    """Outcomes and answers of one connection on their way."""
+
+    lane = 0
+
+    def __init__(self) -> None:
+        self._values: list[bytes] = []
+        self._closed = False
+        self._changed = threading.Condition()
+
+    def put(self, value: bytes) -> None:
+        with self._changed:
+            self._values.append(value)
+            self._changed.notify()
+
+    def read(self, timeout_seconds: float) -> tuple[list[bytes], bool]:
+        with self._changed:
+            if not self._values and not self._closed:
+                self._changed.wait(timeout_seconds)
+            found, self._values = self._values, []
+        return found, False
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed = True
+            self._values.clear()
+            self._changed.notify()
+
+
+class _Log:
+    """What a connection writes to."""
+
+    def __init__(self, broker: MemoryBroker, identity: bytes) -> None:
+        self._broker = broker
+        self._identity = identity
+        self.failures: deque[str] = deque()
+
+    def write(self, value: bytes, headers: Headers, receipt: LogReceipt | None = None) -> None:
+        position = self._broker._write(self._identity, value, headers)
+        if receipt is not None:
+            receipt.position = position
+            receipt.landed.set()
+
+    def ask(self, value: bytes) -> None:
+        self._broker._answer(self._identity, value)
+
+    def beat(self) -> None:
+        """There is nobody who would miss it."""
+
+    def serve(self) -> None:
+        """There is nothing on its way."""
+
+    def wait_landed(self, receipt: LogReceipt, timeout_seconds: float) -> bool:
+        return receipt.landed.wait(timeout_seconds)
+
+    def close(self, timeout_seconds: float) -> None:
+        del timeout_seconds
+        self._broker._leave(self._identity)

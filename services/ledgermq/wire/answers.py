@@ -1,0 +1,41 @@
+"""Answers to questions as values of the outcomes topic (PROTOCOL.md §9)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final
+
+from ledgermq.core.outcomes import DeliveredMessage, Outcome
+from ledgermq.wire.codec import encode_record, outcome_to_union
+
+__all__ = ["ANSWER", "encode_answer"]
+
+ANSWER: Final = "ledgermq.question.Answer"
+
+
+def encode_answer(
+    question: int,
+    position: int,
+    time: int,
+    *,
+    document: Any = None,
+    messages: Sequence[DeliveredMessage] = (),
+    outcomes: Sequence[Outcome] = (),
+    reason: str = "",
+    detail: str = "",
+) -> bytes:
+    """The answer to a question by its number, true at a log position and time (µs)."""
+    return encode_record(
+        ANSWER,
+        {
+            "question": question,
+            "position": position,
+            "time": max(time, 0),
+            "reason": reason,
+            "detail": detail,
+            "document": json.dumps(document, separators=(",", ":"), ensure_ascii=False),
+            "messages": list(messages),
+            "outcomes": [outcome_to_union(one) for one in outcomes],
+        },
+    )
