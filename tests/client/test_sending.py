@@ -206,3 +206,30 @@ def test_a_queue_with_a_limit_of_its_own_refuses_larger_messages(connection, que
     assert caught.value.code == "message-too-large"
     assert caught.value.destination == queue
     assert caught.value.position is not None
+
+
+def test_ses_34_a_producer_without_a_destination_is_told_with_each_message(connection, queue):
+    """Synchronously, asynchronously, by the batch and in a unit of work."""
+    with connection.session() as session, connection.session(transacted=True) as transacted:
+        producer = session.producer(None)
+        assert producer.destination is None
+        producer.send("a", destination=queue)
+        producer.send("b", destination=queue, confirm="log")
+        producer.send_async("c", destination=queue + ".other").result(20)
+        producer.send_many(["d", "e"], destination=queue)
+        transacted.producer(None).send("f", destination=queue)
+        transacted.commit()
+    assert [one.body for one in connection.browser(queue)] == ["a", "b", "d", "e", "f"]
+    assert [one.body for one in connection.browser(queue + ".other")] == ["c"]
+
+
+def test_ses_34_a_destination_is_named_once(connection, queue):
+    """Neither not at all nor twice; a text that is none is refused as ever."""
+    with connection.session() as session:
+        with pytest.raises(ledgermq.IllegalStateError, match="has no destination"):
+            session.producer(None).send("a")
+        with pytest.raises(ledgermq.IllegalStateError, match="not to queue:elsewhere"):
+            session.producer(queue).send("a", destination="queue:elsewhere")
+        with pytest.raises(ledgermq.InvalidDestinationError):
+            session.producer(None).send("a", destination="nowhere")
+        assert session.producer(queue).send("a", destination=queue).sequence == 0

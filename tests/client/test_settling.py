@@ -6,6 +6,7 @@ import pytest
 
 import ledgermq
 from ledgermq import AckMode
+from ledgermq.client import keeper
 
 
 def put(connection, queue, *bodies):
@@ -259,3 +260,22 @@ def test_an_empty_commit_and_an_empty_rollback_work(connection):
         receipt = session.commit()
         session.rollback()
     assert (receipt.enqueued, receipt.consumed) == ((), 0)
+
+
+def test_ses_08_dups_ok_acknowledges_lazily(place, queue, eventually, monkeypatch):
+    """Later than AUTO, in fewer operations, and at the latest when the session closes."""
+    monkeypatch.setattr(keeper, "ROUND_SECONDS", 2.0)
+    with place.connect() as connection, connection.session(ack="DUPS_OK") as session:
+        assert session.ack_mode is ledgermq.AckMode.DUPS_OK
+        assert not session.transacted
+        session.producer(queue).send_many(str(number) for number in range(20))
+        consumer = session.consumer(queue)
+        for _ in range(20):
+            consumer.receive(20).acknowledge()
+        assert consumer.receive(0.05) is None
+        assert connection.admin.queue_status(queue).unacknowledged == 20
+        eventually(lambda: connection.admin.queue_status(queue).message_count == 0)
+        session.producer(queue).send("last")
+        assert consumer.receive(20).body == "last"
+    with place.connect() as connection:
+        assert connection.admin.queue_status(queue).message_count == 0

@@ -71,6 +71,13 @@ class ConsumerBuffer:
         self.due += len(run)
         return self._first + place, run
 
+    @property
+    def next_delivery(self) -> int:
+        """The delivery number of the next message; only while `count` is above 0."""
+        if self._place < len(self._batch):
+            return self._first + self._place
+        return self._batches[0][0]
+
     def grant(self) -> int:
         """How much credit to write now; it then counts as granted."""
         due, self.due = self.due, 0

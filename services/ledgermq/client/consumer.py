@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ledgermq.client.destinations import checked_destination
+from ledgermq.client.listening import Listener
 from ledgermq.client.message import Message
 from ledgermq.client.settings import PREFETCH_DEFAULT
 from ledgermq.core.limits import CREDIT_MAX
@@ -102,6 +103,11 @@ class Consumer:
         self._core.check_usable_locked()
         if self._closed:
             raise IllegalStateError("the consumer is closed; make another one")
+        if self._session._listening.active:
+            raise IllegalStateError(
+                "the session has message listeners, which get its messages: take them away with "
+                "set_message_listener(None), or receive in another session"
+            )
         if self._session._broken is not None:
             raise IllegalStateError(
                 f"an earlier commit of this session failed ({self._session._broken}); roll back"
@@ -112,23 +118,57 @@ class Consumer:
         core, buffer = self._core, self._buffer
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            if core.refused:
-                self._repair_locked()
-            if buffer.due >= buffer.threshold and not core.protocol.full:
-                core.write_acknowledgements_locked()
-                core.write_locked(
-                    Get,
-                    on_settled=core.defer_refusal,
-                    target=self.destination,
-                    consumer=buffer.number,
-                    credit=buffer.grant(),
-                )
+            self.ask_locked()
             if buffer.count:
                 return True
-            core.write_acknowledgements_locked()
+            self._settling.write_locked()
             if not core.wait_locked(deadline) or self._closed or core.closing:
                 return False
             core.check_usable_locked()
+
+    def ask_locked(self) -> None:
+        """Asks for as many messages as were taken since the last time, once that pays."""
+        core, buffer = self._core, self._buffer
+        if core.refused:
+            self._repair_locked()
+        if buffer.due >= buffer.threshold and not core.protocol.full:
+            core.write_acknowledgements_locked()
+            core.write_locked(
+                Get,
+                on_settled=core.defer_refusal,
+                target=self.destination,
+                consumer=buffer.number,
+                credit=buffer.grant(),
+            )
+
+    @property
+    def message_listener(self) -> Listener | None:
+        """The callback that gets the messages, if there is one."""
+        return self._session._listening.get(self)
+
+    def set_message_listener(self, listener: Listener | None) -> None:
+        """Lets a callback have the messages, in a thread of the session; None ends that.
+
+        The listeners of a session are called one at a time, in the order of delivery over all its
+        consumers. From then on the session is for the callbacks alone: other threads may close it
+        or its consumers, and set listeners, and `receive` is refused. So make its producers and
+        consumers first.
+
+        AUTO and DUPS_OK: a message is acknowledged once its listener has returned; when it
+        raises, that is logged, the message goes back to its place with its delivery count raised,
+        and comes again after a pause that grows from 0.05 to 5 seconds while the failures go on. In
+        the other modes the listener acknowledges, commits or rolls back, also after an error.
+
+        Raises:
+            IllegalStateError: consumer or session are closed.
+        """
+        core = self._core
+        with core.lock:
+            if not self._session._listening.active:
+                core.check_usable_locked()
+            if self._closed or core.closing:
+                raise IllegalStateError("the consumer is closed; make another one")
+            self._session._listening.set_locked(self, listener)
 
     def _repair_locked(self) -> None:
         core = self._core
@@ -169,7 +209,7 @@ class Consumer:
             if self._closed:
                 return
             self._closed = True
-            core.condition.notify_all()
+            self._session._listening.leave_locked(self)
             if core.ended or core.closing:
                 return
             core.write_acknowledgements_locked()

@@ -25,10 +25,10 @@ __all__ = ["Producer"]
 class Producer:
     """Made by `session.producer(destination)`; writes nothing by itself."""
 
-    def __init__(self, session: Session, destination: str) -> None:
+    def __init__(self, session: Session, destination: str | None) -> None:
         self._session = session
         self._core = session._core
-        self.destination = checked_destination(destination)
+        self.destination = None if destination is None else checked_destination(destination)
         self._closed = False
         with self._core.lock:
             self._core.check_usable_locked()
@@ -37,6 +37,7 @@ class Producer:
         self,
         body: Body,
         *,
+        destination: str | None = None,
         properties: Mapping[str, PropertyValue] | None = None,
         correlation_id: str | None = None,
         reply_to: str | None = None,
@@ -53,14 +54,18 @@ class Producer:
         the message, or with `confirm="log"` until it is durable on the log (its outcome is certain
         then, and a refusal is raised by the session's next call).
 
+        `destination` is for a producer that has none of its own.
+
         Raises:
+            IllegalStateError: the producer has a destination and another was given, or neither.
             MessageFormatError: something in the message cannot be carried; nothing was sent.
             MessageTooLargeError: over the size limit; nothing was sent.
             QueueNotFoundError: there is no such queue and queues are not created on first use.
             OutcomeUnknownError: no outcome within the time-out.
         """
+        target = self._target(destination)
         message = self._session._maker.make(
-            self.destination, body, properties, correlation_id, reply_to, type, priority, persistent
+            target, body, properties, correlation_id, reply_to, type, priority, persistent
         )
         if confirm not in ("outcome", "log"):
             raise IllegalStateError(f'confirm is {confirm!r}, must be "outcome" or "log"')
@@ -68,44 +73,61 @@ class Producer:
         with core.lock:
             self._check_locked()
             if self._session.transacted:
-                return self._session._unit.add_locked(self.destination, message)
+                return self._session._unit.add_locked(target, message)
             self._session._sends.write_locked()
             core.wait_for_room_locked(timeout)
             if confirm == "outcome":
-                return self._send_locked(message, timeout)
+                return self._send_locked(target, message, timeout)
             landed = LogReceipt()
             core.write_locked(
                 Put,
                 receipt=landed,
                 on_settled=core.defer_refusal,
-                target=self.destination,
-                destination=self.destination,
+                target=target,
+                destination=target,
                 messages=[message],
             )
-        return self._await_log(landed, message, timeout)
+        return self._await_log(target, landed, message, timeout)
 
-    def _send_locked(self, message: PutMessage, timeout: float | None) -> SendReceipt:
-        batch = Batch(self.destination, None)
+    def _target(self, destination: str | None) -> str:
+        """Where one message goes: the producer's destination, or the one given along."""
+        if self.destination is None and destination is not None:
+            return checked_destination(destination)
+        if self.destination is None:
+            raise IllegalStateError(
+                "this producer has no destination: name one, as in send(body, "
+                'destination="queue:orders")'
+            )
+        if destination not in (None, self.destination):
+            raise IllegalStateError(
+                f"this producer sends to {self.destination}, not to {destination}: use a producer "
+                "made without a destination",
+                destination=self.destination,
+            )
+        return self.destination
+
+    def _send_locked(self, target: str, message: PutMessage, timeout: float | None) -> SendReceipt:
+        batch = Batch(target, None)
         receipt = batch.add(message)
         pending = self._core.write_locked(
-            Put, target=self.destination, destination=self.destination, messages=batch.messages
+            Put, target=target, destination=target, messages=batch.messages
         )
         pending.result = partial(_numbered, batch)
         _numbered(batch, self._core.await_locked(pending, timeout))
         return receipt
 
     def _await_log(
-        self, landed: LogReceipt, message: PutMessage, timeout: float | None
+        self, target: str, landed: LogReceipt, message: PutMessage, timeout: float | None
     ) -> SendReceipt:
         wanted = self._core.timeout_seconds if timeout is None else timeout
         if not self._core.transport.wait_landed(landed, wanted) or landed.error is not None:
             raise OutcomeUnknownError(
-                f"message {message['message_id'].hex()} to {self.destination} was not confirmed by "
+                f"message {message['message_id'].hex()} to {target} was not confirmed by "
                 f"the log within {wanted:g} s ({landed.error or 'no answer'}): it may be there, or "
                 "may yet be; do not send it again before its id is known not to be in the queue",
-                destination=self.destination,
+                destination=target,
             )
-        receipt = SendReceipt(message["message_id"], self.destination)
+        receipt = SendReceipt(message["message_id"], target)
         receipt.position = landed.position
         return receipt
 
@@ -113,6 +135,7 @@ class Producer:
         self,
         body: Body,
         *,
+        destination: str | None = None,
         properties: Mapping[str, PropertyValue] | None = None,
         correlation_id: str | None = None,
         reply_to: str | None = None,
@@ -130,21 +153,26 @@ class Producer:
             MessageFormatError: something in the message cannot be carried; nothing was sent.
             MessageTooLargeError: over the size limit; nothing was sent.
         """
+        target = self._target(destination)
         message = self._session._maker.make(
-            self.destination, body, properties, correlation_id, reply_to, type, priority, persistent
+            target, body, properties, correlation_id, reply_to, type, priority, persistent
         )
         with self._core.lock:
             self._check_locked()
             if self._session.transacted:
-                receipt = self._session._unit.add_locked(self.destination, message)
+                receipt = self._session._unit.add_locked(target, message)
                 eventual = Eventual()
                 eventual.happen()
             else:
-                eventual, receipt = self._session._sends.add_locked(self.destination, message)
+                eventual, receipt = self._session._sends.add_locked(target, message)
         return ReceiptFuture(eventual, lambda: receipt)
 
     def send_many(
-        self, bodies: Iterable[Body], *, timeout: float | None = None
+        self,
+        bodies: Iterable[Body],
+        *,
+        destination: str | None = None,
+        timeout: float | None = None,
     ) -> list[SendReceipt]:
         """Sends many bodies, batched, and waits for all outcomes.
 
@@ -152,7 +180,7 @@ class Producer:
             LedgerMQError: the first failure, after all have their outcomes; use `send_async` to
                 know the outcome of each.
         """
-        futures = [self.send_async(body) for body in bodies]
+        futures = [self.send_async(body, destination=destination) for body in bodies]
         if not self._session.transacted:
             self.flush(timeout=timeout)
         return [future.result(0) for future in futures]
@@ -178,8 +206,8 @@ class Producer:
             unfinished = list(self._session._sends.unfinished)
         if not wait_all(unfinished, wanted):
             raise OutcomeUnknownError(
-                f"not all messages sent to {self.destination} and others had an outcome within "
-                f"{wanted:g} s; their futures go on waiting",
+                f"not all messages of this session had an outcome within {wanted:g} s; their "
+                "futures go on waiting",
                 destination=self.destination,
             )
 

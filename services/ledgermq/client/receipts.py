@@ -9,12 +9,34 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from ledgermq.errors import LedgerMQError, TimeoutExceededError
+from ledgermq.errors import IllegalStateError, LedgerMQError, TimeoutExceededError
 
-__all__ = ["CommitReceipt", "EnqueuedRun", "Eventual", "ReceiptFuture", "SendReceipt", "wait_all"]
+__all__ = [
+    "CommitReceipt",
+    "EnqueuedRun",
+    "Eventual",
+    "ReceiptFuture",
+    "SendReceipt",
+    "refuse_in_callback",
+    "wait_all",
+]
 
 Value = TypeVar("Value")
 LOGGER = logging.getLogger("ledgermq.client")
+_CALLING = threading.local()
+
+
+def refuse_in_callback(what: str) -> None:
+    """Refuses what would wait for the thread that is calling back (SES-19).
+
+    Raises:
+        IllegalStateError: a completion callback is being called in this thread.
+    """
+    if getattr(_CALLING, "back", False):
+        raise IllegalStateError(
+            f"{what} cannot be called by a completion callback: it would wait for the thread that "
+            "is calling back; tell another thread to do it"
+        )
 
 
 class SendReceipt:
@@ -81,11 +103,15 @@ class Eventual:
         with self._lock:
             self._event.set()
             callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            try:
-                callback()
-            except Exception:
-                LOGGER.exception("a callback of the application failed")
+        _CALLING.back = True
+        try:
+            for callback in callbacks:
+                try:
+                    callback()
+                except Exception:
+                    LOGGER.exception("a callback of the application failed")
+        finally:
+            _CALLING.back = False
 
     @property
     def happened(self) -> bool:

@@ -14,10 +14,11 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ledgermq.client.acknowledge_mode import AckMode
+from ledgermq.client.listening import Listening
 from ledgermq.client.outgoing import AsynchronousSends, Commitment, MessageMaker, UnitOfWork
 from ledgermq.client.protocol import Pending
 from ledgermq.client.ranges import DeliveryRanges
-from ledgermq.client.receipts import CommitReceipt, ReceiptFuture
+from ledgermq.client.receipts import CommitReceipt, ReceiptFuture, refuse_in_callback
 from ledgermq.client.session_core import SessionCore
 from ledgermq.client.settling import Settling
 from ledgermq.core.operations import Close, Commit
@@ -51,6 +52,7 @@ class Session:
         self,
         core: SessionCore,
         *,
+        mode: AckMode,
         browse: Callable[[str], Browser],
         in_flight: Callable[[int], set[int]],
         soon: Callable[[], None],
@@ -58,12 +60,13 @@ class Session:
         put_messages_max: int,
     ) -> None:
         self._core = core
-        self._mode = AckMode(core.mode)
+        self._mode = mode
         self._browse = browse
         self._closed = closed
         self._put_messages_max = put_messages_max
         self._maker = MessageMaker()
-        self._settling = Settling(core, in_flight, soon)
+        self._settling = Settling(core, in_flight, soon, lazy=mode is AckMode.DUPS_OK)
+        self._listening = Listening(core, self._settling)
         self._sends = AsynchronousSends(core, put_messages_max)
         self._unit = UnitOfWork(core, put_messages_max)
         self._commitments: dict[Commitment, None] = {}
@@ -91,8 +94,8 @@ class Session:
 
     # -- making things -----------------------------------------------------------------------------
 
-    def producer(self, destination: str) -> Producer:
-        """A sender to one destination, as `queue:NAME`.
+    def producer(self, destination: str | None) -> Producer:
+        """A sender to one destination, as `queue:NAME`; with None, each send names its own.
 
         Raises:
             InvalidDestinationError: the text is no destination.
@@ -133,6 +136,7 @@ class Session:
             IllegalStateError: the session is not transacted, or closed.
         """
         core = self._core
+        refuse_in_callback("commit")
         with core.lock:
             commitment = self._begin_commit_locked()
             self._await_commitment_locked(commitment, timeout)
@@ -222,6 +226,7 @@ class Session:
             IllegalStateError: the session is not transacted, or closed.
             OutcomeUnknownError: no outcome within the time-out.
         """
+        refuse_in_callback("rollback")
         with self._core.lock:
             self._check_transacted_locked("rollback")
             while self._commitments:
@@ -292,7 +297,7 @@ class Session:
     def _acknowledge_message(self, message: Message, timeout: float | None, wait: bool) -> None:
         with self._core.lock:
             self._check_not_transacted_locked("acknowledge")
-        if self._mode is AckMode.AUTO:
+        if self._settling.automatic:
             return
         one = message.delivery if self._mode is AckMode.INDIVIDUAL else None
         self._settling.acknowledge(one, timeout, wait)
@@ -319,16 +324,23 @@ class Session:
         What was handed over and not settled goes back. Closing twice does nothing. May be called
         from any thread.
 
+        Waits for a message listener that is being called.
+
         Raises:
             OutcomeUnknownError: no outcome within the time-out.
             SessionLostError: AUTO: the session was lost before its last acknowledgements counted.
+            IllegalStateError: called by one of its own listeners or completion callbacks.
         """
         core = self._core
+        refuse_in_callback("close")
+        if self._listening.is_mine:
+            raise IllegalStateError("a listener cannot close its own session: close it elsewhere")
         with core.lock:
             if core.closing:
                 return
             core.closing = True
             core.condition.notify_all()
+        self._listening.end()
         try:
             if not core.ended:
                 self._close(timeout)

@@ -16,6 +16,7 @@ from typing import Any, Final
 from ledgermq.client.protocol import Pending, SessionProtocol
 from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.reasons import error_of_reason
+from ledgermq.client.receipts import refuse_in_callback
 from ledgermq.client.route import LogOut
 from ledgermq.client.transport import LogReceipt
 from ledgermq.core.operations import (
@@ -68,6 +69,7 @@ class SessionWriting:
         self._headers: dict[type[SessionOperation], Headers] = {}
         self._held: list[Pending] = []
         self._user: int | None = None
+        self.owner: int | None = None
         self._deferred: LedgerMQError | None = None
         self.unwritten = DeliveryRanges()
         self.ripe = DeliveryRanges()
@@ -84,7 +86,8 @@ class SessionWriting:
             raise self.lost
         if self.closing:
             raise IllegalStateError("the session is closed; open another one")
-        if self._user is not None and self._user != threading.get_ident():
+        user = self.owner or self._user
+        if user is not None and user != threading.get_ident():
             raise IllegalStateError(
                 "another thread is inside this session: a session is for one thread at a time, "
                 "only close() may come from another"
@@ -160,6 +163,7 @@ class SessionWriting:
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
+        refuse_in_callback("a call that waits")
         if self._held:
             self._send_held_locked()
         before, self._user = self._user, threading.get_ident()

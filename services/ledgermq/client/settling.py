@@ -16,16 +16,23 @@ class Settling:
     """Deliveries of one session from the moment the application has them.
 
     Attributes:
-        handed: Handed over and neither settled nor given back (not AUTO).
+        automatic: Whether the library acknowledges (AUTO, DUPS_OK).
+        handed: Handed over and neither settled nor given back (where the application does).
     """
 
     def __init__(
-        self, core: SessionCore, in_flight: Callable[[int], set[int]], soon: Callable[[], None]
+        self,
+        core: SessionCore,
+        in_flight: Callable[[int], set[int]],
+        soon: Callable[[], None],
+        *,
+        lazy: bool = False,
     ) -> None:
         self._core = core
         self._in_flight = in_flight
         self._soon = soon
-        self._automatic = core.mode == "AUTO"
+        self._lazy = lazy
+        self.automatic = core.mode == "AUTO"
         self._withdraw: type[Rollback | Recover] = (
             Rollback if core.mode == "TRANSACTED" else Recover
         )
@@ -33,19 +40,26 @@ class Settling:
 
     def hand_over_locked(self, delivery: int) -> None:
         """The application gets one message now."""
-        if self._automatic:
+        if self.automatic:
             self._core.unwritten.add(delivery)
-            self._soon()
+            if not self._lazy:
+                self._soon()
         else:
             self.handed.add(delivery)
 
     def hand_over_run_locked(self, first: int, last: int) -> None:
         """The application gets messages numbered one after the other."""
-        if self._automatic:
+        if self.automatic:
             self._core.unwritten.add_range(first, last)
-            self._soon()
+            if not self._lazy:
+                self._soon()
         else:
             self.handed.add_range(first, last)
+
+    def write_locked(self) -> None:
+        """Writes what is to be acknowledged before a wait; DUPS_OK leaves it to the keeper."""
+        if not self._lazy:
+            self._core.write_acknowledgements_locked()
 
     def in_flight(self) -> set[int]:
         """Asks the queue manager which deliveries of this session are in flight."""
@@ -100,6 +114,16 @@ class Settling:
             if ranges:
                 pending = core.write_locked(Acknowledge, deliveries=ranges.as_list())
                 core.await_locked(pending, timeout)
+
+    def return_unread(self, seen: list[int]) -> None:
+        """AUTO: gives back what a listener failed on, as seen, and everything behind it."""
+        core = self._core
+        with core.lock:
+            if core.ended:
+                return
+            core.write_acknowledgements_locked()
+            ranges = DeliveryRanges([(one, one) for one in seen])
+            core.await_locked(core.write_locked(Recover, seen=ranges.as_list()))
 
     def give_back(self, timeout: float | None) -> None:
         """Rollback or recover: everything in flight returns, what was seen counts as backed out."""

@@ -1,0 +1,278 @@
+"""Message listeners: serial delivery, acknowledgement after return, close, errors (SES-02..22)."""
+
+import queue as threads_queue
+import threading
+import time
+
+import pytest
+
+import ledgermq
+from ledgermq.client import listening
+
+
+def send(connection, queue, *bodies):
+    """Puts messages in order."""
+    with connection.session() as session:
+        session.producer(queue).send_many(bodies)
+
+
+def test_a_listener_gets_every_message_in_order(connection, queue):
+    """Those that are there, and those that come later."""
+    got = threads_queue.Queue()
+    send(connection, queue, *(str(number) for number in range(300)))
+    with connection.session() as session:
+        consumer = session.consumer(queue, prefetch=20)
+        consumer.set_message_listener(lambda message: got.put(message.body))
+        send(connection, queue, "later")
+        found = [got.get(timeout=20) for _ in range(301)]
+        assert consumer.message_listener is not None
+    assert found == [*(str(number) for number in range(300)), "later"]
+    assert connection.admin.queue_status(queue).message_count == 0
+
+
+def test_ses_04_the_listeners_of_a_session_are_called_one_at_a_time(connection, queue):
+    """In one thread, whatever the number of consumers."""
+    running, overlaps, got = threading.Lock(), [], threads_queue.Queue()
+
+    def listener(message):
+        if not running.acquire(blocking=False):
+            overlaps.append(message)
+            return
+        time.sleep(0.01)
+        running.release()
+        got.put((message.destination, threading.get_ident()))
+
+    send(connection, queue, *"abc")
+    send(connection, queue + ".b", *"abc")
+    with connection.session() as session:
+        consumers = [session.consumer(queue), session.consumer(queue + ".b")]
+        for consumer in consumers:
+            consumer.set_message_listener(listener)
+        found = [got.get(timeout=20) for _ in range(6)]
+    assert not overlaps
+    assert len({thread for _, thread in found}) == 1
+    assert {destination for destination, _ in found} == {queue, queue + ".b"}
+
+
+def test_ses_05_a_message_is_acknowledged_once_its_listener_has_returned(
+    connection, queue, eventually
+):
+    """Not before: until then it stands in the queue as unacknowledged."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def listener(_):
+        entered.set()
+        assert leave.wait(20)
+
+    send(connection, queue, "a")
+    with connection.session() as session:
+        session.consumer(queue).set_message_listener(listener)
+        assert entered.wait(20)
+        assert connection.admin.queue_status(queue).unacknowledged == 1
+        leave.set()
+        eventually(lambda: connection.admin.queue_status(queue).message_count == 0)
+
+
+@pytest.mark.parametrize("mode", ["AUTO", "DUPS_OK"])
+def test_ses_05_what_a_listener_fails_on_comes_again(connection, queue, mode, caplog):
+    """With its delivery count raised, before those behind it; the error is logged."""
+    seen = threads_queue.Queue()
+
+    def listener(message):
+        seen.put((message.body, message.delivery_count))
+        if message.delivery_count < 3:
+            raise ValueError("not yet")
+
+    send(connection, queue, "a", "b")
+    with connection.session(ack=mode) as session:
+        session.consumer(queue).set_message_listener(listener)
+        found = [seen.get(timeout=20) for _ in range(6)]
+    # What was behind it had not been seen, so its count is that of its own failures.
+    assert found == [("a", 1), ("a", 2), ("a", 3), ("b", 1), ("b", 2), ("b", 3)]
+    assert connection.admin.queue_status(queue).message_count == 0
+    assert "not yet" in caplog.text
+
+
+def test_failures_in_a_row_make_the_pauses_longer(connection, queue, monkeypatch):
+    """A message that nobody can process must not keep a processor busy."""
+    monkeypatch.setattr(listening, "PAUSE_FIRST_SECONDS", 0.02)
+    times, enough = [], threading.Event()
+
+    def listener(_):
+        times.append(time.monotonic())
+        if len(times) >= 5:
+            enough.set()
+        raise ValueError("never")
+
+    send(connection, queue, "a")
+    session = connection.session()
+    session.consumer(queue).set_message_listener(listener)
+    assert enough.wait(20)
+    session.close()
+    assert times[4] - times[3] > times[1] - times[0]
+    assert connection.admin.queue_status(queue).message_count == 1
+
+
+def test_ses_12_a_listener_commits_its_transacted_session(connection, queue):
+    """What it got and what it sent, as one."""
+    done = threading.Event()
+    send(connection, queue, "a", "b")
+    with connection.session(transacted=True) as session:
+        target = session.producer(queue + ".out")
+
+        def listener(message):
+            target.send(message.body.upper())
+            if message.body == "b":
+                session.commit()
+                done.set()
+
+        session.consumer(queue).set_message_listener(listener)
+        assert done.wait(20)
+    assert [one.body for one in connection.browser(queue + ".out")] == ["A", "B"]
+    assert connection.admin.queue_status(queue).message_count == 0
+
+
+def test_a_client_listener_acknowledges_or_recovers(connection, queue):
+    """SES-06, SES-28: both from within the listener."""
+    seen = threads_queue.Queue()
+    send(connection, queue, "a", "b")
+    with connection.session(ack="CLIENT") as session:
+
+        def listener(message):
+            seen.put((message.body, message.delivery_count))
+            if message.delivery_count == 1:
+                session.recover()
+            else:
+                message.acknowledge()
+
+        session.consumer(queue).set_message_listener(listener)
+        found = [seen.get(timeout=20) for _ in range(4)]
+    assert found == [("a", 1), ("a", 2), ("b", 1), ("b", 2)]
+    assert connection.admin.queue_status(queue).message_count == 0
+
+
+def test_ses_02_other_threads_may_not_use_the_session(connection, queue):
+    """It belongs to the thread of its listeners, until the last one is taken away."""
+    with connection.session() as session:
+        consumer, producer = session.consumer(queue), session.producer(queue)
+        consumer.set_message_listener(lambda _: None)
+        with pytest.raises(ledgermq.IllegalStateError, match="another thread"):
+            producer.send("x")
+        with pytest.raises(ledgermq.IllegalStateError, match=r"another thread|listeners"):
+            consumer.receive(0)
+        consumer.set_message_listener(None)
+        deadline = time.monotonic() + 20
+        while session._listening.active:
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        producer.send("x")
+        assert consumer.receive(20).body == "x"
+        assert consumer.message_listener is None
+
+
+def test_a_listener_that_is_set_again_at_once_is_served(connection, queue):
+    """Whatever the thread of the session was about to do."""
+    with connection.session() as session, connection.session() as other:
+        consumer, producer = session.consumer(queue), other.producer(queue)
+        for number in range(50):
+            got = threading.Event()
+            consumer.set_message_listener(lambda _, got=got: got.set())
+            producer.send(str(number))
+            assert got.wait(20), number
+            consumer.set_message_listener(None)
+
+
+@pytest.mark.parametrize("what", ["session", "consumer"])
+def test_ses_21_close_waits_for_the_listener_in_progress(connection, queue, what):
+    """And the message that it has counts as handed over."""
+    entered, leave, left = threading.Event(), threading.Event(), threading.Event()
+
+    def listener(_):
+        entered.set()
+        assert leave.wait(20)
+        left.set()
+
+    send(connection, queue, "a", "b")
+    session = connection.session()
+    consumer = session.consumer(queue)
+    consumer.set_message_listener(listener)
+    assert entered.wait(20)
+    closing = threading.Thread(target=(session if what == "session" else consumer).close)
+    closing.start()
+    closing.join(0.3)
+    assert closing.is_alive()
+    leave.set()
+    closing.join(20)
+    assert not closing.is_alive()
+    assert left.is_set()
+    session.close()
+    assert [one.body for one in connection.browser(queue)] == ["b"]
+
+
+def test_ses_22_a_listener_cannot_close_its_own_session(connection, queue):
+    """It would wait for itself; the session stays as it was."""
+    found = threads_queue.Queue()
+
+    def listener(message):
+        try:
+            session.close()
+        except ledgermq.IllegalStateError as error:
+            found.put((message.body, str(error)))
+
+    send(connection, queue, "a", "b")
+    with connection.session() as session:
+        session.consumer(queue).set_message_listener(listener)
+        texts = [found.get(timeout=20) for _ in range(2)]
+    assert [body for body, _ in texts] == ["a", "b"]
+    assert "close it elsewhere" in texts[0][1]
+
+
+def test_a_listener_may_close_its_consumer(connection, queue):
+    """Nothing more comes; what was prefetched goes back unseen."""
+    calls, closed = [], threading.Event()
+    send(connection, queue, "a", "b")
+    with connection.session() as session:
+        consumer = session.consumer(queue)
+
+        def listener(message):
+            calls.append(message.body)
+            consumer.close()
+            closed.set()
+
+        consumer.set_message_listener(listener)
+        assert closed.wait(20)
+    assert calls == ["a"]
+    assert [(one.body, one.delivery_count) for one in connection.browser(queue)] == [("b", 1)]
+
+
+def test_a_closed_consumer_takes_no_listener(connection, queue):
+    """Nor does one of a closed session."""
+    with connection.session() as session:
+        consumer = session.consumer(queue)
+        consumer.close()
+        with pytest.raises(ledgermq.IllegalStateError, match="closed"):
+            consumer.set_message_listener(print)
+        other = session.consumer(queue)
+    with pytest.raises(ledgermq.IllegalStateError, match="closed"):
+        other.set_message_listener(print)
+
+
+@pytest.mark.parametrize("call", ["commit", "rollback", "close"])
+def test_ses_19_a_completion_callback_cannot_end_what_waits_for_it(connection, queue, call):
+    """Commit, rollback and close would wait for the thread that is calling back."""
+    found = threads_queue.Queue()
+
+    def callback(_):
+        try:
+            getattr(other, call)()
+        except ledgermq.IllegalStateError as error:
+            found.put(str(error))
+
+    with connection.session(transacted=True) as other, connection.session() as session:
+        producer = session.producer(queue)
+        # A callback on what has its outcome already runs in this thread, and may do as it likes.
+        for _ in range(200):
+            producer.send_async("x").add_done_callback(callback)
+        text = found.get(timeout=20)
+    assert call in text
+    assert "completion callback" in text
