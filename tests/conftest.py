@@ -1,12 +1,18 @@
 """What all tests share: one real broker for the whole session."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pytest
 
 from ledgermq.embedded import EmbeddedBroker
+
+if TYPE_CHECKING:
+    from support.container import ContainerBroker
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,11 +25,20 @@ class GivenBroker:
 @pytest.fixture(scope="session")
 def broker(
     tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[EmbeddedBroker | GivenBroker]:
-    """A running broker; use its `bootstrap`, and topic names that no other test uses."""
+) -> Iterator[EmbeddedBroker | ContainerBroker | GivenBroker]:
+    """A running broker; use its `bootstrap`, and topic names that no other test uses.
+
+    LEDGERMQ_TEST_KAFKA=container takes the image of docker-compose.yml for it.
+    """
     given = os.environ.get("LEDGERMQ_TEST_BOOTSTRAP")
     if given:
         yield GivenBroker(bootstrap=given)
+        return
+    if os.environ.get("LEDGERMQ_TEST_KAFKA") == "container":
+        from support.container import ContainerBroker
+
+        with ContainerBroker() as container:
+            yield container
         return
     with EmbeddedBroker(tmp_path_factory.mktemp("broker")) as embedded:
         yield embedded

@@ -1,7 +1,8 @@
 """Places for tests of the processor: topics of their own on the real broker."""
 
 import pytest
-from tests.support.worker_process import new_place
+
+from support.worker_process import new_place
 
 
 @pytest.fixture

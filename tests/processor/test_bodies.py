@@ -1,9 +1,9 @@
 """Bodies that left the cache come back from the log, in order and unchanged (D6)."""
 
 import pytest
-from tests.support.history import check_history, fold_log
 
 from ledgermq.core import operations as op
+from support.history import check_history, fold_log
 
 pytestmark = pytest.mark.kafka
 
@@ -110,7 +110,7 @@ def test_resync_brings_deliveries_in_flight_with_their_bodies(place):
 
 def test_a_body_that_is_gone_from_the_log_stops_the_worker_and_names_it(place):
     """A live message whose Put was cut from the log is never delivered empty."""
-    from tests.support import topic_surgery as surgery
+    from support import topic_surgery as surgery
 
     first = place.worker("first")
     producer = fill(place.client(), "queue:a", 2, 300)

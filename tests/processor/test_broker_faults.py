@@ -4,11 +4,11 @@ import signal
 import time
 
 import pytest
-from tests.support.history import check_history
-from tests.support.traffic import Traffic
-from tests.support.worker_process import new_place
 
 from ledgermq.embedded import EmbeddedBroker
+from support.history import check_history
+from support.traffic import Traffic
+from support.worker_process import new_place
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

@@ -4,13 +4,13 @@ import subprocess
 import sys
 
 import pytest
-from tests.support import topic_surgery as surgery
-from tests.support.history import check_history
-from tests.support.traffic import Traffic
 
 from ledgermq.core import operations as op
 from ledgermq.wire.codec import decode_record
 from ledgermq.wire.topics import ensure_topics
+from support import topic_surgery as surgery
+from support.history import check_history
+from support.traffic import Traffic
 
 pytestmark = pytest.mark.kafka
 

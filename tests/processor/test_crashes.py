@@ -1,10 +1,10 @@
 """The worker is killed at every point that matters; the lanes hold the fold of the log (H1, F1)."""
 
 import pytest
-from tests.support.history import check_history
-from tests.support.traffic import Traffic
 
 from ledgermq.processor.crash_points import CRASH_POINTS
+from support.history import check_history
+from support.traffic import Traffic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

@@ -6,12 +6,12 @@ import urllib.error
 import urllib.request
 
 import pytest
-from tests.support import topic_surgery as surgery
-from tests.support.history import check_history, read_partition
-from tests.support.traffic import Traffic
 
 from ledgermq.core import operations as op
 from ledgermq.wire.codec import decode_chunk
+from support import topic_surgery as surgery
+from support.history import check_history, read_partition
+from support.traffic import Traffic
 
 pytestmark = pytest.mark.kafka
 

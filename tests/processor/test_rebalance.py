@@ -5,13 +5,13 @@ import signal
 import time
 
 import pytest
-from tests.support import topic_surgery as surgery
-from tests.support.history import check_history
-from tests.support.raw_client import RawClient
-from tests.support.traffic import Traffic
 
 from ledgermq.core import operations as op
 from ledgermq.wire.registry import claim_queue_manager
+from support import topic_surgery as surgery
+from support.history import check_history
+from support.raw_client import RawClient
+from support.traffic import Traffic
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

@@ -8,12 +8,12 @@ import time
 from pathlib import Path
 
 import pytest
-from tests.support.raw_client import RawClient
 
 from ledgermq.core import operations as op
 from ledgermq.processor.supervisor import Supervisor
 from ledgermq.wire.registry import find_queue_manager
 from ledgermq.wire.topics import Topics
+from support.raw_client import RawClient
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

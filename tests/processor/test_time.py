@@ -4,10 +4,10 @@ import signal
 import time
 
 import pytest
-from tests.support.history import check_history, fold_log
 
 from ledgermq.core import operations as op
 from ledgermq.core.outcomes import SessionEnded, Suspected
+from support.history import check_history, fold_log
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

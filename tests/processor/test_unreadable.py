@@ -6,13 +6,13 @@ import os
 import time
 
 import pytest
-from tests.support import topic_surgery as surgery
-from tests.support.history import check_history, read_partition
-from tests.support.traffic import Traffic
 
 from ledgermq.core import operations as op
 from ledgermq.wire.codec import encode_operation
 from ledgermq.wire.headers import operation_headers
+from support import topic_surgery as surgery
+from support.history import check_history, read_partition
+from support.traffic import Traffic
 
 pytestmark = pytest.mark.kafka
 

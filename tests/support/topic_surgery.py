@@ -13,9 +13,9 @@ from confluent_kafka.admin import (
     ConfigResource,
     ResourceType,
 )
-from tests.support.history import read_partition
 
 from ledgermq.wire.codec import decode_record, encode_record
+from support.history import read_partition
 
 __all__ = [
     "alter_topic",

@@ -5,9 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from tests.support.raw_client import RawClient, RawSession
-
 from ledgermq.core import operations as op
+from support.raw_client import RawClient, RawSession
 
 __all__ = ["Traffic"]
 

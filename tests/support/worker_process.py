@@ -12,13 +12,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.support.raw_client import RawClient
-
 import ledgermq
 from ledgermq.processor.asking import wait_for_worker
 from ledgermq.processor.parent import PARENT_VARIABLE
 from ledgermq.wire.registry import Claim, claim_queue_manager
 from ledgermq.wire.topics import Topics, ensure_topics
+from support.raw_client import RawClient
 
 __all__ = ["Place", "WorkerProcess", "new_place"]
 

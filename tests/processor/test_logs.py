@@ -1,0 +1,62 @@
+"""What of a library's log is held back (the worker's own lines never are)."""
+
+import logging
+
+import pytest
+
+from ledgermq.processor import logs
+from ledgermq.processor.logs import KAFKA_LOGGER, RepeatFilter
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that the test moves: a list whose one item is the time in seconds."""
+    now = [100.0]
+    monkeypatch.setattr(logs.time, "monotonic", lambda: now[0])
+    return now
+
+
+def line(name, text, *arguments):
+    """A log line as a library writes it."""
+    return logging.LogRecord(name, logging.WARNING, "file.py", 1, text, arguments, None)
+
+
+def test_a_repeated_line_comes_once_in_ten_seconds_with_the_number_held_back(clock):
+    """Arguments may differ: it is the same complaint."""
+    repeats = RepeatFilter()
+    passed = [repeats.filter(line("aiokafka.client", "no broker %s", n)) for n in range(41)]
+    assert passed == [True] + [False] * 40
+    clock[0] += 10.1
+    again = line("aiokafka.client", "no broker %s", 41)
+    assert repeats.filter(again)
+    assert again.getMessage() == "no broker 41 (and 40 times more like this)"
+    clock[0] += 10.1
+    alone = line("aiokafka.client", "no broker %s", 42)
+    assert repeats.filter(alone)
+    assert alone.getMessage() == "no broker 42"
+
+
+def test_different_lines_do_not_hold_each_other_back(clock):
+    """Another place, another format, or in librdkafka another kind of complaint."""
+    repeats = RepeatFilter()
+    assert repeats.filter(line("faust.app", "one"))
+    assert repeats.filter(line("faust.app", "two"))
+    assert repeats.filter(line("mode.worker", "one"))
+    text = "%s [%s] %s"
+    assert repeats.filter(line(KAFKA_LOGGER.name, text, "FAIL", "producer-1", "refused"))
+    assert repeats.filter(line(KAFKA_LOGGER.name, text, "TERMINATE", "producer-1", "in transit"))
+    assert not repeats.filter(line(KAFKA_LOGGER.name, text, "FAIL", "producer-1", "again"))
+
+
+def test_the_workers_own_lines_always_pass(clock):
+    """However often they are said."""
+    repeats = RepeatFilter()
+    assert all(repeats.filter(line("ledgermq.processor.owner", "x")) for _ in range(50))
+
+
+def test_what_is_remembered_is_bounded(clock):
+    """A library that never says the same twice does not fill the memory."""
+    repeats = RepeatFilter()
+    for number in range(3 * logs.TEXTS_MAX):
+        assert repeats.filter(line("faust.app", f"text {number}"))
+    assert len(repeats._seen) <= logs.TEXTS_MAX
