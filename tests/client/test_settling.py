@@ -268,6 +268,8 @@ def test_ses_08_dups_ok_acknowledges_lazily(place, queue, eventually, monkeypatc
     with place.connect() as connection, connection.session(ack="DUPS_OK") as session:
         assert session.ack_mode is ledgermq.AckMode.DUPS_OK
         assert not session.transacted
+        modes = [one.acknowledge_mode for one in connection.admin.sessions()]
+        assert "DUPS_OK" in modes
         session.producer(queue).send_many(str(number) for number in range(20))
         consumer = session.consumer(queue)
         for _ in range(20):

@@ -149,9 +149,11 @@ def test_settings_out_of_range_are_refused(settings):
 
 
 def test_an_unknown_acknowledge_mode_is_refused(connection):
-    """DUPS_OK is read from other clients, but not offered here."""
-    with pytest.raises(ledgermq.IllegalStateError, match="AUTO, CLIENT, INDIVIDUAL, TRANSACTED"):
-        connection.session(ack="DUPS_OK")
+    """The text names those that there are."""
+    with pytest.raises(
+        ledgermq.IllegalStateError, match="AUTO, DUPS_OK, CLIENT, INDIVIDUAL, TRANSACTED"
+    ):
+        connection.session(ack="LAZY")
 
 
 @pytest.mark.parametrize("prefetch", [0, -1, 2_000_000])

@@ -28,8 +28,3 @@ class AckMode(StrEnum):
     CLIENT = "CLIENT"
     INDIVIDUAL = "INDIVIDUAL"
     TRANSACTED = "TRANSACTED"
-
-    @property
-    def on_the_log(self) -> str:
-        """The mode as the protocol has it: it knows no laziness, so DUPS_OK is AUTO there."""
-        return "AUTO" if self is AckMode.DUPS_OK else self.value

@@ -164,7 +164,6 @@ class Connection:
             ) from None
         session = Session(
             self._open(mode, self._settings.timeout_seconds),
-            mode=mode,
             browse=self.browser,
             in_flight=self._in_flight,
             soon=self._keeper.soon,
@@ -210,7 +209,7 @@ class Connection:
             connection=settings.identity,
             lane=self._lane.lane,
             session_key=key,
-            acknowledge_mode=mode.on_the_log,
+            acknowledge_mode=mode.value,
             suspect_timeout_ms=settings.suspect_timeout_ms,
             client=f"ledgermq-python {settings.client_id}".rstrip(),
         )
@@ -248,7 +247,7 @@ class Connection:
     def _new_core(self, handle: int, mode: AckMode) -> SessionCore:
         return SessionCore(
             handle,
-            mode=mode.on_the_log,
+            mode=mode.value,
             queue_manager=self._settings.queue_manager,
             identity=self._settings.identity,
             lane=self._lane.lane,

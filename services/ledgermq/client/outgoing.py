@@ -20,7 +20,14 @@ from ledgermq.client.session_core import SessionCore
 from ledgermq.core.limits import CONTENT_BYTES_MAX, PRIORITY_MAX
 from ledgermq.core.operations import Put, PutMessage
 from ledgermq.core.outcomes import Committed, Enqueued, Refused
-from ledgermq.errors import LedgerMQError, MessageFormatError, MessageTooLargeError
+from ledgermq.errors import (
+    LedgerMQError,
+    MessageFormatError,
+    MessageTooLargeError,
+    SessionLostError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+)
 from ledgermq.wire.content import Body, Content, ContentError, PropertyValue, encode_content
 
 __all__ = ["AsynchronousSends", "Batch", "Commitment", "MessageMaker", "UnitOfWork"]
@@ -213,6 +220,22 @@ class Commitment:
         self.pending: Pending | None = None
         self.receipt: CommitReceipt | None = None
         self.error: LedgerMQError | None = None
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether nobody can say what became of the unit of work, or it ended with its session."""
+        return isinstance(self.error, (SessionLostError, TransactionInDoubtError))
+
+    def rolled_back(self) -> TransactionRolledBackError:
+        """What a refused commit raises once its unit of work was rolled back."""
+        error = self.error
+        assert error is not None, "it was refused"
+        cause = error.__cause__ or error
+        raised = TransactionRolledBackError(
+            f"the unit of work was rolled back, because {cause}", destination=error.destination
+        )
+        raised.__cause__ = cause
+        return raised
 
     def get(self) -> CommitReceipt:
         """The receipt of a commit that worked."""

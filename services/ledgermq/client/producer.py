@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 from ledgermq.client.destinations import checked_destination
 from ledgermq.client.outgoing import Batch
+from ledgermq.client.protocol import Pending
 from ledgermq.client.receipts import Eventual, ReceiptFuture, SendReceipt, wait_all
 from ledgermq.client.transport import LogReceipt
 from ledgermq.core.operations import Put, PutMessage
@@ -77,7 +78,8 @@ class Producer:
             self._session._sends.write_locked()
             core.wait_for_room_locked(timeout)
             if confirm == "outcome":
-                return self._send_locked(target, message, timeout)
+                batch, pending = self._write_locked(target, message)
+                return _numbered(batch, core.await_locked(pending, timeout))
             landed = LogReceipt()
             core.write_locked(
                 Put,
@@ -106,15 +108,38 @@ class Producer:
             )
         return self.destination
 
-    def _send_locked(self, target: str, message: PutMessage, timeout: float | None) -> SendReceipt:
+    def _write_locked(self, target: str, message: PutMessage) -> tuple[Batch, Pending]:
+        """Writes one message; the pending operation's result makes a receipt of its reply."""
         batch = Batch(target, None)
-        receipt = batch.add(message)
+        batch.add(message)
         pending = self._core.write_locked(
             Put, target=target, destination=target, messages=batch.messages
         )
         pending.result = partial(_numbered, batch)
-        _numbered(batch, self._core.await_locked(pending, timeout))
-        return receipt
+        return batch, pending
+
+    def _start(
+        self,
+        body: Body,
+        destination: str | None,
+        properties: Mapping[str, PropertyValue] | None,
+        correlation_id: str | None,
+        reply_to: str | None,
+        type_: str | None,
+        priority: int,
+        persistent: bool,
+    ) -> Pending | SendReceipt:
+        """Writes one message and does not wait; its receipt, if a unit of work has it now."""
+        target = self._target(destination)
+        message = self._session._maker.make(
+            target, body, properties, correlation_id, reply_to, type_, priority, persistent
+        )
+        with self._core.lock:
+            self._check_locked()
+            if self._session.transacted:
+                return self._session._unit.add_locked(target, message)
+            self._session._sends.write_locked()
+            return self._write_locked(target, message)[1]
 
     def _await_log(
         self, target: str, landed: LogReceipt, message: PutMessage, timeout: float | None

@@ -30,8 +30,6 @@ from ledgermq.errors import (
     OutcomeUnknownError,
     SessionLostError,
     TransactionError,
-    TransactionInDoubtError,
-    TransactionRolledBackError,
 )
 
 if TYPE_CHECKING:
@@ -52,7 +50,6 @@ class Session:
         self,
         core: SessionCore,
         *,
-        mode: AckMode,
         browse: Callable[[str], Browser],
         in_flight: Callable[[int], set[int]],
         soon: Callable[[], None],
@@ -60,12 +57,12 @@ class Session:
         put_messages_max: int,
     ) -> None:
         self._core = core
-        self._mode = mode
+        self._mode = AckMode(core.mode)
         self._browse = browse
         self._closed = closed
         self._put_messages_max = put_messages_max
         self._maker = MessageMaker()
-        self._settling = Settling(core, in_flight, soon, lazy=mode is AckMode.DUPS_OK)
+        self._settling = Settling(core, in_flight, soon)
         self._listening = Listening(core, self._settling)
         self._sends = AsynchronousSends(core, put_messages_max)
         self._unit = UnitOfWork(core, put_messages_max)
@@ -143,14 +140,11 @@ class Session:
         error = commitment.error
         if error is None:
             return commitment.get()
-        if isinstance(error, (SessionLostError, TransactionInDoubtError)) or core.lost is not None:
+        if core.lost is not None or commitment.in_doubt:
             raise error
-        cause = error.__cause__ or error
         with contextlib.suppress(SessionLostError):
             self.rollback(timeout=timeout)
-        raise TransactionRolledBackError(
-            f"the unit of work was rolled back, because {cause}", destination=error.destination
-        ) from cause
+        raise commitment.rolled_back()
 
     def commit_async(self) -> ReceiptFuture[CommitReceipt]:
         """Writes a commit and returns at once; commits take effect in the order written.
@@ -239,12 +233,7 @@ class Session:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Session]:
         """A unit of work as a block: commits at its end, rolls back when it raises."""
-        with self._core.lock:
-            self._check_transacted_locked("transaction")
-            if self._unit.puts or self._settling.handed:
-                raise IllegalStateError(
-                    "a unit of work is open already: commit or roll back before transaction()"
-                )
+        self._check_no_unit("transaction")
         try:
             yield self
         except BaseException:
@@ -254,6 +243,14 @@ class Session:
                 LOGGER.warning("the rollback after an exception did not work: %s", error)
             raise
         self.commit()
+
+    def _check_no_unit(self, what: str) -> None:
+        with self._core.lock:
+            self._check_transacted_locked(what)
+            if self._unit.puts or self._settling.handed:
+                raise IllegalStateError(
+                    f"a unit of work is open already: commit or roll back before {what}()"
+                )
 
     def _check_transacted_locked(self, what: str) -> None:
         self._core.check_usable_locked()
@@ -297,10 +294,20 @@ class Session:
     def _acknowledge_message(self, message: Message, timeout: float | None, wait: bool) -> None:
         with self._core.lock:
             self._check_not_transacted_locked("acknowledge")
-        if self._settling.automatic:
-            return
-        one = message.delivery if self._mode is AckMode.INDIVIDUAL else None
-        self._settling.acknowledge(one, timeout, wait)
+        if not self._settling.automatic:
+            self._settling.acknowledge(self._settled_by(message), timeout, wait)
+
+    def _begin_acknowledge_message(self, message: Message) -> tuple[Pending, DeliveryRanges] | None:
+        """Writes the acknowledgement of a message; None if there is nothing to acknowledge."""
+        with self._core.lock:
+            self._check_not_transacted_locked("acknowledge")
+            if self._settling.automatic:
+                return None
+            return self._settling.begin_acknowledge_locked(self._settled_by(message))
+
+    def _settled_by(self, message: Message) -> int | None:
+        """The one delivery that acknowledging a message settles; None for all handed over."""
+        return message.delivery if self._mode is AckMode.INDIVIDUAL else None
 
     # -- the end -----------------------------------------------------------------------------------
 

@@ -119,14 +119,15 @@ class SessionWriting:
             self._send_locked(pending, receipt)
         return pending
 
-    def _send_held_locked(self) -> None:
+    def send_held_locked(self) -> None:
+        """Hands over what was kept for the next operation: somebody is going to wait for it."""
         held, self._held = self._held, []
         for pending in held:
             self._send_locked(pending)
 
     def _send_locked(self, pending: Pending, receipt: LogReceipt | None = None) -> None:
         if self._held:
-            self._send_held_locked()
+            self.send_held_locked()
         shared = self._headers.get(pending.operation)
         if shared is None:
             name = OPERATION + pending.operation.__name__
@@ -152,7 +153,7 @@ class SessionWriting:
         while self.protocol.full:
             if not self.wait_locked(deadline):
                 oldest = next(iter(self.protocol.pending.values()))
-                raise self._unknown(oldest, wanted)
+                raise self.unknown(oldest, wanted)
             if self.lost is not None:
                 raise self.lost
 
@@ -165,7 +166,7 @@ class SessionWriting:
                 return False
         refuse_in_callback("a call that waits")
         if self._held:
-            self._send_held_locked()
+            self.send_held_locked()
         before, self._user = self._user, threading.get_ident()
         try:
             self.condition.wait(left)
@@ -185,7 +186,7 @@ class SessionWriting:
         deadline = time.monotonic() + wanted
         while not pending.settled:
             if not self.wait_locked(deadline):
-                raise self._unknown(pending, wanted)
+                raise self.unknown(pending, wanted)
 
     def await_locked(self, pending: Pending, timeout_seconds: float | None = None) -> Reply:
         """Waits for an operation's reply and returns it.
@@ -217,7 +218,7 @@ class SessionWriting:
             destination=destination,
         )
 
-    def _unknown(self, pending: Pending, waited: float) -> OutcomeUnknownError:
+    def unknown(self, pending: Pending, waited: float) -> OutcomeUnknownError:
         """Nobody answered in time: the operation may have been applied, or may yet be."""
         kind = TransactionInDoubtError if pending.operation is Commit else OutcomeUnknownError
         error = kind(

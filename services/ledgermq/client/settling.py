@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ledgermq.client.protocol import Pending
 from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.session_core import SessionCore
 from ledgermq.core.operations import Acknowledge, Recover, Rollback
@@ -25,14 +26,12 @@ class Settling:
         core: SessionCore,
         in_flight: Callable[[int], set[int]],
         soon: Callable[[], None],
-        *,
-        lazy: bool = False,
     ) -> None:
         self._core = core
         self._in_flight = in_flight
         self._soon = soon
-        self._lazy = lazy
-        self.automatic = core.mode == "AUTO"
+        self._lazy = core.mode == "DUPS_OK"
+        self.automatic = core.mode in ("AUTO", "DUPS_OK")
         self._withdraw: type[Rollback | Recover] = (
             Rollback if core.mode == "TRANSACTED" else Recover
         )
@@ -75,34 +74,51 @@ class Settling:
         """
         core = self._core
         with core.lock:
-            if delivery is None:
-                ranges = self.handed.take_all()
-            elif self.handed.discard(delivery):
-                ranges = DeliveryRanges([(delivery, delivery)])
-            else:
-                raise AlreadySettledError(
-                    f"delivery {delivery} was acknowledged before, or went back to its queue"
-                )
-            if not ranges:
+            begun = self.begin_acknowledge_locked(delivery, timeout, wait=wait)
+            if begun is None or not wait:
                 return
-            core.wait_for_room_locked(timeout)
-            pending = core.write_locked(
-                Acknowledge,
-                on_settled=None if wait else core.defer_refusal,
-                settles=ranges,
-                deliveries=ranges.as_list(),
-            )
-            if not wait:
-                return
+            pending, ranges = begun
             try:
                 core.await_locked(pending, timeout)
                 return
             except DeliveryUnknownError as error:
                 refused = error
-        ranges.keep_only(self.in_flight())
-        with core.lock:
-            self.handed.add_all(ranges)
+        self.keep_those_known(ranges)
         raise refused
+
+    def begin_acknowledge_locked(
+        self, delivery: int | None, timeout: float | None = None, *, wait: bool = True
+    ) -> tuple[Pending, DeliveryRanges] | None:
+        """Writes the acknowledgement of one delivery or of all; None if there is none to settle.
+
+        Raises:
+            AlreadySettledError: the one delivery is settled or given back.
+        """
+        core = self._core
+        if delivery is None:
+            ranges = self.handed.take_all()
+        elif self.handed.discard(delivery):
+            ranges = DeliveryRanges([(delivery, delivery)])
+        else:
+            raise AlreadySettledError(
+                f"delivery {delivery} was acknowledged before, or went back to its queue"
+            )
+        if not ranges:
+            return None
+        core.wait_for_room_locked(timeout)
+        pending = core.write_locked(
+            Acknowledge,
+            on_settled=None if wait else core.defer_refusal,
+            settles=ranges,
+            deliveries=ranges.as_list(),
+        )
+        return pending, ranges
+
+    def keep_those_known(self, ranges: DeliveryRanges) -> None:
+        """Takes back as handed over what of a refused acknowledgement is in flight still."""
+        ranges.keep_only(self.in_flight())
+        with self._core.lock:
+            self.handed.add_all(ranges)
 
     def repair(self, timeout: float | None) -> None:
         """AUTO: acknowledges again what was refused together with a message taken away."""

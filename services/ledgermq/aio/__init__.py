@@ -1,0 +1,20 @@
+"""LedgerMQ for asyncio: the same names over the same protocol, with no thread per session.
+
+    async with ledgermq.aio.connect("kafka://localhost:9092/QM1") as connection:
+        async with connection.session(transacted=True) as session:
+            await session.producer("queue:orders").send({"id": 1})
+            await session.commit()
+
+A connection has its reader and its keeper, two threads whatever the number of its sessions; a
+coroutine that waits costs a future. What is rare and waits (opening, closing, rolling back,
+administration) runs in the event loop's pool of threads.
+"""
+
+from __future__ import annotations
+
+from ledgermq.aio.connection import Connection, connect
+from ledgermq.aio.consumer import Consumer, Message
+from ledgermq.aio.producer import Producer
+from ledgermq.aio.session import Session
+
+__all__ = ["Connection", "Consumer", "Message", "Producer", "Session", "connect"]

@@ -1,0 +1,89 @@
+"""Connections for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import ledgermq
+from ledgermq.aio.session import Session
+from ledgermq.aio.waiting import Closing, Entered, Waker
+from ledgermq.client.acknowledge_mode import AckMode
+from ledgermq.client.admin import Admin
+from ledgermq.client.connection import Connection as ThreadedConnection
+from ledgermq.client.message import Message
+
+__all__ = ["Connection", "connect"]
+
+
+def connect(address: str = "kafka://localhost:9092", **settings: Any) -> Entered[Connection]:
+    """Connects to a queue manager; takes what `ledgermq.connect` takes, and raises what it raises.
+
+    `connection = await connect(...)`, or `async with connect(...) as connection`.
+    """
+
+    async def opening() -> Connection:
+        return Connection(await asyncio.to_thread(ledgermq.connect, address, **settings))
+
+    return Entered(opening())
+
+
+class Connection(Closing):
+    """A connection used from one event loop; made of one that is open already."""
+
+    def __init__(self, connection: ThreadedConnection) -> None:
+        self._connection = connection
+        self._waker = Waker()
+
+    @property
+    def queue_manager(self) -> str:
+        """Name of the queue manager."""
+        return self._connection.queue_manager
+
+    @property
+    def identity(self) -> str:
+        """This connection's identity: 32 hexadecimal digits."""
+        return self._connection.identity
+
+    @property
+    def admin(self) -> Admin:
+        """Administration, whose calls wait: `await asyncio.to_thread(admin.list_queues)`."""
+        return self._connection.admin
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed."""
+        return self._connection.is_closed
+
+    def session(
+        self, *, ack: AckMode | str = AckMode.AUTO, transacted: bool = False
+    ) -> Entered[Session]:
+        """Opens a session; `transacted=True` is `ack=AckMode.TRANSACTED`.
+
+        Raises:
+            WorkerUnavailableError: no worker answered within the time-out.
+            IllegalStateError: the connection is closed, or the mode is none.
+        """
+
+        async def opening() -> Session:
+            found = await asyncio.to_thread(
+                self._connection.session, ack=ack, transacted=transacted
+            )
+            return Session(found, self._waker)
+
+        return Entered(opening())
+
+    async def browse(self, destination: str) -> AsyncIterator[Message]:
+        """Looks at the messages available in a queue without getting them."""
+        for message in await asyncio.to_thread(lambda: list(self._connection.browser(destination))):
+            yield message
+
+    async def close(self, *, timeout: float | None = None) -> None:
+        """Closes its sessions, then itself; closing twice does nothing.
+
+        Raises:
+            OutcomeUnknownError: a session's end was not confirmed within the time-out.
+            LedgerMQError: the first error of closing a session.
+        """
+        await asyncio.to_thread(self._connection.close, timeout=timeout)

@@ -1,0 +1,105 @@
+"""Consumers for asyncio, and the messages they get."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from ledgermq.aio.waiting import Closing, News
+from ledgermq.client.consumer import Consumer as ThreadedConsumer
+from ledgermq.client.message import Message as ThreadedMessage
+from ledgermq.core.outcomes import DeliveredMessage
+from ledgermq.errors import DeliveryUnknownError
+
+__all__ = ["Consumer", "Message"]
+
+
+class Message(ThreadedMessage):
+    """A message as `ledgermq.Message` has it; acknowledging is awaited."""
+
+    __slots__ = ("_news",)
+
+    def __init__(self, raw: DeliveredMessage, delivery: int, consumer: Consumer) -> None:
+        found = consumer._consumer
+        super().__init__(raw, found.destination, delivery, found._session)
+        self._news = consumer._news
+
+    async def acknowledge(  # type: ignore[override]
+        self, *, timeout: float | None = None
+    ) -> None:
+        """Acknowledges: everything the session has handed over (CLIENT), or this one (INDIVIDUAL).
+
+        In AUTO mode there is nothing to do and nothing is done. Raises what
+        `ledgermq.Message.acknowledge` raises.
+        """
+        session = self._session
+        assert session is not None, "it was got"
+        await self._news.room(timeout)
+        begun = session._begin_acknowledge_message(self)
+        if begun is None:
+            return
+        pending, ranges = begun
+        try:
+            await self._news.reply(pending, timeout)
+        except DeliveryUnknownError:
+            await asyncio.to_thread(session._settling.keep_those_known, ranges)
+            raise
+
+
+class Consumer(Closing):
+    """Made by `session.consumer(...)`; iterate over it with `async for`."""
+
+    def __init__(self, consumer: ThreadedConsumer, news: News) -> None:
+        self._consumer = consumer
+        self._core = consumer._core
+        self._news = news
+
+    @property
+    def destination(self) -> str:
+        """Where it receives from."""
+        return self._consumer.destination
+
+    async def receive(self, timeout: float | None = None) -> Message | None:
+        """The next message; None after `timeout` seconds without one, or when closed meanwhile.
+
+        Without a time-out it waits for as long as it takes; with 0 it takes only what is here. When
+        the coroutine is cancelled, no message is lost.
+
+        Raises:
+            IllegalStateError: consumer or session are closed already.
+            SessionLostError: the queue manager ended the session.
+        """
+        consumer, core = self._consumer, self._core
+        deadline = self._news.deadline(timeout)
+        with core.lock:
+            consumer._check_locked()
+        while True:
+            with core.lock:
+                if consumer._closed or core.closing:
+                    return None
+                core.check_usable_locked()
+                consumer.ask_locked()
+                if consumer._buffer.count:
+                    delivery, raw = consumer._buffer.take()
+                    consumer._settling.hand_over_locked(delivery)
+                    return Message(raw, delivery, self)
+                consumer._settling.write_locked()
+                future = self._news.future_locked()
+            if not await self._news.wait(future, deadline):
+                return None
+
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        """Messages for as long as consumer and session are open."""
+        while not self._consumer._closed:
+            message = await self.receive()
+            if message is None:
+                return
+            yield message
+
+    async def close(self, *, timeout: float | None = None) -> None:
+        """Ends it: what was never handed over goes back, what was stays with the session.
+
+        Raises:
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        await asyncio.to_thread(self._consumer.close, timeout=timeout)

@@ -1,0 +1,246 @@
+"""`ledgermq.aio`: the client for asyncio, in memory and on the real broker."""
+
+import asyncio
+import threading
+import time
+
+import pytest
+
+import ledgermq
+from ledgermq import aio
+
+
+@pytest.fixture
+def run(place):
+    """Runs a coroutine that is given a connection, with a limit."""
+
+    def with_connection(work, **settings):
+        async def main():
+            async with aio.Connection(place.connect(**settings)) as connection:
+                return await work(connection)
+
+        return asyncio.run(asyncio.wait_for(main(), 60))
+
+    return with_connection
+
+
+def test_messages_are_sent_received_and_acknowledged(run, queue):
+    """One after the other, each call awaited."""
+
+    async def work(connection):
+        async with connection.session(ack="INDIVIDUAL") as session:
+            producer = session.producer(queue)
+            receipts = [await producer.send({"id": number}, priority=4) for number in range(3)]
+            async with session.consumer(queue) as consumer:
+                messages = [await consumer.receive(20) for _ in range(3)]
+                await messages[1].acknowledge()
+                with pytest.raises(ledgermq.AlreadySettledError):
+                    await messages[1].acknowledge()
+                await session.acknowledge()
+                assert await consumer.receive(0) is None
+        assert [receipt.sequence for receipt in receipts] == [0, 1, 2]
+        assert [message.body for message in messages] == [{"id": 0}, {"id": 1}, {"id": 2}]
+        return connection.admin.queue_status
+
+    assert run(work) is not None
+
+
+def test_auto_acknowledges_what_was_awaited(run, place, queue):
+    """At the latest when the session closes."""
+
+    async def work(connection):
+        async with connection.session() as session:
+            await session.producer(queue).send_many(["a", "b", "c"])
+            consumer = await session.consumer(queue)
+            first = await consumer.receive(20)
+            await first.acknowledge()
+            return first.body
+
+    assert run(work) == "a"
+    with place.connect() as connection:
+        assert [one.body for one in connection.browser(queue)] == ["b", "c"]
+
+
+async def fail_in_a_transaction(session, consumer):
+    """Gets a message, then fails as an application does."""
+    async with session.transaction():
+        assert (await consumer.receive(20)).body == "a"
+        raise RuntimeError("application")
+
+
+def test_units_of_work_commit_and_roll_back(run, queue):
+    """Both directions as one, in calls and as a block."""
+
+    async def work(connection):
+        async with connection.session(transacted=True) as session:
+            producer = session.producer(queue)
+            await producer.send("gone")
+            await session.rollback()
+            async with session.transaction():
+                await producer.send("a")
+                await producer.send("b")
+            consumer = await session.consumer(queue)
+            with pytest.raises(RuntimeError):
+                await fail_in_a_transaction(session, consumer)
+            again = await consumer.receive(20)
+            receipt = await session.commit()
+            assert (again.body, again.delivery_count, receipt.consumed) == ("a", 2, 1)
+        return [message.body async for message in connection.browse(queue)]
+
+    assert run(work) == ["b"]
+
+
+def test_a_refused_commit_rolls_back_and_says_why(run, queue):
+    """As without asyncio."""
+
+    async def work(connection):
+        await asyncio.to_thread(connection.admin.create_queue, queue, message_bytes_max=100)
+        async with connection.session(transacted=True) as session:
+            await session.producer(queue).send(b"x" * 500)
+            with pytest.raises(ledgermq.TransactionRolledBackError, match="bytes"):
+                await session.commit()
+            await session.producer(queue).send(b"small")
+            return (await session.commit()).enqueued[0].count
+
+    assert run(work) == 1
+
+
+def test_a_receive_that_waits_does_not_hold_up_the_loop(run, queue):
+    """And gets what is put meanwhile, by another coroutine of the same session."""
+
+    async def work(connection):
+        async with connection.session() as session:
+            consumer = await session.consumer(queue)
+            waiting = asyncio.create_task(consumer.receive(30))
+            await asyncio.sleep(0.2)
+            assert not waiting.done()
+            await session.producer(queue).send("x")
+            return (await waiting).body
+
+    assert run(work) == "x"
+
+
+def test_a_receive_runs_out_of_time(run, queue):
+    """None, about when it was due; nothing is left behind."""
+
+    async def work(connection):
+        async with connection.session() as session:
+            consumer = await session.consumer(queue)
+            started = time.monotonic()
+            assert await consumer.receive(0.3) is None
+            assert time.monotonic() - started >= 0.29
+            assert session._news._condition._futures == []
+
+    run(work)
+
+
+def test_a_cancelled_receive_loses_nothing(run, queue):
+    """The next one gets the message."""
+
+    async def work(connection):
+        async with connection.session() as session:
+            consumer = await session.consumer(queue)
+            for number in range(20):
+                waiting = asyncio.create_task(consumer.receive(30))
+                await asyncio.sleep(0)
+                sending = asyncio.create_task(session.producer(queue).send(str(number)))
+                await asyncio.sleep(0.002 * (number % 5))
+                waiting.cancel()
+                await sending
+                got = (
+                    None
+                    if waiting.cancelled()
+                    else await asyncio.gather(waiting, return_exceptions=True)
+                )
+                if got is None or isinstance(got[0], asyncio.CancelledError):
+                    assert (await consumer.receive(20)).body == str(number)
+                else:
+                    assert got[0].body == str(number)
+
+    run(work)
+
+
+def test_consumers_are_iterated_over(run, queue):
+    """Until they are closed."""
+
+    async def work(connection):
+        async with connection.session() as session:
+            await session.producer(queue).send_many(str(number) for number in range(50))
+            consumer = await session.consumer(queue, prefetch=7)
+            found = []
+            async for message in consumer:
+                found.append(message.body)
+                if len(found) == 50:
+                    await consumer.close()
+            return found
+
+    assert run(work) == [str(number) for number in range(50)]
+
+
+def test_closing_a_session_ends_a_receive(run, queue):
+    """SES-21: it returns None."""
+
+    async def work(connection):
+        session = await connection.session()
+        consumer = await session.consumer(queue)
+        waiting = asyncio.create_task(consumer.receive())
+        await asyncio.sleep(0.1)
+        await session.close()
+        assert await waiting is None
+        with pytest.raises(ledgermq.IllegalStateError, match="closed"):
+            await consumer.receive(0)
+
+    run(work)
+
+
+def test_many_sessions_need_no_threads(run, queue):
+    """A hundred sessions that all wait at once; the number of threads is that of one connection."""
+
+    async def work(connection):
+        sessions = [await connection.session() for _ in range(100)]
+        consumers = [await session.consumer(queue, prefetch=1) for session in sessions]
+        await asyncio.to_thread(lambda: None)
+        before = threading.active_count()
+        waiting = [asyncio.create_task(consumer.receive(30)) for consumer in consumers]
+        await asyncio.sleep(0.2)
+        assert threading.active_count() <= before
+        producer = sessions[0].producer(queue)
+        await producer.send_many(str(number) for number in range(100))
+        found = await asyncio.gather(*waiting)
+        return {message.body for message in found}
+
+    assert run(work) == {str(number) for number in range(100)}
+
+
+def test_a_send_without_an_outcome_is_unknown(breakable):
+    """The error resolves to the same operation, as without asyncio."""
+
+    async def work():
+        async with aio.Connection(breakable.connect()) as connection:
+            session = await connection.session()
+            producer = session.producer("queue:q")
+            await producer.send("first")
+            breakable.worker.pause()
+            with pytest.raises(ledgermq.OutcomeUnknownError, match="worker") as caught:
+                await producer.send("a", timeout=0.5)
+            breakable.worker.resume()
+            receipt = await asyncio.to_thread(caught.value.resolve, 20)
+            return receipt.sequence
+
+    assert asyncio.run(asyncio.wait_for(work(), 60)) == 1
+
+
+def test_connect_takes_an_address(installation, queue):
+    """Awaited, or as a block; what it raises is what `ledgermq.connect` raises."""
+
+    async def work():
+        settings = {"topic_prefix": installation.topics.prefix}
+        async with aio.connect(installation.address, **settings) as connection:
+            assert connection.queue_manager == "QM1"
+            async with connection.session() as session:
+                await session.producer(queue).send("x")
+        assert connection.is_closed
+        with pytest.raises(ledgermq.AddressError):
+            await aio.connect("nowhere")
+
+    asyncio.run(asyncio.wait_for(work(), 60))
