@@ -120,6 +120,27 @@ def test_a_receive_that_waits_does_not_hold_up_the_loop(run, queue):
     assert run(work) == "x"
 
 
+def test_a_receive_that_waits_goes_on_over_a_rollback(run, queue):
+    """Of another coroutine, in the same session; what was given back comes to it."""
+
+    async def work(connection):
+        async with connection.session(transacted=True) as session:
+            consumer = await session.consumer(queue)
+            other = await session.consumer(queue + ".other")
+            await session.producer(queue + ".other").send("a")
+            await session.commit()
+            waiting = asyncio.create_task(consumer.receive(30))
+            assert (await other.receive(20)).body == "a"
+            await session.producer(queue).send("never")
+            await session.rollback()
+            assert (await other.receive(20)).delivery_count == 2
+            await session.producer(queue).send("b")
+            await session.commit()
+            return (await waiting).body
+
+    assert run(work) == "b"
+
+
 def test_a_receive_runs_out_of_time(run, queue):
     """None, about when it was due; nothing is left behind."""
 

@@ -77,7 +77,8 @@ class Consumer(Closing):
             with core.lock:
                 if consumer._closed or core.closing:
                     return None
-                core.check_usable_locked()
+                # Not "usable": another coroutine may be rolling back, in a thread of the pool.
+                core.check_alive_locked()
                 consumer.ask_locked()
                 if consumer._buffer.count:
                     delivery, raw = consumer._buffer.take()

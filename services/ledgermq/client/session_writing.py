@@ -79,6 +79,16 @@ class SessionWriting:
 
     def check_usable_locked(self) -> None:
         """Refuses use after the end and by two threads at once; raises what was put off."""
+        self.check_alive_locked()
+        user = self.owner or self._user
+        if user is not None and user != threading.get_ident():
+            raise IllegalStateError(
+                "another thread is inside this session: a session is for one thread at a time, "
+                "only close() may come from another"
+            )
+
+    def check_alive_locked(self) -> None:
+        """Refuses use after the end; raises what was put off."""
         if self._deferred is not None:
             error, self._deferred = self._deferred, None
             raise error
@@ -86,12 +96,6 @@ class SessionWriting:
             raise self.lost
         if self.closing:
             raise IllegalStateError("the session is closed; open another one")
-        user = self.owner or self._user
-        if user is not None and user != threading.get_ident():
-            raise IllegalStateError(
-                "another thread is inside this session: a session is for one thread at a time, "
-                "only close() may come from another"
-            )
 
     def write_locked(
         self,
