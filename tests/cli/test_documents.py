@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+import ledgermq
 from ledgermq import errors
 from ledgermq.cli import exits
 from ledgermq.cli.main import _COMMANDS
@@ -15,6 +16,7 @@ from ledgermq.client.reasons import REASON_ERRORS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/operations.md", "docs/errors.md"]
+DOCUMENTS += ["docs/jms.md"]
 
 
 def text_of(name):
@@ -47,6 +49,22 @@ def test_make_targets_that_documents_show_exist():
     }
     assert shown
     assert shown - targets == set()
+
+
+def test_what_stands_beside_jms_exists():
+    """Every method and exception that docs/jms.md names as ours is there."""
+    rows = re.findall(r"^\| .+ \| (.+) \|$", text_of("docs/jms.md"), flags=re.M)
+    named = {
+        (kind, name)
+        for row in rows
+        for quoted in re.findall(r"`([^`]+)`", row)
+        for kind, name in re.findall(r"\b([A-Z]\w+)\.(\w+)", quoted)
+    }
+    assert len(named) > 30
+    assert {one for one in named if not hasattr(getattr(ledgermq, one[0]), one[1])} == set()
+    raised = {name for row in rows for name in re.findall(r"`(\w+Error)`", row)}
+    assert len(raised) >= 10
+    assert raised <= set(errors.__all__)
 
 
 def test_exit_codes_are_those_of_the_program():
