@@ -209,13 +209,14 @@ def test_ses_21_close_waits_for_the_listener_in_progress(connection, queue, what
     assert [one.body for one in connection.browser(queue)] == ["b"]
 
 
-def test_ses_22_a_listener_cannot_close_its_own_session(connection, queue):
-    """It would wait for itself; the session stays as it was."""
+@pytest.mark.parametrize("what", ["session", "connection"])
+def test_ses_22_a_listener_cannot_close_its_own_session(connection, queue, what):
+    """Nor the connection: it would wait for itself. Both stay as they were."""
     found = threads_queue.Queue()
 
     def listener(message):
         try:
-            session.close()
+            (session if what == "session" else connection).close()
         except ledgermq.IllegalStateError as error:
             found.put((message.body, str(error)))
 
@@ -225,6 +226,7 @@ def test_ses_22_a_listener_cannot_close_its_own_session(connection, queue):
         texts = [found.get(timeout=20) for _ in range(2)]
     assert [body for body, _ in texts] == ["a", "b"]
     assert "close it elsewhere" in texts[0][1]
+    assert not connection.is_closed
 
 
 def test_a_listener_may_close_its_consumer(connection, queue):

@@ -22,6 +22,7 @@ from ledgermq.client.browser import Browser
 from ledgermq.client.keeper import Keeper
 from ledgermq.client.questions import Questions
 from ledgermq.client.reasons import error_of_reason
+from ledgermq.client.receipts import refuse_in_callback
 from ledgermq.client.route import Route, kafka_route
 from ledgermq.client.router import Opening, Router
 from ledgermq.client.session import Session
@@ -310,9 +311,14 @@ class Connection:
             OutcomeUnknownError: a session's end was not confirmed within the time-out; it ends by
                 itself when the queue manager hears no more of it.
             LedgerMQError: the first error of closing a session.
+            IllegalStateError: called by a listener or a completion callback of its own.
         """
         if self._forked or self._closed:
             return
+        refuse_in_callback("close")
+        with self._lock:
+            for session in self._sessions:
+                session._listening.refuse_close()
         self._closed = True
         wanted = self._settings.timeout_seconds if timeout is None else timeout
         deadline = time.monotonic() + wanted

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 from ledgermq.client.message import Message
 from ledgermq.client.session_core import SessionCore
 from ledgermq.client.settling import Settling
-from ledgermq.errors import LedgerMQError
+from ledgermq.errors import IllegalStateError, LedgerMQError
 
 if TYPE_CHECKING:
     from ledgermq.client.consumer import Consumer
@@ -66,6 +66,11 @@ class Listening:
     def is_mine(self) -> bool:
         """Whether this very thread is calling a listener."""
         return threading.current_thread() is self._thread
+
+    def refuse_close(self) -> None:
+        """Refuses that a listener closes its own session, which would wait for it (SES-22)."""
+        if self.is_mine:
+            raise IllegalStateError("a listener cannot close its own session: close it elsewhere")
 
     def leave_locked(self, consumer: Consumer) -> None:
         """Takes a consumer's listener away and waits until it has returned (SES-21)."""

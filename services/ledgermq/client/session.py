@@ -340,8 +340,7 @@ class Session:
         """
         core = self._core
         refuse_in_callback("close")
-        if self._listening.is_mine:
-            raise IllegalStateError("a listener cannot close its own session: close it elsewhere")
+        self._listening.refuse_close()
         with core.lock:
             if core.closing:
                 return
