@@ -172,10 +172,8 @@ class MemoryBroker:
         with self._lock:
             self._check(identity)
             told = query.tell(self._state, ask, self.queue_manager, WORKER)
-            self._fill(told.messages)
-            for outcome in told.outcomes:
-                if isinstance(outcome, Delivered):
-                    self._fill(outcome.messages)
+            for messages in told.unfilled:
+                self._fill(messages)
             answer = encode_answer(
                 ask["question"],
                 self._state.position,

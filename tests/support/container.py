@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 import time
 from pathlib import Path
 from types import TracebackType
@@ -11,6 +10,8 @@ import yaml
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 from testcontainers.core.container import DockerContainer
+
+from ledgermq.embedded.ports import choose_port
 
 __all__ = ["ContainerBroker"]
 
@@ -29,7 +30,7 @@ class ContainerBroker:
     def __init__(self) -> None:
         compose = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))
         service = compose["services"]["kafka"]
-        port = _free_port()
+        port = choose_port()
         self.bootstrap = f"127.0.0.1:{port}"
         # Clients go on at the address that the broker advertises.
         advertised = service["environment"]["KAFKA_ADVERTISED_LISTENERS"].replace(
@@ -76,10 +77,3 @@ class ContainerBroker:
         trace: TracebackType | None,
     ) -> None:
         self._container.stop()
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port: int = found.getsockname()[1]
-        return port

@@ -218,10 +218,8 @@ class PlainWorker:
         told = query.Told(reason="position-not-reached", detail="not there yet")
         if self.state.position >= ask["not_before"]:
             told = query.tell(self.state, ask, self._claim.queue_manager, "plain")
-        self._fill(told.messages)
-        for outcome in told.outcomes:
-            if isinstance(outcome, Delivered):
-                self._fill(outcome.messages)
+        for messages in told.unfilled:
+            self._fill(messages)
         value = encode_answer(
             ask["question"],
             self.state.position,

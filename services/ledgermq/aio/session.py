@@ -129,7 +129,7 @@ class Session(Closing):
     @contextlib.asynccontextmanager
     async def transaction(self) -> AsyncIterator[Session]:
         """A unit of work as a block: commits at its end, rolls back when it raises."""
-        self._session._check_no_unit("transaction")
+        self._session._check_no_unit()
         try:
             yield self
         except BaseException:

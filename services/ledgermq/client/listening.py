@@ -82,7 +82,7 @@ class Listening:
     def end(self) -> None:
         """Waits for the thread, which ends when its session is closing or lost (SES-21)."""
         thread = self._thread
-        if thread is not None and not self.is_mine:
+        if thread is not None:
             thread.join()
 
     # -- the listeners' thread ---------------------------------------------------------------------
@@ -173,7 +173,7 @@ class Listening:
         if not self._settling.automatic:
             return
         self._failures += 1
-        self._settling.return_unread([delivery])
+        self._settling.return_failed(delivery)
         pause = min(PAUSE_FIRST_SECONDS * 2 ** (self._failures - 1), PAUSE_MAX_SECONDS)
         deadline = time.monotonic() + pause
         with self._core.lock:

@@ -103,6 +103,7 @@ class Eventual:
         with self._lock:
             self._event.set()
             callbacks, self._callbacks = self._callbacks, []
+        before = getattr(_CALLING, "back", False)
         _CALLING.back = True
         try:
             for callback in callbacks:
@@ -111,7 +112,7 @@ class Eventual:
                 except Exception:
                     LOGGER.exception("a callback of the application failed")
         finally:
-            _CALLING.back = False
+            _CALLING.back = before
 
     @property
     def happened(self) -> bool:

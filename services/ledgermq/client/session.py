@@ -233,7 +233,7 @@ class Session:
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Session]:
         """A unit of work as a block: commits at its end, rolls back when it raises."""
-        self._check_no_unit("transaction")
+        self._check_no_unit()
         try:
             yield self
         except BaseException:
@@ -244,12 +244,12 @@ class Session:
             raise
         self.commit()
 
-    def _check_no_unit(self, what: str) -> None:
+    def _check_no_unit(self) -> None:
         with self._core.lock:
-            self._check_transacted_locked(what)
+            self._check_transacted_locked("transaction")
             if self._unit.puts or self._settling.handed:
                 raise IllegalStateError(
-                    f"a unit of work is open already: commit or roll back before {what}()"
+                    "a unit of work is open already: commit or roll back before transaction()"
                 )
 
     def _check_transacted_locked(self, what: str) -> None:

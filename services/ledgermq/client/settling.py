@@ -131,15 +131,15 @@ class Settling:
                 pending = core.write_locked(Acknowledge, deliveries=ranges.as_list())
                 core.await_locked(pending, timeout)
 
-    def return_unread(self, seen: list[int]) -> None:
+    def return_failed(self, delivery: int) -> None:
         """AUTO: gives back what a listener failed on, as seen, and everything behind it."""
         core = self._core
         with core.lock:
             if core.ended:
                 return
             core.write_acknowledgements_locked()
-            ranges = DeliveryRanges([(one, one) for one in seen])
-            core.await_locked(core.write_locked(Recover, seen=ranges.as_list()))
+            seen = DeliveryRanges([(delivery, delivery)])
+            core.await_locked(core.write_locked(Recover, seen=seen.as_list()))
 
     def give_back(self, timeout: float | None) -> None:
         """Rollback or recover: everything in flight returns, what was seen counts as backed out."""

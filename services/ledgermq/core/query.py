@@ -42,6 +42,12 @@ class Told:
     reason: str = ""
     detail: str = ""
 
+    @property
+    def unfilled(self) -> list[list[DeliveredMessage]]:
+        """All messages of the answer, whose contents the caller fills in."""
+        delivered = [one.messages for one in self.outcomes if isinstance(one, Delivered)]
+        return [self.messages, *delivered]
+
 
 def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> Told:
     """The answer to a question about the state, as PROTOCOL.md §9 names its kinds."""

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ledgermq.core import query
-from ledgermq.core.outcomes import Delivered, DeliveredMessage, Outcome
+from ledgermq.core.outcomes import DeliveredMessage, Outcome
 from ledgermq.core.reasons import POSITION_NOT_REACHED
 from ledgermq.core.state import QueueManager
 from ledgermq.processor.bodies import BodyStore
@@ -91,15 +91,10 @@ class Answerer:
         if told.reason:
             self.refuse(state, question, told.reason, told.detail)
             return
-        await self._complete(told.messages)
-        for outcome in told.outcomes:
-            if isinstance(outcome, Delivered):
-                await self._complete(outcome.messages)
+        for messages in told.unfilled:
+            if messages and self._bodies.fill(messages) < 0:
+                await self._bodies.fill_cold(messages)
         self.reply(state, question, told.document, messages=told.messages, outcomes=told.outcomes)
-
-    async def _complete(self, messages: list[DeliveredMessage]) -> None:
-        if messages and self._bodies.fill(messages) < 0:
-            await self._bodies.fill_cold(messages)
 
     def reply(
         self,
