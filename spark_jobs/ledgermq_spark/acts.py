@@ -34,6 +34,7 @@ class Event(NamedTuple):
     priority_high: int
     size_low: int
     size_high: int
+    header_high: int
 
 
 class Act(NamedTuple):

@@ -210,6 +210,7 @@ def _event(frame: DataFrame, what: str, phase: int | None) -> DataFrame:
             "priority_high": f.array_max("priorities"),
             "size_low": f.array_min("sizes_bytes"),
             "size_high": f.array_max("sizes_bytes"),
+            "header_high": f.array_max("headers_bytes"),
         }
     columns: list[Column] = []
     for name, kind in EVENT_COLUMNS:

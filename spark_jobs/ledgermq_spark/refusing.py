@@ -14,6 +14,7 @@ CONSUMER_MAX = 2**31 - 1
 CREDIT_MAX = 1_000_000
 PUT_MESSAGES_MAX = 10_000
 CONTENT_BYTES_MAX = 8 * 1024 * 1024 - 4096
+HEADER_MAX = 64 * 1024
 NAME = re.compile(r"[A-Za-z0-9._/%-]{1,128}")
 QUEUE_PREFIX = "queue:"
 
@@ -106,7 +107,8 @@ def _put_refusal(event: Event, directory: Directory) -> str | None:
     if event.priority_low < 0 or event.priority_high > 9 or event.size_low < 1:
         return "message-invalid"
     limit = directory.message_bytes_max(event.target[len(QUEUE_PREFIX) :], event.position)
-    return "message-too-large" if event.size_high > (limit or CONTENT_BYTES_MAX) else None
+    too_large = event.size_high > (limit or CONTENT_BYTES_MAX) or event.header_high > HEADER_MAX
+    return "message-too-large" if too_large else None
 
 
 def _range_refusal(session: ScannedSession, event: Event, consumer: int | None) -> str | None:

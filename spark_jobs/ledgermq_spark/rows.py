@@ -16,6 +16,7 @@ from pyspark.sql import types as t
 
 from ledgermq.core import operations as op
 from ledgermq.core import outcomes as out
+from ledgermq.core.header_size import header_bytes
 
 __all__ = [
     "OPERATION_COLUMNS",
@@ -64,6 +65,7 @@ OPERATION_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
     ("priorities", LONGS),
     ("persistent", t.ArrayType(FLAG)),
     ("sizes_bytes", LONGS),
+    ("headers_bytes", LONGS),
     ("content_digests", LONGS),
 )
 
@@ -128,9 +130,14 @@ def arrow_batch(
     return pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in columns])
 
 
-def content_digest(content: bytes) -> int:
-    """64 bits that tell one content from another, as a signed integer."""
-    return int.from_bytes(blake2b(content, digest_size=8).digest(), "big", signed=True)
+def content_digest(content: bytes, header: op.HeaderBranch | None) -> int:
+    """64 bits that tell one content with its header from another, as a signed integer."""
+    hashed = blake2b(content, digest_size=8)
+    if header is not None:
+        fields = header[1]
+        told = (fields["correlation_id"], fields["type"], sorted(fields["properties"].items()))
+        hashed.update(repr(told).encode())
+    return int.from_bytes(hashed.digest(), "big", signed=True)
 
 
 def operation_row(
@@ -191,7 +198,7 @@ def _tail(
         message_bytes_max,
         flag,
         *correction,
-        *_NOTHING[:5],
+        *_NOTHING[:6],
     )
 
 
@@ -202,13 +209,12 @@ def _open_tail(one: op.Open) -> tuple[Any, ...]:
         one.lane,
         one.acknowledge_mode,
         one.suspect_timeout_ms,
-        *_NOTHING[:17],
+        *_NOTHING[:18],
     )
 
 
 def _put_tail(one: op.Put) -> tuple[Any, ...]:
     messages = one.messages
-    contents = [message["content"] for message in messages]
     return (
         *_NOTHING[:6],
         one.destination,
@@ -216,8 +222,9 @@ def _put_tail(one: op.Put) -> tuple[Any, ...]:
         [message["message_id"] for message in messages],
         [message["priority"] for message in messages],
         [message["persistent"] for message in messages],
-        [len(content) for content in contents],
-        [content_digest(content) for content in contents],
+        [len(message["content"]) for message in messages],
+        [header_bytes(message["header"]) for message in messages],
+        [content_digest(message["content"], message["header"]) for message in messages],
     )
 
 
@@ -317,5 +324,7 @@ def _delivered(outcome: out.Delivered, with_content: bool) -> tuple[Any, ...]:
         [one["persistent"] for one in messages],
         [one["backout_count"] for one in messages],
         [one["enqueued_at"] for one in messages],
-        [content_digest(one["content"]) for one in messages] if with_content else None,
+        [content_digest(one["content"], one["header"]) for one in messages]
+        if with_content
+        else None,
     )

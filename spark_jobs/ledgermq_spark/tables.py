@@ -225,7 +225,14 @@ def _in_lifetime(held: DataFrame, lifetimes: DataFrame, times: DataFrame) -> Dat
 def _messages(facts: Facts, puts: DataFrame, deliveries: DataFrame) -> DataFrame:
     spark = puts.sparkSession
     contents = facts.operations.where("kind = 'Put'").select(
-        "position", "message_ids", "priorities", "persistent", "sizes_bytes", "content_digests"
+        "position",
+        "message_ids",
+        "priorities",
+        "persistent",
+        f.expr("zip_with(sizes_bytes, headers_bytes, (one, other) -> one + other)").alias(
+            "sizes_bytes"
+        ),
+        "content_digests",
     )
     opens = facts.operations.where("kind = 'Open'").select(
         f.col("position").alias("session"), "connection"

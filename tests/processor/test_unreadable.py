@@ -72,7 +72,13 @@ def test_flipped_bits_anywhere_in_a_record_never_stop_the_worker(place):
             answered_through=0,
             destination="queue:a",
             messages=[
-                {"message_id": bytes(16), "priority": 4, "persistent": True, "content": b"body"}
+                {
+                    "message_id": bytes(16),
+                    "priority": 4,
+                    "persistent": True,
+                    "header": None,
+                    "content": b"body",
+                }
             ],
         )
     )

@@ -39,6 +39,7 @@ def _message(number: int, priority: int, size: int) -> op.PutMessage:
         "message_id": number.to_bytes(16, "big"),
         "priority": priority,
         "persistent": True,
+        "header": None,
         "content": b"x" * size,
     }
 

@@ -149,6 +149,7 @@ class Script:
             "message_id": self.identifier(),
             "priority": priority,
             "persistent": True,
+            "header": None,
             "content": content,
         }
 

@@ -160,7 +160,7 @@ class Model(ModelOperations):
     def stored(self) -> list[Row]:
         """The numbered messages of all queues, by queue and number."""
         told = ("queue", "put_position", "put_index", "sequence", "message_id", "priority")
-        told = (*told, "persistent", "enqueued_at", "backout_count")
+        told = (*told, "persistent", "enqueued_at", "backout_count", "header")
         held = [one for one in self.messages if one["place"] in ("available", "flight")]
         held.sort(key=lambda one: (one["queue"], one["sequence"]))
         return [{name: one[name] for name in told} | {"size_bytes": one["size"]} for one in held]

@@ -33,6 +33,16 @@ class ModelBase:
         """Whether the writer's clock is within 10 s of the log's."""
         return -10_000_000 <= entry.writer_time - self.log_time <= 10_000_000
 
+    def header_size(self, header: Any) -> int:
+        """§3: UTF-8 of texts and names, 8 for everything else."""
+        if header is None:
+            return 0
+        fields = header[1]
+        texts = [fields["correlation_id"] or "", fields["type"] or "", *fields["properties"]]
+        texts += [one for one in fields["properties"].values() if isinstance(one, str)]
+        others = [one for one in fields["properties"].values() if not isinstance(one, str)]
+        return sum(len(one.encode("utf-8")) for one in texts) + 8 * len(others)
+
     def rounded(self, time: int) -> int:
         """Up to the next multiple of 50 ms."""
         rest = time % 50_000
@@ -251,7 +261,7 @@ class ModelBase:
                 destination="queue:" + consumer["queue"],
                 first_delivery=first,
                 messages=[
-                    {name: one[name] for name in (*told, "backout_count", "enqueued_at")}
+                    {name: one[name] for name in (*told, "backout_count", "enqueued_at", "header")}
                     | {"content": b""}
                     for one in batch
                 ],

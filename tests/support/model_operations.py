@@ -116,7 +116,7 @@ class ModelOperations(ModelBase):
         for one in entry.messages:
             if one["priority"] not in range(10) or len(one["content"]) == 0:
                 return "message-invalid"
-            if len(one["content"]) > most:
+            if len(one["content"]) > most or self.header_size(one["header"]) > 65536:
                 return "message-too-large"
         name = self.use(entry.destination)
         added = [
@@ -127,7 +127,8 @@ class ModelOperations(ModelBase):
                 "message_id": one["message_id"],
                 "priority": one["priority"],
                 "persistent": one["persistent"],
-                "size": len(one["content"]),
+                "header": one["header"],
+                "size": len(one["content"]) + self.header_size(one["header"]),
                 "sequence": None,
                 "enqueued_at": None,
                 "backout_count": 0,

@@ -255,6 +255,7 @@ class RawSession:
                 "message_id": os.urandom(16),
                 "priority": priority,
                 "persistent": True,
+                "header": None,
                 "content": f"{self.handle}:{self.sequence + 1}:{index}:".encode().ljust(size, b"."),
             }
             for index in range(count)

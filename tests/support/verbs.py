@@ -6,7 +6,15 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ledgermq.core import operations
-from ledgermq.core.operations import DeliveryRange, Operation, PutMessage, Unreadable
+from ledgermq.core.operations import (
+    DeliveryRange,
+    Header,
+    HeaderBranch,
+    Operation,
+    PropertyValue,
+    PutMessage,
+    Unreadable,
+)
 from support.script import Line, ScriptError, time_us
 
 if TYPE_CHECKING:
@@ -44,7 +52,8 @@ def _ranges(words: list[str]) -> list[DeliveryRange]:
 
 
 def _message(word: str) -> PutMessage:
-    """`NAME`, `NAME/PRIORITY`, `NAME:BYTES`; `NAME!` is not persistent."""
+    """`NAME`, `NAME/PRIORITY`, `NAME:BYTES`, `NAME{region=EU,n=3}`; `NAME!` is not persistent."""
+    word, brace, given = word.partition("{")
     word, colon, size = word.partition(":")
     name, slash, priority = word.partition("/")
     content = b"x" * int(size) if colon else name.encode()
@@ -52,15 +61,37 @@ def _message(word: str) -> PutMessage:
         "message_id": identifier(name.removesuffix("!")),
         "priority": int(priority) if slash else 4,
         "persistent": not name.endswith("!"),
+        "header": _header(given.removesuffix("}")) if brace else None,
         "content": content,
     }
+
+
+def _header(text: str) -> HeaderBranch:
+    """`region=EU,n=3,type=t,correlation=c`, or `*100` for one of that many bytes."""
+    if text.startswith("*"):
+        long: Header = {"correlation_id": "c" * int(text[1:]), "type": None, "properties": {}}
+        return ("ledgermq.message.Header", long)
+    given = dict(one.split("=") for one in text.split(",") if one)
+    fields: Header = {
+        "correlation_id": given.pop("correlation", None),
+        "type": given.pop("type", None),
+        "properties": {name: _value(value) for name, value in given.items()},
+    }
+    return ("ledgermq.message.Header", fields)
+
+
+def _value(text: str) -> PropertyValue:
+    """Digits are a number, yes and no truth values."""
+    if text in ("yes", "no"):
+        return text == "yes"
+    return int(text) if text.isdigit() else text
 
 
 def _messages(words: list[str]) -> list[PutMessage]:
     """`A1 A2`, or `A*1000` for A0 to A999."""
     found: list[PutMessage] = []
     for word in words:
-        name, star, count = word.partition("*")
+        name, star, count = ("", "", "") if "{" in word else word.partition("*")
         number, colon, size = count.partition(":")
         repeated = [f"{name}{one}{colon}{size}" for one in range(int(number))] if star else [word]
         found += map(_message, repeated)

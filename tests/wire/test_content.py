@@ -16,7 +16,6 @@ longs = st.integers(-(2**63), 2**63 - 1)
 floats = st.floats(allow_nan=False)
 texts = st.text(st.characters(exclude_categories=("Cs",)))
 keys = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=255)
-properties = st.dictionaries(keys, st.booleans() | longs | floats | texts, max_size=5)
 maps = st.dictionaries(
     keys, st.none() | st.booleans() | longs | floats | texts | st.binary(), max_size=5
 )
@@ -24,10 +23,7 @@ optional = st.none() | texts
 contents = st.builds(
     Content,
     body=st.none() | texts | st.binary() | maps,
-    properties=properties,
-    correlation_id=optional,
     reply_to=optional,
-    type=optional,
     client_time=longs,
 )
 
@@ -35,13 +31,13 @@ contents = st.builds(
 def exact(content: Content) -> object:
     """A content with the type of each value, because True == 1 == 1.0."""
     body = content.body
-    values = [content.properties, body if isinstance(body, dict) else {"": body}]
-    return content, [[(name, type(one)) for name, one in mapping.items()] for mapping in values]
+    entries = body if isinstance(body, dict) else {"": body}
+    return content, [(name, type(one)) for name, one in entries.items()]
 
 
 @given(contents)
 def test_content_comes_back_as_it_was_sent(content):
-    """Body, properties and headers keep their values and their types."""
+    """Body and fields keep their values and their types."""
     assert exact(decode_content(encode_content(content))) == exact(content)
 
 
@@ -78,47 +74,32 @@ def test_unsupported_body_is_named(body):
 
 @pytest.mark.parametrize("value", [[1], (1,), {"a": 1}])
 def test_nested_values_are_refused_by_name(value):
-    """Nested values in a map or a property: ContentError names the entry and says why."""
+    """Nested values in a map: ContentError names the entry and says why."""
     with pytest.raises(ContentError, match=r"map entry 'inner' is .*nested values are not carried"):
         encode_content(Content(body={"inner": value}))
-    with pytest.raises(ContentError, match=r"property 'inner' is .*nested values are not carried"):
-        encode_content(Content(body=None, properties={"inner": value}))
-
-
-@pytest.mark.parametrize("value", [None, b"x", object(), 1j])
-def test_property_of_another_type_is_refused_by_name(value):
-    """Properties are bool, int, float or str; bytes and None are for map bodies only."""
-    with pytest.raises(
-        ContentError, match=r"property 'p' is \w+: it must be bool, int, float, str"
-    ):
-        encode_content(Content(body=None, properties={"p": value}))
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1])
 def test_whole_numbers_beyond_64_bits_are_refused_by_name(value):
     """Numbers that would be cut are refused."""
-    with pytest.raises(ContentError, match=f"property 'p' is {value}: whole numbers have 64 bits"):
-        encode_content(Content(body=None, properties={"p": value}))
-    with pytest.raises(ContentError, match="map entry 'e'"):
+    with pytest.raises(ContentError, match=f"map entry 'e' is {value}: whole numbers have 64 bits"):
         encode_content(Content(body={"e": value}))
 
 
 @pytest.mark.parametrize("name", ["", "n" * 256, 5, None])
 def test_names_have_1_to_255_characters(name):
-    """Property and map names outside the limits are refused."""
-    with pytest.raises(ContentError, match="1 to 255 characters"):
-        encode_content(Content(body=None, properties={name: 1}))
+    """Map names outside the limits are refused."""
     with pytest.raises(ContentError, match="1 to 255 characters"):
         encode_content(Content(body={name: 1}))
 
 
 def test_names_of_255_characters_are_carried():
     """The longest name is within the limit."""
-    content = Content(body={"n" * 255: 1}, properties={"m" * 255: 2})
+    content = Content(body={"n" * 255: 1})
     assert decode_content(encode_content(content)) == content
 
 
-@pytest.mark.parametrize("header", ["correlation_id", "reply_to", "type", "client_time"])
+@pytest.mark.parametrize("header", ["reply_to", "client_time"])
 def test_header_of_a_wrong_type_is_a_content_error(header):
     """No other error than ContentError leaves the encoder."""
     with pytest.raises(ContentError, match="header"):

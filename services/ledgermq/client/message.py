@@ -10,6 +10,7 @@ from ledgermq.core.outcomes import DeliveredMessage
 from ledgermq.errors import IllegalStateError, MessageFormatError
 from ledgermq.wire.codec import UndecodableError
 from ledgermq.wire.content import Body, Content, PropertyValue, decode_content
+from ledgermq.wire.message_header import header_of
 
 if TYPE_CHECKING:
     from ledgermq.client.session import Session
@@ -114,12 +115,12 @@ class Message:
     @property
     def properties(self) -> Mapping[str, PropertyValue]:
         """What the sender gave along."""
-        return self._decoded().properties
+        return header_of(self._raw["header"])["properties"]
 
     @property
     def correlation_id(self) -> str | None:
         """The sender's link to another message."""
-        return self._decoded().correlation_id
+        return header_of(self._raw["header"])["correlation_id"]
 
     @property
     def reply_to(self) -> str | None:
@@ -129,7 +130,7 @@ class Message:
     @property
     def type(self) -> str | None:
         """The sender's name for the kind of message."""
-        return self._decoded().type
+        return header_of(self._raw["header"])["type"]
 
     @property
     def sent_at(self) -> datetime:

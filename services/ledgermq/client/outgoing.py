@@ -17,7 +17,8 @@ from typing import Final
 from ledgermq.client.protocol import Pending
 from ledgermq.client.receipts import CommitReceipt, EnqueuedRun, Eventual, SendReceipt
 from ledgermq.client.session_core import SessionCore
-from ledgermq.core.limits import CONTENT_BYTES_MAX, PRIORITY_MAX
+from ledgermq.core.header_size import header_bytes, put_bytes
+from ledgermq.core.limits import CONTENT_BYTES_MAX, HEADER_BYTES_MAX, PRIORITY_MAX
 from ledgermq.core.operations import Put, PutMessage
 from ledgermq.core.outcomes import Committed, Enqueued, Refused
 from ledgermq.errors import (
@@ -29,6 +30,7 @@ from ledgermq.errors import (
     TransactionRolledBackError,
 )
 from ledgermq.wire.content import Body, Content, ContentError, PropertyValue, encode_content
+from ledgermq.wire.message_header import make_header
 
 __all__ = ["AsynchronousSends", "Batch", "Commitment", "MessageMaker", "UnitOfWork"]
 
@@ -78,13 +80,11 @@ class MessageMaker:
             )
         content = Content(
             body=body,
-            properties=properties or {},
-            correlation_id=correlation_id,
             reply_to=reply_to,
-            type=type_,
             client_time=time.time_ns() // 1000,
         )
         try:
+            header = make_header(properties, correlation_id, type_)
             encoded = encode_content(content)
         except ContentError as error:
             raise MessageFormatError(
@@ -97,10 +97,18 @@ class MessageMaker:
                 "(segmentation by the library is planned) or send a reference to it",
                 destination=destination,
             )
+        if header is not None and header_bytes(header) > HEADER_BYTES_MAX:
+            raise MessageTooLargeError(
+                f"message to {destination} has {header_bytes(header):,} bytes of properties, "
+                f"correlation id and type, at most {HEADER_BYTES_MAX:,} can be sent; put them in "
+                "the body",
+                destination=destination,
+            )
         return {
             "message_id": self._identifier(),
             "priority": priority,
             "persistent": bool(persistent),
+            "header": header,
             "content": encoded,
         }
 
@@ -122,14 +130,14 @@ class Batch:
         receipt = SendReceipt(message["message_id"], self.destination)
         self.messages.append(message)
         self.receipts.append(receipt)
-        self.size_bytes += len(message["content"])
+        self.size_bytes += put_bytes(message)
         return receipt
 
     def takes(self, message: PutMessage, messages_max: int) -> bool:
         """Whether a further message fits."""
         return (
             len(self.messages) < messages_max
-            and self.size_bytes + len(message["content"]) <= PUT_BYTES_MAX
+            and self.size_bytes + put_bytes(message) <= PUT_BYTES_MAX
         )
 
     def number(self, enqueued: Enqueued) -> None:

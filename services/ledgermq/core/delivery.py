@@ -130,5 +130,6 @@ def delivered_message(message: Message) -> DeliveredMessage:
         "persistent": message.persistent,
         "backout_count": message.backout_count,
         "enqueued_at": message.enqueued_at,
+        "header": message.header,
         "content": b"",
     }

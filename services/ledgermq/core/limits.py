@@ -13,6 +13,7 @@ __all__ = [
     "DELIVERED_CONTENT_BYTES_MAX",
     "DELIVERED_MESSAGES_MAX",
     "DESCRIPTION_CHARACTERS_MAX",
+    "HEADER_BYTES_MAX",
     "LANE_MAX",
     "PRIORITY_MAX",
     "PROTOCOL_VERSION",
@@ -32,6 +33,7 @@ PROTOCOL_VERSION: Final = 1
 PRIORITY_MAX: Final = 9
 PUT_MESSAGES_MAX: Final = 10_000
 CONTENT_BYTES_MAX: Final = 8 * 1024 * 1024 - 4096
+HEADER_BYTES_MAX: Final = 64 * 1024
 CREDIT_MAX: Final = 1_000_000
 REPLIES_MAX: Final = 256
 # The three numbers that a checkpoint holds as an Avro int; readers differ in what else they take.

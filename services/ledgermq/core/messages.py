@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from ledgermq.core.header_size import header_bytes
 from ledgermq.core.limits import (
     CONSUMER_NUMBER_MAX,
     CONTENT_BYTES_MAX,
     CREDIT_MAX,
+    HEADER_BYTES_MAX,
     PRIORITY_MAX,
     PUT_MESSAGES_MAX,
 )
@@ -65,7 +67,7 @@ def _messages(turn: Turn, queue: Queue, operation: Put) -> list[Message] | Refus
     messages: list[Message] = []
     for index, entry in enumerate(operation.messages):
         priority = entry["priority"]
-        size_bytes = len(entry["content"])
+        size_bytes, header = len(entry["content"]), entry["header"]
         if not 0 <= priority <= PRIORITY_MAX:
             return Refusal(
                 MESSAGE_INVALID, f"message {index} has priority {priority}, must be 0 to 9"
@@ -78,6 +80,15 @@ def _messages(turn: Turn, queue: Queue, operation: Put) -> list[Message] | Refus
                 f"message {index} has {size_bytes} bytes, queue {queue.name} takes "
                 f"{size_bytes_max}; send it in segments",
             )
+        if header is not None:
+            in_header = header_bytes(header)
+            if in_header > HEADER_BYTES_MAX:
+                return Refusal(
+                    MESSAGE_TOO_LARGE,
+                    f"message {index} has {in_header} bytes of properties and other header "
+                    f"fields, at most {HEADER_BYTES_MAX} are kept; put them in the body",
+                )
+            size_bytes += in_header
         messages.append(
             Message(
                 queue,
@@ -87,6 +98,7 @@ def _messages(turn: Turn, queue: Queue, operation: Put) -> list[Message] | Refus
                 priority,
                 entry["persistent"],
                 size_bytes,
+                header,
             )
         )
     return messages

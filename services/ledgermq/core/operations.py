@@ -8,7 +8,7 @@ part that comes by the hundred.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypedDict
+from typing import TypeAlias, TypedDict
 
 __all__ = [
     "Acknowledge",
@@ -23,9 +23,12 @@ __all__ = [
     "DeleteQueue",
     "DeliveryRange",
     "Get",
+    "Header",
+    "HeaderBranch",
     "Open",
     "OpenConsumer",
     "Operation",
+    "PropertyValue",
     "Put",
     "PutMessage",
     "Recover",
@@ -39,12 +42,28 @@ __all__ = [
 ]
 
 
+PropertyValue: TypeAlias = bool | int | float | str
+
+
+class Header(TypedDict):
+    """What selectors read of a message beside its priority, delivery mode, identity and time."""
+
+    properties: dict[str, PropertyValue]
+    correlation_id: str | None
+    type: str | None
+
+
+# A header in the form in which the codec reads and writes it: name of the record, and its fields.
+HeaderBranch: TypeAlias = tuple[str, Header]
+
+
 class PutMessage(TypedDict):
     """One message inside a Put: what the fold needs, and the content as its writer wrote it."""
 
     message_id: bytes
     priority: int
     persistent: bool
+    header: HeaderBranch | None
     content: bytes
 
 

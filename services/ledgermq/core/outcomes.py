@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, TypedDict
 
+from ledgermq.core.operations import HeaderBranch
+
 __all__ = [
     "Accepted",
     "Addressed",
@@ -47,6 +49,7 @@ class DeliveredMessage(TypedDict):
     persistent: bool
     backout_count: int
     enqueued_at: int
+    header: HeaderBranch | None
     content: bytes
 
 

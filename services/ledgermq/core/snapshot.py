@@ -116,6 +116,7 @@ def _stored(message: Message) -> Record:
         "size_bytes": message.size_bytes,
         "enqueued_at": message.enqueued_at,
         "backout_count": message.backout_count,
+        "header": message.header,
     }
 
 
@@ -214,6 +215,7 @@ def _message_from(queue: Queue, stored: Record) -> Message:
         stored["priority"],
         stored["persistent"],
         stored["size_bytes"],
+        stored["header"],
     )
     message.sequence = stored["sequence"]
     message.enqueued_at = stored["enqueued_at"]

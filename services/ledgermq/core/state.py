@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from ledgermq.core.available import Available
 from ledgermq.core.limits import BLOCK_MESSAGES, PROTOCOL_VERSION
+from ledgermq.core.operations import HeaderBranch
 from ledgermq.core.outcomes import Reply
 
 __all__ = ["Connection", "Consumer", "Message", "Queue", "QueueManager", "Session", "new_state"]
@@ -22,6 +23,7 @@ class Message:
         "backout_count",
         "consumer",
         "enqueued_at",
+        "header",
         "message_id",
         "persistent",
         "priority",
@@ -41,6 +43,7 @@ class Message:
         priority: int,
         persistent: bool,
         size_bytes: int,
+        header: HeaderBranch | None = None,
     ) -> None:
         self.queue = queue
         self.put_position = put_position
@@ -49,6 +52,7 @@ class Message:
         self.priority = priority
         self.persistent = persistent
         self.size_bytes = size_bytes
+        self.header = header
         self.sequence = -1
         self.enqueued_at = -1
         self.backout_count = 0

@@ -123,12 +123,12 @@ def decode_operation(value: bytes | None, active_version: int = PROTOCOL_VERSION
         return Unreadable(reason=reasons.RECORD_UNREADABLE, detail=str(error))
 
 
-def _read(known: KnownSchema, value: bytes, *, with_names: bool = False) -> Any:
+def _read(known: KnownSchema, value: bytes) -> Any:
     """The datum behind the framing; all of the value must be used up."""
     buffer = BytesIO(value)
     buffer.seek(HEADER_BYTES)
     try:
-        datum = schemaless_reader(buffer, known.schema, None, return_record_name=with_names)
+        datum = schemaless_reader(buffer, known.schema, None, return_record_name=True)
     except (EOFError, IndexError, ValueError, OverflowError, MemoryError, TypeError) as error:
         detail = f"{known.full_name} does not decode: {type(error).__name__} {error}".rstrip()
         raise UndecodableError(detail) from error
@@ -187,4 +187,4 @@ def decode_record(value: bytes | None) -> tuple[str, dict[str, Any]]:
     known = by_fingerprint().get(value[2:HEADER_BYTES])
     if known is None:
         raise UndecodableError(f"unknown fingerprint {value[2:HEADER_BYTES].hex()}")
-    return known.full_name, _read(known, value, with_names=True)
+    return known.full_name, _read(known, value)

@@ -1,16 +1,24 @@
-"""The content of a message: body, properties and what else the fold does not decide on."""
+"""The content of a message: its body and what else the fold neither decides on nor selects by."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
+from ledgermq.core.operations import PropertyValue
 from ledgermq.wire.codec import UndecodableError, decode_record, encode_record
 
-__all__ = ["Body", "Content", "ContentError", "PropertyValue", "decode_content", "encode_content"]
+__all__ = [
+    "Body",
+    "Content",
+    "ContentError",
+    "PropertyValue",
+    "checked_value",
+    "decode_content",
+    "encode_content",
+]
 
-PropertyValue: TypeAlias = bool | int | float | str
 MapValue: TypeAlias = bool | int | float | str | bytes | None
 Body: TypeAlias = Mapping[str, MapValue] | str | bytes | None
 
@@ -27,13 +35,10 @@ class ContentError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """Everything of a message that the fold does not decide on; `client_time` in µs since 1970."""
+    """What a message carries beside its header; `client_time` in µs since 1970."""
 
     body: Body
-    properties: Mapping[str, PropertyValue] = field(default_factory=dict)
-    correlation_id: str | None = None
     reply_to: str | None = None
-    type: str | None = None
     client_time: int = 0
 
 
@@ -41,13 +46,7 @@ def encode_content(content: Content) -> bytes:
     """The bytes of a content; ContentError names what cannot be carried."""
     datum = {
         "body": _checked_body(content.body),
-        "properties": {
-            name: _checked(f"property {name!r}", name, value, with_bytes=False)
-            for name, value in content.properties.items()
-        },
-        "correlation_id": content.correlation_id,
         "reply_to": content.reply_to,
-        "type": content.type,
         "client_time": content.client_time,
     }
     try:
@@ -61,7 +60,7 @@ def _checked_body(body: Any) -> Any:
         return body
     if isinstance(body, Mapping):
         entries = {
-            name: _checked(f"map entry {name!r}", name, value, with_bytes=True)
+            name: checked_value(f"map entry {name!r}", name, value, with_bytes=True)
             for name, value in body.items()
         }
         return (MAP_BODY, {"entries": entries})
@@ -75,7 +74,7 @@ def _checked_body(body: Any) -> Any:
     )
 
 
-def _checked(what: str, name: Any, value: Any, *, with_bytes: bool) -> Any:
+def checked_value(what: str, name: Any, value: Any, *, with_bytes: bool) -> Any:
     """A property or map value if it is of a supported type and within 64 bits."""
     if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARACTERS_MAX:
         raise ContentError(f"{what}: a name is text of 1 to {NAME_CHARACTERS_MAX} characters")
@@ -103,9 +102,6 @@ def decode_content(value: bytes) -> Content:
         body = body[1]["entries"]
     return Content(
         body=body,
-        properties=datum["properties"],
-        correlation_id=datum["correlation_id"],
         reply_to=datum["reply_to"],
-        type=datum["type"],
         client_time=datum["client_time"],
     )

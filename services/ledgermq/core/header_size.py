@@ -1,0 +1,34 @@
+"""How much room a message takes: its content, and the header that every state and delivery keeps.
+
+The size of a header is counted, not encoded, so that every writer and reader of the log comes to
+the same number (PROTOCOL.md §3).
+"""
+
+from __future__ import annotations
+
+from ledgermq.core.operations import HeaderBranch, PutMessage
+
+__all__ = ["header_bytes", "put_bytes"]
+
+NUMBER_BYTES = 8
+
+
+def header_bytes(header: HeaderBranch | None) -> int:
+    """Bytes of a header: UTF-8 of every text and name, 8 for each number or truth value."""
+    if header is None:
+        return 0
+    fields = header[1]
+    size = _text_bytes(fields["correlation_id"]) + _text_bytes(fields["type"])
+    for name, value in fields["properties"].items():
+        size += len(name.encode())
+        size += len(value.encode()) if isinstance(value, str) else NUMBER_BYTES
+    return size
+
+
+def _text_bytes(text: str | None) -> int:
+    return 0 if text is None else len(text.encode())
+
+
+def put_bytes(message: PutMessage) -> int:
+    """Bytes that a message of a Put takes: content and header."""
+    return len(message["content"]) + header_bytes(message["header"])

@@ -1,0 +1,110 @@
+"""The header of a message: what comes back, and the errors that name what cannot be carried."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ledgermq.core.header_size import header_bytes
+from ledgermq.core.operations import Put
+from ledgermq.wire.codec import decode_operation, encode_operation
+from ledgermq.wire.content import ContentError
+from ledgermq.wire.message_header import EMPTY_HEADER, header_of, make_header
+
+texts = st.text(st.characters(exclude_categories=("Cs",)))
+keys = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=255)
+values = st.booleans() | st.integers(-(2**63), 2**63 - 1) | st.floats(allow_nan=False) | texts
+properties = st.dictionaries(keys, values, max_size=5)
+optional = st.none() | texts
+
+
+@given(properties, optional, optional)
+def test_header_crosses_the_log_with_values_and_their_types(given_properties, correlation, kind):
+    """Names, values and the types of values are the same to every reader."""
+    header = make_header(given_properties, correlation, kind)
+    put = Put(
+        session=0,
+        session_sequence=1,
+        answered_through=0,
+        destination="queue:q",
+        messages=[
+            {
+                "message_id": bytes(16),
+                "priority": 4,
+                "persistent": True,
+                "header": header,
+                "content": b"c",
+            }
+        ],
+    )
+    read = decode_operation(encode_operation(put))
+    assert read == put
+    found = header_of(read.messages[0]["header"])
+    assert found == {"properties": given_properties, "correlation_id": correlation, "type": kind}
+    told = [(name, type(value)) for name, value in found["properties"].items()]
+    assert told == [(name, type(value)) for name, value in given_properties.items()]
+
+
+def test_nothing_given_takes_no_room():
+    """A message without properties, correlation id and type has no header at all."""
+    assert make_header(None, None, None) is None
+    assert make_header({}, None, None) is None
+    assert header_of(None) is EMPTY_HEADER
+    assert header_bytes(None) == 0
+
+
+def test_size_counts_texts_in_utf_8_and_eight_bytes_for_the_rest():
+    """Every fold and every reader comes to the same size (PROTOCOL.md section 3)."""
+    assert header_bytes(make_header({"é": "ü", "n": 1, "d": 1.5, "b": True}, "cc", "t")) == (
+        2 + 2 + 3 * (1 + 8) + 2 + 1
+    )
+
+
+@pytest.mark.parametrize("value", [None, b"x", object(), 1j])
+def test_property_of_another_type_is_refused_by_name(value):
+    """Properties are bool, int, float or str; bytes and None are for map bodies only."""
+    with pytest.raises(
+        ContentError, match=r"property 'p' is \w+: it must be bool, int, float, str"
+    ):
+        make_header({"p": value}, None, None)
+
+
+@pytest.mark.parametrize("value", [[1], (1,), {"a": 1}])
+def test_nested_property_is_refused_by_name(value):
+    """Nested values in a property: ContentError names it and says why."""
+    with pytest.raises(ContentError, match=r"property 'inner' is .*nested values are not carried"):
+        make_header({"inner": value}, None, None)
+
+
+@pytest.mark.parametrize("value", [2**63, -(2**63) - 1])
+def test_property_beyond_64_bits_is_refused_by_name(value):
+    """Numbers that would be cut are refused."""
+    with pytest.raises(ContentError, match=f"property 'p' is {value}: whole numbers have 64 bits"):
+        make_header({"p": value}, None, None)
+
+
+@pytest.mark.parametrize("name", ["", "n" * 256, 5, None])
+def test_property_names_have_1_to_255_characters(name):
+    """Names outside the limits are refused."""
+    with pytest.raises(ContentError, match="1 to 255 characters"):
+        make_header({name: 1}, None, None)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [({"p": "\ud800"}, None, None), ({"\ud800": 1}, None, None), (None, "\ud800", None)],
+)
+def test_text_that_is_no_unicode_is_refused(arguments):
+    """A lone surrogate cannot be written."""
+    with pytest.raises(ContentError, match="no text that can be written"):
+        make_header(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "name"), [((None, 5, None), "correlation_id"), ((None, None, b"t"), "type")]
+)
+def test_header_field_of_a_wrong_type_is_named(arguments, name):
+    """Correlation id and type are text."""
+    with pytest.raises(ContentError, match=f"{name} is .*: it must be str or None"):
+        make_header(*arguments)
