@@ -8,7 +8,15 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 
-from ledgermq.core import delivery, messages, query, queues, sessions, settling
+from ledgermq.core import (
+    delivery,
+    messages,
+    query,
+    queues,
+    sessions,
+    settling,
+    topic_query,
+)
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.available import Available
 from ledgermq.core.operations import Unreadable
@@ -36,7 +44,8 @@ def check_history(history: Sequence[Entry]) -> Player:
         player.clock_us = entry.time
         found = player.enter(entry.value)
         witness.observe(decode_operation(entry.value), position, found)
-        witness.compare(query.queue_statuses(player.state))
+        topics = topic_query.topic_statuses(player.state)
+        witness.compare(query.queue_statuses(player.state), topics)
     return player
 
 

@@ -125,7 +125,6 @@ def test_unknown_queue_has_no_status_and_no_page():
     """A question about a queue that is not there finds nothing."""
     state = played("open")
     assert query.queue_status(state, "q") is None
-    assert query.browse(state, "q", 9, -1, 10) is None
 
 
 def test_queues_are_listed_by_name():
@@ -141,7 +140,7 @@ def test_questions_change_nothing():
     query.queue_statuses(state)
     query.manager_status(state, "QM1", "w")
     query.session_statuses(state)
-    query.browse(state, "q", 9, -1, 1)
+    query.browse(state.queues["q"], 9, -1, 1)
     query.resync(state, identifier("S"))
     assert checks.freeze(state) == before
 
@@ -154,21 +153,21 @@ def names(page):
 def test_browse_pages_in_delivery_order_and_says_whether_there_is_more():
     """The cursor is (priority, sequence) of the last message; pages neither repeat nor skip."""
     state = played("open", "put q A/1 B/9 C/1 D/9 E/5 -> enqueued 0..4")
-    first = query.browse(state, "q", 9, -1, 2)
+    first = query.browse(state.queues["q"], 9, -1, 2)
     assert (names(first), first[1]) == (["B", "D"], True)
-    second = query.browse(state, "q", 9, 3, 2)
+    second = query.browse(state.queues["q"], 9, 3, 2)
     assert (names(second), second[1]) == (["E", "A"], True)
-    third = query.browse(state, "q", 1, 0, 2)
+    third = query.browse(state.queues["q"], 1, 0, 2)
     assert (names(third), third[1]) == (["C"], False)
-    assert query.browse(state, "q", 1, 2, 2) == ([], False)
-    assert query.browse(state, "q", -1, -1, 2) == ([], False)
-    assert names(query.browse(state, "q", 99, -1, 9)) == ["B", "D", "E", "A", "C"]
+    assert query.browse(state.queues["q"], 1, 2, 2) == ([], False)
+    assert query.browse(state.queues["q"], -1, -1, 2) == ([], False)
+    assert names(query.browse(state.queues["q"], 99, -1, 9)) == ["B", "D", "E", "A", "C"]
 
 
 def test_browse_shows_what_a_message_is_and_leaves_the_content_to_the_shell():
     """A page's entry has all that a Delivered has."""
     state = played("open", "put r X -> enqueued 0..0", "put q A! B/7 +1s -> enqueued 0..1")
-    page, more = query.browse(state, "q", 9, -1, 9)
+    page, more = query.browse(state.queues["q"], 9, -1, 9)
     assert not more
     assert page[1] == {
         "sequence": 0,
@@ -194,7 +193,7 @@ def test_browse_skips_what_is_in_flight_and_shows_suspended_queues():
         "get 1 -> accepted; delivered A@0",
         "alter q suspended=yes",
     )
-    assert names(query.browse(state, "q", 9, -1, 9)) == ["B", "C"]
+    assert names(query.browse(state.queues["q"], 9, -1, 9)) == ["B", "C"]
 
 
 @pytest.mark.parametrize(
@@ -203,16 +202,16 @@ def test_browse_skips_what_is_in_flight_and_shows_suspended_queues():
 def test_browse_limit_is_held_within_1_and_1000(limit, expected):
     """A page has at least one and at most 1,000 messages."""
     state = played("open", "put q M*1001 -> enqueued 0..1000")
-    page, more = query.browse(state, "q", 9, -1, limit)
+    page, more = query.browse(state.queues["q"], 9, -1, limit)
     assert (len(page), more) == (expected, True)
 
 
 def test_browse_page_holds_at_most_1_mib_of_content():
     """A page is cut before 1 MiB is exceeded, one message at least."""
     state = played("open", "put q A:1048576 B:1 C:1048575 D:1 -> enqueued 0..3")
-    assert names(query.browse(state, "q", 9, -1, 9)) == ["A"]
-    assert names(query.browse(state, "q", 4, 0, 9)) == ["B", "C"]
-    assert names(query.browse(state, "q", 4, 2, 9)) == ["D"]
+    assert names(query.browse(state.queues["q"], 9, -1, 9)) == ["A"]
+    assert names(query.browse(state.queues["q"], 4, 0, 9)) == ["B", "C"]
+    assert names(query.browse(state.queues["q"], 4, 2, 9)) == ["D"]
 
 
 def test_manager_status_counts_what_there_is():
@@ -225,6 +224,8 @@ def test_manager_status_counts_what_there_is():
         "version": 1,
         "automatic_creation": False,
         "queues": 1,
+        "topics": 0,
+        "subscriptions": 0,
         "connections": 1,
         "sessions": 2,
         "worker": "w1",

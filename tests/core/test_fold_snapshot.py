@@ -18,9 +18,9 @@ def test_block_holds_1024_sequence_numbers():
     found = list(blocks(state))
     assert [(one["block"], len(one["messages"])) for one in found] == [(0, 1024), (1, 1024), (2, 1)]
     assert found[1]["messages"][0]["sequence"] == 1024
-    assert found == [block_of(state, "q", number) for number in range(3)]
-    assert block_of(state, "q", 3) is None
-    assert block_of(state, "r", 0) is None
+    assert found == [block_of(state, 1, number) for number in range(3)]
+    assert block_of(state, 1, 3) is None
+    assert block_of(state, 9, 0) is None
 
 
 def test_blocks_come_by_creation_of_their_queues():
@@ -62,7 +62,7 @@ def test_open_put_has_no_number_and_no_time_yet():
     (session,) = root_of(state)["sessions"]
     assert session["open_puts"] == [
         {
-            "queue": "q",
+            "destination": "queue:q",
             "messages": [
                 {
                     "put_position": 1,
@@ -84,7 +84,7 @@ def test_open_put_has_no_number_and_no_time_yet():
 def test_full_block_touches_no_other():
     """1,024 messages are one block, not two."""
     state = played("open", "put q M*1024 -> enqueued 0..1023").state
-    assert take_touched_blocks(state) == [("q", 0)]
+    assert take_touched_blocks(state) == [(1, 0)]
 
 
 def test_blocks_are_touched_by_numbering_consuming_and_backouts_only():
@@ -98,19 +98,17 @@ def test_blocks_are_touched_by_numbering_consuming_and_backouts_only():
             player.line(line)
         return take_touched_blocks(state)
 
-    assert take_touched_blocks(state) == [("q", 0), ("q", 1)]
+    assert take_touched_blocks(state) == [(1, 0), (1, 1)]
     assert take_touched_blocks(state) == []
     assert touched_by("get 1024 -> accepted; delivered M0..999@0; delivered M1000..1023@1000") == []
-    assert touched_by("ack 5") == [("q", 0)]
+    assert touched_by("ack 5") == [(1, 0)]
     assert touched_by("recover -> returned 1023") == []
-    assert touched_by("get 1 -> accepted; delivered M0@0", "recover 1025 -> returned 1") == [
-        ("q", 0)
-    ]
-    assert touched_by("put q Z -> enqueued 1025..1025") == [("q", 1)]
-    assert touched_by("correct q 1024 REMOVE") == [("q", 1)]
+    assert touched_by("get 1 -> accepted; delivered M0@0", "recover 1025 -> returned 1") == [(1, 0)]
+    assert touched_by("put q Z -> enqueued 1025..1025") == [(1, 1)]
+    assert touched_by("correct q 1024 REMOVE") == [(1, 1)]
     assert touched_by("put r A -> enqueued 0..0", "put q Y -> enqueued 1026..1026") == [
-        ("q", 1),
-        ("r", 0),
+        (1, 1),
+        (10, 0),
     ]
 
 
@@ -124,7 +122,7 @@ def test_a_backout_touches_the_block_of_its_message():
     )
     take_touched_blocks(player.state)
     player.line(read_scripts("recover 1026 -> returned 1026")[0].lines[0])
-    assert take_touched_blocks(player.state) == [("q", 1)]
+    assert take_touched_blocks(player.state) == [(1, 1)]
 
 
 def test_queues_and_connections_keep_their_order_of_creation():

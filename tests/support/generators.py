@@ -34,23 +34,34 @@ class Entry(NamedTuple):
     time: int
 
 
-def _message(number: int, priority: int, size: int) -> op.PutMessage:
+def _message(number: int, priority: int, size: int, color: str = "") -> op.PutMessage:
     return {
         "message_id": number.to_bytes(16, "big"),
         "priority": priority,
         "persistent": True,
-        "header": None,
+        "header": _header(color) if color else None,
         "content": b"x" * size,
     }
 
 
+def _header(color: str) -> op.HeaderBranch:
+    """A header with one property."""
+    fields: op.Header = {"properties": {"color": color}, "correlation_id": None, "type": None}
+    return ("ledgermq.message.Header", fields)
+
+
+SELECTORS = ("", "", "color = 'red'", "color = 'blue'", "color <> 'red'", "JMSPriority > 4")
+COLORS = ("", "", "red", "blue")
 # Stands for the number that would follow in the session, as far as a writer without state knows.
 FOLLOWING = -9
 small = st.integers(-1, 4)
 handles = st.sampled_from((0, 0, 0, 1, 1, 1, 2, 3, 12, -1))
 ranges = st.lists(st.builds(lambda first, last: {"first": first, "last": last}, small, small))
 names = st.sampled_from((*QUEUES, "", "a b", "n" * 129))
-destinations = names.map(lambda name: "queue:" + name) | st.sampled_from(("q", "topic:q"))
+temporary = "temporary/" + identifier("a").hex() + "/"
+destinations = names.map(lambda name: "queue:" + name) | st.sampled_from(
+    ("q", "pigeon:q", "topic:t", "topic:t", "topic:u", "queue:" + temporary + "q", "topic:")
+)
 common: dict[str, Any] = {
     "session": handles,
     "session_sequence": st.sampled_from((FOLLOWING,) * 6 + (-1, 0, 1, 2, 3, 9)),
@@ -64,17 +75,39 @@ opens = st.builds(
     acknowledge_mode=st.sampled_from((*MODES, "UNKNOWN")),
     suspect_timeout_ms=st.sampled_from((10_000, 10_000, 1_000, 45_000, 999, 45_001)),
     client=st.just(""),
+    client_id=st.sampled_from(("", "", "", "c", "a b")),
+    takeover=st.sampled_from((b"", b"", b"token")),
 )
 naive_operations: st.SearchStrategy[Operation] = st.one_of(
     opens,
-    st.builds(op.OpenConsumer, **common, consumer=small, destination=destinations),
+    st.builds(
+        op.OpenConsumer,
+        **common,
+        consumer=small,
+        destination=destinations,
+        selector=st.sampled_from((*SELECTORS, "color =")),
+        no_local=st.booleans(),
+        subscription=st.sampled_from(("", "", "s", "a b")),
+        durable=st.booleans(),
+        shared=st.booleans(),
+    ),
+    st.builds(op.CreateTopic, **common, topic=names, message_bytes_max=small),
+    st.builds(op.DeleteTopic, **common, topic=st.sampled_from("tu"), purge=st.booleans()),
+    st.builds(op.CreateTemporary, **common, destination=destinations),
+    st.builds(op.Unsubscribe, **common, subscription=st.sampled_from(("s", "x"))),
     st.builds(op.CloseConsumer, **common, consumer=small, unseen=ranges),
     st.builds(
         op.Put,
         **common,
         destination=destinations,
         messages=st.lists(
-            st.builds(_message, st.integers(0, 99), st.integers(-1, 10), st.integers(0, 3)),
+            st.builds(
+                _message,
+                st.integers(0, 99),
+                st.integers(-1, 10),
+                st.integers(0, 3),
+                st.sampled_from(COLORS),
+            ),
             max_size=4,
         ),
     ),
@@ -87,7 +120,13 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
     st.builds(op.Recover, **common, seen=ranges),
     st.builds(op.Close, **common, seen=ranges),
     st.builds(op.Alive, **common),
-    st.builds(op.CreateQueue, **common, queue=names, message_bytes_max=small),
+    st.builds(
+        op.CreateQueue,
+        **common,
+        queue=names,
+        message_bytes_max=small,
+        unacknowledged_max=small,
+    ),
     st.builds(op.AlterQueue, **common, queue=names, suspended=st.none() | st.booleans()),
     st.builds(op.DeleteQueue, **common, queue=names, purge=st.booleans()),
     st.builds(op.AlterQueueManager, **common, automatic_creation=st.none() | st.booleans()),
@@ -212,14 +251,17 @@ class _Writer:
             self.consume(session)
 
     def open(self) -> None:
-        """A session of one of two connections."""
+        """A session of one of three connections; that of c is a client that is known by name."""
+        name = self.one("aabcd")
         self.write(
             op.Open(
-                connection=identifier(self.one("ab")),
+                connection=identifier(name),
                 lane=0,
                 session_key=identifier(str(len(self.history))),
                 acknowledge_mode=self.one(MODES),
                 suspect_timeout_ms=self.one((1_000, 10_000)),
+                client_id="client" if name in "cd" else "",
+                takeover=b"token" if name in "cd" else b"",
             )
         )
 
@@ -241,9 +283,60 @@ class _Writer:
         """Some messages."""
         count = self.one((1, 1, 2, 5))
         place = len(self.history) * 10
-        messages = [_message(place + one, self.one((4, 4, 4, 9, 0)), 1) for one in range(count)]
-        queue = "queue:" + self.one(QUEUES)
-        self.write(op.Put(**self.common(session), destination=queue, messages=messages))
+        messages = [
+            _message(place + one, self.one((4, 4, 4, 9, 0)), 1, self.one(COLORS))
+            for one in range(count)
+        ]
+        self.write(
+            op.Put(**self.common(session), destination=self.destination(), messages=messages)
+        )
+
+    def destination(self) -> str:
+        """A queue, a topic, or a temporary one of a connection."""
+        kind = self.one(("queue", "queue", "queue", "topic", "topic", "temporary"))
+        if kind == "topic":
+            return "topic:" + self.one("tu")
+        if kind == "queue":
+            return "queue:" + self.one(QUEUES)
+        owned = [one for one in (*self.model.queues, *self.model.topics) if one["owner"]]
+        if not owned:
+            return "queue:" + temporary + "q"
+        chosen = self.one(owned)
+        return ("topic:" if chosen in self.model.topics else "queue:") + str(chosen["name"])
+
+    def temporary(self, session: dict[str, Any]) -> None:
+        """A temporary queue or topic of the session's connection."""
+        name = f"temporary/{session['connection'].hex()}/{self.one('xy')}"
+        kind = self.one(("queue:", "topic:"))
+        self.write(op.CreateTemporary(**self.common(session), destination=kind + name))
+
+    def unsubscribe(self, session: dict[str, Any]) -> None:
+        """The end of a durable subscription, or of a topic."""
+        if self.one((True, True, False)):
+            self.write(op.Unsubscribe(**self.common(session), subscription=self.one("sr")))
+        else:
+            topic, purge = self.one("tu"), self.draw(st.booleans())
+            self.write(op.DeleteTopic(**self.common(session), topic=topic, purge=purge))
+
+    def subscribe(self, session: dict[str, Any]) -> None:
+        """A consumer of a topic, with credit, of one of the four kinds."""
+        used = [one["number"] for one in self.model.consumers_of(session)]
+        number = max(used, default=0) + 1
+        kind = self.one(("alone", "durable", "shared", "both"))
+        self.write(
+            op.OpenConsumer(
+                **self.common(session),
+                consumer=number,
+                destination="topic:" + self.one("tu"),
+                selector=self.one(SELECTORS),
+                no_local=kind in ("alone", "durable") and self.one((False, False, True)),
+                subscription="" if kind == "alone" else self.one("ssr"),
+                durable=kind in ("durable", "both"),
+                shared=kind in ("shared", "both"),
+            )
+        )
+        if session["session"] in [one["session"] for one in self.model.sessions]:
+            self.write(op.Get(**self.common(session), consumer=number, credit=self.one((1, 2, 10))))
 
     def consume(self, session: dict[str, Any]) -> None:
         """A consumer, or credit for one."""
@@ -251,8 +344,14 @@ class _Writer:
         used = [one["number"] for one in self.model.consumers_of(session)]
         if not mine or self.one((False, False, True)):
             number = max(used, default=0) + 1
-            queue = "queue:" + self.one(QUEUES)
-            self.write(op.OpenConsumer(**self.common(session), consumer=number, destination=queue))
+            self.write(
+                op.OpenConsumer(
+                    **self.common(session),
+                    consumer=number,
+                    destination=self.destination(),
+                    selector=self.one(SELECTORS),
+                )
+            )
         else:
             number, credit = self.one(mine), self.one((1, 2, 10))
             self.write(op.Get(**self.common(session), consumer=number, credit=credit))
@@ -310,11 +409,20 @@ class _Writer:
             )
         else:
             suspended = kind == "suspend"
-            self.write(op.AlterQueue(**self.common(session), queue=queue, suspended=suspended))
+            limit = self.one((None, None, 0, 1, 3))
+            self.write(
+                op.AlterQueue(
+                    **self.common(session),
+                    queue=queue,
+                    suspended=suspended,
+                    unacknowledged_max=limit,
+                )
+            )
 
 
 WEIGHTS = (
     *("put", "put", "put", "put", "consume", "consume", "consume", "consume", "consume"),
+    *("subscribe", "subscribe", "subscribe", "temporary", "unsubscribe"),
     *("settle", "settle", "settle", "back", "back", "open", "close", "close_consumer"),
     *("worker", "worker", "again", "administer", "administer", "naive"),
 )

@@ -121,6 +121,8 @@ class Model(ModelOperations):
             "created_position": queue["created_position"],
             "description": queue["description"],
             "message_bytes_max": queue["message_bytes_max"],
+            "unacknowledged_max": queue["unacknowledged_max"],
+            "temporary": queue["owner"] is not None,
             "suspended": queue["suspended"],
             "receivers": len([1 for one in self.consumers if one["queue"] == name and one["open"]]),
             "message_count": len(resident),
@@ -149,9 +151,11 @@ class Model(ModelOperations):
             yield {
                 "session": one["session"],
                 "connection": one["connection"].hex(),
+                "client_id": one["client_id"],
                 "acknowledge_mode": one["mode"],
                 "suspected": one["suspected"],
                 "consumers": len([1 for consumer in self.consumers_of(one) if consumer["open"]]),
+                "consumers_paused": len(list(filter(self.paused, self.consumers_of(one)))),
                 "in_flight": len([1 for message in mine if message["place"] == "flight"]),
                 "open_puts": len([1 for message in mine if message["place"] == "open"]),
                 "last_sequence": one["last"],
@@ -183,9 +187,10 @@ class Model(ModelOperations):
             found.append(row)
         return found
 
-    def browse(self, name: str) -> list[tuple[int, int]]:
+    def browse(self, name: str, selector: str = "") -> list[tuple[int, int]]:
         """(put position, put index) of the available messages in delivery order."""
-        return [(one["put_position"], one["put_index"]) for one in self.available(name)]
+        found = [one for one in self.available(name) if self.selects(selector, one)]
+        return [(one["put_position"], one["put_index"]) for one in found]
 
     def deadline(self) -> int | None:
         """The next deadline."""

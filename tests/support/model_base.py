@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["ModelBase"]
+__all__ = ["BODY_MAX", "INT_MAX", "ModelBase"]
 
 Row = dict[str, Any]
 BATCH_MESSAGES = 1_000
+BODY_MAX = 8 * 1024 * 1024 - 4 * 1024
+INT_MAX = 2147483647
 BATCH_BYTES = 1024 * 1024
 
 
@@ -22,6 +24,9 @@ class ModelBase:
         self.automatic_creation = True
         self.waits = 0
         self.queues: list[Row] = []
+        self.topics: list[Row] = []
+        self.subscriptions: list[Row] = []
+        self.published: list[Row] = []
         self.sessions: list[Row] = []
         self.consumers: list[Row] = []
         self.messages: list[Row] = []
@@ -97,31 +102,66 @@ class ModelBase:
 
     def check_destination(self, destination: str) -> str | None:
         """Why a destination cannot be used."""
-        name = destination[6:]
-        good = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/%-"
-        if not destination.startswith("queue:") or not 1 <= len(name) <= 128:
+        kind, name = destination[:6], destination[6:]
+        if kind not in ("queue:", "topic:") or not self.good_name(name):
             return "destination-invalid"
-        if any(letter not in good for letter in name):
-            return "destination-invalid"
-        if self.queue(name) is None and not self.automatic_creation:
-            return "queue-unknown"
+        if self.place(destination) is not None:
+            return None
+        if name.startswith("temporary/"):
+            return "destination-unknown"
+        if not self.automatic_creation:
+            return "queue-unknown" if kind == "queue:" else "topic-unknown"
         return None
 
-    def use(self, destination: str) -> str:
-        """The name of a destination's queue, which is there now."""
-        name = destination[6:]
-        if self.queue(name) is None:
-            self.add_queue(name)
-        return name
+    def good_name(self, name: str) -> bool:
+        """1 to 128 of the letters that names are made of."""
+        good = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._/%-"
+        return 1 <= len(name) <= 128 and all(letter in good for letter in name)
+
+    def place(self, destination: str) -> Row | None:
+        """The queue or topic of a destination."""
+        if destination.startswith("topic:"):
+            return self.topic(destination[6:])
+        return self.queue(destination[6:])
+
+    def topic(self, name: str) -> Row | None:
+        """A topic by name."""
+        return next((one for one in self.topics if one["name"] == name), None)
+
+    def use(self, destination: str) -> Row:
+        """A destination's queue or topic, which is there now."""
+        found = self.place(destination)
+        if found is not None:
+            return found
+        add = self.add_topic if destination.startswith("topic:") else self.add_queue
+        return add(destination[6:])
+
+    def add_topic(self, name: str) -> Row:
+        """A topic without subscriptions."""
+        topic: Row = {
+            "name": name,
+            "id": "topic:" + name,
+            "created_position": self.position,
+            "description": "",
+            "message_bytes_max": 0,
+            "owner": None,
+            "given": 0,
+            "gone": [],
+        }
+        self.topics.append(topic)
+        return topic
 
     def add_queue(self, name: str) -> Row:
         """A queue without messages."""
         queue: Row = {
             "name": name,
+            "id": name,
             "created_position": self.position,
             "description": "",
             "message_bytes_max": 0,
+            "unacknowledged_max": 0,
             "suspended": False,
+            "owner": None,
             "gone": [],
         }
         self.queues.append(queue)
@@ -144,8 +184,12 @@ class ModelBase:
         message["place"] = place
         message["session"] = message["consumer"] = message["delivery"] = None
         queue = self.queue(message["queue"])
-        assert queue is not None
-        queue["gone"].append(message)
+        if queue is not None:
+            queue["gone"].append(message)
+            if queue["unacknowledged_max"]:
+                self.touch(queue["name"])
+            return
+        self.copy_gone(message, "sent")
 
     def back(self, message: Row, *, backout: bool) -> None:
         """A delivery returns to its place."""
@@ -184,6 +228,8 @@ class ModelBase:
         )
         self.sessions = [one for one in self.sessions if one is not session]
         if session["connection"] not in [one["connection"] for one in self.sessions]:
+            self.retire()
+            self.end_temporaries(session["connection"])
             del self.ends[session["connection"]]
 
     def next_wait(self) -> int:
@@ -198,9 +244,10 @@ class ModelBase:
 
     def deliver_touched(self) -> None:
         """Delivers queue by queue."""
+        self.retire()
         for name in self.touched:
             queue = self.queue(name)
-            if queue is not None and not queue["suspended"]:
+            if queue is None or not queue["suspended"]:
                 self._deliver(name)
         self.touched = []
 
@@ -213,9 +260,11 @@ class ModelBase:
                 for one in self.consumers
                 if one["queue"] == name and one["open"] and one["credit"] > 0
                 if not self._suspected(one["session"])
+                if not self.at_limit(one)
             ]
+            waiting = [one for one in waiting if self.selects(one["selector"], message)]
             if not waiting:
-                break
+                continue
             best = min(waiting, key=lambda one: (self._in_flight(one), one["since"]))
             best["credit"] -= 1
             best["since"] = self.next_wait()
@@ -258,7 +307,7 @@ class ModelBase:
                 kind="Delivered",
                 session=session["session"],
                 consumer=consumer["number"],
-                destination="queue:" + consumer["queue"],
+                destination=self.destination_of(consumer["queue"]),
                 first_delivery=first,
                 messages=[
                     {name: one[name] for name in (*told, "backout_count", "enqueued_at", "header")}

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
-from support.model_base import ModelBase
+from support.model_base import BODY_MAX, INT_MAX
+from support.model_topics import ModelTopics
 
 __all__ = ["ModelOperations"]
 
 Row = dict[str, Any]
-NAME = re.compile(r"[A-Za-z0-9._/%-]{1,128}")
-BODY_MAX = 8 * 1024 * 1024 - 4 * 1024
-INT_MAX = 2147483647
 
 
-class ModelOperations(ModelBase):
+class ModelOperations(ModelTopics):
     """One method `do_...` per operation; a text as answer is the reason of a refusal."""
 
     def do_unreadable(self, entry: Any) -> str:
@@ -38,10 +35,15 @@ class ModelOperations(ModelBase):
         others = [one["lane"] for one in self.sessions if one["connection"] == entry.connection]
         if any(lane != entry.lane for lane in others):
             return "setting-invalid"
+        reason = self.check_client_id(entry)
+        if reason is not None:
+            return reason
         session = {
             "session": self.position,
             "connection": entry.connection,
             "lane": entry.lane,
+            "client_id": entry.client_id,
+            "takeover": entry.takeover,
             "mode": entry.acknowledge_mode,
             "timeout_us": entry.suspect_timeout_ms * 1000,
             "confirmed": False,
@@ -74,14 +76,16 @@ class ModelOperations(ModelBase):
         used = [one["number"] for one in self.consumers if one["session"] == session["session"]]
         if not max(used, default=0) < entry.consumer <= INT_MAX:
             return "consumer-exists"
-        reason = self.check_destination(entry.destination)
+        reason = self.check_destination(entry.destination) or self.check_source(session, entry)
         if reason is not None:
             return reason
+        store = self.source(session, entry)
         self.consumers.append(
             {
                 "session": session["session"],
                 "number": entry.consumer,
-                "queue": self.use(entry.destination),
+                "queue": store,
+                "selector": "" if store.startswith("topic:") else entry.selector.strip(),
                 "credit": 0,
                 "since": 0,
                 "open": True,
@@ -111,17 +115,17 @@ class ModelOperations(ModelBase):
             return reason
         if not 1 <= len(entry.messages) <= 10_000:
             return "message-invalid"
-        queue = self.queue(entry.destination[6:])
+        queue = self.place(entry.destination)
         most = (queue["message_bytes_max"] if queue else 0) or BODY_MAX
         for one in entry.messages:
             if one["priority"] not in range(10) or len(one["content"]) == 0:
                 return "message-invalid"
             if len(one["content"]) > most or self.header_size(one["header"]) > 65536:
                 return "message-too-large"
-        name = self.use(entry.destination)
+        place = self.use(entry.destination)
         added = [
             {
-                "queue": name,
+                "queue": place["id"],
                 "put_position": self.position,
                 "put_index": index,
                 "message_id": one["message_id"],
@@ -142,7 +146,7 @@ class ModelOperations(ModelBase):
         self.messages += added
         if session["mode"] == "TRANSACTED":
             return None
-        first = self.number(name, added)
+        first = self.number(place["id"], added)
         return {"kind": "Enqueued", "first_sequence": first, "count": len(added)}
 
     def do_get(self, session: Row, entry: Any) -> str | None:
@@ -185,8 +189,8 @@ class ModelOperations(ModelBase):
         for name in dict.fromkeys(one["queue"] for one in held):
             mine = [one for one in held if one["queue"] == name]
             first = self.number(name, mine)
-            run = {"destination": "queue:" + name, "first_sequence": first, "count": len(mine)}
-            enqueued.append(run)
+            told = self.destination_of(name)
+            enqueued.append({"destination": told, "first_sequence": first, "count": len(mine)})
         return {"kind": "Committed", "enqueued": enqueued, "consumed": len(named)}
 
     def do_rollback(self, session: Row, entry: Any) -> Row | str:
@@ -227,15 +231,18 @@ class ModelOperations(ModelBase):
 
     def do_create_queue(self, session: Row, entry: Any) -> str | None:
         """A new queue."""
-        if NAME.fullmatch(entry.queue) is None:
+        if not self.good_name(entry.queue) or entry.queue.startswith("temporary/"):
             return "name-invalid"
         if self.queue(entry.queue) is not None:
             return "queue-exists"
         if len(entry.description) > 1024 or not 0 <= entry.message_bytes_max <= BODY_MAX:
             return "setting-invalid"
+        if not 0 <= entry.unacknowledged_max <= 1_000_000:
+            return "setting-invalid"
         queue = self.add_queue(entry.queue)
         queue["description"] = entry.description
         queue["message_bytes_max"] = entry.message_bytes_max
+        queue["unacknowledged_max"] = entry.unacknowledged_max
         return None
 
     def do_alter_queue(self, session: Row, entry: Any) -> str | None:
@@ -247,7 +254,9 @@ class ModelOperations(ModelBase):
             return "setting-invalid"
         if not 0 <= (entry.message_bytes_max or 0) <= BODY_MAX:
             return "setting-invalid"
-        for name in ("description", "message_bytes_max", "suspended"):
+        if not 0 <= (entry.unacknowledged_max or 0) <= 1_000_000:
+            return "setting-invalid"
+        for name in ("description", "message_bytes_max", "suspended", "unacknowledged_max"):
             if getattr(entry, name) is not None:
                 queue[name] = getattr(entry, name)
         self.touch(entry.queue)
@@ -256,8 +265,11 @@ class ModelOperations(ModelBase):
     def do_delete_queue(self, session: Row, entry: Any) -> str | None:
         """The queue is gone."""
         name = entry.queue
-        if self.queue(name) is None:
+        queue = self.queue(name)
+        if queue is None:
             return "queue-unknown"
+        if queue["owner"] not in (None, session["connection"]):
+            return "temporary-foreign"
         mine = [one for one in self.messages if one["queue"] == name]
         places = [one["place"] for one in mine]
         receivers = [one for one in self.consumers if one["queue"] == name and one["open"]]

@@ -8,23 +8,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledgermq.core import invariants, query
+from ledgermq.core import invariants, query, topic_query
 from ledgermq.core.apply import apply, new_state, next_deadline
 from ledgermq.core.operations import Open, Operation, Unreadable
 from ledgermq.core.outcomes import Addressed, Opened, Refused
+from ledgermq.core.selector import parse_selector
 from ledgermq.core.snapshot import blocks
 from ledgermq.core.state import QueueManager, Session
+from ledgermq.core.topic_snapshot import store_name
 from ledgermq.wire.codec import decode_operation, encode_operation
 from support import checks
 from support.describe import describe, matches, spoken
 from support.model import Model
 from support.script import Line, Script, ScriptError, time_us
-from support.verbs import VERBS
+from support.verbs import VERBS, selector_text
 
 __all__ = ["START_US", "Player", "play"]
 
 START_US = 1_790_000_000_000_000
-QUESTIONS = ("status", "session", "manager", "browse", "deadline")
+QUESTIONS = ("status", "topic", "subscription", "session", "manager", "browse", "deadline")
 STATUS_NAMES = {
     "count": "message_count",
     "sent": "sent_and_committed",
@@ -89,6 +91,9 @@ class Player:
             expected = self.model.apply(operation, position, self.clock_us)
             assert checks.outcome_records(found) == expected, "the model answers otherwise"
             assert query.queue_statuses(state) == self.model.queue_statuses()
+            assert topic_query.topic_statuses(state) == self.model.topic_statuses()
+            told = topic_query.subscription_statuses(state)
+            assert told == self.model.subscription_statuses()
             assert query.session_statuses(state) == list(self.model.session_statuses())
             assert _stored(state) == self.model.stored()
             assert [_numbers(one) for one in state.sessions.values()] == self.model.numbers()
@@ -139,6 +144,27 @@ class Player:
         assert status is not None, f"no queue {line.words[0]}"
         self._compare_options(line, status, STATUS_NAMES)
 
+    def ask_topic(self, line: Line) -> None:
+        """`topic TOPIC name=value`, or `topic TOPIC none`."""
+        found = topic_query.topic_statuses(self.state)
+        named = [one for one in found if one["name"] == line.words[0]]
+        if line.words[1:] == ["none"]:
+            self._equal("topic", named, [])
+            return
+        assert named, f"no topic {line.words[0]}"
+        self._compare_options(line, named[0], STATUS_NAMES)
+
+    def ask_subscription(self, line: Line) -> None:
+        """`subscription TOPIC NAME name=value`, `subscription TOPIC NAME none`; NAME `-`: all."""
+        topic, name = line.words[:2]
+        found = topic_query.subscription_statuses(self.state)
+        named = [one for one in found if one["topic"] == topic and name in ("-", one["name"])]
+        if line.words[2:] == ["none"]:
+            self._equal("subscription", named, [])
+            return
+        assert named, f"no subscription {name}"
+        self._compare_options(line, named[0], STATUS_NAMES)
+
     def ask_session(self, line: Line) -> None:
         """`session [SESSION] name=value`; `credit=` is consumer 1's, `session X none`: gone."""
         name = line.words[0] if line.words else line.session
@@ -162,11 +188,12 @@ class Player:
 
     def ask_browse(self, line: Line) -> None:
         """`browse QUEUE MESSAGES`."""
-        found = query.browse(self.state, line.words[0], 9, -1, 1000)
-        assert found is not None
+        selector = parse_selector(selector_text(line.options.get("selector")))
+        found = query.browse(self.state.queues[line.words[0]], 9, -1, 1000, selector)
         if self.model is not None:
             places = [(one["put_position"], one["put_index"]) for one in found[0]]
-            self._equal("browse", places, self.model.browse(line.words[0]))
+            text = selector_text(line.options.get("selector"))
+            self._equal("browse", places, self.model.browse(line.words[0], text))
         names = [one["message_id"].rstrip(b"\0").decode() for one in found[0]]
         self._equal("browse", names, [one for one in line.words[1:] if one != "none"])
 
@@ -199,10 +226,18 @@ def _plain(name: str, value: Any) -> str:
 def _stored(state: QueueManager) -> list[dict[str, Any]]:
     """The numbered messages of all queues as a checkpoint's blocks tell them."""
     return [
-        {"queue": block["queue"], **message}
-        for block in sorted(blocks(state), key=lambda one: (one["queue"], one["block"]))
+        {"queue": name, **message}
+        for name, block in sorted(
+            ((_store(one["queue"], one["created_position"]), one) for one in blocks(state)),
+            key=lambda one: (one[0], one[1]["block"]),
+        )
         for message in block["messages"]
     ]
+
+
+def _store(name: str, created_position: int) -> str:
+    """A queue by its name, a subscription by its topic and creation."""
+    return f"{name}#{created_position}" if name.startswith("topic:") else name
 
 
 def _numbers(session: Session) -> dict[str, Any]:
@@ -217,7 +252,14 @@ def _numbers(session: Session) -> dict[str, Any]:
         "next_delivery": session.next_delivery,
         "deliveries": [(number, one.sequence) for number, one in session.deliveries.items()],
         "consumers": [
-            (one.number, one.queue.name, one.credit, one.waiting_since, one.open, one.in_flight)
+            (
+                one.number,
+                _store(store_name(one.queue), one.queue.created_position),
+                one.credit,
+                one.waiting_since,
+                one.open,
+                one.in_flight,
+            )
             for one in session.consumers.values()
         ],
     }

@@ -20,7 +20,7 @@ from support.script import Line, ScriptError, time_us
 if TYPE_CHECKING:
     from support.play import Player
 
-__all__ = ["VERBS", "identifier"]
+__all__ = ["VERBS", "identifier", "selector_text"]
 
 Entry = Operation | bytes | None
 Verb = Callable[["Player", Line], Entry]
@@ -99,6 +99,11 @@ def _messages(words: list[str]) -> list[PutMessage]:
 
 
 def _destination(word: str) -> str:
+    """`NAME`, `topic:NAME`, or `~CONNECTION/queue:NAME` for a temporary one."""
+    if word.startswith("~"):
+        owner, _, rest = word[1:].partition("/")
+        kind, _, name = rest.partition(":")
+        return f"{kind}:temporary/{identifier(owner).hex()}/{name}"
     return word if ":" in word else "queue:" + word
 
 
@@ -115,14 +120,55 @@ def _open(player: Player, line: Line) -> Operation:
         acknowledge_mode=line.words[0] if line.words else "AUTO",
         suspect_timeout_ms=int(line.options.get("timeout", 10_000)),
         client="script",
+        client_id=line.options.get("client", ""),
+        takeover=identifier(line.options["token"]) if "token" in line.options else b"",
     )
+
+
+def selector_text(written: str | None) -> str:
+    """A selector as a script writes it: `~` for a space, `==` for `=`, `"` for an apostrophe."""
+    return (written or "").replace("~", " ").replace("==", "=").replace('"', "'")
 
 
 def _consumer(player: Player, line: Line) -> Operation:
-    number, destination = line.words
+    """`consumer NUMBER DESTINATION [durable=NAME | shared=NAME | durable-shared=NAME]`."""
+    number, destination = line.words[:2]
+    options = line.options
+    name = options.get("durable") or options.get("shared") or options.get("both")
     return operations.OpenConsumer(
-        **_common(player, line), consumer=int(number), destination=_destination(destination)
+        **_common(player, line),
+        consumer=int(number),
+        destination=_destination(destination),
+        selector=selector_text(options.get("selector")),
+        no_local="nolocal" in line.words,
+        subscription=name or options.get("named", ""),
+        durable="durable" in options or "both" in options,
+        shared="shared" in options or "both" in options,
     )
+
+
+def _create_topic(player: Player, line: Line) -> Operation:
+    return operations.CreateTopic(
+        **_common(player, line),
+        topic=line.words[0],
+        description=_description(line) or "",
+        message_bytes_max=int(line.options.get("max", 0)),
+    )
+
+
+def _delete_topic(player: Player, line: Line) -> Operation:
+    purge = "purge" in line.words[1:]
+    return operations.DeleteTopic(**_common(player, line), topic=line.words[0], purge=purge)
+
+
+def _temporary(player: Player, line: Line) -> Operation:
+    return operations.CreateTemporary(
+        **_common(player, line), destination=_destination(line.words[0])
+    )
+
+
+def _unsubscribe(player: Player, line: Line) -> Operation:
+    return operations.Unsubscribe(**_common(player, line), subscription=line.words[0])
 
 
 def _close_consumer(player: Player, line: Line) -> Operation:
@@ -172,6 +218,7 @@ def _create(player: Player, line: Line) -> Operation:
         queue=line.words[0],
         description=_description(line) or "",
         message_bytes_max=int(line.options.get("max", 0)),
+        unacknowledged_max=int(line.options.get("unacked_max", 0)),
     )
 
 
@@ -182,13 +229,14 @@ def _description(line: Line) -> str | None:
 
 
 def _alter(player: Player, line: Line) -> Operation:
-    most = line.options.get("max")
+    most, limit = line.options.get("max"), line.options.get("unacked_max")
     return operations.AlterQueue(
         **_common(player, line),
         queue=line.words[0],
         description=_description(line),
         message_bytes_max=None if most is None else int(most),
         suspended=_yes(line.options.get("suspended")),
+        unacknowledged_max=None if limit is None else int(limit),
     )
 
 
@@ -268,7 +316,9 @@ VERBS: dict[str, Verb] = {
     "consumer": _consumer,
     "correct": _correct,
     "create": _create,
+    "create-topic": _create_topic,
     "delete": _delete,
+    "delete-topic": _delete_topic,
     "get": _get,
     "open": _open,
     "put": _put,
@@ -276,6 +326,8 @@ VERBS: dict[str, Verb] = {
     "recover": _seen(operations.Recover),
     "rollback": _seen(operations.Rollback),
     "suspect": _suspect,
+    "temporary": _temporary,
     "tick": _tick,
+    "unsubscribe": _unsubscribe,
     "upgrade": _upgrade,
 }

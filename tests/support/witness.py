@@ -1,7 +1,8 @@
 """A witness of a history: follows every message through operations and outcomes alone.
 
 It knows neither the fold nor the model. It complains when a message is numbered twice or out of
-line, delivered while somebody holds it, consumed twice, or when messages do not add up.
+line, delivered while somebody holds it, consumed twice, or when messages do not add up. A message
+of a topic is `published`: many may have it, but no consumer twice at a time.
 """
 
 from __future__ import annotations
@@ -31,6 +32,8 @@ class Witness:
         self.number: dict[Key, int] = {}
         self.open_puts: dict[int, list[Key]] = {}
         self.flights: dict[tuple[int, int], Key] = {}
+        # Of topic messages in flight: who holds which.
+        self.holders: dict[tuple[int, int], tuple[int, int, Key]] = {}
         self.next_number: dict[str, int] = {}
         self.next_delivery: dict[int, int] = {}
         self.replies: dict[tuple[int, int], Outcome] = {}
@@ -76,7 +79,8 @@ class Witness:
         assert first == self.next_number.get(queue, 0), f"{queue} numbers from {first}"
         for number, key in enumerate(keys, start=first):
             assert self.place[key] == "open", f"{key} is numbered twice"
-            self.place[key], self.number[key] = "available", number
+            self.place[key] = "published" if queue.startswith("topic:") else "available"
+            self.number[key] = number
             self.next_number[queue] = number + 1
 
     def _on_commit(self, operation: op.Commit, position: int, outcome: out.Reply) -> None:
@@ -97,14 +101,25 @@ class Witness:
     def _consumed(self, session: int, ranges: list[Any]) -> int:
         deliveries = _numbers(ranges)
         for delivery in deliveries:
-            key = self.flights.pop((session, delivery))
-            assert self.place[key] == "flight", f"{key} is consumed twice"
-            self.place[key] = "consumed"
+            key = self._landed(session, delivery)
+            if self.place[key] != "published":
+                assert self.place[key] == "flight", f"{key} is consumed twice"
+                self.place[key] = "consumed"
         return len(deliveries)
+
+    def _landed(self, session: int, delivery: int) -> Key:
+        key = self.flights.pop((session, delivery))
+        self.holders.pop((session, delivery), None)
+        return key
+
+    def _back(self, session: int, delivery: int) -> None:
+        key = self._landed(session, delivery)
+        if self.place[key] != "published":
+            self.place[key] = "available"
 
     def _on_close_consumer(self, operation: Any, position: int, outcome: out.Reply) -> None:
         for delivery in _numbers(operation.unseen):
-            self.place[self.flights.pop((operation.session, delivery))] = "available"
+            self._back(operation.session, delivery)
 
     def _on_rollback(self, operation: Any, position: int, outcome: Any) -> None:
         self._all_back(operation.session, outcome)
@@ -118,7 +133,7 @@ class Witness:
     def _all_back(self, session: int, outcome: out.Returned | out.SessionEnded) -> None:
         held = [flight for flight in self.flights if flight[0] == session]
         for flight in held:
-            self.place[self.flights.pop(flight)] = "available"
+            self._back(*flight)
         discarded = self.open_puts.pop(session, [])
         for key in discarded:
             self.place[key] = "discarded"
@@ -146,21 +161,48 @@ class Witness:
         }
         self.next_number.pop(operation.queue, None)
 
+    def _on_delete_topic(self, operation: Any, position: int, outcome: out.Reply) -> None:
+        name = "topic:" + operation.topic
+        self.queue = {key: "" if one == name else one for key, one in self.queue.items()}
+        self.next_number.pop(name, None)
+
     def _delivered(self, outcome: out.Delivered) -> None:
         queue = outcome.destination.removeprefix("queue:")
         following = self.next_delivery.get(outcome.session, 1)
         assert outcome.first_delivery == following, f"delivery {outcome.first_delivery}"
         for delivery, message in enumerate(outcome.messages, start=following):
             key = (message["put_position"], message["put_index"])
-            assert self.place[key] == "available", f"{key} is delivered and is {self.place[key]}"
             assert self.queue[key] == queue
+            if queue.startswith("topic:"):
+                assert self.place[key] == "published", f"{key} is delivered and not published"
+                holder = (outcome.session, outcome.consumer, key)
+                assert holder not in self.holders.values(), f"{key} is delivered twice"
+                self.holders[outcome.session, delivery] = holder
+                self.flights[outcome.session, delivery] = key
+                continue
+            assert self.place[key] == "available", f"{key} is delivered and is {self.place[key]}"
             assert self.number[key] == message["sequence"], f"{key} changed its number"
             self.place[key] = "flight"
             self.flights[(outcome.session, delivery)] = key
         self.next_delivery[outcome.session] = following + len(outcome.messages)
 
-    def compare(self, statuses: list[dict[str, Any]]) -> None:
+    def _forget_ended(self, names: set[str]) -> None:
+        """Temporary destinations end with their connection; what they held went with them."""
+        ended = [one for one in set(self.queue.values()) if "temporary/" in one]
+        for name in set(ended) - names:
+            gone = {key for key, queue in self.queue.items() if queue == name}
+            self.queue |= dict.fromkeys(gone, "")
+            self.next_number.pop(name, None)
+            for session, keys in self.open_puts.items():
+                self.open_puts[session] = [key for key in keys if key not in gone]
+
+    def compare(self, statuses: list[dict[str, Any]], topics: list[dict[str, Any]]) -> None:
         """Asserts that statuses count what is there: nothing lost, nothing made up."""
+        known_topics = {"topic:" + one["name"] for one in topics}
+        self._forget_ended({one["name"] for one in statuses} | known_topics)
+        for status in topics:
+            name = "topic:" + status["name"]
+            assert status["next_sequence"] == self.next_number.get(name, 0), f"{name}: next"
         for status in statuses:
             name = status["name"]
             mine = Counter(self.place[key] for key, queue in self.queue.items() if queue == name)
@@ -169,7 +211,7 @@ class Witness:
             assert status["sent_and_committed"] == mine["consumed"], f"{name}: {status} {mine}"
             assert status["removed_by_administration"] == mine["removed"], f"{name}: {mine}"
             assert status["next_sequence"] == self.next_number.get(name, 0), f"{name}: next"
-        known = {status["name"] for status in statuses}
+        known = {status["name"] for status in statuses} | known_topics
         lost = [key for key, queue in self.queue.items() if queue and queue not in known]
         assert not lost, f"messages of unknown queues: {lost}"
 

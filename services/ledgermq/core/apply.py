@@ -14,7 +14,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ledgermq.core import messages, queues, sessions
+from ledgermq.core import (
+    destinations,
+    messages,
+    queues,
+    sessions,
+    subscribing,
+    topic_administration,
+)
 from ledgermq.core.clock import advance, agrees, next_deadline
 from ledgermq.core.delivery import deliver_touched
 from ledgermq.core.limits import PROTOCOL_VERSION, REPLIES_MAX
@@ -28,7 +35,10 @@ from ledgermq.core.operations import (
     Commit,
     Correct,
     CreateQueue,
+    CreateTemporary,
+    CreateTopic,
     DeleteQueue,
+    DeleteTopic,
     Get,
     Open,
     OpenConsumer,
@@ -41,6 +51,7 @@ from ledgermq.core.operations import (
     Tick,
     TimeAgreed,
     Unreadable,
+    Unsubscribe,
     Upgrade,
 )
 from ledgermq.core.outcomes import Accepted, Addressed, Refused, Reply
@@ -70,12 +81,16 @@ HANDLERS: dict[type[SessionOperation], Handler] = {
     Commit: sessions.commit,
     Correct: queues.correct,
     CreateQueue: queues.create_queue,
+    CreateTemporary: destinations.create_temporary,
+    CreateTopic: topic_administration.create_topic,
     DeleteQueue: queues.delete_queue,
+    DeleteTopic: topic_administration.delete_topic,
     Get: messages.get,
     OpenConsumer: messages.open_consumer,
     Put: messages.put,
     Recover: sessions.recover,
     Rollback: sessions.rollback,
+    Unsubscribe: subscribing.unsubscribe,
     Upgrade: queues.upgrade,
 }
 

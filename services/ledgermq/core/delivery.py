@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import heapq
 
+from ledgermq.core.available import Available
 from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
 from ledgermq.core.outcomes import Delivered, DeliveredMessage
 from ledgermq.core.state import Consumer, Message, Queue
+from ledgermq.core.subscribing import retire
 from ledgermq.core.turn import Turn
 
-__all__ = ["deliver", "deliver_touched", "delivered_message"]
+__all__ = ["deliver", "deliver_touched", "delivered_message", "is_paused"]
 
 
 def deliver_touched(turn: Turn) -> None:
     """Serves the waiting consumers of every queue touched so far, in order of touch."""
+    if turn.left:
+        retire(turn)
     touched = turn.touched_queues
     if touched:
         for queue in touched.values():
@@ -28,14 +32,74 @@ def deliver(turn: Turn, queue: Queue) -> None:
     ready = [one for one in queue.ready.values() if not one.session.suspected]
     if not ready:
         return
-    if len(ready) == 1:
-        consumer = ready[0]
-        messages = queue.available.take(consumer.credit)
-        _give(turn, consumer, messages)
+    if queue.unacknowledged_max or any(one.selector is not None for one in ready):
+        shares = _choose(turn, queue, ready)
+    elif len(ready) == 1:
+        messages = queue.available.take(ready[0].credit)
+        _give(turn, ready[0], messages)
+        shares = [(ready[0], messages)]
+    else:
+        shares = _share(turn, queue, ready)
+    for _, order in queue.selected.values():
+        order.tidy(queue.available.count)
+    for consumer, messages in shares:
         _number_and_emit(turn, consumer, messages)
-        return
-    for consumer, messages in _share(turn, queue, ready):
-        _number_and_emit(turn, consumer, messages)
+
+
+def _choose(
+    turn: Turn, queue: Queue, ready: list[Consumer]
+) -> list[tuple[Consumer, list[Message]]]:
+    """Shares messages one by one where not every consumer may take each of them.
+
+    The message that comes first of all that anybody waiting may take goes to one of those who may
+    take it: whoever's order it leads.
+    """
+    shares: dict[tuple[int, int], list[Message]] = {}
+    consumers = {one.key: one for one in ready}
+    waiting = [one for one in ready if _room(one) > 0]
+    while waiting:
+        heads = {one.key: _order(queue, one).first() for one in waiting}
+        first = min((one for one in heads.values() if one is not None), key=_place, default=None)
+        if first is None:
+            break
+        takers = [one for one in waiting if heads[one.key] is first]
+        consumer = min(takers, key=_turn_of)
+        _give(turn, consumer, [first])
+        queue.available.leave()
+        shares.setdefault(consumer.key, []).append(first)
+        waiting = [one for one in waiting if _room(one) > 0]
+    return [(consumers[key], messages) for key, messages in shares.items()]
+
+
+def _room(consumer: Consumer) -> int:
+    """How many more messages a consumer may take: its credit, and its session's limit (SES-07)."""
+    limit = consumer.queue.unacknowledged_max
+    if not limit:
+        return consumer.credit
+    others = consumer.session.consumers.values()
+    held = sum(one.in_flight for one in others if one.queue is consumer.queue)
+    return min(consumer.credit, limit - held)
+
+
+def is_paused(consumer: Consumer) -> bool:
+    """Whether a consumer waits for acknowledgements, because its session is at the limit."""
+    return consumer.open and consumer.credit > 0 and _room(consumer) <= 0
+
+
+def _order(queue: Queue, consumer: Consumer) -> Available:
+    """The order in which a consumer takes: of all messages, or of those it selects."""
+    selector = consumer.selector
+    return queue.available if selector is None else queue.selected[selector.text][1]
+
+
+def _place(message: Message) -> tuple[int, int]:
+    return (-message.priority, message.sequence)
+
+
+def _turn_of(consumer: Consumer) -> tuple[int, int, int, int]:
+    """Whose turn it is: fewest in flight, longest wait (H23)."""
+    handle = consumer.session.handle
+    return (consumer.in_flight, consumer.waiting_since, handle, consumer.number)
 
 
 def _share(turn: Turn, queue: Queue, ready: list[Consumer]) -> list[tuple[Consumer, list[Message]]]:
@@ -112,7 +176,7 @@ def _emit_batch(
             index=turn.take_index(),
             session=consumer.session.handle,
             consumer=consumer.number,
-            destination="queue:" + consumer.queue.name,
+            destination=consumer.queue.destination,
             first_delivery=first_delivery,
             messages=batch,
         ),

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from ledgermq.core.delivery import is_paused
 from ledgermq.core.limits import REPLIES_MAX
-from ledgermq.core.state import Queue, QueueManager, Session
+from ledgermq.core.selecting import matching
+from ledgermq.core.state import Consumer, Message, Queue, QueueManager, Session
+from ledgermq.core.topic_invariants import check_topics
+from ledgermq.core.topics import Subscription
 
 __all__ = ["check"]
 
@@ -12,7 +16,14 @@ def check(state: QueueManager) -> None:
     """Raises AssertionError, with what broke and where, unless every invariant holds."""
     for name, queue in state.queues.items():
         assert name == queue.name, f"queue {queue.name} stands under {name}"
+        assert state.stores[queue.created_position] is queue, f"queue {name} is no store"
+        accounted = queue.sent_and_committed + queue.removed_by_administration
+        accounted += len(queue.messages)
+        assert queue.next_sequence == accounted, f"queue {name}: SEQ-14 {accounted}"
         _check_queue(queue)
+    check_topics(state)
+    for subscription in state.subscriptions.values():
+        _check_queue(subscription)
     for session in state.sessions.values():
         _check_session(state, session)
     for identity, connection in state.connections.items():
@@ -26,8 +37,6 @@ def check(state: QueueManager) -> None:
 def _check_queue(queue: Queue) -> None:
     where = f"queue {queue.name}"
     numbers = sorted(queue.messages)
-    accounted = queue.sent_and_committed + queue.removed_by_administration + len(numbers)
-    assert queue.next_sequence == accounted, f"{where}: SEQ-14 {queue.next_sequence} {accounted}"
     lowest = numbers[0] if numbers else queue.next_sequence
     highest = numbers[-1] if numbers else queue.next_sequence
     assert queue.min_sequence == lowest, f"{where}: min {queue.min_sequence} is not {lowest}"
@@ -38,18 +47,31 @@ def _check_queue(queue: Queue) -> None:
     assert len(available) == queue.available.count, f"{where}: available count"
     order = [(-message.priority, message.sequence) for message in available]
     assert order == sorted(order), f"{where}: available out of order"
-    for message in available:
-        assert message.consumer is None, f"{where}: {message.sequence} available and in flight"
-        assert queue.messages[message.sequence] is message, f"{where}: stray message"
     for number, message in queue.messages.items():
         assert message.sequence == number, f"{where}: message {number} bears {message.sequence}"
         assert message.queue is queue, f"{where}: message {number} belongs to another queue"
     for key, consumer in queue.ready.items():
         assert queue.consumers[key] is consumer, f"{where}: waiting consumer {key} is not open"
         assert consumer.credit > 0, f"{where}: waiting consumer {key} has no credit"
-    served = [one for one in queue.ready.values() if not one.session.suspected]
-    idle = queue.suspended or not available or not served
-    assert idle, f"{where}: messages and a waiting consumer, but no delivery"
+    _check_orders(queue, where)
+    if not queue.suspended:
+        for one in queue.ready.values():
+            idle = one.session.suspected or is_paused(one) or not _wanted(one, available)
+            assert idle, f"{where}: messages and a waiting consumer, but no delivery"
+
+
+def _wanted(consumer: Consumer, available: list[Message]) -> list[Message]:
+    selector = consumer.selector
+    return available if selector is None else matching(selector, available)
+
+
+def _check_orders(queue: Queue, where: str) -> None:
+    """The orders of selectors in use hold what those match, and there are no others."""
+    used = {one.selector.text for one in queue.consumers.values() if one.selector is not None}
+    assert set(queue.selected) == used, f"{where}: orders of selectors"
+    available = list(queue.available)
+    for text, (selector, order) in queue.selected.items():
+        assert list(order) == matching(selector, available), f"{where}: order of {text}"
 
 
 def _check_session(state: QueueManager, session: Session) -> None:
@@ -83,10 +105,12 @@ def _check_session(state: QueueManager, session: Session) -> None:
 
 def _check_in_flight(state: QueueManager) -> None:
     """The counters of the queues against what the sessions hold."""
-    for name, queue in state.queues.items():
+    for queue in (*state.queues.values(), *state.topics.values(), *state.subscriptions.values()):
+        name = queue.name
         open_puts = unacknowledged = uncommitted = 0
         for session in state.sessions.values():
-            open_puts += len(session.open_puts.get(name, ()))
+            if not isinstance(queue, Subscription):
+                open_puts += len(session.open_puts.get(queue.destination, ()))
             held = sum(1 for one in session.deliveries.values() if one.queue is queue)
             if session.transacted:
                 uncommitted += held

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ledgermq.core.destinations import check_owner, keep, use_destination
 from ledgermq.core.header_size import header_bytes
 from ledgermq.core.limits import (
     CONSUMER_NUMBER_MAX,
@@ -13,18 +14,22 @@ from ledgermq.core.limits import (
 )
 from ledgermq.core.operations import Acknowledge, CloseConsumer, Get, OpenConsumer, Put
 from ledgermq.core.outcomes import Enqueued, Reply
-from ledgermq.core.queues import use_queue
 from ledgermq.core.reasons import (
     CONSUMER_EXISTS,
     CONSUMER_UNKNOWN,
     CREDIT_INVALID,
     MESSAGE_INVALID,
     MESSAGE_TOO_LARGE,
+    SELECTOR_INVALID,
+    SUBSCRIPTION_INVALID,
     TRANSACTED,
     Refusal,
 )
+from ledgermq.core.selector import Selector, SelectorError, parse_selector
 from ledgermq.core.settling import check_deliveries, consume, give_back
 from ledgermq.core.state import Consumer, Message, Queue, Session
+from ledgermq.core.subscribing import keep_subscription, subscription_for
+from ledgermq.core.topics import Subscription, Topic
 from ledgermq.core.turn import Turn
 
 __all__ = ["acknowledge", "close_consumer", "get", "open_consumer", "put"]
@@ -32,19 +37,20 @@ __all__ = ["acknowledge", "close_consumer", "get", "open_consumer", "put"]
 
 def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal | None:
     """Takes messages in: numbered now, or held in the unit of work (SEQ-04, SEQ-05, INF-02)."""
-    queue = use_queue(turn, operation.destination)
+    queue = use_destination(turn, operation.destination)
     if isinstance(queue, Refusal):
         return queue
     messages = _messages(turn, queue, operation)
     if isinstance(messages, Refusal):
         return messages
-    turn.state.queues.setdefault(queue.name, queue)
+    keep(turn.state, queue)
     if session.transacted:
-        session.open_puts.setdefault(queue.name, []).extend(messages)
+        session.open_puts.setdefault(queue.destination, []).extend(messages)
         queue.uncommitted_puts += len(messages)
         return None
-    first = queue.enqueue(messages, turn.state.time)
-    turn.touch(queue)
+    first = queue.enqueue(messages, turn.state.time, session.connection)
+    for served in queue.served():
+        turn.touch(served)
     return Enqueued(
         position=turn.position,
         index=turn.take_index(),
@@ -77,7 +83,7 @@ def _messages(turn: Turn, queue: Queue, operation: Put) -> list[Message] | Refus
                 return Refusal(MESSAGE_INVALID, f"message {index} has no content record")
             return Refusal(
                 MESSAGE_TOO_LARGE,
-                f"message {index} has {size_bytes} bytes, queue {queue.name} takes "
+                f"message {index} has {size_bytes} bytes, {queue.destination} takes "
                 f"{size_bytes_max}; send it in segments",
             )
         if header is not None:
@@ -113,15 +119,44 @@ def open_consumer(turn: Turn, session: Session, operation: OpenConsumer) -> Refu
             f"consumer number {number} must be above {session.consumer_highest}, "
             "the highest used in this session",
         )
-    queue = use_queue(turn, operation.destination)
-    if isinstance(queue, Refusal):
-        return queue
-    turn.state.queues.setdefault(queue.name, queue)
+    found = use_destination(turn, operation.destination)
+    if isinstance(found, Refusal):
+        return found
+    refusal = check_owner(found, session)
+    if refusal is not None:
+        return refusal
+    try:
+        selector = parse_selector(operation.selector)
+    except SelectorError as error:
+        return Refusal(SELECTOR_INVALID, f"the selector is not valid: {error}")
+    source = _source(turn, session, found, operation, selector)
+    if isinstance(source, Refusal):
+        return source
+    keep(turn.state, found)
+    if isinstance(source, Subscription):
+        # It holds only what the selector matches (SES-71).
+        keep_subscription(turn.state, source)
+        selector = None
     session.consumer_highest = number
-    consumer = Consumer(session, number, queue)
+    consumer = Consumer(session, number, source, selector)
     session.consumers[number] = consumer
-    queue.consumers[consumer.key] = consumer
+    source.add_consumer(consumer)
     return None
+
+
+def _source(
+    turn: Turn,
+    session: Session,
+    found: Queue,
+    operation: OpenConsumer,
+    selector: Selector | None,
+) -> Queue | Refusal:
+    """What a consumer takes from: the queue itself, or a subscription of the topic."""
+    if isinstance(found, Topic):
+        return subscription_for(turn, session, found, operation, selector)
+    if operation.subscription or operation.durable or operation.shared:
+        return Refusal(SUBSCRIPTION_INVALID, f"{found.destination} has no subscriptions")
+    return found
 
 
 def _open_consumer_of(session: Session, number: int) -> Consumer | Refusal:
@@ -144,8 +179,8 @@ def close_consumer(turn: Turn, session: Session, operation: CloseConsumer) -> Re
         return refusal
     if consumer.open:
         consumer.credit = 0
-        consumer.queue.ready.pop(consumer.key, None)
-        del consumer.queue.consumers[consumer.key]
+        consumer.queue.drop_consumer(consumer)
+        turn.leave(consumer.queue)
     for one in operation.unseen:
         for delivery in range(one["first"], one["last"] + 1):
             give_back(turn, session, delivery, backed_out=False)
@@ -182,5 +217,5 @@ def acknowledge(turn: Turn, session: Session, operation: Acknowledge) -> Refusal
     refusal = check_deliveries(session, operation.deliveries)
     if refusal is not None:
         return refusal
-    consume(session, operation.deliveries)
+    consume(turn, session, operation.deliveries)
     return None

@@ -20,7 +20,10 @@ __all__ = [
     "Commit",
     "Correct",
     "CreateQueue",
+    "CreateTemporary",
+    "CreateTopic",
     "DeleteQueue",
+    "DeleteTopic",
     "DeliveryRange",
     "Get",
     "Header",
@@ -38,6 +41,7 @@ __all__ = [
     "Tick",
     "TimeAgreed",
     "Unreadable",
+    "Unsubscribe",
     "Upgrade",
 ]
 
@@ -97,6 +101,8 @@ class Open(Operation):
     acknowledge_mode: str
     suspect_timeout_ms: int
     client: str = ""
+    client_id: str = ""
+    takeover: bytes = b""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,10 +116,15 @@ class SessionOperation(Operation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OpenConsumer(SessionOperation):
-    """Opens a consumer of a queue; it gets nothing before it has credit."""
+    """Opens a consumer of a queue or subscription; it gets nothing before it has credit."""
 
     consumer: int
     destination: str
+    selector: str = ""
+    no_local: bool = False
+    subscription: str = ""
+    durable: bool = False
+    shared: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,6 +199,7 @@ class CreateQueue(SessionOperation):
     queue: str
     description: str = ""
     message_bytes_max: int = 0
+    unacknowledged_max: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +210,7 @@ class AlterQueue(SessionOperation):
     description: str | None = None
     message_bytes_max: int | None = None
     suspended: bool | None = None
+    unacknowledged_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,6 +219,37 @@ class DeleteQueue(SessionOperation):
 
     queue: str
     purge: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTopic(SessionOperation):
+    """Creates a topic."""
+
+    topic: str
+    description: str = ""
+    message_bytes_max: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeleteTopic(SessionOperation):
+    """Deletes a topic that nobody uses; purge: with its durable subscriptions."""
+
+    topic: str
+    purge: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CreateTemporary(SessionOperation):
+    """Creates a temporary queue or topic of the session's connection (SES-39)."""
+
+    destination: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unsubscribe(SessionOperation):
+    """Deletes a durable subscription of the connection's client id (SES-62)."""
+
+    subscription: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,11 +8,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ledgermq.core.delivery import delivered_message
+from ledgermq.core.delivery import delivered_message, is_paused
 from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX, PRIORITY_MAX
 from ledgermq.core.outcomes import Delivered, DeliveredMessage, Opened, Outcome
-from ledgermq.core.reasons import QUEUE_UNKNOWN
+from ledgermq.core.reasons import QUEUE_UNKNOWN, SELECTOR_INVALID, TOPIC_UNKNOWN
+from ledgermq.core.selecting import matches
+from ledgermq.core.selector import Selector, SelectorError, parse_selector
 from ledgermq.core.state import Queue, QueueManager, Session
+from ledgermq.core.topic_query import (
+    enqueue_times,
+    subscription_statuses,
+    topic_status,
+    topic_statuses,
+)
 
 __all__ = [
     "Told",
@@ -61,6 +69,16 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
     if kind == "RESYNC":
         document, outcomes = resync(state, ask["connection"])
         return Told(document=document, outcomes=outcomes)
+    if kind == "TOPICS":
+        return Told(document=topic_statuses(state))
+    if kind == "SUBSCRIPTIONS":
+        return Told(document=subscription_statuses(state))
+    if kind == "TOPIC":
+        topic = state.topics.get(ask["queue"])
+        if topic is None:
+            detail = f"there is no topic {ask['queue']!r} on {name}"
+            return Told(reason=TOPIC_UNKNOWN, detail=detail)
+        return Told(document=topic_status(topic))
     if kind not in ("QUEUE", "BROWSE"):
         detail = f"this worker does not know questions of kind {kind}; it may be too old"
         return Told(reason=KIND_UNKNOWN, detail=detail)
@@ -68,9 +86,12 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
         return Told(reason=QUEUE_UNKNOWN, detail=f"there is no queue {ask['queue']!r} on {name}")
     if kind == "QUEUE":
         return Told(document=queue_status(state, ask["queue"]))
-    page = browse(state, ask["queue"], ask["after_priority"], ask["after_sequence"], ask["limit"])
-    assert page is not None, "the queue is there"
-    messages, more = page
+    try:
+        selector = parse_selector(ask["selector"])
+    except SelectorError as error:
+        return Told(reason=SELECTOR_INVALID, detail=f"the selector is not valid: {error}")
+    cursor = (ask["after_priority"], ask["after_sequence"])
+    messages, more = browse(state.queues[ask["queue"]], *cursor, ask["limit"], selector)
     return Told(document={"more": more}, messages=messages)
 
 
@@ -86,13 +107,15 @@ def queue_statuses(state: QueueManager) -> list[Document]:
 
 
 def _status(queue: Queue) -> Document:
-    first, last = _enqueue_times(queue)
+    first, last = enqueue_times(queue, queue.messages)
     pending = queue.uncommitted_puts + queue.unacknowledged + queue.uncommitted_gets
     return {
         "name": queue.name,
         "created_position": queue.created_position,
         "description": queue.description,
         "message_bytes_max": queue.message_bytes_max,
+        "unacknowledged_max": queue.unacknowledged_max,
+        "temporary": queue.owner is not None,
         "suspended": queue.suspended,
         "receivers": len(queue.consumers),
         "message_count": len(queue.messages),
@@ -111,15 +134,6 @@ def _status(queue: Queue) -> Document:
     }
 
 
-def _enqueue_times(queue: Queue) -> tuple[int | None, int | None]:
-    """Enqueue times in µs of the first and last unconsumed message (SEQ-19 without any)."""
-    if queue.messages:
-        first = queue.messages[queue.min_sequence].enqueued_at
-        return first, queue.messages[queue.max_sequence].enqueued_at
-    consumed = queue.last_consumed_enqueued_at
-    return (None, None) if consumed < 0 else (consumed, consumed)
-
-
 def manager_status(state: QueueManager, name: str, worker: str) -> Document:
     """What the queue manager holds as a whole."""
     return {
@@ -129,6 +143,8 @@ def manager_status(state: QueueManager, name: str, worker: str) -> Document:
         "version": state.active_version,
         "automatic_creation": state.automatic_creation,
         "queues": len(state.queues),
+        "topics": len(state.topics),
+        "subscriptions": len(state.subscriptions),
         "connections": len(state.connections),
         "sessions": len(state.sessions),
         "worker": worker,
@@ -145,9 +161,11 @@ def _session_status(session: Session) -> Document:
     return {
         "session": session.handle,
         "connection": session.connection.identity.hex(),
+        "client_id": session.connection.client_id,
         "acknowledge_mode": session.acknowledge_mode,
         "suspected": session.suspected,
         "consumers": sum(1 for one in session.consumers.values() if one.open),
+        "consumers_paused": sum(1 for one in session.consumers.values() if is_paused(one)),
         "in_flight": len(session.deliveries),
         "open_puts": sum(len(messages) for messages in session.open_puts.values()),
         "last_sequence": session.last_sequence,
@@ -155,21 +173,24 @@ def _session_status(session: Session) -> Document:
 
 
 def browse(
-    state: QueueManager, name: str, after_priority: int, after_sequence: int, limit: int
-) -> tuple[list[DeliveredMessage], bool] | None:
+    queue: Queue,
+    after_priority: int,
+    after_sequence: int,
+    limit: int,
+    selector: Selector | None = None,
+) -> tuple[list[DeliveredMessage], bool]:
     """A page of available messages after a cursor in delivery order, and whether there is more.
 
-    At most 1,000 messages and 1 MiB of content (one message at least). None: no such queue.
+    At most 1,000 messages and 1 MiB of content (one message at least), of those that match.
     """
-    queue = state.queues.get(name)
-    if queue is None:
-        return None
     page: list[DeliveredMessage] = []
     page_bytes = 0
     limit = max(1, min(limit, DELIVERED_MESSAGES_MAX))
     for priority in range(min(after_priority, PRIORITY_MAX), -1, -1):
         for message in queue.available.of_priority(priority):
             if priority == after_priority and message.sequence <= after_sequence:
+                continue
+            if selector is not None and not matches(selector, message):
                 continue
             page_bytes += message.size_bytes
             if page and (len(page) == limit or page_bytes > DELIVERED_CONTENT_BYTES_MAX):
@@ -236,7 +257,7 @@ def _deliveries(state: QueueManager, session: Session) -> list[Delivered]:
                     index=-1,
                     session=session.handle,
                     consumer=message.consumer.number,
-                    destination="queue:" + message.queue.name,
+                    destination=message.queue.destination,
                     first_delivery=number,
                     messages=run,
                 )

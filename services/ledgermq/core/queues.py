@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from ledgermq.core.destinations import check_new_name, check_owner, forget, keep
 from ledgermq.core.limits import (
     CONTENT_BYTES_MAX,
+    CREDIT_MAX,
     DESCRIPTION_CHARACTERS_MAX,
     VERSION_MAX,
-    is_name,
 )
 from ledgermq.core.operations import (
     AlterQueue,
@@ -18,8 +19,6 @@ from ledgermq.core.operations import (
 )
 from ledgermq.core.reasons import (
     CORRECTION_INVALID,
-    DESTINATION_INVALID,
-    NAME_INVALID,
     QUEUE_EXISTS,
     QUEUE_IN_USE,
     QUEUE_NOT_EMPTY,
@@ -36,39 +35,22 @@ from ledgermq.core.turn import Turn
 __all__ = [
     "alter_queue",
     "alter_queue_manager",
+    "check_settings",
     "correct",
     "create_queue",
     "delete_queue",
     "upgrade",
-    "use_queue",
 ]
-
-PREFIX = "queue:"
-
-
-def use_queue(turn: Turn, destination: str) -> Queue | Refusal:
-    """The queue of a destination, created on first use where the queue manager says so."""
-    state = turn.state
-    name = destination[len(PREFIX) :]
-    if not destination.startswith(PREFIX):
-        return Refusal(DESTINATION_INVALID, f"destination {destination!r} is not queue:NAME")
-    queue = state.queues.get(name)
-    if queue is not None:
-        return queue
-    if not is_name(name):
-        return Refusal(DESTINATION_INVALID, f"destination {destination!r} has no valid queue name")
-    if not state.automatic_creation:
-        return Refusal(
-            QUEUE_UNKNOWN, f"queue {name} does not exist and automatic creation is off; create it"
-        )
-    return Queue(name, turn.position)
 
 
 def _unknown(name: str) -> Refusal:
     return Refusal(QUEUE_UNKNOWN, f"queue {name} does not exist")
 
 
-def _check_settings(description: str | None, message_bytes_max: int | None) -> Refusal | None:
+def check_settings(
+    description: str | None, message_bytes_max: int | None, unacknowledged_max: int | None = None
+) -> Refusal | None:
+    """Refuses settings of a queue or topic that are out of range."""
     if description is not None and len(description) > DESCRIPTION_CHARACTERS_MAX:
         return Refusal(
             SETTING_INVALID,
@@ -80,25 +62,32 @@ def _check_settings(description: str | None, message_bytes_max: int | None) -> R
             SETTING_INVALID,
             f"message_bytes_max is {message_bytes_max}, must be 0 to {CONTENT_BYTES_MAX}",
         )
+    if unacknowledged_max is not None and not 0 <= unacknowledged_max <= CREDIT_MAX:
+        return Refusal(
+            SETTING_INVALID,
+            f"unacknowledged_max is {unacknowledged_max}, must be 0 to {CREDIT_MAX}",
+        )
     return None
 
 
 def create_queue(turn: Turn, session: Session, operation: CreateQueue) -> Refusal | None:
     """Creates a queue; its first message gets number 0 (SEQ-10, SEQ-11)."""
     name = operation.queue
-    if not is_name(name):
-        return Refusal(
-            NAME_INVALID, f"{name!r} is no queue name: 1 to 128 of A-Z a-z 0-9 . _ / % -"
-        )
+    refusal = check_new_name("queue", name)
+    if refusal is not None:
+        return refusal
     if name in turn.state.queues:
         return Refusal(QUEUE_EXISTS, f"queue {name} exists already")
-    refusal = _check_settings(operation.description, operation.message_bytes_max)
+    refusal = check_settings(
+        operation.description, operation.message_bytes_max, operation.unacknowledged_max
+    )
     if refusal is not None:
         return refusal
     queue = Queue(name, turn.position)
     queue.description = operation.description
     queue.message_bytes_max = operation.message_bytes_max
-    turn.state.queues[name] = queue
+    queue.unacknowledged_max = operation.unacknowledged_max
+    keep(turn.state, queue)
     return None
 
 
@@ -107,7 +96,9 @@ def alter_queue(turn: Turn, session: Session, operation: AlterQueue) -> Refusal 
     queue = turn.state.queues.get(operation.queue)
     if queue is None:
         return _unknown(operation.queue)
-    refusal = _check_settings(operation.description, operation.message_bytes_max)
+    refusal = check_settings(
+        operation.description, operation.message_bytes_max, operation.unacknowledged_max
+    )
     if refusal is not None:
         return refusal
     if operation.description is not None:
@@ -116,7 +107,9 @@ def alter_queue(turn: Turn, session: Session, operation: AlterQueue) -> Refusal 
         queue.message_bytes_max = operation.message_bytes_max
     if operation.suspended is not None:
         queue.suspended = operation.suspended
-        turn.touch(queue)
+    if operation.unacknowledged_max is not None:
+        queue.unacknowledged_max = operation.unacknowledged_max
+    turn.touch(queue)
     return None
 
 
@@ -126,6 +119,9 @@ def delete_queue(turn: Turn, session: Session, operation: DeleteQueue) -> Refusa
     queue = turn.state.queues.get(name)
     if queue is None:
         return _unknown(name)
+    refusal = check_owner(queue, session)
+    if refusal is not None:
+        return refusal
     held = queue.unacknowledged + queue.uncommitted_gets
     if queue.consumers or queue.uncommitted_puts or held:
         return Refusal(
@@ -137,7 +133,7 @@ def delete_queue(turn: Turn, session: Session, operation: DeleteQueue) -> Refusa
         return Refusal(
             QUEUE_NOT_EMPTY, f"queue {name} holds {len(queue.messages)} messages; purge to remove"
         )
-    del turn.state.queues[name]
+    forget(turn.state, queue)
     return None
 
 
@@ -175,7 +171,7 @@ def correct(turn: Turn, session: Session, operation: Correct) -> Refusal | None:
         if message.consumer is not None:
             take_delivery(message.consumer.session, _delivery_of(message))
         else:
-            queue.available.remove(message)
+            queue.available.leave()
         queue.forget(message)
         queue.removed_by_administration += 1
         return None

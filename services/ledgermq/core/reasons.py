@@ -5,12 +5,15 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 __all__ = [
+    "CLIENT_ID_IN_USE",
+    "CLIENT_ID_MISSING",
     "CONSUMER_EXISTS",
     "CONSUMER_UNKNOWN",
     "CORRECTION_INVALID",
     "CREDIT_INVALID",
     "DELIVERY_UNKNOWN",
     "DESTINATION_INVALID",
+    "DESTINATION_UNKNOWN",
     "MESSAGE_INVALID",
     "MESSAGE_TOO_LARGE",
     "MODE_UNKNOWN",
@@ -26,25 +29,38 @@ __all__ = [
     "RECORD_UNREADABLE",
     "REPLY_FORGOTTEN",
     "SCHEMA_UNKNOWN",
+    "SELECTOR_INVALID",
     "SEQUENCE_UNKNOWN",
     "SESSION_SEQUENCE_GAP",
     "SESSION_UNKNOWN",
     "SESSION_WINDOW_FULL",
     "SETTING_INVALID",
+    "SUBSCRIPTION_DIFFERS",
+    "SUBSCRIPTION_INVALID",
+    "SUBSCRIPTION_IN_USE",
+    "SUBSCRIPTION_UNKNOWN",
+    "TEMPORARY_FOREIGN",
     "TIMESTAMP_UNTRUSTED",
     "TIME_DISAGREES",
+    "TOPIC_EXISTS",
+    "TOPIC_IN_USE",
+    "TOPIC_NOT_EMPTY",
+    "TOPIC_UNKNOWN",
     "TRANSACTED",
     "VERSION_INACTIVE",
     "VERSION_INVALID",
     "Refusal",
 ]
 
+CLIENT_ID_IN_USE: Final = "client-id-in-use"
+CLIENT_ID_MISSING: Final = "client-id-missing"
 CONSUMER_EXISTS: Final = "consumer-exists"
 CONSUMER_UNKNOWN: Final = "consumer-unknown"
 CORRECTION_INVALID: Final = "correction-invalid"
 CREDIT_INVALID: Final = "credit-invalid"
 DELIVERY_UNKNOWN: Final = "delivery-unknown"
 DESTINATION_INVALID: Final = "destination-invalid"
+DESTINATION_UNKNOWN: Final = "destination-unknown"
 MESSAGE_INVALID: Final = "message-invalid"
 MESSAGE_TOO_LARGE: Final = "message-too-large"
 MODE_UNKNOWN: Final = "mode-unknown"
@@ -60,13 +76,23 @@ RECORD_EMPTY: Final = "record-empty"
 RECORD_UNREADABLE: Final = "record-unreadable"
 REPLY_FORGOTTEN: Final = "reply-forgotten"
 SCHEMA_UNKNOWN: Final = "schema-unknown"
+SELECTOR_INVALID: Final = "selector-invalid"
 SEQUENCE_UNKNOWN: Final = "sequence-unknown"
 SESSION_SEQUENCE_GAP: Final = "session-sequence-gap"
 SESSION_UNKNOWN: Final = "session-unknown"
 SESSION_WINDOW_FULL: Final = "session-window-full"
 SETTING_INVALID: Final = "setting-invalid"
+SUBSCRIPTION_DIFFERS: Final = "subscription-differs"
+SUBSCRIPTION_INVALID: Final = "subscription-invalid"
+SUBSCRIPTION_IN_USE: Final = "subscription-in-use"
+SUBSCRIPTION_UNKNOWN: Final = "subscription-unknown"
+TEMPORARY_FOREIGN: Final = "temporary-foreign"
 TIMESTAMP_UNTRUSTED: Final = "timestamp-untrusted"
 TIME_DISAGREES: Final = "time-disagrees"
+TOPIC_EXISTS: Final = "topic-exists"
+TOPIC_IN_USE: Final = "topic-in-use"
+TOPIC_NOT_EMPTY: Final = "topic-not-empty"
+TOPIC_UNKNOWN: Final = "topic-unknown"
 TRANSACTED: Final = "transacted"
 VERSION_INACTIVE: Final = "version-inactive"
 VERSION_INVALID: Final = "version-invalid"

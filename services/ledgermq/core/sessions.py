@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import heapq
 
+from ledgermq.core import connections
 from ledgermq.core.limits import (
-    LANE_MAX,
     REPLIES_MAX,
     SUSPECT_TIMEOUT_MS_MAX,
     SUSPECT_TIMEOUT_MS_MIN,
@@ -40,7 +40,7 @@ from ledgermq.core.reasons import (
     Refusal,
 )
 from ledgermq.core.settling import check_deliveries, consume, give_back_all
-from ledgermq.core.state import Connection, QueueManager, Session
+from ledgermq.core.state import QueueManager, Session
 from ledgermq.core.turn import Turn
 
 __all__ = [
@@ -72,14 +72,12 @@ def open_session(turn: Turn, operation: Open, time: int) -> Refusal | None:
             f"suspect_timeout_ms is {timeout_ms}, must be "
             f"{SUSPECT_TIMEOUT_MS_MIN} to {SUSPECT_TIMEOUT_MS_MAX}",
         )
-    connection = state.connections.get(operation.connection)
-    if not 0 <= operation.lane <= LANE_MAX or (
-        connection is not None and connection.lane != operation.lane
-    ):
-        return Refusal(SETTING_INVALID, f"lane {operation.lane} is not this connection's lane")
-    if connection is None:
-        connection = Connection(operation.connection, operation.lane)
-        state.connections[operation.connection] = connection
+    connection = connections.connection_for(turn, operation)
+    if isinstance(connection, Refusal):
+        return connection
+    for replaced in connections.replaced_by(state, connection):
+        turn.emit(replaced.connection, end_session(turn, replaced, "TAKEN_OVER", None))
+    connections.keep(state, connection)
     session = Session(
         turn.position,
         connection,
@@ -143,16 +141,17 @@ def commit(turn: Turn, session: Session, operation: Commit) -> Reply | Refusal:
     refusal = check_deliveries(session, operation.deliveries)
     if refusal is not None:
         return refusal
-    consumed = consume(session, operation.deliveries)
+    consumed = consume(turn, session, operation.deliveries)
     enqueued: list[EnqueuedRun] = []
-    for name, messages in session.open_puts.items():
-        queue = turn.state.queues[name]
+    for destination, messages in session.open_puts.items():
+        queue = messages[0].queue
         queue.uncommitted_puts -= len(messages)
-        first = queue.enqueue(messages, turn.state.time)
+        first = queue.enqueue(messages, turn.state.time, session.connection)
         enqueued.append(
-            {"destination": "queue:" + name, "first_sequence": first, "count": len(messages)}
+            {"destination": destination, "first_sequence": first, "count": len(messages)}
         )
-        turn.touch(queue)
+        for served in queue.served():
+            turn.touch(served)
     session.open_puts = {}
     return Committed(
         position=turn.position,
@@ -164,11 +163,11 @@ def commit(turn: Turn, session: Session, operation: Commit) -> Reply | Refusal:
     )
 
 
-def _discard_open_puts(turn: Turn, session: Session) -> int:
+def _discard_open_puts(session: Session) -> int:
     """Lets the open puts of a unit of work vanish; they never had a number (SEQ-15)."""
     discarded = 0
-    for name, messages in session.open_puts.items():
-        turn.state.queues[name].uncommitted_puts -= len(messages)
+    for messages in session.open_puts.values():
+        messages[0].queue.uncommitted_puts -= len(messages)
         discarded += len(messages)
     session.open_puts = {}
     return discarded
@@ -184,7 +183,7 @@ def _return_everything(
         if consumer.credit:
             consumer.credit = 0
             del consumer.queue.ready[consumer.key]
-    discarded = _discard_open_puts(turn, session)
+    discarded = _discard_open_puts(session)
     returned = give_back_all(turn, session, seen)
     return Returned(
         position=turn.position,
@@ -228,16 +227,17 @@ def end_session(
     """Ends a session: open puts vanish, deliveries return, consumers and session are gone."""
     state = turn.state
     for consumer in session.consumers.values():
-        consumer.queue.ready.pop(consumer.key, None)
-        consumer.queue.consumers.pop(consumer.key, None)
-    discarded = _discard_open_puts(turn, session)
+        if consumer.open:
+            consumer.queue.drop_consumer(consumer)
+            turn.leave(consumer.queue)
+    discarded = _discard_open_puts(session)
     returned = give_back_all(turn, session, seen)
     session.consumers.clear()
     del state.sessions[session.handle]
     connection = session.connection
     del connection.sessions[session.handle]
     if not connection.sessions:
-        del state.connections[connection.identity]
+        connections.end_connection(turn, connection)
     return SessionEnded(
         position=turn.position,
         index=turn.take_index(),

@@ -54,7 +54,7 @@ def take_delivery(session: Session, delivery: int) -> Message:
     return message
 
 
-def consume(session: Session, ranges: list[DeliveryRange]) -> int:
+def consume(turn: Turn, session: Session, ranges: list[DeliveryRange]) -> int:
     """Removes checked deliveries from the system; returns how many."""
     count = 0
     for one in ranges:
@@ -62,8 +62,11 @@ def consume(session: Session, ranges: list[DeliveryRange]) -> int:
         for delivery in range(first, last + 1):
             message = take_delivery(session, delivery)
             queue = message.queue
-            queue.forget(message)
-            queue.sent_and_committed += 1
+            queue.consume(message)
+            if queue.unacknowledged_max:
+                turn.touch(queue)
+            if queue.retires:
+                turn.leave(queue)
         count += last - first + 1
     return count
 
@@ -75,8 +78,10 @@ def give_back(turn: Turn, session: Session, delivery: int, *, backed_out: bool) 
     if backed_out:
         message.backout_count += 1
         queue.touched_blocks[message.sequence // BLOCK_MESSAGES] = None
-    queue.available.give_back(message)
+    queue.give_back(message)
     turn.touch(queue)
+    if queue.retires:
+        turn.leave(queue)
 
 
 def give_back_all(turn: Turn, session: Session, seen: list[DeliveryRange] | None) -> int:

@@ -10,8 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from ledgermq.core import connections
+from ledgermq.core.destinations import find_destination, keep
 from ledgermq.core.limits import BLOCK_MESSAGES
 from ledgermq.core.outcomes import Reply
+from ledgermq.core.selector import parse_selector
 from ledgermq.core.state import (
     Connection,
     Consumer,
@@ -20,6 +23,14 @@ from ledgermq.core.state import (
     QueueManager,
     Session,
     new_state,
+)
+from ledgermq.core.topic_snapshot import (
+    owner_of,
+    restore_owners,
+    restore_topics,
+    store_name,
+    subscription_entry,
+    topic_entry,
 )
 
 __all__ = ["block_of", "blocks", "restore", "root_of", "take_touched_blocks"]
@@ -36,12 +47,16 @@ def root_of(state: QueueManager) -> Record:
         "automatic_creation": state.automatic_creation,
         "wait_order": state.wait_order,
         "queues": [_queue_entry(queue) for queue in state.queues.values()],
+        "topics": [topic_entry(topic) for topic in state.topics.values()],
+        "subscriptions": [subscription_entry(one) for one in state.subscriptions.values()],
         "connections": [
             {
                 "connection": one.identity,
                 "lane": one.lane,
                 "last_position": one.last_position,
                 "last_index": one.last_index,
+                "client_id": one.client_id,
+                "takeover": one.takeover,
             }
             for one in state.connections.values()
         ],
@@ -60,6 +75,8 @@ def _queue_entry(queue: Queue) -> Record:
         "sent_and_committed": queue.sent_and_committed,
         "removed_by_administration": queue.removed_by_administration,
         "last_consumed_enqueued_at": queue.last_consumed_enqueued_at,
+        "unacknowledged_max": queue.unacknowledged_max,
+        "owner": owner_of(queue),
     }
 
 
@@ -80,17 +97,18 @@ def _session_entry(session: Session) -> Record:
         "consumers": [
             {
                 "consumer": one.number,
-                "queue": one.queue.name,
+                "created_position": one.queue.created_position,
                 "credit": one.credit,
                 "waiting_since": one.waiting_since,
                 "open": one.open,
+                "selector": "" if one.selector is None else one.selector.text,
             }
             for one in session.consumers.values()
         ],
         "deliveries": [_delivery_entry(number, one) for number, one in session.deliveries.items()],
         "open_puts": [
-            {"queue": name, "messages": [_stored(one) for one in messages]}
-            for name, messages in session.open_puts.items()
+            {"destination": destination, "messages": [_stored(one) for one in messages]}
+            for destination, messages in session.open_puts.items()
         ],
         "replies": list(session.replies.values()),
     }
@@ -120,19 +138,21 @@ def _stored(message: Message) -> Record:
     }
 
 
-def take_touched_blocks(state: QueueManager) -> list[tuple[str, int]]:
-    """Queues and blocks changed since the last call, and forgets that they were."""
+def take_touched_blocks(state: QueueManager) -> list[tuple[int, int]]:
+    """Blocks changed since the last call, and forgets that they were; queues by their creation."""
     touched = [
-        (queue.name, block) for queue in state.queues.values() for block in queue.touched_blocks
+        (created, block)
+        for created, queue in state.stores.items()
+        for block in queue.touched_blocks
     ]
-    for queue in state.queues.values():
+    for queue in state.stores.values():
         queue.touched_blocks.clear()
     return touched
 
 
-def block_of(state: QueueManager, name: str, block: int) -> Record | None:
+def block_of(state: QueueManager, created_position: int, block: int) -> Record | None:
     """One block of a queue, or None if it holds no message (or the queue is gone)."""
-    queue = state.queues.get(name)
+    queue = state.stores.get(created_position)
     if queue is None:
         return None
     first = block * BLOCK_MESSAGES
@@ -144,7 +164,7 @@ def block_of(state: QueueManager, name: str, block: int) -> Record | None:
     if not found:
         return None
     return {
-        "queue": name,
+        "queue": store_name(queue),
         "created_position": queue.created_position,
         "block": block,
         "messages": found,
@@ -153,16 +173,12 @@ def block_of(state: QueueManager, name: str, block: int) -> Record | None:
 
 def blocks(state: QueueManager) -> Iterator[Record]:
     """All blocks with messages, in manifest order: queues by creation, blocks by number."""
-    for queue in sorted(state.queues.values(), key=_created_position):
+    for created, queue in sorted(state.stores.items()):
         numbers = {sequence // BLOCK_MESSAGES: None for sequence in queue.messages}
         for block in sorted(numbers):
-            found = block_of(state, queue.name, block)
+            found = block_of(state, created, block)
             assert found is not None, "the block has a message"
             yield found
-
-
-def _created_position(queue: Queue) -> int:
-    return queue.created_position
 
 
 def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
@@ -174,20 +190,30 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     state.automatic_creation = root["automatic_creation"]
     state.wait_order = root["wait_order"]
     for entry in root["queues"]:
-        state.queues[entry["name"]] = _queue_from(entry)
+        keep(state, _queue_from(entry))
+    restore_topics(state, root)
     for block in message_blocks:
-        queue = state.queues[block["queue"]]
+        queue = state.stores[block["created_position"]]
         for stored in block["messages"]:
             queue.messages[stored["sequence"]] = _message_from(queue, stored)
     for entry in root["connections"]:
-        connection = Connection(entry["connection"], entry["lane"])
+        connection = Connection(
+            entry["connection"], entry["lane"], entry["client_id"], entry["takeover"]
+        )
         connection.last_position = entry["last_position"]
         connection.last_index = entry["last_index"]
-        state.connections[connection.identity] = connection
+        connections.keep(state, connection)
+    restore_owners(state, root)
     for entry in root["sessions"]:
         _restore_session(state, entry)
-    for queue in state.queues.values():
+    for queue in state.stores.values():
         queue.available.extend([one for one in queue.messages.values() if one.consumer is None])
+    for session in state.sessions.values():
+        for consumer in session.consumers.values():
+            if consumer.open:
+                consumer.queue.add_consumer(consumer)
+    for topic in state.topics.values():
+        topic.find_publications()
     state.deadlines = sorted(
         (one.deadline, one.handle) for one in state.sessions.values() if one.deadline >= 0
     )
@@ -203,6 +229,7 @@ def _queue_from(entry: Record) -> Queue:
     queue.sent_and_committed = entry["sent_and_committed"]
     queue.removed_by_administration = entry["removed_by_administration"]
     queue.last_consumed_enqueued_at = entry["last_consumed_enqueued_at"]
+    queue.unacknowledged_max = entry["unacknowledged_max"]
     return queue
 
 
@@ -254,21 +281,22 @@ def _restore_session(state: QueueManager, entry: Record) -> None:
         else:
             consumer.queue.unacknowledged += 1
     for one in entry["open_puts"]:
-        queue = state.queues[one["queue"]]
-        session.open_puts[queue.name] = [_message_from(queue, put) for put in one["messages"]]
+        destination = one["destination"]
+        queue = find_destination(state, destination)
+        assert queue is not None, "open puts are to what is there"
+        session.open_puts[destination] = [_message_from(queue, put) for put in one["messages"]]
         queue.uncommitted_puts += len(one["messages"])
     state.sessions[session.handle] = session
     connection.sessions[session.handle] = session
 
 
 def _restore_consumer(state: QueueManager, session: Session, entry: Record) -> None:
-    queue = state.queues[entry["queue"]]
-    consumer = Consumer(session, entry["consumer"], queue)
+    queue = state.stores[entry["created_position"]]
+    selector = parse_selector(entry["selector"])
+    consumer = Consumer(session, entry["consumer"], queue, selector)
     consumer.credit = entry["credit"]
     consumer.waiting_since = entry["waiting_since"]
     consumer.open = entry["open"]
     session.consumers[consumer.number] = consumer
-    if consumer.open:
-        queue.consumers[consumer.key] = consumer
     if consumer.credit:
         queue.ready[consumer.key] = consumer

@@ -8,10 +8,19 @@ stand in `Queue.messages` in the last two cases.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from ledgermq.core.available import Available
 from ledgermq.core.limits import BLOCK_MESSAGES, PROTOCOL_VERSION
 from ledgermq.core.operations import HeaderBranch
 from ledgermq.core.outcomes import Reply
+from ledgermq.core.selecting import matches, matching, order_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from ledgermq.core.selector import Selector
+    from ledgermq.core.topics import Subscription, SubscriptionKey, Topic
 
 __all__ = ["Connection", "Consumer", "Message", "Queue", "QueueManager", "Session", "new_state"]
 
@@ -58,9 +67,29 @@ class Message:
         self.backout_count = 0
         self.consumer: Consumer | None = None
 
+    def copy_for(self, queue: Queue) -> Message:
+        """The same message, numbered as this one, in another queue."""
+        copy = Message(
+            queue,
+            self.put_position,
+            self.put_index,
+            self.message_id,
+            self.priority,
+            self.persistent,
+            self.size_bytes,
+            self.header,
+        )
+        copy.sequence = self.sequence
+        copy.enqueued_at = self.enqueued_at
+        return copy
+
 
 class Queue:
-    """A queue: its settings, its numbered messages and its counters."""
+    """A queue: its settings, its numbered messages and its counters.
+
+    `owner` is the connection that a temporary queue lives with; `selected` the orders of those
+    available messages that a selector in use matches, by its text.
+    """
 
     __slots__ = (
         "available",
@@ -72,12 +101,15 @@ class Queue:
         "messages",
         "name",
         "next_sequence",
+        "owner",
         "ready",
         "removed_by_administration",
+        "selected",
         "sent_and_committed",
         "suspended",
         "touched_blocks",
         "unacknowledged",
+        "unacknowledged_max",
         "uncommitted_gets",
         "uncommitted_puts",
     )
@@ -88,6 +120,8 @@ class Queue:
         self.description = ""
         self.message_bytes_max = 0
         self.suspended = False
+        self.unacknowledged_max = 0
+        self.owner: Connection | None = None
         self.next_sequence = 0
         self.sent_and_committed = 0
         self.removed_by_administration = 0
@@ -95,6 +129,7 @@ class Queue:
         # By rising sequence number, so that the ends of the mapping are min and max.
         self.messages: dict[int, Message] = {}
         self.available = Available()
+        self.selected: dict[str, tuple[Selector, Available]] = {}
         self.consumers: dict[tuple[int, int], Consumer] = {}
         self.ready: dict[tuple[int, int], Consumer] = {}
         self.uncommitted_puts = 0
@@ -103,7 +138,20 @@ class Queue:
         # Blocks changed since the checkpointer looked last; nothing in the fold reads it.
         self.touched_blocks: dict[int, None] = {}
 
-    def enqueue(self, messages: list[Message], time: int) -> int:
+    # Whether nothing keeps it once its last receiver is gone; of subscriptions only.
+    retires = False
+
+    @property
+    def destination(self) -> str:
+        """What its consumers and producers call it."""
+        return "queue:" + self.name
+
+    def enqueue(
+        self,
+        messages: list[Message],
+        time: int,
+        sender: Connection,  # noqa: ARG002 (topics ask who it was)
+    ) -> int:
         """Numbers messages and makes them available (SEQ-01, SEQ-05); returns the first number."""
         first = sequence = self.next_sequence
         store = self.messages
@@ -114,10 +162,46 @@ class Queue:
             sequence += 1
         self.next_sequence = sequence
         self.available.extend(messages)
+        for selector, order in self.selected.values():
+            order.extend(matching(selector, messages))
         touched = self.touched_blocks
         for block in range(first // BLOCK_MESSAGES, (sequence - 1) // BLOCK_MESSAGES + 1):
             touched[block] = None
         return first
+
+    def served(self) -> Iterable[Queue]:
+        """Whose consumers may be served after an `enqueue`."""
+        return (self,)
+
+    def give_back(self, message: Message) -> None:
+        """Makes a delivered message available again, at the place of its number."""
+        self.available.give_back(message)
+        for selector, order in self.selected.values():
+            if matches(selector, message):
+                order.give_back(message)
+
+    def add_consumer(self, consumer: Consumer) -> None:
+        """Lets a consumer take from here; makes the order of what its selector matches."""
+        self.consumers[consumer.key] = consumer
+        selector = consumer.selector
+        if selector is not None and selector.text not in self.selected:
+            self.selected[selector.text] = (selector, order_of(selector, self.available))
+
+    def drop_consumer(self, consumer: Consumer) -> None:
+        """Ends what `add_consumer` began; the order goes with its last user."""
+        self.ready.pop(consumer.key, None)
+        del self.consumers[consumer.key]
+        selector = consumer.selector
+        if selector is not None and all(
+            one.selector is None or one.selector.text != selector.text
+            for one in self.consumers.values()
+        ):
+            del self.selected[selector.text]
+
+    def consume(self, message: Message) -> None:
+        """Takes a message out for good, as sent and committed (SEQ-14)."""
+        self.forget(message)
+        self.sent_and_committed += 1
 
     def forget(self, message: Message) -> None:
         """Takes a numbered message out of the queue for good."""
@@ -140,12 +224,24 @@ class Queue:
 class Consumer:
     """A consumer of one queue in one session; a receiver of the queue while it is open."""
 
-    __slots__ = ("credit", "in_flight", "number", "open", "queue", "session", "waiting_since")
+    __slots__ = (
+        "credit",
+        "in_flight",
+        "number",
+        "open",
+        "queue",
+        "selector",
+        "session",
+        "waiting_since",
+    )
 
-    def __init__(self, session: Session, number: int, queue: Queue) -> None:
+    def __init__(
+        self, session: Session, number: int, queue: Queue, selector: Selector | None = None
+    ) -> None:
         self.session = session
         self.number = number
         self.queue = queue
+        self.selector = selector
         self.credit = 0
         self.in_flight = 0
         self.waiting_since = 0
@@ -158,13 +254,30 @@ class Consumer:
 
 
 class Connection:
-    """A client's connection: the lane that it reads and the end of its chain of outcomes."""
+    """A client's connection: the lane that it reads and the end of its chain of outcomes.
 
-    __slots__ = ("identity", "lane", "last_index", "last_position", "sessions")
+    `owned` are its temporary queues and topics, by destination; they live as long as it does.
+    """
 
-    def __init__(self, identity: bytes, lane: int) -> None:
+    __slots__ = (
+        "client_id",
+        "identity",
+        "lane",
+        "last_index",
+        "last_position",
+        "owned",
+        "sessions",
+        "takeover",
+    )
+
+    def __init__(
+        self, identity: bytes, lane: int, client_id: str = "", takeover: bytes = b""
+    ) -> None:
         self.identity = identity
         self.lane = lane
+        self.client_id = client_id
+        self.takeover = takeover
+        self.owned: dict[str, Queue] = {}
         self.last_position = -1
         self.last_index = -1
         self.sessions: dict[int, Session] = {}
@@ -217,6 +330,7 @@ class Session:
         self.consumer_highest = 0
         self.consumers: dict[int, Consumer] = {}
         self.deliveries: dict[int, Message] = {}
+        # By destination.
         self.open_puts: dict[str, list[Message]] = {}
 
 
@@ -226,13 +340,17 @@ class QueueManager:
     __slots__ = (
         "active_version",
         "automatic_creation",
+        "client_ids",
         "connections",
         "deadlines",
         "position",
         "queues",
         "sessions",
+        "stores",
+        "subscriptions",
         "time",
         "time_stood_still",
+        "topics",
         "wait_order",
     )
 
@@ -244,6 +362,11 @@ class QueueManager:
         self.automatic_creation = True
         self.wait_order = 0
         self.queues: dict[str, Queue] = {}
+        self.topics: dict[str, Topic] = {}
+        self.subscriptions: dict[SubscriptionKey, Subscription] = {}
+        # All that hold messages, queues and subscriptions, by the position of their creation.
+        self.stores: dict[int, Queue] = {}
+        self.client_ids: dict[str, Connection] = {}
         self.connections: dict[bytes, Connection] = {}
         self.sessions: dict[int, Session] = {}
         # Heap of (deadline, session handle); entries whose session moved on are passed over.

@@ -10,16 +10,20 @@ __all__ = ["Turn"]
 
 
 class Turn:
-    """What the handlers of one entry share: state, position, outcomes so far, queues touched."""
+    """What the handlers of one entry share: state, position, outcomes so far, queues touched.
 
-    __slots__ = ("next_index", "outcomes", "position", "state", "touched_queues")
+    `left` are queues that lost a receiver or a delivery: those that nothing keeps retire.
+    """
+
+    __slots__ = ("left", "next_index", "outcomes", "position", "state", "touched_queues")
 
     def __init__(self, state: QueueManager, position: int) -> None:
         self.state = state
         self.position = position
         self.next_index = 0
         self.outcomes: list[Addressed] = []
-        self.touched_queues: dict[str, Queue] = {}
+        self.touched_queues: dict[int, Queue] = {}
+        self.left: dict[int, Queue] = {}
 
     def take_index(self) -> int:
         """The index of the outcome about to be made."""
@@ -59,4 +63,8 @@ class Turn:
 
     def touch(self, queue: Queue) -> None:
         """Marks a queue whose waiting consumers may now be served."""
-        self.touched_queues[queue.name] = queue
+        self.touched_queues[queue.created_position] = queue
+
+    def leave(self, queue: Queue) -> None:
+        """Marks a queue that nothing may keep any longer."""
+        self.left[queue.created_position] = queue

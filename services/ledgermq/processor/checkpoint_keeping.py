@@ -100,7 +100,7 @@ class CheckpointKeeper:
             return True
         if changed and now - self._tried_at >= settings.checkpoint_seconds:
             return True
-        blocks = sum(len(queue.touched_blocks) for queue in folder.state.queues.values())
+        blocks = sum(len(queue.touched_blocks) for queue in folder.state.stores.values())
         return blocks >= settings.checkpoint_blocks
 
     def _tell(self, folder: Folder, answers: Answerer) -> None:

@@ -116,10 +116,9 @@ class Checkpointer:
         root = encode_root(state)
         root_digest = chunk_digest(root)
         self._note(root_digest, root)
-        for name, block in take_touched_blocks(state):
-            self._take_block(state, name, block)
-        created = {queue.created_position for queue in state.queues.values()}
-        for key in [key for key in self._blocks if key[0] not in created]:
+        for created, block in take_touched_blocks(state):
+            self._take_block(state, created, block)
+        for key in [key for key in self._blocks if key[0] not in state.stores]:
             del self._blocks[key]
         references: list[dict[str, Any]] = [
             {"kind": "root", "digest": root_digest, "queue": "", "block": -1}
@@ -141,16 +140,15 @@ class Checkpointer:
             sent=list(sent),
         )
 
-    def _take_block(self, state: QueueManager, name: str, block: int) -> None:
-        queue = state.queues[name]
-        key = (queue.created_position, block)
-        found = block_of(state, name, block)
+    def _take_block(self, state: QueueManager, created: int, block: int) -> None:
+        key = (created, block)
+        found = block_of(state, created, block)
         if found is None:
             self._blocks.pop(key, None)
             return
         value = encode_record(BLOCK, found)
         digest = chunk_digest(value)
-        self._blocks[key] = (name, digest)
+        self._blocks[key] = (found["queue"], digest)
         self._note(digest, value)
 
     def _note(self, digest: str, value: bytes) -> None:

@@ -1,0 +1,65 @@
+"""Connections: their lane, their client id, and what ends with them (SES-39, SES-53; H27).
+
+A client id is one connection's at a time. A client that was restarted shows by its takeover token
+that the connection that still has its id was its own; that one then ends in the same entry.
+"""
+
+from __future__ import annotations
+
+from ledgermq.core.destinations import end_temporaries
+from ledgermq.core.limits import LANE_MAX, is_name
+from ledgermq.core.operations import Open
+from ledgermq.core.reasons import CLIENT_ID_IN_USE, SETTING_INVALID, Refusal
+from ledgermq.core.state import Connection, QueueManager, Session
+from ledgermq.core.subscribing import retire
+from ledgermq.core.turn import Turn
+
+__all__ = ["connection_for", "end_connection", "keep", "replaced_by"]
+
+
+def connection_for(turn: Turn, operation: Open) -> Connection | Refusal:
+    """The connection that an Open is of; one not kept yet, if it is its first."""
+    state, client_id = turn.state, operation.client_id
+    standing = state.connections.get(operation.connection)
+    if not 0 <= operation.lane <= LANE_MAX or (
+        standing is not None and standing.lane != operation.lane
+    ):
+        return Refusal(SETTING_INVALID, f"lane {operation.lane} is not this connection's lane")
+    if client_id and not is_name(client_id):
+        return Refusal(
+            SETTING_INVALID, f"{client_id!r} is no client id: 1 to 128 of A-Z a-z 0-9 . _ / % -"
+        )
+    if standing is not None:
+        if standing.client_id != client_id:
+            return Refusal(SETTING_INVALID, f"client id {client_id!r} is not this connection's")
+        return standing
+    other = state.client_ids.get(client_id)
+    if other is not None and (not other.takeover or other.takeover != operation.takeover):
+        return Refusal(
+            CLIENT_ID_IN_USE,
+            f"client id {client_id!r} is in use by connection {other.identity.hex()}; close that, "
+            "or take over from it with its token",
+        )
+    return Connection(operation.connection, operation.lane, client_id, operation.takeover)
+
+
+def replaced_by(state: QueueManager, connection: Connection) -> list[Session]:
+    """The sessions of an earlier connection whose client id this one takes over."""
+    other = state.client_ids.get(connection.client_id)
+    return [] if other is None or other is connection else list(other.sessions.values())
+
+
+def keep(state: QueueManager, connection: Connection) -> None:
+    """Makes sure that a connection is one of the queue manager's."""
+    state.connections[connection.identity] = connection
+    if connection.client_id:
+        state.client_ids[connection.client_id] = connection
+
+
+def end_connection(turn: Turn, connection: Connection) -> None:
+    """Forgets a connection without sessions; its temporary destinations go with it."""
+    retire(turn)
+    end_temporaries(turn.state, connection)
+    del turn.state.connections[connection.identity]
+    if connection.client_id:
+        del turn.state.client_ids[connection.client_id]

@@ -1,0 +1,139 @@
+"""Destinations by name: found, made on first use, made as temporary ones, ended (SES-38, SES-39).
+
+A temporary destination is named `temporary/CONNECTION/NAME` and belongs to that connection: only
+its sessions get from it, everybody may put to it, and it ends with the connection.
+"""
+
+from __future__ import annotations
+
+from ledgermq.core.limits import is_name
+from ledgermq.core.operations import CreateTemporary
+from ledgermq.core.reasons import (
+    DESTINATION_INVALID,
+    DESTINATION_UNKNOWN,
+    NAME_INVALID,
+    QUEUE_EXISTS,
+    QUEUE_UNKNOWN,
+    TEMPORARY_FOREIGN,
+    TOPIC_UNKNOWN,
+    Refusal,
+)
+from ledgermq.core.state import Connection, Queue, QueueManager, Session
+from ledgermq.core.topics import Topic
+from ledgermq.core.turn import Turn
+
+__all__ = [
+    "check_new_name",
+    "check_owner",
+    "create_temporary",
+    "end_temporaries",
+    "find_destination",
+    "forget",
+    "keep",
+    "use_destination",
+]
+
+QUEUE_PREFIX = "queue:"
+TOPIC_PREFIX = "topic:"
+TEMPORARY = "temporary/"
+
+
+def find_destination(state: QueueManager, destination: str) -> Queue | None:
+    """The queue or topic of a destination, if it is there."""
+    if destination.startswith(QUEUE_PREFIX):
+        return state.queues.get(destination[len(QUEUE_PREFIX) :])
+    if destination.startswith(TOPIC_PREFIX):
+        return state.topics.get(destination[len(TOPIC_PREFIX) :])
+    return None
+
+
+def use_destination(turn: Turn, destination: str) -> Queue | Refusal:
+    """The queue or topic of a destination; a new one, not kept yet, on first use where allowed."""
+    state = turn.state
+    found = find_destination(state, destination)
+    if found is not None:
+        return found
+    kind, colon, name = destination.partition(":")
+    if not colon or kind not in ("queue", "topic"):
+        return Refusal(
+            DESTINATION_INVALID, f"destination {destination!r} is not queue:NAME or topic:NAME"
+        )
+    if not is_name(name):
+        return Refusal(DESTINATION_INVALID, f"destination {destination!r} has no valid {kind} name")
+    if name.startswith(TEMPORARY):
+        return Refusal(
+            DESTINATION_UNKNOWN,
+            f"temporary {kind} {name} is not there: it was deleted, or its connection has ended",
+        )
+    if not state.automatic_creation:
+        reason = QUEUE_UNKNOWN if kind == "queue" else TOPIC_UNKNOWN
+        return Refusal(
+            reason, f"{kind} {name} does not exist and automatic creation is off; create it"
+        )
+    return Queue(name, turn.position) if kind == "queue" else Topic(name, turn.position)
+
+
+def keep(state: QueueManager, found: Queue) -> None:
+    """Makes sure that a queue or topic is one of the queue manager's."""
+    if isinstance(found, Topic):
+        state.topics.setdefault(found.name, found)
+    elif found.created_position not in state.stores:
+        state.queues[found.name] = found
+        state.stores[found.created_position] = found
+
+
+def forget(state: QueueManager, found: Queue) -> None:
+    """Takes a queue or topic away with all it holds."""
+    if isinstance(found, Topic):
+        del state.topics[found.name]
+        for subscription in found.subscriptions.values():
+            del state.subscriptions[subscription.key]
+            del state.stores[subscription.created_position]
+    else:
+        del state.queues[found.name]
+        del state.stores[found.created_position]
+    if found.owner is not None:
+        del found.owner.owned[found.destination]
+
+
+def check_new_name(kind: str, name: str) -> Refusal | None:
+    """Refuses what may not name a queue or topic that is made by name."""
+    if not is_name(name):
+        return Refusal(
+            NAME_INVALID, f"{name!r} is no {kind} name: 1 to 128 of A-Z a-z 0-9 . _ / % -"
+        )
+    if name.startswith(TEMPORARY):
+        return Refusal(NAME_INVALID, f"{name!r}: names of temporary destinations are not given")
+    return None
+
+
+def check_owner(found: Queue, session: Session) -> Refusal | None:
+    """Refuses to others what only the owner of a temporary destination may do."""
+    if found.owner in (None, session.connection):
+        return None
+    return Refusal(TEMPORARY_FOREIGN, f"{found.destination} belongs to another connection")
+
+
+def create_temporary(turn: Turn, session: Session, operation: CreateTemporary) -> Refusal | None:
+    """Creates a queue or topic that lives as long as the session's connection."""
+    destination, connection = operation.destination, session.connection
+    kind, _, name = destination.partition(":")
+    own = f"{TEMPORARY}{connection.identity.hex()}/"
+    if kind not in ("queue", "topic") or not is_name(name) or not name.startswith(own):
+        return Refusal(NAME_INVALID, f"{destination!r} is not queue:{own}NAME or topic:{own}NAME")
+    if find_destination(turn.state, destination) is not None:
+        return Refusal(QUEUE_EXISTS, f"{destination} exists already")
+    made = Queue(name, turn.position) if kind == "queue" else Topic(name, turn.position)
+    made.owner = connection
+    connection.owned[destination] = made
+    keep(turn.state, made)
+    return None
+
+
+def end_temporaries(state: QueueManager, connection: Connection) -> None:
+    """Ends what belongs to a connection that is over; open puts of others to it vanish."""
+    for destination, found in list(connection.owned.items()):
+        if found.uncommitted_puts:
+            for session in state.sessions.values():
+                session.open_puts.pop(destination, None)
+        forget(state, found)

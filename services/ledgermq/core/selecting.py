@@ -1,0 +1,76 @@
+"""Which messages a selector matches: the bridge between the language and the state (SES-35)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING
+
+from ledgermq.core.available import Available
+from ledgermq.core.operations import PropertyValue
+from ledgermq.core.selector import Selector
+
+if TYPE_CHECKING:
+    from ledgermq.core.state import Message
+
+__all__ = ["matches", "matching", "order_of", "value_in"]
+
+MILLISECOND_US = 1_000
+
+
+def _correlation_id(message: Message) -> str | None:
+    return None if message.header is None else message.header[1]["correlation_id"]
+
+
+def _type(message: Message) -> str | None:
+    return None if message.header is None else message.header[1]["type"]
+
+
+def _delivery_mode(message: Message) -> str:
+    return "PERSISTENT" if message.persistent else "NON_PERSISTENT"
+
+
+def _message_id(message: Message) -> str:
+    return "ID:" + message.message_id.hex()
+
+
+def _priority(message: Message) -> int:
+    return message.priority
+
+
+def _timestamp(message: Message) -> int:
+    return message.enqueued_at // MILLISECOND_US
+
+
+_FIELDS: dict[str, Callable[[Message], PropertyValue | None]] = {
+    "JMSCorrelationID": _correlation_id,
+    "JMSDeliveryMode": _delivery_mode,
+    "JMSMessageID": _message_id,
+    "JMSPriority": _priority,
+    "JMSTimestamp": _timestamp,
+    "JMSType": _type,
+}
+
+
+def value_in(message: Message, name: str) -> PropertyValue | None:
+    """The value of an identifier in a message: a header field, a property, or None."""
+    field = _FIELDS.get(name)
+    if field is not None:
+        return field(message)
+    return None if message.header is None else message.header[1]["properties"].get(name)
+
+
+def matches(selector: Selector, message: Message) -> bool:
+    """Whether the selector is true of the message; unknown is not true."""
+    return selector.matches(lambda name: value_in(message, name))
+
+
+def matching(selector: Selector, messages: Iterable[Message]) -> list[Message]:
+    """Those of the messages that a selector matches."""
+    return [one for one in messages if matches(selector, one)]
+
+
+def order_of(selector: Selector, available: Available) -> Available:
+    """The order of those available messages that a selector matches."""
+    order = Available()
+    order.extend(matching(selector, available))
+    return order

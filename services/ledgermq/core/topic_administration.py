@@ -1,0 +1,68 @@
+"""Topics made and deleted by name."""
+
+from __future__ import annotations
+
+from ledgermq.core.destinations import check_new_name, check_owner, forget, keep
+from ledgermq.core.operations import CreateTopic, DeleteTopic
+from ledgermq.core.queues import check_settings
+from ledgermq.core.reasons import (
+    TOPIC_EXISTS,
+    TOPIC_IN_USE,
+    TOPIC_NOT_EMPTY,
+    TOPIC_UNKNOWN,
+    Refusal,
+)
+from ledgermq.core.state import Session
+from ledgermq.core.topics import Topic
+from ledgermq.core.turn import Turn
+
+__all__ = ["create_topic", "delete_topic"]
+
+
+def create_topic(turn: Turn, session: Session, operation: CreateTopic) -> Refusal | None:
+    """Creates a topic; its first message gets number 0 (SEQ-10, SEQ-17)."""
+    refusal = check_new_name("topic", operation.topic)
+    if refusal is not None:
+        return refusal
+    if operation.topic in turn.state.topics:
+        return Refusal(TOPIC_EXISTS, f"topic {operation.topic} exists already")
+    refusal = check_settings(operation.description, operation.message_bytes_max)
+    if refusal is not None:
+        return refusal
+    topic = Topic(operation.topic, turn.position)
+    topic.description = operation.description
+    topic.message_bytes_max = operation.message_bytes_max
+    keep(turn.state, topic)
+    return None
+
+
+def delete_topic(turn: Turn, session: Session, operation: DeleteTopic) -> Refusal | None:
+    """Deletes a topic without consumers or work in flight; durable subscriptions need a purge."""
+    topic = turn.state.topics.get(operation.topic)
+    if topic is None:
+        return Refusal(TOPIC_UNKNOWN, f"topic {operation.topic} does not exist")
+    refusal = check_owner(topic, session)
+    if refusal is not None:
+        return refusal
+    consumers, held = _use(topic)
+    if consumers or held or topic.uncommitted_puts:
+        return Refusal(
+            TOPIC_IN_USE,
+            f"topic {topic.name} has {consumers} consumers, {topic.uncommitted_puts} "
+            f"uncommitted puts and {held} deliveries in flight; end them first",
+        )
+    if topic.subscriptions and not operation.purge:
+        return Refusal(
+            TOPIC_NOT_EMPTY,
+            f"topic {topic.name} has {len(topic.subscriptions)} durable subscriptions; "
+            "purge to remove",
+        )
+    forget(turn.state, topic)
+    return None
+
+
+def _use(topic: Topic) -> tuple[int, int]:
+    """Consumers and deliveries in flight of all subscriptions of a topic."""
+    subscriptions = topic.subscriptions.values()
+    consumers = sum(len(one.consumers) for one in subscriptions)
+    return consumers, sum(one.unacknowledged + one.uncommitted_gets for one in subscriptions)

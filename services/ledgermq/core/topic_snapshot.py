@@ -1,0 +1,108 @@
+"""Topics, subscriptions and temporary destinations in a checkpoint, and back."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ledgermq.core.destinations import find_destination, keep
+from ledgermq.core.selector import parse_selector
+from ledgermq.core.state import Queue, QueueManager
+from ledgermq.core.subscribing import keep_subscription
+from ledgermq.core.topics import Subscription, SubscriptionKey, Topic
+
+__all__ = [
+    "owner_of",
+    "restore_owners",
+    "restore_topics",
+    "store_name",
+    "subscription_entry",
+    "topic_entry",
+]
+
+Record = dict[str, Any]
+
+
+def owner_of(found: Queue) -> bytes:
+    """The connection that a temporary destination lives with; empty if it is not temporary."""
+    return b"" if found.owner is None else found.owner.identity
+
+
+def store_name(queue: Queue) -> str:
+    """What a block says that it belongs to."""
+    return queue.destination if isinstance(queue, Subscription) else queue.name
+
+
+def topic_entry(topic: Topic) -> Record:
+    """A topic as a record; who has its messages, its subscriptions tell."""
+    return {
+        "name": topic.name,
+        "created_position": topic.created_position,
+        "description": topic.description,
+        "message_bytes_max": topic.message_bytes_max,
+        "next_sequence": topic.next_sequence,
+        "sent_and_committed": topic.sent_and_committed,
+        "dropped": topic.dropped,
+        "last_consumed_enqueued_at": topic.last_consumed_enqueued_at,
+        "owner": owner_of(topic),
+    }
+
+
+def subscription_entry(subscription: Subscription) -> Record:
+    """A subscription as a record; its messages stand in blocks."""
+    key = subscription.key
+    return {
+        "created_position": subscription.created_position,
+        "topic": subscription.topic.name,
+        "kind": key.kind,
+        "name": key.name,
+        "client_id": key.client_id,
+        "shared": subscription.shared,
+        "selector": "" if subscription.selector is None else subscription.selector.text,
+        "no_local": subscription.no_local,
+        "next_sequence": subscription.next_sequence,
+        "added": subscription.added,
+        "sent_and_committed": subscription.sent_and_committed,
+        "last_consumed_enqueued_at": subscription.last_consumed_enqueued_at,
+    }
+
+
+def restore_topics(state: QueueManager, root: Record) -> None:
+    """Topics and subscriptions, without their messages."""
+    for entry in root["topics"]:
+        topic = Topic(entry["name"], entry["created_position"])
+        topic.description = entry["description"]
+        topic.message_bytes_max = entry["message_bytes_max"]
+        topic.next_sequence = entry["next_sequence"]
+        topic.sent_and_committed = entry["sent_and_committed"]
+        topic.dropped = entry["dropped"]
+        topic.last_consumed_enqueued_at = entry["last_consumed_enqueued_at"]
+        keep(state, topic)
+    for entry in root["subscriptions"]:
+        keep_subscription(state, _subscription_from(state, entry))
+
+
+def _subscription_from(state: QueueManager, entry: Record) -> Subscription:
+    subscription = Subscription(
+        state.topics[entry["topic"]],
+        SubscriptionKey(entry["kind"], entry["name"], entry["client_id"]),
+        entry["created_position"],
+        shared=entry["shared"],
+        selector=parse_selector(entry["selector"]),
+        no_local=entry["no_local"],
+    )
+    subscription.next_sequence = entry["next_sequence"]
+    subscription.added = entry["added"]
+    subscription.sent_and_committed = entry["sent_and_committed"]
+    subscription.last_consumed_enqueued_at = entry["last_consumed_enqueued_at"]
+    return subscription
+
+
+def restore_owners(state: QueueManager, root: Record) -> None:
+    """Gives temporary destinations back to their connections."""
+    for kind, entries in (("queue:", root["queues"]), ("topic:", root["topics"])):
+        for entry in entries:
+            if entry["owner"]:
+                found = find_destination(state, kind + entry["name"])
+                assert found is not None, "it was restored before"
+                found.owner = state.connections[entry["owner"]]
+                found.owner.owned[found.destination] = found

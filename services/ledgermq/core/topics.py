@@ -1,0 +1,241 @@
+"""Topics and subscriptions as state: a topic numbers messages, its subscriptions keep them.
+
+A topic message gets one number, also without subscribers, and is unconsumed while any subscription
+still has it (SEQ-17). A subscription is a queue of its own that holds copies under the topic's
+numbers: everything that consumers do with a queue they do with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple
+
+from ledgermq.core.limits import BLOCK_MESSAGES
+from ledgermq.core.selecting import matches, value_in
+from ledgermq.core.selector import Selector
+from ledgermq.core.state import Connection, Message, Queue
+
+__all__ = ["Publication", "Subscription", "SubscriptionKey", "Topic"]
+
+
+class SubscriptionKey(NamedTuple):
+    """Identity of a subscription: `kind` durable, shared or consumer (SES-41, SES-45, SES-61).
+
+    Durable ones, shared or not, share their names (SES-60); shared ones that are not durable have
+    names apart (SES-61). That of a single consumer is named by its session and number.
+    """
+
+    kind: str
+    name: str
+    client_id: str
+
+
+class Publication:
+    """A topic message that some subscription still has: how many, and when it was numbered."""
+
+    __slots__ = ("enqueued_at", "holders")
+
+    def __init__(self, enqueued_at: int) -> None:
+        self.enqueued_at = enqueued_at
+        self.holders = 0
+
+
+class Subscription(Queue):
+    """A subscription: the messages of a topic that it has and nobody consumed yet."""
+
+    __slots__ = ("added", "durable", "key", "no_local", "selector", "shared", "topic")
+
+    def __init__(
+        self,
+        topic: Topic,
+        key: SubscriptionKey,
+        created_position: int,
+        *,
+        shared: bool,
+        selector: Selector | None,
+        no_local: bool,
+    ) -> None:
+        super().__init__(key.name, created_position)
+        self.topic = topic
+        self.key = key
+        self.durable = key.kind == "durable"
+        self.shared = shared
+        self.selector = selector
+        self.no_local = no_local
+        self.added = 0
+
+    @property
+    def destination(self) -> str:
+        """What its consumers call it: the topic."""
+        return self.topic.destination
+
+    @property
+    def retires(self) -> bool:  # type: ignore[override]
+        """Whether nothing keeps it: not durable, and no receiver left (SES-43)."""
+        return not self.durable and not self.consumers
+
+    def wants(self, message: Message, sender: Connection) -> bool:
+        """Whether a published message is for it: noLocal, then the selector (SES-53, SES-71)."""
+        if self.no_local and self._is_local(sender):
+            return False
+        return self.selector is None or matches(self.selector, message)
+
+    def _is_local(self, sender: Connection) -> bool:
+        if sender.client_id and sender.client_id == self.key.client_id:
+            return True
+        return any(one.session.connection is sender for one in self.consumers.values())
+
+    def add(self, published: Message) -> None:
+        """Keeps a copy of a message that was just numbered."""
+        copy = published.copy_for(self)
+        self.messages[copy.sequence] = copy
+        self.available.extend((copy,))
+        for selector, order in self.selected.values():
+            if matches(selector, copy):
+                order.extend((copy,))
+        self.touched_blocks[copy.sequence // BLOCK_MESSAGES] = None
+        self.next_sequence = copy.sequence + 1
+        self.added += 1
+
+    def consume(self, message: Message) -> None:
+        """Takes a message out for good; the topic counts it with its last copy."""
+        super().consume(message)
+        self.topic.let_go(message.sequence, consumed=True)
+
+    def drop(self) -> None:
+        """Lets go of all messages, because the subscription goes."""
+        for sequence in self.messages:
+            self.topic.let_go(sequence, consumed=False)
+        self.messages = {}
+
+
+class Topic(Queue):
+    """A topic: it numbers messages, hands copies to its subscriptions and keeps none itself.
+
+    `dropped` counts messages that left without being consumed: no subscription wanted them, or the
+    last that had them went.
+    """
+
+    __slots__ = ("_by_value", "_reached", "dropped", "publications", "subscriptions")
+
+    def __init__(self, name: str, created_position: int) -> None:
+        super().__init__(name, created_position)
+        self.dropped = 0
+        # By rising sequence number, as the messages of a queue.
+        self.publications: dict[int, Publication] = {}
+        self.subscriptions: dict[int, Subscription] = {}
+        # Subscriptions whose selector asks for one value of an identifier, by that value; the
+        # others stand under "". A publication looks at those that may want it only.
+        self._by_value: dict[str, dict[str | bool, dict[int, Subscription]]] = {}
+        self._reached: dict[int, Subscription] = {}
+
+    @property
+    def destination(self) -> str:
+        """What its consumers and producers call it."""
+        return "topic:" + self.name
+
+    def enqueue(self, messages: list[Message], time: int, sender: Connection) -> int:
+        """Numbers messages and hands copies to the subscriptions there are now (SES-70)."""
+        first = self.next_sequence
+        for sequence, message in enumerate(messages, first):
+            message.sequence = sequence
+            message.enqueued_at = time
+            self._publish(message, sender)
+        self.next_sequence = first + len(messages)
+        return first
+
+    def _publish(self, message: Message, sender: Connection) -> None:
+        publication = Publication(message.enqueued_at)
+        for subscription in self._candidates(message):
+            if subscription.wants(message, sender):
+                subscription.add(message)
+                publication.holders += 1
+                self._reached[subscription.created_position] = subscription
+        if publication.holders:
+            self.publications[message.sequence] = publication
+        else:
+            self.dropped += 1
+            self.last_consumed_enqueued_at = message.enqueued_at
+
+    def _candidates(self, message: Message) -> list[Subscription]:
+        """Subscriptions that may want a message, in the order in which they were made."""
+        found: list[Subscription] = []
+        for name, by_value in self._by_value.items():
+            value = "" if name == "" else value_in(message, name)
+            if isinstance(value, (str, bool)):
+                found.extend(by_value.get(value, {}).values())
+        found.sort(key=_created_position)
+        return found
+
+    def served(self) -> Iterable[Queue]:
+        """The subscriptions that were reached since this was last asked."""
+        reached, self._reached = self._reached, {}
+        return reached.values()
+
+    def let_go(self, sequence: int, *, consumed: bool) -> None:
+        """A subscription no longer has a message; the last one decides how it is counted."""
+        publication = self.publications[sequence]
+        publication.holders -= 1
+        if publication.holders:
+            return
+        del self.publications[sequence]
+        self.last_consumed_enqueued_at = publication.enqueued_at
+        if consumed:
+            self.sent_and_committed += 1
+        else:
+            self.dropped += 1
+
+    def subscribe(self, subscription: Subscription) -> None:
+        """Hands later messages to a subscription."""
+        position = subscription.created_position
+        self.subscriptions[position] = subscription
+        name, value = _asked_value(subscription.selector)
+        self._by_value.setdefault(name, {}).setdefault(value, {})[position] = subscription
+
+    def unsubscribe(self, subscription: Subscription) -> None:
+        """Ends what `subscribe` began."""
+        position = subscription.created_position
+        del self.subscriptions[position]
+        self._reached.pop(position, None)
+        name, value = _asked_value(subscription.selector)
+        by_value = self._by_value[name]
+        del by_value[value][position]
+        if not by_value[value]:
+            del by_value[value]
+        if not by_value:
+            del self._by_value[name]
+
+    def find_publications(self) -> None:
+        """Works out who still has which message, from the subscriptions (after a restart)."""
+        found: dict[int, Publication] = {}
+        for message in self._kept():
+            publication = found.setdefault(message.sequence, Publication(message.enqueued_at))
+            publication.holders += 1
+        self.publications = dict(sorted(found.items()))
+
+    def _kept(self) -> Iterator[Message]:
+        for subscription in self.subscriptions.values():
+            yield from subscription.messages.values()
+
+    @property
+    def min_sequence(self) -> int:
+        """Number of the first message that a subscription still has, or the next (SEQ-17)."""
+        return next(iter(self.publications), self.next_sequence)
+
+    @property
+    def max_sequence(self) -> int:
+        """Number of the last message that a subscription still has, or the next (SEQ-17)."""
+        return next(reversed(self.publications), self.next_sequence)
+
+
+def _created_position(subscription: Subscription) -> int:
+    return subscription.created_position
+
+
+def _asked_value(selector: Selector | None) -> tuple[str, str | bool]:
+    """The identifier and value that a message must have to match, or two empty texts."""
+    if selector is not None:
+        for name, value in selector.equalities:
+            if isinstance(value, (str, bool)):
+                return name, value
+    return "", ""
