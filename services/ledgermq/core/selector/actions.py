@@ -1,0 +1,146 @@
+"""What the parser does on each rule of the grammar, whose name the method has."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from lark import Token
+
+from ledgermq.core.selector import nodes
+from ledgermq.core.selector.errors import unexpected
+from ledgermq.core.selector.nodes import Node
+from ledgermq.core.selector.numbers import approximate_number, exact_number
+from ledgermq.core.selector.patterns import like
+from ledgermq.core.selector.values import Value
+
+__all__ = ["HEADERS", "Actions"]
+
+HEADERS: Final = (
+    "JMSDeliveryMode",
+    "JMSPriority",
+    "JMSMessageID",
+    "JMSTimestamp",
+    "JMSCorrelationID",
+    "JMSType",
+)
+
+
+def _start(token: Token) -> int:
+    assert token.start_pos is not None, "the lexer sets it"
+    return token.start_pos
+
+
+def _text(token: Token) -> str:
+    """The text of a string literal."""
+    return str(token)[1:-1].replace("''", "'")
+
+
+class Actions:
+    """Makes nodes from tokens and nodes, as the grammar names them."""
+
+    def start(self, parts: list[Any]) -> Node:
+        """The whole selector."""
+        return nodes.condition(parts[0])
+
+    def disjunction(self, parts: list[Any]) -> Node:
+        """Condition, OR, condition, and so on."""
+        return nodes.disjunction(parts[::2])
+
+    def conjunction(self, parts: list[Any]) -> Node:
+        """Condition, AND, condition, and so on."""
+        return nodes.conjunction(parts[::2])
+
+    def negation(self, parts: list[Any]) -> Node:
+        """NOT, condition."""
+        return nodes.negation(parts[1], _start(parts[0]))
+
+    def comparison(self, parts: list[Any]) -> Node:
+        """Value, sign, value."""
+        return nodes.comparison(parts[0], parts[1].value, parts[2])
+
+    def between(self, parts: list[Any]) -> Node:
+        """Value, NOT or nothing, BETWEEN, value, AND, value."""
+        value, inverted, _, low, _, high = parts
+        return nodes.between(value, low, high, inverted=inverted is not None)
+
+    def like(self, parts: list[Any]) -> Node:
+        """Identifier, NOT or nothing, LIKE, pattern, and ESCAPE with a character or nothing."""
+        node, inverted, _, pattern, _, escape = parts
+        if escape is not None and len(_text(escape)) != 1:
+            raise unexpected(
+                f"a string of {len(_text(escape))} characters",
+                _start(escape),
+                "a string of one character after ESCAPE",
+            )
+        matches = like(_text(pattern), None if escape is None else _text(escape))
+
+        def test(value: Value) -> bool | None:
+            if value is None:
+                return None
+            return isinstance(value, str) and matches(value)
+
+        return nodes.tested(node, "LIKE", test, inverted=inverted is not None)
+
+    def membership(self, parts: list[Any]) -> Node:
+        """Identifier, NOT or nothing, IN, parenthesis, strings with commas, parenthesis."""
+        node, inverted = parts[:2]
+        members = frozenset(_text(token) for token in parts[4:-1:2])
+
+        def test(value: Value) -> bool | None:
+            if value is None:
+                return None
+            return isinstance(value, str) and value in members
+
+        return nodes.tested(node, "IN", test, inverted=inverted is not None)
+
+    def null_test(self, parts: list[Any]) -> Node:
+        """Identifier, IS, NOT or nothing, NULL."""
+        node, _, inverted, _ = parts
+        return nodes.tested(node, "IS", lambda value: value is None, inverted=inverted is not None)
+
+    def sum(self, parts: list[Any]) -> Node:
+        """Number, plus or minus, number, and so on."""
+        return nodes.arithmetic_chain(parts[::2], [sign.value for sign in parts[1::2]])
+
+    def product(self, parts: list[Any]) -> Node:
+        """Number, times or divided by, number, and so on."""
+        return nodes.arithmetic_chain(parts[::2], [sign.value for sign in parts[1::2]])
+
+    def signed(self, parts: list[Any]) -> Node:
+        """Sign, number."""
+        sign, node = parts
+        return nodes.signed_number(sign.value, node, _start(sign))
+
+    def group(self, parts: list[Any]) -> Node:
+        """Parenthesis, expression, parenthesis."""
+        return nodes.enclosed(parts[1], _start(parts[0]))
+
+    def identifier(self, parts: list[Any]) -> Node:
+        """A header or property; of the headers, only those that a selector may name."""
+        name, start = parts[0].value, _start(parts[0])
+        ours = name.startswith("JMS") and not name.startswith(("JMSX", "JMS_"))
+        if ours and name not in HEADERS:
+            raise unexpected(
+                f"the header {name}",
+                start,
+                f"a property or one of the headers {', '.join(HEADERS)}",
+            )
+        return nodes.identifier(name, start)
+
+    def string(self, parts: list[Any]) -> Node:
+        """A string literal."""
+        return nodes.constant("string", _text(parts[0]), _start(parts[0]))
+
+    def exact(self, parts: list[Any]) -> Node:
+        """An exact numeric literal."""
+        start = _start(parts[0])
+        return nodes.constant("number", exact_number(parts[0].value, start), start)
+
+    def approximate(self, parts: list[Any]) -> Node:
+        """An approximate numeric literal."""
+        start = _start(parts[0])
+        return nodes.constant("number", approximate_number(parts[0].value, start), start)
+
+    def boolean(self, parts: list[Any]) -> Node:
+        """TRUE or FALSE."""
+        return nodes.constant("boolean", parts[0].type == "TRUE", _start(parts[0]))
