@@ -97,6 +97,8 @@ def refused(text: str) -> SelectorError:
         ("a = +9223372036854775808", 4, "the number 9223372036854775808", "at most 64 bits"),
         ("a = -9223372036854775809", 5, "the number '9223372036854775809'", "at most 64 bits"),
         ("a = 0x8000000000000000", 4, "the number '0x8000000000000000'", "at most 64 bits"),
+        ("a = 0b1" + "0" * 63, 4, f"the number '0b1{'0' * 37}' and more", "at most 64 bits"),
+        ("a = 01" + "0" * 21, 4, f"the number '01{'0' * 21}'", "at most 64 bits"),
         ("a = 1e309", 4, "the number '1e309'", "a number in the range of a double"),
         ("a = 1e-400", 4, "the number '1e-400'", "a number in the range of a double"),
         ("a = 0x1p9999", 4, "the number '0x1p9999'", "a number in the range of a double"),

@@ -67,6 +67,7 @@ def test_approximate_results_that_are_no_number_equal_nothing(expression):
     values = {"big": math.inf, "nan": math.nan}
     assert outcome(f"{expression} = 1", **values) is False
     assert outcome(f"{expression} <> 1", **values) is True
+    assert outcome(f"{expression} = {expression}", **values) is False
 
 
 @pytest.mark.parametrize(
@@ -156,7 +157,7 @@ def test_a_hostile_pattern_ends_soon():
             ("1_000_000", 10**6),
         ],
         *[(str(LONG_MAX), LONG_MAX), (str(LONG_MIN), LONG_MIN), (f"- {-LONG_MIN}L", LONG_MIN)],
-        *[("0x7FFFFFFFFFFFFFFF", LONG_MAX), ("07L", 7)],
+        *[("0x7FFFFFFFFFFFFFFF", LONG_MAX), ("07L", 7), ("9_223_372_036_854_775_807", LONG_MAX)],
         *[("7E3", 7000.0), ("-57.9E2", -5790.0), ("7.", 7.0), ("-95.7", -95.7), ("+6.2", 6.2)],
         *[
             (".5", 0.5),
@@ -167,7 +168,14 @@ def test_a_hostile_pattern_ends_soon():
             ("1e1d", 10.0),
         ],
         *[("1D", 1.0), ("09.5", 9.5), ("08d", 8.0), ("0x1.8p3", 12.0), ("0x.8P-1f", 0.25)],
-        *[("0x1p0", 1.0), ("1_0.0_1", 10.01), ("0e5", 0.0), ("4.9e-324", 5e-324), ("0x0p0", 0.0)],
+        *[
+            ("0x1p0", 1.0),
+            ("0x1_0p0", 16.0),
+            ("1_0.0_1", 10.01),
+            ("0e5", 0.0),
+            ("4.9e-324", 5e-324),
+            ("0x0p0", 0.0),
+        ],
         ("1.7976931348623157e308", 1.7976931348623157e308),
     ],
 )
