@@ -15,6 +15,7 @@ from ledgermq.core.selector import (
     parse_selector,
 )
 
+BITS = "a number of at most 64 bits"
 OPERAND = "an identifier, a literal or an opening parenthesis"
 AFTER_VALUE = "a comparison, an arithmetic operator, NOT, BETWEEN, LIKE, IN, IS, AND, OR or the end"
 
@@ -36,7 +37,7 @@ def refused(text: str) -> SelectorError:
         ("= 1", 0, "'='", OPERAND),
         ("a b", 2, "'b'", AFTER_VALUE),
         ("a ANDb", 2, "'ANDb'", AFTER_VALUE),
-        ("a = b = c", 6, "'='", "AND, OR or the end"),
+        ("a = b = c", 6, "'='", "an arithmetic operator, AND, OR or the end"),
         ("a == 1", 3, "'='", OPERAND),
         ("a != 1", 2, "'!'", AFTER_VALUE),
         ("a.b = 1", 1, "'.'", AFTER_VALUE),
@@ -91,19 +92,21 @@ def refused(text: str) -> SelectorError:
         ("a - (NOT b) > 1", 4, "a condition", "a number"),
         ("a = 08", 5, "'8'", "an arithmetic operator, AND, OR or the end"),
         ("a = 1_", 5, "'_'", "an arithmetic operator, AND, OR or the end"),
-        ("a = 9223372036854775808", 4, "the number 9223372036854775808", "at most 64 bits"),
-        ("a > 1 + 9223372036854775808", 8, "the number 9223372036854775808", "at most 64 bits"),
-        ("a = -(9223372036854775808)", 6, "the number 9223372036854775808", "at most 64 bits"),
-        ("a = +9223372036854775808", 4, "the number 9223372036854775808", "at most 64 bits"),
-        ("a = -9223372036854775809", 5, "the number '9223372036854775809'", "at most 64 bits"),
-        ("a = 0x8000000000000000", 4, "the number '0x8000000000000000'", "at most 64 bits"),
-        ("a = 0b1" + "0" * 63, 4, f"the number '0b1{'0' * 37}' and more", "at most 64 bits"),
-        ("a = 01" + "0" * 21, 4, f"the number '01{'0' * 21}'", "at most 64 bits"),
+        ("a = 9223372036854775808", 4, "the number 9223372036854775808", BITS),
+        ("a > 1 + 9223372036854775808", 8, "the number 9223372036854775808", BITS),
+        ("a = -(9223372036854775808)", 6, "the number 9223372036854775808", BITS),
+        ("a = +9223372036854775808", 4, "the number 9223372036854775808", BITS),
+        ("a = -9223372036854775809", 5, "the number '9223372036854775809'", BITS),
+        ("a = 0x8000000000000000", 4, "the number '0x8000000000000000'", BITS),
+        ("a = 0b1" + "0" * 63, 4, f"the number '0b1{'0' * 37}' and more", BITS),
+        ("a = 01" + "0" * 21, 4, f"the number '01{'0' * 21}'", BITS),
         ("a = 1e309", 4, "the number '1e309'", "a number in the range of a double"),
         ("a = 1e-400", 4, "the number '1e-400'", "a number in the range of a double"),
         ("a = 0x1p9999", 4, "the number '0x1p9999'", "a number in the range of a double"),
         ("a = 0x1p-9999", 4, "the number '0x1p-9999'", "a number in the range of a double"),
-        ("a = 1" + "0" * 400, 4, f"the number '1{'0' * 39}' and more", "at most 64 bits"),
+        ("a = 1" + "0" * 400, 4, f"the number '1{'0' * 39}' and more", BITS),
+        ("a " + "b" * 40, 2, f"'{'b' * 40}'", AFTER_VALUE),
+        ("a " + "b" * 41, 2, f"'{'b' * 40}' and more", AFTER_VALUE),
         ("a -- comment", 0, "a number", "a condition"),
         ("a /* comment */ = 1", 3, "'*'", OPERAND),
     ],
@@ -112,8 +115,9 @@ def test_errors_name_what_was_found_what_was_expected_and_where(text, position, 
     """SES-35: the message and the position tell somebody what to mend."""
     error = refused(text)
     assert error.position == position
-    assert str(error).startswith(f"found {found} at position {position} of the selector, expected ")
-    assert str(error).endswith(expected)
+    assert (
+        str(error) == f"found {found} at position {position} of the selector, expected {expected}"
+    )
 
 
 @pytest.mark.parametrize(
