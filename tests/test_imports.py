@@ -1,6 +1,7 @@
 """Tests that the import rules in pyproject.toml still name what they are meant to keep apart."""
 
 import ast
+import sys
 import tomllib
 from pathlib import Path
 
@@ -8,6 +9,8 @@ ROOT = Path(__file__).parents[1]
 
 # What the log is written in; it holds no rules, so every part may know it.
 VOCABULARY = {"limits", "operations", "outcomes", "reasons"}
+# A language of its own: the client may check a selector before it sends it.
+LANGUAGE = {"selector"}
 
 
 def contract(name: str) -> dict:
@@ -20,7 +23,9 @@ def contract(name: str) -> dict:
 def test_every_module_of_the_fold_is_forbidden_to_the_client():
     """A module that is new in core belongs to the fold until somebody decides otherwise."""
     core = ROOT / "services" / "ledgermq" / "core"
-    modules = {path.stem for path in core.glob("*.py")} - {"__init__"} - VOCABULARY
+    packages = {path.parent.name for path in core.glob("*/__init__.py")}
+    modules = {path.stem for path in core.glob("*.py")} | packages
+    modules -= {"__init__"} | VOCABULARY | LANGUAGE
     forbidden = {name.rpartition(".")[2] for name in contract("fold")["forbidden_modules"]}
     assert forbidden == modules
 
@@ -32,6 +37,34 @@ def test_the_vocabulary_knows_nothing_else():
         for node in ast.walk(ast.parse((core / f"{name}.py").read_text(encoding="utf-8"))):
             if isinstance(node, ast.Import | ast.ImportFrom):
                 assert "ledgermq" not in ast.unparse(node), name
+
+
+def imported(path: Path) -> set[str]:
+    """Return what a file imports, with all its dots, wherever in the file it does so."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            found.add(node.module or "")
+    return found
+
+
+def test_core_imports_the_standard_library_and_only_selectors_a_parser():
+    """The fold must mean the same wherever it runs, so it rests on nothing that others change."""
+    core = ROOT / "services" / "ledgermq" / "core"
+    for path in sorted(core.rglob("*.py")):
+        roots = {name.partition(".")[0] for name in imported(path)}
+        allowed = {"ledgermq", *sys.stdlib_module_names}
+        allowed |= {"lark"} if path.is_relative_to(core / "selector") else set()
+        assert roots <= allowed, path.relative_to(ROOT)
+
+
+def test_the_selector_language_knows_nothing_else():
+    """What the client may import must not bring the fold along."""
+    for path in sorted((ROOT / "services" / "ledgermq" / "core" / "selector").glob("*.py")):
+        ours = {name for name in imported(path) if name.startswith("ledgermq")}
+        assert all(name.startswith("ledgermq.core.selector") for name in ours), path.name
 
 
 def spark_imports(node: ast.AST, *, lazy: bool) -> list[int]:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
-from lark import Token
+from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq.core.selector import nodes
 from ledgermq.core.selector.errors import unexpected
@@ -12,6 +10,9 @@ from ledgermq.core.selector.nodes import Node
 from ledgermq.core.selector.numbers import approximate_number, exact_number
 from ledgermq.core.selector.patterns import like
 from ledgermq.core.selector.values import Value
+
+if TYPE_CHECKING:
+    from lark import Token
 
 __all__ = ["HEADERS", "Actions"]
 

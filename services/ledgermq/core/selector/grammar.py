@@ -7,14 +7,15 @@ characters make words and white space, so that every Python version reads a text
 from __future__ import annotations
 
 from functools import cache
-from typing import Any, Final
-
-from lark import Lark, Token, UnexpectedCharacters, UnexpectedToken
+from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq.core.selector.actions import Actions
 from ledgermq.core.selector.errors import quoted, unexpected
 from ledgermq.core.selector.nodes import Node
 from ledgermq.core.selector.numbers import APPROXIMATE_PATTERN, EXACT_PATTERN
+
+if TYPE_CHECKING:
+    from lark import Lark, Token
 
 __all__ = ["GRAMMAR", "KEYWORDS", "WHITESPACE", "parse"]
 
@@ -91,11 +92,15 @@ _OPERAND: Final = frozenset({"NOT", "PLUS", "OPENING", "STRING"})
 def _keyword(token: Token) -> Token:
     """A word is a keyword however it is written."""
     word = token.value.upper()
-    return Token.new_borrow_pos(word, token.value, token) if word in KEYWORDS else token
+    if word in KEYWORDS:
+        token.type = word
+    return token
 
 
 @cache
 def _parser() -> Lark:
+    from lark import Lark  # takes a tenth of a second, which only those who select should pay
+
     return Lark(
         GRAMMAR,
         parser="lalr",
@@ -106,13 +111,12 @@ def _parser() -> Lark:
     )
 
 
-def _accepted(parser: Any) -> set[str]:
-    """The terminals that may follow; Lark tells each error how far the parser had come."""
-    return set(parser.accepts())
-
-
-def _listed(accepted: set[str]) -> str:
-    """What may stand at a place, in words."""
+def _expected(opening: str) -> str:
+    """What may follow the opening of a text, in words."""
+    # The parser that met the error cannot tell: the wrong token has made it close phrases already.
+    parser: Any = _parser().parse_interactive(opening)
+    parser.exhaust_lexer()
+    accepted = parser.accepts()
     operand = "IDENTIFIER" in accepted
     names = [
         words
@@ -124,19 +128,20 @@ def _listed(accepted: set[str]) -> str:
 
 def parse(text: str) -> Node:
     """The node of a whole selector; SelectorError with the first place that is wrong."""
+    from lark import UnexpectedCharacters, UnexpectedToken
+
     try:
         root = _parser().parse(text)
     except UnexpectedToken as error:
-        position = len(text) if error.token.type == "$END" else error.token.start_pos
-        found = "the end" if error.token.type == "$END" else quoted(error.token.value)
-        raise unexpected(
-            found, position or 0, _listed(_accepted(error.interactive_parser))
-        ) from None
+        ends = error.token.type == "$END"
+        position = len(text) if ends else error.token.start_pos or 0
+        found = "the end" if ends else quoted(error.token.value)
     except UnexpectedCharacters as error:
         position = error.pos_in_stream or 0
         if text[position] == "'":
             raise unexpected("a string that is not closed", position, "its closing quote") from None
-        accepted = _accepted(error.interactive_parser)
-        raise unexpected(quoted(text[position]), position, _listed(accepted)) from None
-    assert isinstance(root, Node), "the rule `start` makes one"
-    return root
+        found = quoted(text[position])
+    else:
+        assert isinstance(root, Node), "the rule `start` makes one"
+        return root
+    raise unexpected(found, position, _expected(text[:position]))

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from ledgermq.core.selector.errors import NESTING_MAX, SelectorError, quoted, unexpected
+from ledgermq.core.selector.errors import NESTING_MAX, SelectorError, unexpected
 from ledgermq.core.selector.values import (
     ARITHMETIC,
     LONG_MAX,
@@ -68,9 +68,8 @@ class Node:
 
 
 def not_a(expected: str, node: Node) -> SelectorError:
-    """The error for a node of the wrong kind."""
-    name = quoted(node.identifiers[0]) if node.kind == "identifier" else f"a {node.kind}"
-    return unexpected(name, node.start, expected)
+    """The error for a node of the wrong kind; an identifier is right everywhere."""
+    return unexpected(f"a {node.kind}", node.start, expected)
 
 
 def identifier(name: str, start: int) -> Node:
@@ -92,19 +91,19 @@ def constant(
 
 def condition(node: Node) -> Node:
     """A node that must be true, false or unknown; an identifier that is no boolean is false."""
-    if node.kind == "condition":
+    if node.kind in ("condition", "boolean"):
         return node
-    if node.kind == "boolean":
-        return replace(node, kind="condition", literal=None)
     if node.kind != "identifier":
         raise not_a("a condition", node)
     name = node.identifiers[0]
 
     def evaluate(value_of: ValueOf) -> Value:
         value = value_of(name)
-        return value if value is True or value is False else relate("=", plain(value), True)
+        if value is True or value is False:
+            return value
+        return None if plain(value) is None else False
 
-    return replace(node, kind="condition", evaluate=evaluate)
+    return replace(node, evaluate=evaluate)
 
 
 def number(node: Node) -> Node:

@@ -40,7 +40,8 @@ def exact_number(literal: str, start: int) -> int:
     elif digits.startswith("0"):
         value, decimal = int(digits, 8), False
     else:
-        value, decimal = int(digits), True
+        # Python limits, as the environment says, how long a text int() takes.
+        value, decimal = int(digits) if len(digits) < 20 else LONG_MAX + 2, True
     if value > (LONG_MAX + 1 if decimal else LONG_MAX):
         raise unexpected(f"the number {quoted(literal)}", start, "a number of at most 64 bits")
     return value

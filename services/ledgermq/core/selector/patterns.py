@@ -22,11 +22,12 @@ _Piece = list[str | None]
 
 def like(pattern: str, escape: str | None) -> Callable[[str], bool]:
     """Returns the test of a text against a pattern."""
-    first, *others = (_compiled(piece) for piece in _pieces(pattern, escape))
+    pieces = _pieces(pattern, escape)
+    first, *others = (_compiled(piece) for piece in pieces)
     if not others:
         return lambda text: first.fullmatch(text) is not None
     between = tuple(piece for piece in others[:-1] if piece.pattern)
-    last, last_characters = others[-1], len(_pieces(pattern, escape)[-1])
+    last, last_characters = others[-1], len(pieces[-1])
 
     def matches(text: str) -> bool:
         opening = first.match(text)

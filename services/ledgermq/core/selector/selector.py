@@ -7,7 +7,7 @@ from functools import lru_cache
 
 from ledgermq.core.selector.errors import SELECTOR_CHARACTERS_MAX, unexpected
 from ledgermq.core.selector.grammar import WHITESPACE, parse
-from ledgermq.core.selector.nodes import Evaluate, ValueOf, condition
+from ledgermq.core.selector.nodes import Evaluate, ValueOf
 
 __all__ = ["Selector", "parse_selector"]
 
@@ -55,7 +55,7 @@ def parse_selector(text: str | None) -> Selector | None:
         )
     if not text.strip(WHITESPACE):
         return None
-    root = condition(parse(text))
+    root = parse(text)
     return Selector(
         text=text,
         identifiers=root.identifiers,
