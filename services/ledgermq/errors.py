@@ -23,7 +23,10 @@ __all__ = [
     "InvalidDestinationError",
     "LedgerMQError",
     "LogError",
+    "MessageEOFError",
     "MessageFormatError",
+    "MessageNotReadableError",
+    "MessageNotWriteableError",
     "MessageTooLargeError",
     "OutcomeUnknownError",
     "QueueManagerNotFoundError",
@@ -203,9 +206,27 @@ class MessageTooLargeError(LedgerMQError, ValueError):
 
 
 class MessageFormatError(LedgerMQError, ValueError):
-    """The body, a property or a header field has a value that a message cannot carry."""
+    """A body, property or header field that a message cannot carry, or that cannot be read so."""
 
     code = "message-invalid"
+
+
+class MessageEOFError(LedgerMQError, EOFError):
+    """A stream or bytes message was read past its end."""
+
+    code = "message-end"
+
+
+class MessageNotReadableError(LedgerMQError):
+    """A stream or bytes message that is being written was read; `reset` makes it readable."""
+
+    code = "message-not-readable"
+
+
+class MessageNotWriteableError(LedgerMQError, TypeError):
+    """What is read-only was to be changed; `clear_body` and `clear_properties` make it writeable."""
+
+    code = "message-not-writeable"
 
 
 class RefusedError(LedgerMQError):

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from ledgermq.core.operations import PropertyValue
+from ledgermq.wire.bodies import StreamBody
 from ledgermq.wire.codec import UndecodableError, decode_record, encode_record
+from ledgermq.wire.objects import ObjectBody
 
 __all__ = [
     "Body",
@@ -20,10 +22,12 @@ __all__ = [
 ]
 
 MapValue: TypeAlias = bool | int | float | str | bytes | None
-Body: TypeAlias = Mapping[str, MapValue] | str | bytes | None
+Body: TypeAlias = Mapping[str, MapValue] | str | bytes | StreamBody | ObjectBody | None
 
 CONTENT: Final = "ledgermq.message.Content"
 MAP_BODY: Final = "ledgermq.message.MapBody"
+STREAM_BODY: Final = "ledgermq.message.StreamBody"
+OBJECT_BODY: Final = "ledgermq.message.ObjectBody"
 NAME_CHARACTERS_MAX: Final = 255
 LONG_MIN: Final = -(2**63)
 LONG_MAX: Final = 2**63 - 1
@@ -64,13 +68,17 @@ def _checked_body(body: Any) -> Any:
             for name, value in body.items()
         }
         return (MAP_BODY, {"entries": entries})
+    if isinstance(body, StreamBody):
+        return (STREAM_BODY, {"values": list(body)})
+    if isinstance(body, ObjectBody):
+        return (OBJECT_BODY, {"encoding": body.encoding, "data": body.data})
     if isinstance(body, (bytearray, memoryview)):
         return bytes(body)
     if isinstance(body, str):
         return str(body)
     raise ContentError(
-        f"a body is dict, str, bytes or None, not {type(body).__name__}; "
-        "encode it yourself and send bytes or text"
+        f"a body is dict, str, bytes, StreamBody, ObjectBody or None, not {type(body).__name__}; "
+        "encode it yourself and send bytes or text, or wrap it: ObjectBody(...)"
     )
 
 
@@ -97,11 +105,20 @@ def decode_content(value: bytes) -> Content:
     full_name, datum = decode_record(value)
     if full_name != CONTENT:
         raise UndecodableError(f"expected {CONTENT}, found {full_name}")
-    body = datum["body"]
-    if isinstance(body, tuple):
-        body = body[1]["entries"]
     return Content(
-        body=body,
+        body=_body_from(datum["body"]),
         reply_to=datum["reply_to"],
         client_time=datum["client_time"],
     )
+
+
+def _body_from(found: Any) -> Body:
+    """The body in a branch of the union."""
+    if not isinstance(found, tuple):
+        return found  # type: ignore[no-any-return]
+    branch, datum = found
+    if branch == STREAM_BODY:
+        return StreamBody(datum["values"])
+    if branch == OBJECT_BODY:
+        return ObjectBody.encoded(datum["encoding"], datum["data"])
+    return datum["entries"]  # type: ignore[no-any-return]
