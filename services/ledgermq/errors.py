@@ -224,7 +224,7 @@ class MessageNotReadableError(LedgerMQError):
 
 
 class MessageNotWriteableError(LedgerMQError, TypeError):
-    """What is read-only was to be changed; `clear_body` and `clear_properties` make it writeable."""
+    """Something read-only was to be changed; `clear_body` and `clear_properties` allow it."""
 
     code = "message-not-writeable"
 

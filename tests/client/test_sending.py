@@ -34,7 +34,7 @@ def test_a_body_arrives_as_it_was_sent(connection, queue, body):
         session.producer(queue).send(body)
         message = session.consumer(queue).receive(20)
     assert message.body == body
-    assert type(message.body) is type(body)
+    assert isinstance(message.body, type(body))
 
 
 def test_all_header_fields_arrive(connection, queue):

@@ -47,7 +47,7 @@ class TypedReading:
     read so.
     """
 
-    __slots__ = ("_place",)
+    __slots__ = ()
     _place: int
 
     @abstractmethod
@@ -63,7 +63,7 @@ class TypedReading:
         value = values[place]
         if kind != "object":
             value = read_as(kind, value, f"stream value {place}")
-        self._place = place + 1
+        self._place = place + 1  # type: ignore[misc] # the classes that have it give it a slot
         return value
 
     def read_boolean(self) -> bool:
@@ -121,7 +121,7 @@ class StreamBody(TypedReading, Sequence[Value]):
         MessageFormatError: a value is of another type.
     """
 
-    __slots__ = ("_values",)
+    __slots__ = ("_place", "_values")
 
     def __init__(self, values: Iterable[Value] = ()) -> None:
         self._values = tuple(
