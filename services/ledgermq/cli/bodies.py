@@ -10,7 +10,6 @@ from typing import Any, Final
 
 import click
 
-from ledgermq.errors import MessageFormatError
 from ledgermq.wire.bodies import StreamBody
 from ledgermq.wire.objects import ObjectBody
 
@@ -78,12 +77,14 @@ def body_document(body: Any) -> dict[str, Any]:
 
 
 def _object_document(body: ObjectBody) -> dict[str, Any]:
-    """What an object message holds, as `body_document` has it."""
-    try:
-        return {"object_encoding": body.encoding, "body": body.load()}
-    except MessageFormatError:
-        encoded = base64.b64encode(body.data).decode()
-        return {"object_encoding": body.encoding, "body_encoding": "base64", "body": encoded}
+    """The JSON of an object message as it travels; what is no JSON, as a pickle, in base64."""
+    if body.encoding == "json":
+        try:
+            return {"object_encoding": "json", "body": json.loads(body.data)}
+        except (ValueError, RecursionError):
+            pass
+    encoded = base64.b64encode(body.data).decode()
+    return {"object_encoding": body.encoding, "body_encoding": "base64", "body": encoded}
 
 
 def body_line(body: Any) -> str:

@@ -174,11 +174,19 @@ def _tagged(name: str, value: Any) -> dict[str, Any]:
     return {TYPE: name, "value": value}
 
 
+def _iso(value: datetime | time) -> str:
+    """A time as ISO 8601, which has offsets of whole seconds."""
+    offset = value.utcoffset()
+    if offset is not None and offset.microseconds:
+        raise MessageFormatError(f"{value!r} in the object: its offset from UTC has microseconds")
+    return value.isoformat()
+
+
 _WRITERS: Final[dict[type, Callable[[Any], tuple[str, Any]]]] = {
     bytes: lambda value: ("bytes", base64.b64encode(value).decode()),
-    datetime: lambda value: ("datetime", value.isoformat()),
+    datetime: lambda value: ("datetime", _iso(value)),
     date: lambda value: ("date", value.isoformat()),
-    time: lambda value: ("time", value.isoformat()),
+    time: lambda value: ("time", _iso(value)),
     timedelta: lambda value: ("timedelta", [value.days, value.seconds, value.microseconds]),
     Decimal: lambda value: ("decimal", str(value)),
     UUID: lambda value: ("uuid", str(value)),
