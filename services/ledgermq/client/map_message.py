@@ -66,10 +66,10 @@ class MapMessage(TypedMessage):
         """Whether the name is there."""
         return name in self._entries
 
-    def _get(self, kind: str, name: str) -> Any:
+    def _get_entry(self, kind: str, name: str) -> Any:
         return read_as(kind, self._entries.get(name), f"map entry {name!r}")
 
-    def _set(self, kind: str, name: str, value: Any) -> None:
+    def _set_entry(self, kind: str, name: str, value: Any) -> None:
         self._check_writeable()
         if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARACTERS_MAX:
             raise MessageFormatError(
@@ -79,43 +79,43 @@ class MapMessage(TypedMessage):
 
     def get_boolean(self, name: str) -> bool:
         """An entry as a truth value."""
-        return self._get("boolean", name)  # type: ignore[no-any-return]
+        return self._get_entry("boolean", name)  # type: ignore[no-any-return]
 
     def get_byte(self, name: str) -> int:
         """An entry as a whole number of 8 bits."""
-        return self._get("byte", name)  # type: ignore[no-any-return]
+        return self._get_entry("byte", name)  # type: ignore[no-any-return]
 
     def get_short(self, name: str) -> int:
         """An entry as a whole number of 16 bits."""
-        return self._get("short", name)  # type: ignore[no-any-return]
+        return self._get_entry("short", name)  # type: ignore[no-any-return]
 
     def get_char(self, name: str) -> str:
         """An entry as one character."""
-        return self._get("char", name)  # type: ignore[no-any-return]
+        return self._get_entry("char", name)  # type: ignore[no-any-return]
 
     def get_int(self, name: str) -> int:
         """An entry as a whole number of 32 bits."""
-        return self._get("int", name)  # type: ignore[no-any-return]
+        return self._get_entry("int", name)  # type: ignore[no-any-return]
 
     def get_long(self, name: str) -> int:
         """An entry as a whole number of 64 bits."""
-        return self._get("long", name)  # type: ignore[no-any-return]
+        return self._get_entry("long", name)  # type: ignore[no-any-return]
 
     def get_float(self, name: str) -> float:
         """An entry as a floating-point number of 32 bits."""
-        return self._get("float", name)  # type: ignore[no-any-return]
+        return self._get_entry("float", name)  # type: ignore[no-any-return]
 
     def get_double(self, name: str) -> float:
         """An entry as a floating-point number of 64 bits."""
-        return self._get("double", name)  # type: ignore[no-any-return]
+        return self._get_entry("double", name)  # type: ignore[no-any-return]
 
     def get_string(self, name: str) -> str | None:
         """An entry as a text; None if it is a null or not there."""
-        return self._get("string", name)  # type: ignore[no-any-return]
+        return self._get_entry("string", name)  # type: ignore[no-any-return]
 
     def get_bytes(self, name: str) -> bytes | None:
         """An entry as bytes; None if it is a null or not there."""
-        return self._get("bytes", name)  # type: ignore[no-any-return]
+        return self._get_entry("bytes", name)  # type: ignore[no-any-return]
 
     def get_object(self, name: str) -> Value:
         """An entry as it is; None if it is a null or not there."""
@@ -123,44 +123,44 @@ class MapMessage(TypedMessage):
 
     def set_boolean(self, name: str, value: bool) -> None:
         """Sets an entry to a truth value."""
-        self._set("boolean", name, value)
+        self._set_entry("boolean", name, value)
 
     def set_byte(self, name: str, value: int) -> None:
         """Sets an entry to a whole number of 8 bits."""
-        self._set("byte", name, value)
+        self._set_entry("byte", name, value)
 
     def set_short(self, name: str, value: int) -> None:
         """Sets an entry to a whole number of 16 bits."""
-        self._set("short", name, value)
+        self._set_entry("short", name, value)
 
     def set_char(self, name: str, value: str) -> None:
         """Sets an entry to one character."""
-        self._set("char", name, value)
+        self._set_entry("char", name, value)
 
     def set_int(self, name: str, value: int) -> None:
         """Sets an entry to a whole number of 32 bits."""
-        self._set("int", name, value)
+        self._set_entry("int", name, value)
 
     def set_long(self, name: str, value: int) -> None:
         """Sets an entry to a whole number of 64 bits."""
-        self._set("long", name, value)
+        self._set_entry("long", name, value)
 
     def set_float(self, name: str, value: float) -> None:
         """Sets an entry to the nearest floating-point number of 32 bits."""
-        self._set("float", name, value)
+        self._set_entry("float", name, value)
 
     def set_double(self, name: str, value: float) -> None:
         """Sets an entry to a floating-point number of 64 bits."""
-        self._set("double", name, value)
+        self._set_entry("double", name, value)
 
     def set_string(self, name: str, value: str | None) -> None:
         """Sets an entry to a text."""
-        self._set("string", name, value)
+        self._set_entry("string", name, value)
 
     def set_bytes(self, name: str, value: bytes | None) -> None:
         """Sets an entry to bytes."""
-        self._set("bytes", name, value)
+        self._set_entry("bytes", name, value)
 
     def set_object(self, name: str, value: Value) -> None:
         """Sets an entry to a bool, int (64 bits), float, str, bytes or None."""
-        self._set("object", name, value)
+        self._set_entry("object", name, value)
