@@ -28,7 +28,10 @@ __all__ = [
     "MessageNotReadableError",
     "MessageNotWriteableError",
     "MessageTooLargeError",
+    "MessageUndecodableError",
+    "NameTooLongError",
     "OutcomeUnknownError",
+    "PropertyNameError",
     "QueueManagerNotFoundError",
     "QueueNotFoundError",
     "RefusedError",
@@ -37,6 +40,7 @@ __all__ = [
     "TransactionError",
     "TransactionInDoubtError",
     "TransactionRolledBackError",
+    "UnsupportedValueError",
     "WorkerUnavailableError",
 ]
 
@@ -209,6 +213,30 @@ class MessageFormatError(LedgerMQError, ValueError):
     """A body, property or header field that a message cannot carry, or that cannot be read so."""
 
     code = "message-invalid"
+
+
+class UnsupportedValueError(MessageFormatError):
+    """A body, property or entry is of a type, or so large, that a message cannot carry it."""
+
+    code = "value-unsupported"
+
+
+class PropertyNameError(MessageFormatError):
+    """The name of a property is no identifier of selectors, or is reserved."""
+
+    code = "property-name-invalid"
+
+
+class NameTooLongError(MessageFormatError):
+    """The name of a property or map entry has more than 255 characters."""
+
+    code = "name-too-long"
+
+
+class MessageUndecodableError(MessageFormatError):
+    """A received body or object does not decode; the message can be settled all the same."""
+
+    code = "message-undecodable"
 
 
 class MessageEOFError(LedgerMQError, EOFError):

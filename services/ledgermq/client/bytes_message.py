@@ -16,6 +16,8 @@ from ledgermq.errors import (
     MessageFormatError,
     MessageNotReadableError,
     MessageNotWriteableError,
+    MessageUndecodableError,
+    UnsupportedValueError,
 )
 from ledgermq.wire.content import PropertyValue
 from ledgermq.wire.conversion import written_as
@@ -51,7 +53,7 @@ class BytesMessage(TypedMessage):
         )
         if not isinstance(data, (bytes, bytearray, memoryview)):
             found = data.__class__.__name__
-            raise MessageFormatError(f"the body of a bytes message is {found}, it must be bytes")
+            raise UnsupportedValueError(f"the body of a bytes message is {found}, it must be bytes")
         self._data = bytearray(data)
         self._place = 0
 
@@ -154,7 +156,7 @@ class BytesMessage(TypedMessage):
         """Reads a text that `write_utf` wrote.
 
         Raises:
-            MessageFormatError: the bytes are no UTF-8; nothing was read.
+            MessageUndecodableError: the bytes are no UTF-8; nothing was read.
         """
         place = self._place
         (size,) = struct.unpack(">H", self._take(2))
@@ -164,7 +166,9 @@ class BytesMessage(TypedMessage):
             return found.decode()
         except UnicodeDecodeError as error:
             self._place = place
-            raise MessageFormatError(f"the text at byte {place} is no UTF-8: {error}") from error
+            raise MessageUndecodableError(
+                f"the text at byte {place} is no UTF-8: {error}"
+            ) from error
 
     def read_bytes(self, size: int | None = None) -> bytes:
         """Reads up to `size` bytes, else all that are left; none at the end."""
@@ -183,12 +187,12 @@ class BytesMessage(TypedMessage):
         kinds = (int, float) if form in (">f", ">d") else (int,)
         if type(value) not in kinds:
             named = " or ".join(kind.__name__ for kind in kinds)
-            raise MessageFormatError(f"{value!r} is {type(value).__name__}, it must be {named}")
+            raise UnsupportedValueError(f"{value!r} is {type(value).__name__}, it must be {named}")
         try:
             self._data += struct.pack(form, value)
         except (struct.error, OverflowError) as error:
             bits = struct.calcsize(form) * 8
-            raise MessageFormatError(f"{value!r} does not fit into {bits} bits") from error
+            raise UnsupportedValueError(f"{value!r} does not fit into {bits} bits") from error
 
     def write_boolean(self, value: bool) -> None:
         """Writes a truth value as one byte."""
@@ -232,13 +236,13 @@ class BytesMessage(TypedMessage):
         """Writes a text as UTF-8 of at most 65,535 bytes behind its length."""
         self._check_writeable()
         if not isinstance(value, str):
-            raise MessageFormatError(f"the text is {type(value).__name__}, it must be str")
+            raise UnsupportedValueError(f"the text is {type(value).__name__}, it must be str")
         try:
             encoded = value.encode()
         except UnicodeEncodeError as error:
-            raise MessageFormatError(f"the text is no Unicode: {error}") from error
+            raise UnsupportedValueError(f"the text is no Unicode: {error}") from error
         if len(encoded) > UTF_BYTES_MAX:
-            raise MessageFormatError(
+            raise UnsupportedValueError(
                 f"the text has {len(encoded):,} bytes, write_utf takes {UTF_BYTES_MAX:,}"
             )
         self._data += struct.pack(">H", len(encoded)) + encoded
@@ -247,7 +251,7 @@ class BytesMessage(TypedMessage):
         """Writes bytes as they are."""
         self._check_writeable()
         if not isinstance(value, (bytes, bytearray, memoryview)):
-            raise MessageFormatError(f"the value is {type(value).__name__}, it must be bytes")
+            raise UnsupportedValueError(f"the value is {type(value).__name__}, it must be bytes")
         self._data += value
 
     def write_object(self, value: bool | int | float | str | bytes) -> None:

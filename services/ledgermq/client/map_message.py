@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeVar
 
 from ledgermq.client.typed_message import TypedMessage
-from ledgermq.errors import MessageFormatError
+from ledgermq.errors import MessageFormatError, NameTooLongError
 from ledgermq.wire.bodies import ReadOnlyDict
 from ledgermq.wire.content import NAME_CHARACTERS_MAX, PropertyValue
 from ledgermq.wire.conversion import Value, read_as, written_as
@@ -72,7 +72,10 @@ class MapMessage(TypedMessage):
     def _set_entry(self, kind: str, name: str, value: Any) -> None:
         self._check_writeable()
         if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARACTERS_MAX:
-            raise MessageFormatError(
+            kind_of_error = (
+                NameTooLongError if isinstance(name, str) and name else MessageFormatError
+            )
+            raise kind_of_error(
                 f"map entry {name!r}: a name is text of 1 to {NAME_CHARACTERS_MAX} characters"
             )
         self._entries[name] = written_as(kind, value, f"map entry {name!r}")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ledgermq.client.message_kinds import EMPTY, kind_of, typed_message
 from ledgermq.client.property_access import PropertyAccess
 from ledgermq.core.outcomes import DeliveredMessage
-from ledgermq.errors import IllegalStateError, MessageFormatError, MessageNotWriteableError
+from ledgermq.errors import IllegalStateError, MessageNotWriteableError, MessageUndecodableError
 from ledgermq.wire.bodies import ReadOnlyDict
 from ledgermq.wire.codec import UndecodableError
 from ledgermq.wire.content import Body, Content, PropertyValue, decode_content
@@ -128,8 +128,9 @@ class Message(PropertyAccess):
         message the object, made anew each time. Setting it works once `clear_body` was called.
 
         Raises:
-            MessageFormatError: the content is not of this protocol version, or an object cannot be
-                loaded. The message can be acknowledged or go back all the same.
+            MessageUndecodableError: the content is not of this protocol version, or an object in
+                it does not decode. The message can be acknowledged or go back all the same.
+            MessageFormatError: the object is a pickle, and `connect` was not told to read them.
             MessageNotWriteableError: it was set without `clear_body`.
         """
         body = self.unloaded_body
@@ -183,7 +184,7 @@ class Message(PropertyAccess):
         session; it is this message that is acknowledged.
 
         Raises:
-            MessageFormatError: the content is not of this protocol version.
+            MessageUndecodableError: the content is not of this protocol version.
         """
         return typed_message(self, allow_pickle=self._allow_pickle)
 
@@ -212,7 +213,7 @@ class Message(PropertyAccess):
             try:
                 self._content = decode_content(self._raw["content"])
             except UndecodableError as error:
-                raise MessageFormatError(
+                raise MessageUndecodableError(
                     f"message {self.message_id} of {self.destination} has a content that cannot "
                     f"be read: {error}",
                     destination=self.destination,

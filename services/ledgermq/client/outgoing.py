@@ -96,7 +96,8 @@ class MessageMaker:
             header = make_header(properties, correlation_id, type_)
             encoded = encode_content(content)
         except (ContentError, MessageFormatError) as error:
-            raise MessageFormatError(
+            raised = error.raised if isinstance(error, ContentError) else type(error)
+            raise raised(
                 f"message to {destination} was not sent: {error}", destination=destination
             ) from error
         if len(encoded) > CONTENT_BYTES_MAX:

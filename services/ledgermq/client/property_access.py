@@ -13,14 +13,19 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, Final
 
-from ledgermq.errors import MessageFormatError, MessageNotWriteableError
+from ledgermq.errors import (
+    MessageNotWriteableError,
+    NameTooLongError,
+    PropertyNameError,
+    UnsupportedValueError,
+)
 from ledgermq.wire.bodies import ReadOnlyDict
-from ledgermq.wire.content import Body, PropertyValue
+from ledgermq.wire.content import NAME_CHARACTERS_MAX, Body, PropertyValue
 from ledgermq.wire.conversion import read_as, written_as
 
 __all__ = ["RESERVED", "SETTABLE", "PropertyAccess", "check_property_names"]
 
-NAME: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]{0,254}")
+NAME: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 RESERVED: Final = frozenset(
     ("NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE")
 )
@@ -33,8 +38,8 @@ def _fault(name: str) -> str | None:
     """What is wrong with a name."""
     if not NAME.fullmatch(name):
         return (
-            "a property's name has 1 to 255 characters: a letter, _ or $, then letters, digits, "
-            "_ or $ (so that selectors can name it)"
+            "a property's name is an identifier, so that selectors can name it: a letter, _ or $, "
+            "then letters, digits, _ or $"
         )
     if name.upper() in RESERVED:
         return "selectors reserve the word"
@@ -47,12 +52,18 @@ def check_property_names(properties: Mapping[str, Any]) -> None:
     """Checks the names of properties on their way out.
 
     Raises:
-        MessageFormatError: a name is none that a property can have.
+        NameTooLongError: a name has too many characters.
+        PropertyNameError: a name is none that a property can have.
     """
     for name in properties:
-        fault = _fault(name) if type(name) is str else "a property's name is a str"
+        fault = _fault(name) if isinstance(name, str) else "a property's name is a str"
         if fault is not None:
-            raise MessageFormatError(f"property {name!r}: {fault}")
+            raise PropertyNameError(f"property {name!r}: {fault}")
+        if len(name) > NAME_CHARACTERS_MAX:
+            raise NameTooLongError(
+                f"property {name[:32]!r}…: the name has {len(name)} characters, a name has 1 to "
+                f"{NAME_CHARACTERS_MAX}"
+            )
 
 
 class PropertyAccess:
@@ -144,7 +155,7 @@ class PropertyAccess:
         check_property_names({name: value})
         what = f"property {name!r}"
         if value is None or isinstance(value, (bytes, bytearray, memoryview)):
-            raise MessageFormatError(
+            raise UnsupportedValueError(
                 f"{what} cannot be {type(value).__name__}: it must be bool, int, float or str"
             )
         properties[name] = written_as(kind, value, what)

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any, Final, Literal, TypeVar
 
 from ledgermq.client.property_access import PropertyAccess, check_property_names
-from ledgermq.errors import MessageFormatError, MessageNotWriteableError
+from ledgermq.errors import MessageNotWriteableError, UnsupportedValueError
 from ledgermq.wire.bodies import ReadOnlyDict
 from ledgermq.wire.content import PropertyValue
 from ledgermq.wire.objects import ObjectBody
@@ -109,7 +109,7 @@ class TextMessage(TypedMessage):
     """A message whose body is a text, empty unless told otherwise.
 
     Raises:
-        MessageFormatError: the text is no str.
+        UnsupportedValueError: the text is no str.
     """
 
     __slots__ = ("_text",)
@@ -137,7 +137,7 @@ class TextMessage(TypedMessage):
     def text(self, text: str) -> None:
         self._check_writeable()
         if not isinstance(text, str):
-            raise MessageFormatError(
+            raise UnsupportedValueError(
                 f"the body of a text message is {type(text).__name__}, it must be str"
             )
         self._text = text
@@ -159,7 +159,7 @@ class ObjectMessage(TypedMessage):
     The message holds the object as it was when it was given.
 
     Raises:
-        MessageFormatError: the object cannot be encoded; the text names the place within it.
+        UnsupportedValueError: the object cannot be encoded; the text names the place within it.
     """
 
     __slots__ = ("_body", "allow_pickle", "encoding")
@@ -187,7 +187,8 @@ class ObjectMessage(TypedMessage):
         """The object, made anew each time.
 
         Raises:
-            MessageFormatError: it cannot be decoded, or is a pickle and those are not allowed.
+            MessageUndecodableError: it cannot be decoded.
+            MessageFormatError: it is a pickle and those are not allowed.
         """
         return self._body.load(allow_pickle=self.allow_pickle)
 

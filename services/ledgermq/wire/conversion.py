@@ -21,7 +21,7 @@ import struct
 from collections.abc import Callable
 from typing import Any, Final, TypeAlias
 
-from ledgermq.errors import MessageFormatError
+from ledgermq.errors import MessageFormatError, UnsupportedValueError
 
 __all__ = ["READERS", "WRITERS", "Value", "read_as", "written_as"]
 
@@ -44,26 +44,33 @@ def read_as(kind: str, value: Value, what: str) -> Any:
     Raises:
         MessageFormatError: it cannot be read so; `what` names it in the text.
     """
-    return _converted(READERS, kind, value, f"{what} cannot be read as {kind}")
+    return _converted(READERS, kind, value, f"{what} cannot be read as {kind}", MessageFormatError)
 
 
 def written_as(kind: str, value: Any, what: str) -> Any:
     """What a message holds of a value that is written as a type of Jakarta Messaging.
 
     Raises:
-        MessageFormatError: it is no value of the type; `what` names it in the text.
+        UnsupportedValueError: it is no value of the type; `what` names it in the text.
     """
-    return _converted(WRITERS, kind, value, f"{what} cannot be written as {kind}")
+    said = f"{what} cannot be written as {kind}"
+    return _converted(WRITERS, kind, value, said, UnsupportedValueError)
 
 
-def _converted(table: dict[str, Callable[[Any], Any]], kind: str, value: Any, what: str) -> Any:
+def _converted(
+    table: dict[str, Callable[[Any], Any]],
+    kind: str,
+    value: Any,
+    what: str,
+    raised: type[MessageFormatError],
+) -> Any:
     try:
         return table[kind](value)
     except _Unfit as unfit:
         shown = f" {value!r}" if type(value) in (bool, int, float) else ""
         told = f": {unfit}" if unfit.args else ""
         held = "null" if value is None else type(value).__name__
-        raise MessageFormatError(f"{what}: it is {held}{shown}{told}") from None
+        raise raised(f"{what}: it is {held}{shown}{told}") from None
 
 
 def _within(value: int, bits: int) -> int:

@@ -21,7 +21,7 @@ from decimal import Decimal
 from typing import Any, Final, Literal
 from uuid import UUID
 
-from ledgermq.errors import MessageFormatError
+from ledgermq.errors import MessageFormatError, MessageUndecodableError, UnsupportedValueError
 
 __all__ = ["ObjectBody"]
 
@@ -45,7 +45,7 @@ class ObjectBody:
         data: The encoded object.
 
     Raises:
-        MessageFormatError: the object cannot be encoded; the text names the place within it.
+        UnsupportedValueError: the object cannot be encoded; the text names the place within it.
     """
 
     __slots__ = ("data", "encoding")
@@ -68,12 +68,13 @@ class ObjectBody:
         """The object, made anew with each call.
 
         Raises:
-            MessageFormatError: it cannot be decoded, or is a pickle and those are not allowed.
+            MessageUndecodableError: it cannot be decoded.
+            MessageFormatError: it is a pickle and those are not allowed.
         """
         if self.encoding == "json":
             return _from_json(self.data)
         if self.encoding != "pickle":
-            raise MessageFormatError(
+            raise MessageUndecodableError(
                 f"the object is encoded as {self.encoding!r}, which this version does not know; "
                 "the sender may be newer"
             )
@@ -86,7 +87,7 @@ class ObjectBody:
         try:
             return pickle.loads(self.data)
         except Exception as error:
-            raise MessageFormatError(f"the pickle cannot be loaded: {error!r}") from error
+            raise MessageUndecodableError(f"the pickle cannot be loaded: {error!r}") from error
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, ObjectBody):
@@ -104,7 +105,7 @@ def _pickle_from(value: Any) -> bytes:
     try:
         return pickle.dumps(value)
     except Exception as error:
-        raise MessageFormatError(f"the object cannot be pickled: {error!r}") from error
+        raise UnsupportedValueError(f"the object cannot be pickled: {error!r}") from error
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -128,14 +129,14 @@ def _plain(value: Any, place: str, depth: int) -> Any:
         return value if math.isfinite(value) else _tagged("float", repr(value))
     if kind in (list, tuple, dict):
         if depth == DEPTH_MAX:
-            raise MessageFormatError(
+            raise UnsupportedValueError(
                 f"the object is nested deeper than {DEPTH_MAX} levels, or holds itself"
             )
         return _plain_container(value, place, depth + 1)
     writer = _WRITERS.get(kind)
     if writer is None:
         where = f"{place.removeprefix('.')} in the object" if place else "the object"
-        raise MessageFormatError(
+        raise UnsupportedValueError(
             f"{where} is of type {kind.__name__}, which an object message does not carry: it must "
             f'be {SUPPORTED}; or ask for ObjectBody(..., encoding="pickle")'
         )
@@ -156,7 +157,7 @@ def _key(key: Any, place: str) -> str:
     if type(key) is str:
         return _text(key, place)
     where = f"{place.removeprefix('.')} in the object" if place else "the object"
-    raise MessageFormatError(
+    raise UnsupportedValueError(
         f"{where} is a dict with a key of type {type(key).__name__}: keys must be str"
     )
 
@@ -166,7 +167,7 @@ def _text(value: str, place: str) -> str:
         value.encode()
     except UnicodeEncodeError as error:
         where = f"{place.removeprefix('.')} in the object" if place else "the object"
-        raise MessageFormatError(f"{where} has a text that is no Unicode: {error}") from error
+        raise UnsupportedValueError(f"{where} has a text that is no Unicode: {error}") from error
     return value
 
 
@@ -178,7 +179,9 @@ def _iso(value: datetime | time) -> str:
     """A time as ISO 8601, which has offsets of whole seconds."""
     offset = value.utcoffset()
     if offset is not None and offset.microseconds:
-        raise MessageFormatError(f"{value!r} in the object: its offset from UTC has microseconds")
+        raise UnsupportedValueError(
+            f"{value!r} in the object: its offset from UTC has microseconds"
+        )
     return value.isoformat()
 
 
@@ -200,7 +203,7 @@ def _from_json(data: bytes) -> Any:
     try:
         return _value(json.loads(data.decode(), parse_constant=_no_constant))
     except _UNREADABLE as error:
-        raise MessageFormatError(f"the object cannot be decoded: {error!r}") from error
+        raise MessageUndecodableError(f"the object cannot be decoded: {error!r}") from error
 
 
 def _no_constant(text: str) -> Any:
