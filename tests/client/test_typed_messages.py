@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 import ledgermq
 from ledgermq.client.property_access import RESERVED, check_property_names
+from ledgermq.core.selector.grammar import KEYWORDS
 from ledgermq.wire.content import Content, encode_content
 
 PLAIN = {
@@ -347,3 +348,8 @@ def test_names_over_255_characters_are_refused():
         ledgermq.PlainMessage().set_property(name, 1)
     with pytest.raises(ledgermq.NameTooLongError, match="1 to 255 characters"):
         ledgermq.MapMessage().set_int(name, 1)
+
+
+def test_reserved_words_are_those_of_the_selector_language():
+    """What a property can be called, a selector can name."""
+    assert frozenset(KEYWORDS) == RESERVED
