@@ -19,9 +19,15 @@ from ledgermq.errors import (
     InvalidDestinationError,
     LedgerMQError,
     LogError,
+    MessageEOFError,
     MessageFormatError,
+    MessageNotReadableError,
+    MessageNotWriteableError,
     MessageTooLargeError,
+    MessageUndecodableError,
+    NameTooLongError,
     OutcomeUnknownError,
+    PropertyNameError,
     QueueManagerNotFoundError,
     QueueNotFoundError,
     RefusedError,
@@ -30,6 +36,7 @@ from ledgermq.errors import (
     TransactionError,
     TransactionInDoubtError,
     TransactionRolledBackError,
+    UnsupportedValueError,
     WorkerUnavailableError,
 )
 from ledgermq.lazy_exports import load as __getattr__  # noqa: F401
@@ -38,19 +45,30 @@ if TYPE_CHECKING:
     from ledgermq.client.acknowledge_mode import AckMode
     from ledgermq.client.admin import Admin
     from ledgermq.client.browser import Browser
+    from ledgermq.client.bytes_message import BytesMessage
     from ledgermq.client.connection import Connection, connect
     from ledgermq.client.consumer import Consumer
+    from ledgermq.client.map_message import MapMessage
     from ledgermq.client.message import Message
     from ledgermq.client.producer import Producer
     from ledgermq.client.receipts import CommitReceipt, EnqueuedRun, ReceiptFuture, SendReceipt
     from ledgermq.client.session import Session
-    from ledgermq.client.settings import AddressError
+    from ledgermq.client.settings import AddressError, PickleWarning
     from ledgermq.client.status import (
         CheckpointStatus,
         QueueManagerStatus,
         QueueStatus,
         SessionStatus,
     )
+    from ledgermq.client.stream_message import StreamMessage
+    from ledgermq.client.typed_message import (
+        ObjectMessage,
+        PlainMessage,
+        TextMessage,
+        TypedMessage,
+    )
+    from ledgermq.wire.bodies import StreamBody
+    from ledgermq.wire.objects import ObjectBody
 
 __all__ = [
     "AckMode",
@@ -59,6 +77,7 @@ __all__ = [
     "AlreadySettledError",
     "BrokerUnavailableError",
     "Browser",
+    "BytesMessage",
     "CheckpointStatus",
     "CommitReceipt",
     "Connection",
@@ -72,11 +91,22 @@ __all__ = [
     "InvalidDestinationError",
     "LedgerMQError",
     "LogError",
+    "MapMessage",
     "Message",
+    "MessageEOFError",
     "MessageFormatError",
+    "MessageNotReadableError",
+    "MessageNotWriteableError",
     "MessageTooLargeError",
+    "MessageUndecodableError",
+    "NameTooLongError",
+    "ObjectBody",
+    "ObjectMessage",
     "OutcomeUnknownError",
+    "PickleWarning",
+    "PlainMessage",
     "Producer",
+    "PropertyNameError",
     "QueueManagerNotFoundError",
     "QueueManagerStatus",
     "QueueNotFoundError",
@@ -87,10 +117,15 @@ __all__ = [
     "Session",
     "SessionLostError",
     "SessionStatus",
+    "StreamBody",
+    "StreamMessage",
+    "TextMessage",
     "TimeoutExceededError",
     "TransactionError",
     "TransactionInDoubtError",
     "TransactionRolledBackError",
+    "TypedMessage",
+    "UnsupportedValueError",
     "WorkerUnavailableError",
     "connect",
 ]

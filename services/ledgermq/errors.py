@@ -23,9 +23,15 @@ __all__ = [
     "InvalidDestinationError",
     "LedgerMQError",
     "LogError",
+    "MessageEOFError",
     "MessageFormatError",
+    "MessageNotReadableError",
+    "MessageNotWriteableError",
     "MessageTooLargeError",
+    "MessageUndecodableError",
+    "NameTooLongError",
     "OutcomeUnknownError",
+    "PropertyNameError",
     "QueueManagerNotFoundError",
     "QueueNotFoundError",
     "RefusedError",
@@ -34,6 +40,7 @@ __all__ = [
     "TransactionError",
     "TransactionInDoubtError",
     "TransactionRolledBackError",
+    "UnsupportedValueError",
     "WorkerUnavailableError",
 ]
 
@@ -203,9 +210,51 @@ class MessageTooLargeError(LedgerMQError, ValueError):
 
 
 class MessageFormatError(LedgerMQError, ValueError):
-    """The body, a property or a header field has a value that a message cannot carry."""
+    """A body, property or header field that a message cannot carry, or that cannot be read so."""
 
     code = "message-invalid"
+
+
+class UnsupportedValueError(MessageFormatError):
+    """A body, property or entry is of a type, or so large, that a message cannot carry it."""
+
+    code = "value-unsupported"
+
+
+class PropertyNameError(MessageFormatError):
+    """The name of a property is no identifier of selectors, or is reserved."""
+
+    code = "property-name-invalid"
+
+
+class NameTooLongError(MessageFormatError):
+    """The name of a property or map entry has more than 255 characters."""
+
+    code = "name-too-long"
+
+
+class MessageUndecodableError(MessageFormatError):
+    """A received body or object does not decode; the message can be settled all the same."""
+
+    code = "message-undecodable"
+
+
+class MessageEOFError(LedgerMQError, EOFError):
+    """A stream or bytes message was read past its end."""
+
+    code = "message-end"
+
+
+class MessageNotReadableError(LedgerMQError):
+    """A stream or bytes message that is being written was read; `reset` makes it readable."""
+
+    code = "message-not-readable"
+
+
+class MessageNotWriteableError(LedgerMQError, TypeError):
+    """Something read-only was to be changed; `clear_body` and `clear_properties` allow it."""
+
+    code = "message-not-writeable"
 
 
 class RefusedError(LedgerMQError):

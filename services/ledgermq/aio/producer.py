@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Iterable, Mapping
 
 from ledgermq.aio.waiting import News
+from ledgermq.client.message_kinds import Sendable
 from ledgermq.client.producer import Producer as ThreadedProducer
 from ledgermq.client.receipts import SendReceipt
-from ledgermq.wire.content import Body, PropertyValue
+from ledgermq.wire.content import PropertyValue
 
 __all__ = ["Producer"]
 
@@ -27,7 +28,7 @@ class Producer:
 
     async def send(
         self,
-        body: Body,
+        body: Sendable,
         *,
         destination: str | None = None,
         properties: Mapping[str, PropertyValue] | None = None,
@@ -63,7 +64,7 @@ class Producer:
 
     async def send_many(
         self,
-        bodies: Iterable[Body],
+        bodies: Iterable[Sendable],
         *,
         destination: str | None = None,
         timeout: float | None = None,

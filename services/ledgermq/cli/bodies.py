@@ -10,6 +10,9 @@ from typing import Any, Final
 
 import click
 
+from ledgermq.wire.bodies import StreamBody
+from ledgermq.wire.objects import ObjectBody
+
 __all__ = ["body_document", "body_line", "map_from_json", "properties_from"]
 
 _WORDS: Final = {"true": True, "false": False}
@@ -54,7 +57,14 @@ def _typed(text: str) -> bool | int | float | str:
 
 
 def body_document(body: Any) -> dict[str, Any]:
-    """A body as JSON members: its kind and, for bytes that are no text, its encoding."""
+    """A body as JSON members: its kind and, for bytes that are no text, its encoding.
+
+    A pickle is never loaded: its bytes are shown.
+    """
+    if isinstance(body, ObjectBody):
+        return {**_object_document(body), "body_kind": "object"}
+    if isinstance(body, StreamBody):
+        return {"body_kind": "stream", "body": list(body)}
     if isinstance(body, bytes):
         try:
             return {"body_kind": "bytes", "body": body.decode()}
@@ -66,10 +76,21 @@ def body_document(body: Any) -> dict[str, Any]:
     return {"body_kind": "none" if body is None else "text", "body": body}
 
 
+def _object_document(body: ObjectBody) -> dict[str, Any]:
+    """The JSON of an object message as it travels; what is no JSON, as a pickle, in base64."""
+    if body.encoding == "json":
+        try:
+            return {"object_encoding": "json", "body": json.loads(body.data)}
+        except (ValueError, RecursionError):
+            pass
+    encoded = base64.b64encode(body.data).decode()
+    return {"object_encoding": body.encoding, "body_encoding": "base64", "body": encoded}
+
+
 def body_line(body: Any) -> str:
     """A body on one line, for a table."""
     document = body_document(body)["body"]
-    if isinstance(document, dict):
+    if isinstance(document, (dict, list)):
         return json.dumps(document, ensure_ascii=False, default=_bytes_text)
     return "" if document is None else str(document)
 

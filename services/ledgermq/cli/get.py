@@ -125,7 +125,7 @@ def _print(output: Output, messages: Iterable[Message], *, body_only: bool) -> i
         if output.as_json:
             output.line(message_document(message))
         elif body_only:
-            click.echo(body_line(message.body))
+            click.echo(body_line(message.unloaded_body))
         else:
             rows.append(_row(message, for_people=output.for_people))
     if rows:
@@ -144,7 +144,7 @@ def _row(message: Message, *, for_people: bool) -> dict[str, Any]:
         # The day is left out where room is dear; --json has all of it.
         "timestamp": f"{enqueued:%H:%M:%S} UTC" if for_people else enqueued,
         "message_id": message.message_id,
-        "body": body_line(message.body),
+        "body": body_line(message.unloaded_body),
     }
 
 
@@ -165,5 +165,5 @@ def message_document(message: Message) -> dict[str, Any]:
         "reply_to": message.reply_to,
         "type": message.type,
         "properties": dict(message.properties),
-        **body_document(message.body),
+        **body_document(message.unloaded_body),
     }

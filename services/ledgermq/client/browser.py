@@ -27,12 +27,20 @@ class Browser:
         position: Log position that the last page read was true at; -1 before.
     """
 
-    def __init__(self, questions: Questions, destination: str, timeout_seconds: float) -> None:
+    def __init__(
+        self,
+        questions: Questions,
+        destination: str,
+        timeout_seconds: float,
+        *,
+        allow_pickle: bool = False,
+    ) -> None:
         self.destination = checked_destination(destination)
         self.position = -1
         self._queue = self.destination.partition(":")[2]
         self._questions = questions
         self._timeout_seconds = timeout_seconds
+        self._allow_pickle = allow_pickle
         self._closed = False
 
     def __iter__(self) -> Iterator[Message]:
@@ -56,7 +64,7 @@ class Browser:
             )
             self.position = answer.position
             for raw in answer.messages:
-                yield Message(raw, self.destination)
+                yield Message(raw, self.destination, allow_pickle=self._allow_pickle)
             more = answer.document["more"] and bool(answer.messages)
             if more:
                 last = answer.messages[-1]

@@ -56,6 +56,7 @@ def connect(
     suspect_timeout_seconds: float = 15.0,
     topic_prefix: str | None = None,
     put_messages_max: int = 250,
+    allow_pickle: bool = False,
 ) -> Connection:
     """Connects to a queue manager: `kafka://HOST:PORT[,HOST:PORT...][/QUEUE-MANAGER]`, else QM1.
 
@@ -69,6 +70,8 @@ def connect(
         topic_prefix: First part of the log topics' names; `ledgermq` unless told otherwise.
         put_messages_max: Up to how many messages one operation gathers in transacted and
             asynchronous sends.
+        allow_pickle: Reads object messages that were sent as pickles. Reading one runs code that
+            its sender chose: for queues whose every sender is trusted. Warns (PickleWarning).
 
     Raises:
         BrokerUnavailableError: no Kafka broker answers within the time-out.
@@ -82,6 +85,7 @@ def connect(
         timeout_seconds=timeout,
         suspect_timeout_seconds=suspect_timeout_seconds,
         topic_prefix=topic_prefix,
+        allow_pickle=allow_pickle,
     )
     if not 1 <= put_messages_max <= PUT_MESSAGES_MAX:
         raise IllegalStateError(
@@ -178,7 +182,13 @@ class Connection:
     def browser(self, destination: str) -> Browser:
         """Looks at the messages available in a queue without getting them."""
         self._check_usable()
-        return Browser(self._questions, destination, self._settings.timeout_seconds)
+        settings = self._settings
+        return Browser(
+            self._questions,
+            destination,
+            settings.timeout_seconds,
+            allow_pickle=settings.allow_pickle,
+        )
 
     def _check_usable(self) -> None:
         if self._forked:
@@ -254,6 +264,7 @@ class Connection:
             lane=self._lane.lane,
             transport=self._transport,
             timeout_seconds=self._settings.timeout_seconds,
+            allow_pickle=self._settings.allow_pickle,
         )
 
     def _session_closed(self, session: Session) -> None:

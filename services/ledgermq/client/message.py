@@ -1,19 +1,24 @@
-"""Messages as the application gets them."""
+"""Messages as the application gets them: read-only until body or properties are cleared."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
+from ledgermq.client.message_kinds import EMPTY, kind_of, typed_message
+from ledgermq.client.property_access import PropertyAccess
 from ledgermq.core.outcomes import DeliveredMessage
-from ledgermq.errors import IllegalStateError, MessageFormatError
+from ledgermq.errors import IllegalStateError, MessageNotWriteableError, MessageUndecodableError
+from ledgermq.wire.bodies import ReadOnlyDict
 from ledgermq.wire.codec import UndecodableError
 from ledgermq.wire.content import Body, Content, PropertyValue, decode_content
 from ledgermq.wire.message_header import header_of
+from ledgermq.wire.objects import ObjectBody
 
 if TYPE_CHECKING:
     from ledgermq.client.session import Session
+    from ledgermq.client.typed_message import TypedMessage
 
 __all__ = ["Message", "datetime_from"]
 
@@ -25,15 +30,21 @@ def datetime_from(microseconds: int) -> datetime:
     return EPOCH + timedelta(microseconds=microseconds)
 
 
-class Message:
+class Message(PropertyAccess):
     """One message: header fields at once, body and properties decoded on first use.
+
+    Whatever is changed in it stays here: the message in the queue never changes. It can be sent
+    again as it is, with `producer.send(message)`, as a new message.
 
     Attributes:
         destination: Where it was got from, as `queue:NAME`.
         delivery: Its delivery number in the session; 0 if it was only browsed.
     """
 
-    __slots__ = ("_content", "_raw", "_session", "delivery", "destination")
+    __slots__ = (
+        *("_allow_pickle", "_body", "_content", "_properties", "_raw", "_session", "_writeable"),
+        *("delivery", "destination"),
+    )
 
     def __init__(
         self,
@@ -41,10 +52,16 @@ class Message:
         destination: str,
         delivery: int = 0,
         session: Session | None = None,
+        *,
+        allow_pickle: bool = False,
     ) -> None:
         self._raw = raw
         self._session = session
+        self._allow_pickle = allow_pickle if session is None else session._core.allow_pickle
         self._content: Content | None = None
+        self._properties: dict[str, Any] | None = None
+        self._body: Any = None
+        self._writeable = False
         self.destination = destination
         self.delivery = delivery
 
@@ -104,18 +121,72 @@ class Message:
         return len(self._raw["content"])
 
     @property
-    def body(self) -> Body:
-        """Dict (map message), str (text), bytes, or None (plain message).
+    def body(self) -> Any:
+        """What was sent: its type says of which kind the message is.
+
+        Dict (map message), str (text), bytes, StreamBody, None (plain message); of an object
+        message the object, made anew each time. Setting it works once `clear_body` was called.
 
         Raises:
-            MessageFormatError: the content is not of this protocol version.
+            MessageUndecodableError: the content is not of this protocol version, or an object in
+                it does not decode. The message can be acknowledged or go back all the same.
+            MessageFormatError: the object is a pickle, and `connect` was not told to read them.
+            MessageNotWriteableError: it was set without `clear_body`.
         """
-        return self._decoded().body
+        body = self.unloaded_body
+        return body.load(allow_pickle=self._allow_pickle) if type(body) is ObjectBody else body
+
+    @body.setter
+    def body(self, body: Body) -> None:
+        if not self._writeable:
+            raise MessageNotWriteableError(
+                "the body of a received message is read-only; call clear_body first"
+            )
+        self._body = body
+
+    @property
+    def unloaded_body(self) -> Body:
+        """The body, but of an object message the ObjectBody, which nobody has loaded yet."""
+        if self._body is None and not self._writeable:
+            body = self._decoded().body
+            self._body = ReadOnlyDict(body) if isinstance(body, dict) else body
+        return self._body  # type: ignore[no-any-return]
+
+    @property
+    def kind(self) -> str:
+        """Of which kind it is: "map", "text", "bytes", "stream", "object" or "plain"."""
+        return kind_of(self.unloaded_body)
+
+    def clear_body(self) -> None:
+        """Empties the body here, which can be changed now; a message of the same kind is left."""
+        empty = EMPTY[self.kind]
+        self._body = dict(empty) if isinstance(empty, dict) else empty
+        self._writeable = True
 
     @property
     def properties(self) -> Mapping[str, PropertyValue]:
-        """What the sender gave along."""
-        return header_of(self._raw["header"])["properties"]
+        """What the sender gave along; read-only until `clear_properties` was called."""
+        if self._properties is None:
+            self._properties = ReadOnlyDict(header_of(self._raw["header"])["properties"])
+        return self._properties
+
+    def clear_properties(self) -> None:
+        """Leaves no properties here; they can be written now."""
+        self._properties = {}
+
+    def _provided(self) -> Mapping[str, PropertyValue]:
+        return {"JMSXDeliveryCount": self.delivery_count} if self.delivery else {}
+
+    def typed(self) -> TypedMessage:
+        """A MapMessage, TextMessage, ... of what this message has, to read it as JMS does.
+
+        It is read-only until `clear_body` or `clear_properties`, and is no longer part of the
+        session; it is this message that is acknowledged.
+
+        Raises:
+            MessageUndecodableError: the content is not of this protocol version.
+        """
+        return typed_message(self, allow_pickle=self._allow_pickle)
 
     @property
     def correlation_id(self) -> str | None:
@@ -142,7 +213,7 @@ class Message:
             try:
                 self._content = decode_content(self._raw["content"])
             except UndecodableError as error:
-                raise MessageFormatError(
+                raise MessageUndecodableError(
                     f"message {self.message_id} of {self.destination} has a content that cannot "
                     f"be read: {error}",
                     destination=self.destination,

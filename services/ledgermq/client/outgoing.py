@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
+from ledgermq.client.message_kinds import Sendable
+from ledgermq.client.property_access import PropertyAccess, check_property_names
 from ledgermq.client.protocol import Pending
 from ledgermq.client.receipts import CommitReceipt, EnqueuedRun, Eventual, SendReceipt
 from ledgermq.client.session_core import SessionCore
@@ -29,7 +31,7 @@ from ledgermq.errors import (
     TransactionInDoubtError,
     TransactionRolledBackError,
 )
-from ledgermq.wire.content import Body, Content, ContentError, PropertyValue, encode_content
+from ledgermq.wire.content import Content, ContentError, PropertyValue, encode_content
 from ledgermq.wire.message_header import make_header
 
 __all__ = ["AsynchronousSends", "Batch", "Commitment", "MessageMaker", "UnitOfWork"]
@@ -59,7 +61,7 @@ class MessageMaker:
     def make(
         self,
         destination: str,
-        body: Body,
+        body: Sendable,
         properties: Mapping[str, PropertyValue] | None,
         correlation_id: str | None,
         reply_to: str | None,
@@ -78,16 +80,24 @@ class MessageMaker:
                 f"priority is {priority!r}, must be a whole number from 0 to {PRIORITY_MAX}",
                 destination=destination,
             )
+        if isinstance(body, PropertyAccess):
+            properties = body.properties if properties is None else properties
+            correlation_id = body.correlation_id if correlation_id is None else correlation_id
+            reply_to = body.reply_to if reply_to is None else reply_to
+            type_ = body.type if type_ is None else type_
+            body = body.unloaded_body
         content = Content(
             body=body,
             reply_to=reply_to,
             client_time=time.time_ns() // 1000,
         )
         try:
+            check_property_names(properties or {})
             header = make_header(properties, correlation_id, type_)
             encoded = encode_content(content)
-        except ContentError as error:
-            raise MessageFormatError(
+        except (ContentError, MessageFormatError) as error:
+            raised = error.raised if isinstance(error, ContentError) else type(error)
+            raise raised(
                 f"message to {destination} was not sent: {error}", destination=destination
             ) from error
         if len(encoded) > CONTENT_BYTES_MAX:

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from ledgermq.client.destinations import checked_destination
+from ledgermq.client.message_kinds import Sendable
 from ledgermq.client.outgoing import Batch
 from ledgermq.client.protocol import Pending
 from ledgermq.client.receipts import Eventual, ReceiptFuture, SendReceipt, wait_all
@@ -15,7 +16,7 @@ from ledgermq.client.transport import LogReceipt
 from ledgermq.core.operations import Put, PutMessage
 from ledgermq.core.outcomes import Enqueued, Reply
 from ledgermq.errors import IllegalStateError, OutcomeUnknownError
-from ledgermq.wire.content import Body, PropertyValue
+from ledgermq.wire.content import PropertyValue
 
 if TYPE_CHECKING:
     from ledgermq.client.session import Session
@@ -36,7 +37,7 @@ class Producer:
 
     def send(
         self,
-        body: Body,
+        body: Sendable,
         *,
         destination: str | None = None,
         properties: Mapping[str, PropertyValue] | None = None,
@@ -48,7 +49,10 @@ class Producer:
         timeout: float | None = None,
         confirm: Literal["outcome", "log"] = "outcome",
     ) -> SendReceipt:
-        """Sends one message: dict (map message), str (text), bytes, or None (plain message).
+        """Sends one message: dict (map message), str (text), bytes, StreamBody, ObjectBody or None.
+
+        A TextMessage, MapMessage, ... or one that was received is sent with its body, properties,
+        correlation_id, reply_to and type, save those given here; it is a new message each time.
 
         In a transacted session it joins the unit of work, and the receipt learns position and
         sequence number when that commits. Otherwise it waits until the queue manager has numbered
@@ -120,7 +124,7 @@ class Producer:
 
     def _start(
         self,
-        body: Body,
+        body: Sendable,
         destination: str | None,
         properties: Mapping[str, PropertyValue] | None,
         correlation_id: str | None,
@@ -158,7 +162,7 @@ class Producer:
 
     def send_async(
         self,
-        body: Body,
+        body: Sendable,
         *,
         destination: str | None = None,
         properties: Mapping[str, PropertyValue] | None = None,
@@ -194,7 +198,7 @@ class Producer:
 
     def send_many(
         self,
-        bodies: Iterable[Body],
+        bodies: Iterable[Sendable],
         *,
         destination: str | None = None,
         timeout: float | None = None,

@@ -51,11 +51,13 @@ class SessionWriting:
         lane: int,
         transport: LogOut,
         timeout_seconds: float,
+        allow_pickle: bool = False,
     ) -> None:
         self.handle = handle
         self.mode = mode
         self.queue_manager = queue_manager
         self.timeout_seconds = timeout_seconds
+        self.allow_pickle = allow_pickle
         self.protocol = SessionProtocol(handle)
         self.lock = threading.Lock()
         self.condition = threading.Condition(self.lock)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -15,6 +16,7 @@ __all__ = [
     "QUEUE_MANAGER_DEFAULT",
     "AddressError",
     "ConnectionSettings",
+    "PickleWarning",
     "parse_address",
 ]
 
@@ -30,6 +32,10 @@ class AddressError(LedgerMQError, ValueError):
     code = "setting-invalid"
 
 
+class PickleWarning(UserWarning):
+    """A connection reads pickles, and so runs what their senders chose."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionSettings:
     """One connection's identity and settings; times in seconds.
@@ -39,6 +45,7 @@ class ConnectionSettings:
         timeout_seconds: How long a call waits for its outcome unless it says otherwise.
         suspect_timeout_seconds: After how much silence the queue manager suspects the connection,
             and how long its sessions then have to show themselves before they end.
+        allow_pickle: Whether object messages that are pickles are read.
     """
 
     bootstrap: str
@@ -47,6 +54,7 @@ class ConnectionSettings:
     client_id: str = ""
     timeout_seconds: float = 30.0
     suspect_timeout_seconds: float = 15.0
+    allow_pickle: bool = False
     identity: bytes = field(default_factory=lambda: os.urandom(16))
 
     @property
@@ -94,8 +102,9 @@ def settings_from(
     timeout_seconds: float,
     suspect_timeout_seconds: float,
     topic_prefix: str | None,
+    allow_pickle: bool = False,
 ) -> ConnectionSettings:
-    """Checks what `connect` was given.
+    """Checks what `connect` was given; warns its caller if that asked for pickles.
 
     Raises:
         AddressError: the address or a setting cannot be used.
@@ -108,6 +117,13 @@ def settings_from(
         raise AddressError(
             f"suspect_timeout_seconds is {suspect_timeout_seconds}, must be {low:g} to {high:g}"
         )
+    if allow_pickle:
+        warnings.warn(
+            "allow_pickle: reading an object message that is a pickle runs code that its sender "
+            "chose; use it only where you trust every sender",
+            PickleWarning,
+            stacklevel=3,
+        )
     return ConnectionSettings(
         bootstrap=bootstrap,
         queue_manager=queue_manager,
@@ -115,4 +131,5 @@ def settings_from(
         client_id=client_id or "",
         timeout_seconds=timeout_seconds,
         suspect_timeout_seconds=suspect_timeout_seconds,
+        allow_pickle=bool(allow_pickle),
     )

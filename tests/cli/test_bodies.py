@@ -1,0 +1,66 @@
+"""Bodies as the command line shows them."""
+
+from __future__ import annotations
+
+import base64
+import json
+from datetime import date
+
+import pytest
+
+from ledgermq.cli.bodies import body_document, body_line
+from ledgermq.cli.output import json_text
+from ledgermq.wire.bodies import ReadOnlyDict, StreamBody
+from ledgermq.wire.objects import ObjectBody
+
+PICKLE = ObjectBody({1, 2}, encoding="pickle")
+BROKEN = ObjectBody.encoded("json", b"\xff")
+DATE = {"$type": "date", "value": "2026-01-02"}
+
+
+@pytest.mark.parametrize(
+    ("body", "document", "line"),
+    [
+        (None, {"body_kind": "none", "body": None}, ""),
+        ("text", {"body_kind": "text", "body": "text"}, "text"),
+        (b"raw", {"body_kind": "bytes", "body": "raw"}, "raw"),
+        (ReadOnlyDict(a=1), {"body_kind": "map", "body": {"a": 1}}, '{"a": 1}'),
+        (
+            StreamBody([1, "é", None]),
+            {"body_kind": "stream", "body": [1, "é", None]},
+            '[1, "é", null]',
+        ),
+        (
+            ObjectBody({"on": date(2026, 1, 2)}),
+            {"body_kind": "object", "object_encoding": "json", "body": {"on": DATE}},
+            json.dumps({"on": DATE}),
+        ),
+    ],
+)
+def test_each_kind_of_body_is_shown(body, document, line):
+    """As a JSON document and on one line of a table."""
+    assert body_document(body) == document
+    assert json.loads(json_text(document)) == document
+    assert body_line(body) == line
+
+
+@pytest.mark.parametrize("body", [PICKLE, BROKEN])
+def test_what_is_not_loaded_is_shown_in_base64(body):
+    """A pickle is not run by looking at it; what does not decode is shown all the same."""
+    encoded = base64.b64encode(body.data).decode()
+    assert body_document(body) == {
+        "body_kind": "object",
+        "object_encoding": body.encoding,
+        "body_encoding": "base64",
+        "body": encoded,
+    }
+    assert body_line(body) == encoded
+
+
+def test_bytes_in_a_stream_are_text_on_a_line():
+    """As they are in a map."""
+    assert body_line(StreamBody([b"ab"])) == '["ab"]'
+    assert json.loads(json_text(body_document(StreamBody([b"\xff"])))) == {
+        "body_kind": "stream",
+        "body": ["ff"],
+    }
