@@ -16,13 +16,22 @@ from ledgermq.core import operations as op
 from ledgermq.core.operations import Operation
 from ledgermq.wire.codec import decode_operation, encode_operation
 from support.model import Model
+from support.naive_operations import (
+    COLORS,
+    FOLLOWING,
+    MODES,
+    QUEUES,
+    SELECTORS,
+    START_US,
+    TEMPORARY,
+    naive_operations,
+    opens,
+    sample_message,
+)
 from support.verbs import identifier
 
 __all__ = ["Entry", "informed_histories", "naive_histories", "naive_operations"]
 
-START_US = 1_790_000_000_000_000
-MODES = ("AUTO", "CLIENT", "INDIVIDUAL", "TRANSACTED", "TRANSACTED", "TRANSACTED")
-QUEUES = ("q", "r", "s")
 STEPS_US = (0, 0, 0, 1_000, 50_000, 1_000_000, 10_000_000)
 LEAPS_US = (*STEPS_US, 30_000_000, 60_000_000, 61_000_000, 200_000_000, -5_000_000)
 
@@ -32,120 +41,6 @@ class Entry(NamedTuple):
 
     value: bytes | None
     time: int
-
-
-def _message(number: int, priority: int, size: int, color: str = "") -> op.PutMessage:
-    return {
-        "message_id": number.to_bytes(16, "big"),
-        "priority": priority,
-        "persistent": True,
-        "header": _header(color) if color else None,
-        "content": b"x" * size,
-    }
-
-
-def _header(color: str) -> op.HeaderBranch:
-    """A header with one property."""
-    fields: op.Header = {"properties": {"color": color}, "correlation_id": None, "type": None}
-    return ("ledgermq.message.Header", fields)
-
-
-SELECTORS = ("", "", "color = 'red'", "color = 'blue'", "color <> 'red'", "JMSPriority > 4")
-COLORS = ("", "", "red", "blue")
-# Stands for the number that would follow in the session, as far as a writer without state knows.
-FOLLOWING = -9
-small = st.integers(-1, 4)
-handles = st.sampled_from((0, 0, 0, 1, 1, 1, 2, 3, 12, -1))
-ranges = st.lists(st.builds(lambda first, last: {"first": first, "last": last}, small, small))
-names = st.sampled_from((*QUEUES, "", "a b", "n" * 129))
-temporary = "temporary/" + identifier("a").hex() + "/"
-destinations = names.map(lambda name: "queue:" + name) | st.sampled_from(
-    ("q", "pigeon:q", "topic:t", "topic:t", "topic:u", "queue:" + temporary + "q", "topic:")
-)
-common: dict[str, Any] = {
-    "session": handles,
-    "session_sequence": st.sampled_from((FOLLOWING,) * 6 + (-1, 0, 1, 2, 3, 9)),
-    "answered_through": st.integers(-1, 6),
-}
-opens = st.builds(
-    op.Open,
-    connection=st.sampled_from((identifier("a"), identifier("b"))),
-    lane=st.sampled_from((0, 0, 0, 1, -1)),
-    session_key=st.just(bytes(16)),
-    acknowledge_mode=st.sampled_from((*MODES, "UNKNOWN")),
-    suspect_timeout_ms=st.sampled_from((10_000, 10_000, 1_000, 45_000, 999, 45_001)),
-    client=st.just(""),
-    client_id=st.sampled_from(("", "", "", "c", "a b")),
-    takeover=st.sampled_from((b"", b"", b"token")),
-)
-naive_operations: st.SearchStrategy[Operation] = st.one_of(
-    opens,
-    st.builds(
-        op.OpenConsumer,
-        **common,
-        consumer=small,
-        destination=destinations,
-        selector=st.sampled_from((*SELECTORS, "color =")),
-        no_local=st.booleans(),
-        subscription=st.sampled_from(("", "", "s", "a b")),
-        durable=st.booleans(),
-        shared=st.booleans(),
-    ),
-    st.builds(op.CreateTopic, **common, topic=names, message_bytes_max=small),
-    st.builds(op.DeleteTopic, **common, topic=st.sampled_from("tu"), purge=st.booleans()),
-    st.builds(op.CreateTemporary, **common, destination=destinations),
-    st.builds(op.Unsubscribe, **common, subscription=st.sampled_from(("s", "x"))),
-    st.builds(op.CloseConsumer, **common, consumer=small, unseen=ranges),
-    st.builds(
-        op.Put,
-        **common,
-        destination=destinations,
-        messages=st.lists(
-            st.builds(
-                _message,
-                st.integers(0, 99),
-                st.integers(-1, 10),
-                st.integers(0, 3),
-                st.sampled_from(COLORS),
-            ),
-            max_size=4,
-        ),
-    ),
-    st.builds(
-        op.Get, **common, consumer=small, credit=st.sampled_from((-1, 0, 1, 3, 10**6, 10**9))
-    ),
-    st.builds(op.Acknowledge, **common, deliveries=ranges),
-    st.builds(op.Commit, **common, deliveries=ranges, puts=small),
-    st.builds(op.Rollback, **common, seen=ranges),
-    st.builds(op.Recover, **common, seen=ranges),
-    st.builds(op.Close, **common, seen=ranges),
-    st.builds(op.Alive, **common),
-    st.builds(
-        op.CreateQueue,
-        **common,
-        queue=names,
-        message_bytes_max=small,
-        unacknowledged_max=small,
-    ),
-    st.builds(op.AlterQueue, **common, queue=names, suspended=st.none() | st.booleans()),
-    st.builds(op.DeleteQueue, **common, queue=names, purge=st.booleans()),
-    st.builds(op.AlterQueueManager, **common, automatic_creation=st.none() | st.booleans()),
-    st.builds(op.Upgrade, **common, version=st.integers(-1, 1)),
-    st.builds(
-        op.Correct,
-        **common,
-        queue=names,
-        sequence=small,
-        action=st.sampled_from(("UNKNOWN", "REMOVE", "RELEASE")),
-        actor=st.just("a"),
-        reason=st.just("r"),
-    ),
-    st.builds(op.Tick, worker=st.just("w")),
-    st.builds(
-        op.TimeAgreed, worker=st.just("w"), writer_time=st.sampled_from((0, START_US, 2**62))
-    ),
-    st.builds(op.Suspect, worker=st.just("w"), sessions=st.lists(handles, max_size=4)),
-)
 
 
 @st.composite
@@ -284,7 +179,7 @@ class _Writer:
         count = self.one((1, 1, 2, 5))
         place = len(self.history) * 10
         messages = [
-            _message(place + one, self.one((4, 4, 4, 9, 0)), 1, self.one(COLORS))
+            sample_message(place + one, self.one((4, 4, 4, 9, 0)), 1, self.one(COLORS))
             for one in range(count)
         ]
         self.write(
@@ -300,7 +195,7 @@ class _Writer:
             return "queue:" + self.one(QUEUES)
         owned = [one for one in (*self.model.queues, *self.model.topics) if one["owner"]]
         if not owned:
-            return "queue:" + temporary + "q"
+            return "queue:" + TEMPORARY + "q"
         chosen = self.one(owned)
         return ("topic:" if chosen in self.model.topics else "queue:") + str(chosen["name"])
 

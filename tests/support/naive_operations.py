@@ -1,0 +1,143 @@
+"""Operations with small random numbers, mostly illegal: what the generators draw blindly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from ledgermq.core import operations as op
+from ledgermq.core.operations import Operation
+from support.verbs import identifier
+
+__all__ = [
+    "COLORS",
+    "FOLLOWING",
+    "MODES",
+    "QUEUES",
+    "SELECTORS",
+    "START_US",
+    "TEMPORARY",
+    "naive_operations",
+    "opens",
+    "sample_message",
+]
+
+START_US = 1_790_000_000_000_000
+MODES = ("AUTO", "CLIENT", "INDIVIDUAL", "TRANSACTED", "TRANSACTED", "TRANSACTED")
+QUEUES = ("q", "r", "s")
+
+
+def sample_message(number: int, priority: int, size: int, color: str = "") -> op.PutMessage:
+    """One message of a Put, with the property color if one is given."""
+    return {
+        "message_id": number.to_bytes(16, "big"),
+        "priority": priority,
+        "persistent": True,
+        "header": _header(color) if color else None,
+        "content": b"x" * size,
+    }
+
+
+def _header(color: str) -> op.HeaderBranch:
+    """A header with one property."""
+    fields: op.Header = {"properties": {"color": color}, "correlation_id": None, "type": None}
+    return ("ledgermq.message.Header", fields)
+
+
+SELECTORS = ("", "", "color = 'red'", "color = 'blue'", "color <> 'red'", "JMSPriority > 4")
+COLORS = ("", "", "red", "blue")
+# Stands for the number that would follow in the session, as far as a writer without state knows.
+FOLLOWING = -9
+small = st.integers(-1, 4)
+handles = st.sampled_from((0, 0, 0, 1, 1, 1, 2, 3, 12, -1))
+ranges = st.lists(st.builds(lambda first, last: {"first": first, "last": last}, small, small))
+names = st.sampled_from((*QUEUES, "", "a b", "n" * 129))
+TEMPORARY = "temporary/" + identifier("a").hex() + "/"
+destinations = names.map(lambda name: "queue:" + name) | st.sampled_from(
+    ("q", "pigeon:q", "topic:t", "topic:t", "topic:u", "queue:" + TEMPORARY + "q", "topic:")
+)
+common: dict[str, Any] = {
+    "session": handles,
+    "session_sequence": st.sampled_from((FOLLOWING,) * 6 + (-1, 0, 1, 2, 3, 9)),
+    "answered_through": st.integers(-1, 6),
+}
+opens = st.builds(
+    op.Open,
+    connection=st.sampled_from((identifier("a"), identifier("b"))),
+    lane=st.sampled_from((0, 0, 0, 1, -1)),
+    session_key=st.just(bytes(16)),
+    acknowledge_mode=st.sampled_from((*MODES, "UNKNOWN")),
+    suspect_timeout_ms=st.sampled_from((10_000, 10_000, 1_000, 45_000, 999, 45_001)),
+    client=st.just(""),
+    client_id=st.sampled_from(("", "", "", "c", "a b")),
+    takeover=st.sampled_from((b"", b"", b"token")),
+)
+naive_operations: st.SearchStrategy[Operation] = st.one_of(
+    opens,
+    st.builds(
+        op.OpenConsumer,
+        **common,
+        consumer=small,
+        destination=destinations,
+        selector=st.sampled_from((*SELECTORS, "color =")),
+        no_local=st.booleans(),
+        subscription=st.sampled_from(("", "", "s", "a b")),
+        durable=st.booleans(),
+        shared=st.booleans(),
+    ),
+    st.builds(op.CreateTopic, **common, topic=names, message_bytes_max=small),
+    st.builds(op.DeleteTopic, **common, topic=st.sampled_from("tu"), purge=st.booleans()),
+    st.builds(op.CreateTemporary, **common, destination=destinations),
+    st.builds(op.Unsubscribe, **common, subscription=st.sampled_from(("s", "x"))),
+    st.builds(op.CloseConsumer, **common, consumer=small, unseen=ranges),
+    st.builds(
+        op.Put,
+        **common,
+        destination=destinations,
+        messages=st.lists(
+            st.builds(
+                sample_message,
+                st.integers(0, 99),
+                st.integers(-1, 10),
+                st.integers(0, 3),
+                st.sampled_from(COLORS),
+            ),
+            max_size=4,
+        ),
+    ),
+    st.builds(
+        op.Get, **common, consumer=small, credit=st.sampled_from((-1, 0, 1, 3, 10**6, 10**9))
+    ),
+    st.builds(op.Acknowledge, **common, deliveries=ranges),
+    st.builds(op.Commit, **common, deliveries=ranges, puts=small),
+    st.builds(op.Rollback, **common, seen=ranges),
+    st.builds(op.Recover, **common, seen=ranges),
+    st.builds(op.Close, **common, seen=ranges),
+    st.builds(op.Alive, **common),
+    st.builds(
+        op.CreateQueue,
+        **common,
+        queue=names,
+        message_bytes_max=small,
+        unacknowledged_max=small,
+    ),
+    st.builds(op.AlterQueue, **common, queue=names, suspended=st.none() | st.booleans()),
+    st.builds(op.DeleteQueue, **common, queue=names, purge=st.booleans()),
+    st.builds(op.AlterQueueManager, **common, automatic_creation=st.none() | st.booleans()),
+    st.builds(op.Upgrade, **common, version=st.integers(-1, 1)),
+    st.builds(
+        op.Correct,
+        **common,
+        queue=names,
+        sequence=small,
+        action=st.sampled_from(("UNKNOWN", "REMOVE", "RELEASE")),
+        actor=st.just("a"),
+        reason=st.just("r"),
+    ),
+    st.builds(op.Tick, worker=st.just("w")),
+    st.builds(
+        op.TimeAgreed, worker=st.just("w"), writer_time=st.sampled_from((0, START_US, 2**62))
+    ),
+    st.builds(op.Suspect, worker=st.just("w"), sessions=st.lists(handles, max_size=4)),
+)
