@@ -46,7 +46,8 @@ if TYPE_CHECKING:
     from ledgermq.client.admin import Admin
     from ledgermq.client.browser import Browser
     from ledgermq.client.bytes_message import BytesMessage
-    from ledgermq.client.connection import Connection, connect
+    from ledgermq.client.connecting import connect
+    from ledgermq.client.connection import Connection
     from ledgermq.client.consumer import Consumer
     from ledgermq.client.map_message import MapMessage
     from ledgermq.client.message import Message

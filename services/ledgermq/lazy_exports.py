@@ -35,7 +35,7 @@ HOMES: Final = {
     "StreamMessage": "ledgermq.client.stream_message",
     "TextMessage": "ledgermq.client.typed_message",
     "TypedMessage": "ledgermq.client.typed_message",
-    "connect": "ledgermq.client.connection",
+    "connect": "ledgermq.client.connecting",
 }
 
 

@@ -84,6 +84,8 @@ class MemoryBroker:
         self,
         *,
         client_id: str | None = None,
+        takeover: str | None = None,
+        application: str | None = None,
         timeout: float = 30.0,
         suspect_timeout_seconds: float = 15.0,
         put_messages_max: int = 250,
@@ -97,6 +99,8 @@ class MemoryBroker:
         settings = settings_from(
             f"kafka://{BOOTSTRAP}/{self.queue_manager}",
             client_id=client_id,
+            takeover=takeover,
+            application=application,
             timeout_seconds=timeout,
             suspect_timeout_seconds=suspect_timeout_seconds,
             topic_prefix=None,

@@ -175,3 +175,29 @@ def test_a_suspended_queue_takes_messages_and_delivers_none(connection, queue):
         assert consumer.receive(0.5) is None
         connection.admin.resume_queue(queue)
         assert consumer.receive(20).body == "x"
+
+
+def test_prefetch_0_asks_no_longer_after_a_time_out(connection, queue):
+    """So a message goes to whoever waits for it, not to whoever waited once."""
+    with connection.session() as first, connection.session() as second:
+        idle = first.consumer(queue, prefetch=0)
+        assert idle.receive(0.1) is None
+        status = connection.admin.queue_status(queue.partition(":")[2])
+        first.producer(queue).send("x")
+        assert (status.receivers, status.current) == (1, 0)
+        waiting = second.consumer(queue, prefetch=0)
+        assert waiting.receive(20).body == "x"
+        assert idle.receive(0) is None
+        first.producer(queue).send("y")
+        assert idle.receive(20).body == "y"
+
+
+def test_competing_consumers_with_prefetch_0_get_messages_in_the_order_of_their_calls(
+    connection, queue
+):
+    """None of them holds what another could have."""
+    fill(connection, queue, [str(number) for number in range(6)])
+    with connection.session() as first, connection.session() as second:
+        consumers = [one.consumer(queue, prefetch=0) for one in (first, second)]
+        found = [consumers[turn % 2].receive(20).body for turn in range(6)]
+    assert found == ["0", "1", "2", "3", "4", "5"]

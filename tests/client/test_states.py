@@ -68,7 +68,7 @@ def test_a_browsed_message_cannot_be_acknowledged(connection, queue):
             message.acknowledge()
 
 
-@pytest.mark.parametrize("destination", ["orders", "topic:prices", "queue:", "queue:a b", ""])
+@pytest.mark.parametrize("destination", ["orders", "pigeon:prices", "queue:", "topic:a b", ""])
 def test_a_text_that_is_no_destination_is_refused(connection, destination):
     """The error says how destinations are written."""
     with connection.session() as session:
@@ -156,9 +156,9 @@ def test_an_unknown_acknowledge_mode_is_refused(connection):
         connection.session(ack="LAZY")
 
 
-@pytest.mark.parametrize("prefetch", [0, -1, 2_000_000])
+@pytest.mark.parametrize("prefetch", [-2, -1, 2_000_000])
 def test_a_prefetch_out_of_range_is_refused(connection, queue, prefetch):
-    """At least one, at most the standing credit that the queue manager allows."""
+    """Not negative, at most the standing credit that the queue manager allows."""
     with connection.session() as session, pytest.raises(ledgermq.IllegalStateError):
         session.consumer(queue, prefetch=prefetch)
 

@@ -154,7 +154,10 @@ class ModelOperations(ModelTopics):
         consumer = self.consumer(session, entry.consumer)
         if consumer is None:
             return "consumer-unknown"
-        if entry.credit < 1 or consumer["credit"] + entry.credit > 1_000_000:
+        if entry.credit == 0:
+            consumer["credit"] = 0
+            return None
+        if entry.credit < 0 or consumer["credit"] + entry.credit > 1_000_000:
             return "credit-invalid"
         if consumer["credit"] == 0:
             consumer["since"] = self.next_wait()

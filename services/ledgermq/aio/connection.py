@@ -74,9 +74,12 @@ class Connection(Closing):
 
         return Entered(opening())
 
-    async def browse(self, destination: str) -> AsyncIterator[Message]:
+    async def browse(
+        self, destination: str, *, selector: str | None = None
+    ) -> AsyncIterator[Message]:
         """Looks at the messages available in a queue without getting them."""
-        for message in await asyncio.to_thread(lambda: list(self._connection.browser(destination))):
+        browser = self._connection.browser(destination, selector=selector)
+        for message in await asyncio.to_thread(lambda: list(browser)):
             yield message
 
     async def close(self, *, timeout: float | None = None) -> None:

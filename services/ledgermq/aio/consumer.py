@@ -86,7 +86,9 @@ class Consumer(Closing):
                     return Message(raw, delivery, self)
                 consumer._settling.write_locked()
                 future = self._news.future_locked()
-            if not await self._news.wait(future, deadline):
+            if await self._news.wait(future, deadline):
+                continue
+            if consumer.prefetch or not await asyncio.to_thread(consumer._crossed):
                 return None
 
     async def __aiter__(self) -> AsyncIterator[Message]:

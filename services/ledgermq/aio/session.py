@@ -5,12 +5,16 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from typing import Any
 
-from ledgermq.aio.consumer import Consumer
+from ledgermq.aio.consumer import Consumer, Message
 from ledgermq.aio.producer import Producer
+from ledgermq.aio.requesting import Requestor
 from ledgermq.aio.waiting import Closing, Entered, News, Waker
 from ledgermq.client.acknowledge_mode import AckMode
-from ledgermq.client.receipts import CommitReceipt
+from ledgermq.client.message_kinds import Sendable
+from ledgermq.client.receipts import CommitReceipt, SendReceipt
+from ledgermq.client.requesting import answer_to
 from ledgermq.client.session import Session as ThreadedSession
 from ledgermq.errors import SessionLostError
 
@@ -57,19 +61,61 @@ class Session(Closing):
         """
         return Producer(self._session.producer(destination), self._news)
 
-    def consumer(self, destination: str, *, prefetch: int | None = None) -> Entered[Consumer]:
-        """A receiver from one destination; see `ledgermq.Session.consumer`.
-
-        Raises:
-            QueueNotFoundError: there is no such queue and queues are not created on first use.
-            InvalidDestinationError: the text is no destination.
-        """
+    def consumer(
+        self,
+        destination: str,
+        *,
+        selector: str | None = None,
+        no_local: bool = False,
+        subscription: str | None = None,
+        durable: bool = False,
+        shared: bool = False,
+        prefetch: int | None = None,
+    ) -> Entered[Consumer]:
+        """A receiver from one destination; see `ledgermq.Session.consumer`."""
 
         async def opening() -> Consumer:
-            found = await asyncio.to_thread(self._session.consumer, destination, prefetch=prefetch)
+            found = await asyncio.to_thread(
+                self._session.consumer,
+                destination,
+                selector=selector,
+                no_local=no_local,
+                subscription=subscription,
+                durable=durable,
+                shared=shared,
+                prefetch=prefetch,
+            )
             return Consumer(found, self._news)
 
         return Entered(opening())
+
+    async def unsubscribe(self, subscription: str) -> None:
+        """Ends a durable subscription; see `ledgermq.Session.unsubscribe`."""
+        await asyncio.to_thread(self._session.unsubscribe, subscription)
+
+    async def temporary_queue(self) -> str:
+        """Makes a queue that lives as long as the connection (SES-39); its destination."""
+        return await asyncio.to_thread(self._session.temporary_queue)
+
+    async def temporary_topic(self) -> str:
+        """Makes a topic that lives as long as the connection (SES-39); its destination."""
+        return await asyncio.to_thread(self._session.temporary_topic)
+
+    async def delete_temporary(self, destination: str) -> None:
+        """Ends a temporary destination; see `ledgermq.Session.delete_temporary`."""
+        await asyncio.to_thread(self._session.delete_temporary, destination)
+
+    def requestor(self, destination: str) -> Entered[Requestor]:
+        """Sends requests to a destination and gets their replies; see `ledgermq.Requestor`."""
+
+        async def opening() -> Requestor:
+            return await Requestor.open(self, destination)
+
+        return Entered(opening())
+
+    async def reply(self, request: Message, body: Sendable, **fields: Any) -> SendReceipt:
+        """Answers a request; see `ledgermq.Session.reply`."""
+        return await self.producer(answer_to(request, fields)).send(body, **fields)
 
     async def commit(self, *, timeout: float | None = None) -> CommitReceipt:
         """Puts everything sent and consumes everything handed over since the last commit, as one.

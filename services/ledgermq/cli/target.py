@@ -85,7 +85,7 @@ class Target:
         self.check_broker()
         with ledgermq.connect(
             self.address,
-            client_id="ledgermq-cli",
+            application="ledgermq-cli",
             timeout=self.timeout_seconds,
             topic_prefix=self.topic_prefix,
         ) as connection:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import Final
 
-from ledgermq.client.destinations import checked_destination
+from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.message import Message
 from ledgermq.client.questions import Questions
 from ledgermq.core.limits import PRIORITY_MAX
-from ledgermq.errors import IllegalStateError
+from ledgermq.errors import IllegalStateError, InvalidDestinationError
 
 __all__ = ["Browser"]
 
@@ -33,9 +33,16 @@ class Browser:
         destination: str,
         timeout_seconds: float,
         *,
+        selector: str = "",
         allow_pickle: bool = False,
     ) -> None:
         self.destination = checked_destination(destination)
+        if is_topic(self.destination):
+            raise InvalidDestinationError(
+                f"{destination} cannot be browsed: a topic keeps no messages, its subscriptions do",
+                destination=destination,
+            )
+        self.selector = selector
         self.position = -1
         self._queue = self.destination.partition(":")[2]
         self._questions = questions
@@ -48,6 +55,7 @@ class Browser:
 
         Raises:
             QueueNotFoundError: there is no such queue.
+            InvalidSelectorError: the selector cannot be read (SES-40).
             WorkerUnavailableError: nobody answered within the time-out.
         """
         priority, sequence, more = PRIORITY_MAX, -1, True
@@ -58,6 +66,7 @@ class Browser:
                 "BROWSE",
                 timeout_seconds=self._timeout_seconds,
                 queue=self._queue,
+                selector=self.selector,
                 after_priority=priority,
                 after_sequence=sequence,
                 limit=PAGE_MESSAGES,

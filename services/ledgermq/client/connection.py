@@ -7,6 +7,7 @@ the child connects anew.
 
 from __future__ import annotations
 
+import itertools
 import logging
 import os
 import threading
@@ -27,8 +28,7 @@ from ledgermq.client.route import Route, kafka_route
 from ledgermq.client.router import Opening, Router
 from ledgermq.client.session import Session
 from ledgermq.client.session_core import SessionCore
-from ledgermq.client.settings import ConnectionSettings, settings_from
-from ledgermq.core.limits import PUT_MESSAGES_MAX
+from ledgermq.client.settings import ConnectionSettings
 from ledgermq.core.operations import Close, Open
 from ledgermq.core.outcomes import Delivered
 from ledgermq.errors import (
@@ -40,58 +40,12 @@ from ledgermq.errors import (
 from ledgermq.wire.codec import encode_operation
 from ledgermq.wire.headers import operation_headers, with_identity
 
-__all__ = ["Connection", "connect"]
+__all__ = ["Connection"]
 
 LOGGER = logging.getLogger("ledgermq.client")
 READ_SECONDS: Final = 0.2
 SERVE_SECONDS: Final = 0.02
 _ALIVE: weakref.WeakSet[Connection] = weakref.WeakSet()
-
-
-def connect(
-    address: str = "kafka://localhost:9092",
-    *,
-    client_id: str | None = None,
-    timeout: float = 30.0,
-    suspect_timeout_seconds: float = 15.0,
-    topic_prefix: str | None = None,
-    put_messages_max: int = 250,
-    allow_pickle: bool = False,
-) -> Connection:
-    """Connects to a queue manager: `kafka://HOST:PORT[,HOST:PORT...][/QUEUE-MANAGER]`, else QM1.
-
-    Args:
-        address: Brokers and queue manager.
-        client_id: A name of your own for logs and listings.
-        timeout: How many seconds a call waits for its outcome unless it says otherwise.
-        suspect_timeout_seconds: After how much silence (1 to 45 s) the queue manager suspects this
-            connection, and how long its sessions then have to show themselves before they end and
-            what they hold goes to others.
-        topic_prefix: First part of the log topics' names; `ledgermq` unless told otherwise.
-        put_messages_max: Up to how many messages one operation gathers in transacted and
-            asynchronous sends.
-        allow_pickle: Reads object messages that were sent as pickles. Reading one runs code that
-            its sender chose: for queues whose every sender is trusted. Warns (PickleWarning).
-
-    Raises:
-        BrokerUnavailableError: no Kafka broker answers within the time-out.
-        LogError: the log topics are missing or not as they should be.
-        QueueManagerNotFoundError: the registry has no queue manager of this name.
-        WorkerUnavailableError: no worker of the queue manager answers within the time-out.
-    """
-    settings = settings_from(
-        address,
-        client_id=client_id,
-        timeout_seconds=timeout,
-        suspect_timeout_seconds=suspect_timeout_seconds,
-        topic_prefix=topic_prefix,
-        allow_pickle=allow_pickle,
-    )
-    if not 1 <= put_messages_max <= PUT_MESSAGES_MAX:
-        raise IllegalStateError(
-            f"put_messages_max is {put_messages_max}, must be 1 to {PUT_MESSAGES_MAX:,}"
-        )
-    return Connection(settings, put_messages_max)
 
 
 class Connection:
@@ -111,6 +65,7 @@ class Connection:
         self._lock = threading.Lock()
         self._control_lock = threading.Lock()
         self._sessions: dict[Session, None] = {}
+        self._temporaries = itertools.count(1)
         deadline = time.monotonic() + settings.timeout_seconds
         self._lane, self._transport = route(settings, deadline)
         self._questions = Questions(
@@ -170,6 +125,7 @@ class Connection:
         session = Session(
             self._open(mode, self._settings.timeout_seconds),
             browse=self.browser,
+            name_temporary=self._name_temporary,
             in_flight=self._in_flight,
             soon=self._keeper.soon,
             closed=self._session_closed,
@@ -179,16 +135,21 @@ class Connection:
             self._sessions[session] = None
         return session
 
-    def browser(self, destination: str) -> Browser:
-        """Looks at the messages available in a queue without getting them."""
+    def browser(self, destination: str, *, selector: str | None = None) -> Browser:
+        """Looks at the available messages of a queue without getting them; as `Session.browser`."""
         self._check_usable()
         settings = self._settings
         return Browser(
             self._questions,
             destination,
             settings.timeout_seconds,
+            selector=selector or "",
             allow_pickle=settings.allow_pickle,
         )
+
+    def _name_temporary(self, kind: str) -> str:
+        """A new destination `KIND:temporary/CONNECTION/NUMBER`; those of a connection differ."""
+        return f"{kind}:temporary/{self.identity}/{next(self._temporaries)}"
 
     def _check_usable(self) -> None:
         if self._forked:
@@ -222,7 +183,9 @@ class Connection:
             session_key=key,
             acknowledge_mode=mode.value,
             suspect_timeout_ms=settings.suspect_timeout_ms,
-            client=f"ledgermq-python {settings.client_id}".rstrip(),
+            client=f"ledgermq-python {settings.application}".rstrip(),
+            client_id=settings.client_id,
+            takeover=settings.takeover,
         )
         shared = operation_headers(
             settings.queue_manager,

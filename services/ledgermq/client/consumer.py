@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from ledgermq.client.destinations import checked_destination
 from ledgermq.client.listening import Listener
@@ -18,7 +18,17 @@ from ledgermq.errors import DeliveryUnknownError, IllegalStateError, LedgerMQErr
 if TYPE_CHECKING:
     from ledgermq.client.session import Session
 
-__all__ = ["Consumer"]
+__all__ = ["Consumer", "Source"]
+
+
+class Source(NamedTuple):
+    """Which messages of a destination a consumer is for; see `Session.consumer`."""
+
+    selector: str = ""
+    no_local: bool = False
+    subscription: str = ""
+    durable: bool = False
+    shared: bool = False
 
 
 class Consumer:
@@ -28,25 +38,30 @@ class Consumer:
     `prefetch`. Time-outs run here: a `receive` that ran out of time leaves its request standing.
     """
 
-    def __init__(self, session: Session, destination: str, prefetch: int | None) -> None:
+    def __init__(
+        self, session: Session, destination: str, source: Source, prefetch: int | None
+    ) -> None:
         self._session = session
         self._core = session._core
         self._settling = session._settling
         self.destination = checked_destination(destination)
         self.prefetch = PREFETCH_DEFAULT if prefetch is None else prefetch
-        if not 1 <= self.prefetch <= CREDIT_MAX:
-            raise IllegalStateError(f"prefetch is {prefetch}, must be 1 to {CREDIT_MAX:,}")
+        if not 0 <= self.prefetch <= CREDIT_MAX:
+            raise IllegalStateError(f"prefetch is {prefetch}, must be 0 to {CREDIT_MAX:,}")
+        self.selector = source.selector
+        self.subscription = source.subscription or None
         self._closed = False
         core = self._core
         with core.lock:
             core.check_usable_locked()
             core.wait_for_room_locked()
-            self._buffer = core.protocol.open_consumer(self.destination, self.prefetch)
+            self._buffer = core.protocol.open_consumer(self.destination, max(1, self.prefetch))
             pending = core.write_locked(
                 OpenConsumer,
                 target=self.destination,
                 consumer=self._buffer.number,
                 destination=self.destination,
+                **source._asdict(),
             )
             try:
                 core.await_locked(pending)
@@ -123,8 +138,24 @@ class Consumer:
                 return True
             self._settling.write_locked()
             if not core.wait_locked(deadline) or self._closed or core.closing:
-                return False
+                return self._ask_no_longer_locked()
             core.check_usable_locked()
+
+    def _crossed(self) -> bool:
+        """As `_ask_no_longer_locked`, for a coroutine that ran out of time."""
+        with self._core.lock:
+            return self._ask_no_longer_locked()
+
+    def _ask_no_longer_locked(self) -> bool:
+        """With prefetch 0, withdraws what was asked for; True if a message crossed that."""
+        core, buffer = self._core, self._buffer
+        if self.prefetch or buffer.due or self._closed or core.closing or core.ended:
+            return False
+        pending = core.write_locked(Get, target=self.destination, consumer=buffer.number, credit=0)
+        core.await_locked(pending)
+        if not buffer.count:
+            buffer.due = buffer.prefetch
+        return buffer.count > 0
 
     def ask_locked(self) -> None:
         """Asks for as many messages as were taken since the last time, once that pays."""
@@ -145,6 +176,11 @@ class Consumer:
     def message_listener(self) -> Listener | None:
         """The callback that gets the messages, if there is one."""
         return self._session._listening.get(self)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, by itself or with its session."""
+        return self._closed or self._session.is_closed
 
     def set_message_listener(self, listener: Listener | None) -> None:
         """Lets a callback have the messages, in a thread of the session; None ends that.

@@ -1,4 +1,4 @@
-"""Destinations as applications write them: `queue:NAME`."""
+"""Destinations as applications write them: `queue:NAME` and `topic:NAME`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import Final
 from ledgermq.core.limits import is_name
 from ledgermq.errors import InvalidDestinationError
 
-__all__ = ["checked_destination", "queue_name"]
+__all__ = ["checked_destination", "is_topic", "queue_name"]
 
 QUEUE: Final = "queue:"
+TOPIC: Final = "topic:"
 
 
 def checked_destination(text: str) -> str:
@@ -18,12 +19,12 @@ def checked_destination(text: str) -> str:
     Raises:
         InvalidDestinationError: it is none.
     """
-    if not isinstance(text, str) or not text.startswith(QUEUE):
+    if not isinstance(text, str) or not text.startswith((QUEUE, TOPIC)):
         raise InvalidDestinationError(
-            f"{text!r} is no destination: write queue:NAME, as in queue:orders",
+            f"{text!r} is no destination: write queue:NAME or topic:NAME, as in queue:orders",
             destination=str(text),
         )
-    if not is_name(text[len(QUEUE) :]):
+    if not is_name(text.partition(":")[2]):
         raise InvalidDestinationError(
             f"{text!r} is no destination: a name has 1 to 128 characters of A-Z a-z 0-9 . _ / % -",
             destination=text,
@@ -39,3 +40,8 @@ def queue_name(text: str) -> str:
     """
     full = text if isinstance(text, str) and text.startswith(QUEUE) else f"{QUEUE}{text}"
     return checked_destination(full)[len(QUEUE) :]
+
+
+def is_topic(destination: str) -> bool:
+    """Whether a destination is a topic."""
+    return destination.startswith(TOPIC)

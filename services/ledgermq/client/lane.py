@@ -39,7 +39,7 @@ class LaneReader:
             KAFKA_COMMON
             | {
                 "bootstrap.servers": settings.bootstrap,
-                "client.id": settings.client_id or "ledgermq",
+                "client.id": settings.application or settings.client_id or "ledgermq",
                 "group.id": f"ledgermq-lane-{settings.identity.hex()}",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",

@@ -78,6 +78,7 @@ class Questions:
             "after_priority": 9,
             "after_sequence": -1,
             "limit": 100,
+            "selector": "",
             **more,
         }
         return encode_record(ASK, datum)

@@ -20,6 +20,7 @@ from ledgermq.client.protocol import Pending
 from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.receipts import CommitReceipt, ReceiptFuture, refuse_in_callback
 from ledgermq.client.session_core import SessionCore
+from ledgermq.client.session_making import SessionMaking
 from ledgermq.client.settling import Settling
 from ledgermq.core.operations import Close, Commit
 from ledgermq.core.outcomes import Committed, Refused
@@ -34,23 +35,22 @@ from ledgermq.errors import (
 
 if TYPE_CHECKING:
     from ledgermq.client.browser import Browser
-    from ledgermq.client.consumer import Consumer
     from ledgermq.client.message import Message
-    from ledgermq.client.producer import Producer
 
 __all__ = ["Session"]
 
 LOGGER = logging.getLogger("ledgermq.client")
 
 
-class Session:
+class Session(SessionMaking):
     """Made by `connection.session(...)`; closes itself at the end of a `with` block."""
 
     def __init__(
         self,
         core: SessionCore,
         *,
-        browse: Callable[[str], Browser],
+        browse: Callable[..., Browser],
+        name_temporary: Callable[[str], str],
         in_flight: Callable[[int], set[int]],
         soon: Callable[[], None],
         closed: Callable[[Session], None],
@@ -59,6 +59,7 @@ class Session:
         self._core = core
         self._mode = AckMode(core.mode)
         self._browse = browse
+        self._name_temporary = name_temporary
         self._closed = closed
         self._put_messages_max = put_messages_max
         self._maker = MessageMaker()
@@ -88,39 +89,6 @@ class Session:
     def is_closed(self) -> bool:
         """Whether it was closed or lost."""
         return self._core.closing or self._core.ended
-
-    # -- making things -----------------------------------------------------------------------------
-
-    def producer(self, destination: str | None) -> Producer:
-        """A sender to one destination, as `queue:NAME`; with None, each send names its own.
-
-        Raises:
-            InvalidDestinationError: the text is no destination.
-        """
-        from ledgermq.client.producer import Producer
-
-        return Producer(self, destination)
-
-    def consumer(self, destination: str, *, prefetch: int | None = None) -> Consumer:
-        """A receiver from one destination, as `queue:NAME`.
-
-        `prefetch` messages (200) at most are on their way or waiting here; of several consumers
-        of a queue, a fast one then goes on without a pause, but what waits here, another consumer
-        cannot have. With `prefetch=1` the next message is asked for when `receive` is called.
-
-        Raises:
-            QueueNotFoundError: there is no such queue and queues are not created on first use.
-            InvalidDestinationError: the text is no destination.
-        """
-        from ledgermq.client.consumer import Consumer
-
-        return Consumer(self, destination, prefetch)
-
-    def browser(self, destination: str) -> Browser:
-        """Looks at the messages available in a queue without getting them."""
-        with self._core.lock:
-            self._core.check_usable_locked()
-        return self._browse(destination)
 
     # -- units of work -----------------------------------------------------------------------------
 

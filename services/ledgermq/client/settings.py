@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import warnings
 from dataclasses import dataclass, field
@@ -45,6 +46,9 @@ class ConnectionSettings:
         timeout_seconds: How long a call waits for its outcome unless it says otherwise.
         suspect_timeout_seconds: After how much silence the queue manager suspects the connection,
             and how long its sessions then have to show themselves before they end.
+        client_id: The client id of its durable subscriptions; empty: none.
+        takeover: Digest of what shows that an older connection of the client id is its own.
+        application: A name for logs of the broker.
         allow_pickle: Whether object messages that are pickles are read.
     """
 
@@ -52,6 +56,8 @@ class ConnectionSettings:
     queue_manager: str
     topics: Topics = field(default_factory=Topics)
     client_id: str = ""
+    takeover: bytes = b""
+    application: str = ""
     timeout_seconds: float = 30.0
     suspect_timeout_seconds: float = 15.0
     allow_pickle: bool = False
@@ -102,6 +108,8 @@ def settings_from(
     timeout_seconds: float,
     suspect_timeout_seconds: float,
     topic_prefix: str | None,
+    takeover: str | None = None,
+    application: str | None = None,
     allow_pickle: bool = False,
 ) -> ConnectionSettings:
     """Checks what `connect` was given; warns its caller if that asked for pickles.
@@ -110,6 +118,12 @@ def settings_from(
         AddressError: the address or a setting cannot be used.
     """
     bootstrap, queue_manager = parse_address(address)
+    if client_id and not is_name(client_id):
+        raise AddressError(
+            f"{client_id!r} is no client id: 1 to 128 characters of A-Z a-z 0-9 . _ / % -"
+        )
+    if takeover and not client_id:
+        raise AddressError("takeover is for a connection with a client id: give client_id too")
     if not timeout_seconds > 0:
         raise AddressError(f"timeout is {timeout_seconds} s, it must be above 0")
     low, high = SUSPECT_TIMEOUT_MS_MIN / 1000, SUSPECT_TIMEOUT_MS_MAX / 1000
@@ -129,6 +143,9 @@ def settings_from(
         queue_manager=queue_manager,
         topics=Topics(topic_prefix or TOPIC_PREFIX_DEFAULT),
         client_id=client_id or "",
+        # The log is no place for what was given in confidence.
+        takeover=hashlib.sha256(takeover.encode()).digest()[:16] if takeover else b"",
+        application=application or "",
         timeout_seconds=timeout_seconds,
         suspect_timeout_seconds=suspect_timeout_seconds,
         allow_pickle=bool(allow_pickle),

@@ -67,7 +67,7 @@ class Transport:
             KAFKA_COMMON
             | {
                 "bootstrap.servers": settings.bootstrap,
-                "client.id": settings.client_id or "ledgermq",
+                "client.id": settings.application or settings.client_id or "ledgermq",
                 # Operations are numbered and applied at most once (D7), so a record that Kafka
                 # appends twice does no harm, and an idempotent producer would add nothing but
                 # its limit: librdkafka spins while five of its messages are unacknowledged.

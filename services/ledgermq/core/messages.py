@@ -191,15 +191,19 @@ def close_consumer(turn: Turn, session: Session, operation: CloseConsumer) -> Re
 
 
 def get(turn: Turn, session: Session, operation: Get) -> Refusal | None:
-    """Adds standing credit; a consumer without any joins those who wait (H8)."""
+    """Adds standing credit; a consumer without any joins those who wait (H8). 0 withdraws it."""
     consumer = _open_consumer_of(session, operation.consumer)
     if isinstance(consumer, Refusal):
         return consumer
     credit = operation.credit
+    if credit == 0:
+        consumer.credit = 0
+        consumer.queue.ready.pop(consumer.key, None)
+        return None
     if not 0 < credit <= CREDIT_MAX - consumer.credit:
         return Refusal(
             CREDIT_INVALID,
-            f"credit {credit} on top of {consumer.credit} is not within 1 to {CREDIT_MAX}",
+            f"credit {credit} on top of {consumer.credit} is not within 0 to {CREDIT_MAX}",
         )
     if not consumer.credit:
         turn.state.wait_order += 1

@@ -1,0 +1,112 @@
+"""Temporary destinations, requests and replies (SES-39)."""
+
+import threading
+
+import pytest
+
+import ledgermq
+
+
+def answer_one(connection, queue, body):
+    """Answers the next request on a queue, in a thread of its own."""
+
+    def work():
+        with connection.session() as session:
+            request = session.consumer(queue).receive(20)
+            session.reply(request, f"{body} {request.body}")
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+def test_a_request_gets_its_reply(place, queue):
+    """Over a temporary queue of the asker, by correlation id."""
+    with place.connect() as asking, place.connect() as answering:
+        thread = answer_one(answering, queue, "hello")
+        with asking.session() as session, session.requestor(queue) as requestor:
+            reply = requestor.request("world", timeout=20)
+        thread.join(20)
+    assert reply.body == "hello world"
+
+
+def test_a_request_with_a_correlation_id_of_its_own_gets_its_reply(place, queue):
+    """The answer bears the id that the request had."""
+    with place.connect() as asking, place.connect() as answering:
+        thread = answer_one(answering, queue, "re")
+        with asking.session() as session, session.requestor(queue) as requestor:
+            reply = requestor.request("x", correlation_id="case 7", timeout=20)
+        thread.join(20)
+    assert (reply.body, reply.correlation_id) == ("re x", "case 7")
+
+
+def test_a_request_that_nobody_answers_ends_with_its_time_out(connection, queue):
+    """And a reply to an earlier request is left aside."""
+    with connection.session() as session, session.requestor(queue) as requestor:
+        assert requestor.request("lost", timeout=0.2) is None
+        with connection.session() as answering:
+            first = answering.consumer(queue).receive(20)
+            answering.reply(first, "too late")
+        assert requestor.request("again", timeout=0.3) is None
+
+
+def test_a_request_in_a_transacted_session_is_refused(connection, queue):
+    """It would wait for a reply to what it has not sent."""
+    refused = pytest.raises(ledgermq.IllegalStateError, match="transacted")
+    with connection.session(transacted=True) as session, refused:
+        session.requestor(queue)
+
+
+def test_a_message_without_reply_to_cannot_be_replied_to(connection, queue):
+    """Nobody waits for the answer."""
+    with connection.session() as session:
+        session.producer(queue).send("x")
+        with pytest.raises(ledgermq.IllegalStateError, match="reply_to"):
+            session.reply(session.consumer(queue).receive(20), "y")
+
+
+@pytest.mark.parametrize("kind", ["temporary_queue", "temporary_topic"])
+def test_a_temporary_destination_ends_with_its_connection(place, kind):
+    """Not with the session that made it; then it is unknown to everybody (SES-39)."""
+    with place.connect() as other, other.session() as sender:
+        with place.connect() as owner:
+            with owner.session() as session:
+                destination = getattr(session, kind)()
+            with owner.session() as session:
+                consumer = session.consumer(destination)
+                sender.producer(destination).send("x")
+                assert consumer.receive(20).body == "x"
+        with pytest.raises(ledgermq.InvalidDestinationError):
+            sender.producer(destination).send("y")
+
+
+@pytest.mark.parametrize("kind", ["temporary_queue", "temporary_topic"])
+def test_a_temporary_destination_can_be_deleted_earlier(connection, kind):
+    """But not while a consumer uses it (SES-39)."""
+    with connection.session() as session:
+        destination = getattr(session, kind)()
+        consumer = session.consumer(destination)
+        with pytest.raises(ledgermq.DestinationInUseError):
+            session.delete_temporary(destination)
+        consumer.close()
+        session.delete_temporary(destination)
+        with pytest.raises(ledgermq.InvalidDestinationError):
+            session.consumer(destination)
+
+
+def test_only_its_own_connection_gets_from_a_temporary_queue(place):
+    """Others may send to it (SES-39)."""
+    with place.connect() as owner, place.connect() as other, owner.session() as session:
+        destination = session.temporary_queue()
+        elsewhere = other.session()
+        with pytest.raises(ledgermq.LedgerMQError) as caught:
+            elsewhere.consumer(destination)
+        assert caught.value.code == "temporary-foreign"
+        elsewhere.producer(destination).send("x")
+        assert session.consumer(destination).receive(20).body == "x"
+
+
+def test_what_is_not_temporary_is_not_deleted_as_such(connection, queue):
+    """A queue goes by administration."""
+    with connection.session() as session, pytest.raises(ledgermq.IllegalStateError):
+        session.delete_temporary(queue)
