@@ -11,7 +11,7 @@ import pytest
 
 import ledgermq
 from ledgermq import aio
-from ledgermq.client import outgoing
+from ledgermq.client import making
 
 OBJECT = {"orders": [{"price": Decimal("1.50"), "at": datetime(2026, 1, 1, tzinfo=UTC)}], "n": (1,)}
 
@@ -287,7 +287,7 @@ def test_a_body_that_does_not_decode_is_named_and_not_lost(connection, queue, mo
     """Its header can be read; it goes back, and is acknowledged, like any other."""
     with connection.session(transacted=True) as session:
         with monkeypatch.context() as patched:
-            patched.setattr(outgoing, "encode_content", lambda content: b"nonsense")
+            patched.setattr(making, "encode_content", lambda content: b"nonsense")
             session.producer(queue).send("x", properties={"a": 1})
         broken = ledgermq.ObjectBody.encoded("json", b"[")
         session.producer(queue).send(broken)

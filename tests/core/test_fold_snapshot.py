@@ -53,6 +53,8 @@ def test_stored_message_has_all_that_delivery_needs():
         "enqueued_at": 1_790_000_001_000_000,
         "backout_count": 0,
         "header": None,
+        "expires_at": -1,
+        "deliver_at": -1,
     }
 
 
@@ -75,6 +77,8 @@ def test_open_put_has_no_number_and_no_time_yet():
                     "enqueued_at": -1,
                     "backout_count": 0,
                     "header": None,
+                    "expires_at": -1,
+                    "deliver_at": -1,
                 }
             ],
         }

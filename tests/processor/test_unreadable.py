@@ -77,6 +77,7 @@ def test_flipped_bits_anywhere_in_a_record_never_stop_the_worker(place):
                     "priority": 4,
                     "persistent": True,
                     "header": None,
+                    "timing": None,
                     "content": b"body",
                 }
             ],

@@ -24,6 +24,7 @@ from support.naive_operations import (
     SELECTORS,
     START_US,
     TEMPORARY,
+    TIMINGS,
     naive_operations,
     opens,
     sample_message,
@@ -179,7 +180,9 @@ class _Writer:
         count = self.one((1, 1, 2, 5))
         place = len(self.history) * 10
         messages = [
-            sample_message(place + one, self.one((4, 4, 4, 9, 0)), 1, self.one(COLORS))
+            sample_message(
+                place + one, self.one((4, 4, 4, 9, 0)), 1, self.one(COLORS), self.one(TIMINGS)
+            )
             for one in range(count)
         ]
         self.write(

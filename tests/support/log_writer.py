@@ -150,6 +150,7 @@ class Script:
             "priority": priority,
             "persistent": True,
             "header": None,
+            "timing": None,
             "content": content,
         }
 

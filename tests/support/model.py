@@ -18,6 +18,7 @@ __all__ = ["Model"]
 Row = dict[str, Any]
 UNANSWERED_MAX = 256
 LEAP_US = 60_000_000
+RESIDENT = ("available", "unborn", "flight")
 
 
 class Model(ModelOperations):
@@ -47,13 +48,19 @@ class Model(ModelOperations):
         agreed = type(operation).__name__ == "TimeAgreed" and self.agrees(operation)
         if not leap or agreed:
             self.time = max(self.time, time)
+        self.expire()
         while True:
             due = [one for one in self.sessions if one["deadline"] is not None]
             due = [one for one in due if one["deadline"] <= self.time]
-            if not due:
+            born = [one["deliver_at"] for one in self.messages if one["place"] == "unborn"]
+            birth = min([one for one in born if one <= self.time], default=None)
+            session = min(due, key=lambda one: (one["deadline"], one["session"]), default=None)
+            if session is not None and (birth is None or session["deadline"] <= birth):
+                self.end(session, "LOST" if session["confirmed"] else "UNCONFIRMED", None, 0)
+            elif birth is not None:
+                self.bear(birth)
+            else:
                 return
-            session = min(due, key=lambda one: (one["deadline"], one["session"]))
-            self.end(session, "LOST" if session["confirmed"] else "UNCONFIRMED", None, 0)
             self.deliver_touched()
 
     def _in_session(self, kind: str, operation: SessionOperation) -> None:
@@ -108,7 +115,7 @@ class Model(ModelOperations):
         assert queue is not None
         mine = [one for one in self.messages if one["queue"] == name]
         place = [one["place"] for one in mine]
-        resident = [one for one in mine if one["place"] in ("available", "flight")]
+        resident = [one for one in mine if one["place"] in RESIDENT]
         numbers = [one["sequence"] for one in resident]
         following = len([one for one in mine if one["sequence"] is not None])
         transacted = [one["session"] for one in self.sessions if one["mode"] == "TRANSACTED"]
@@ -127,6 +134,7 @@ class Model(ModelOperations):
             "receivers": len([1 for one in self.consumers if one["queue"] == name and one["open"]]),
             "message_count": len(resident),
             "sent_and_committed": place.count("consumed"),
+            "expired": place.count("expired"),
             "removed_by_administration": place.count("removed"),
             "min_sequence": min(numbers, default=following),
             "max_sequence": max(numbers, default=following),
@@ -134,7 +142,8 @@ class Model(ModelOperations):
             "first_enqueued_at": ends[0]["enqueued_at"] if ends else None,
             "last_enqueued_at": ends[-1]["enqueued_at"] if ends else None,
             "current": place.count("available"),
-            "pending": place.count("open") + len(flight),
+            "pending": place.count("open") + place.count("unborn") + len(flight),
+            "unborn": place.count("unborn"),
             "uncommitted_puts": place.count("open"),
             "unacknowledged": len(flight) - gets,
             "uncommitted_gets": gets,
@@ -165,7 +174,8 @@ class Model(ModelOperations):
         """The numbered messages of all queues, by queue and number."""
         told = ("queue", "put_position", "put_index", "sequence", "message_id", "priority")
         told = (*told, "persistent", "enqueued_at", "backout_count", "header")
-        held = [one for one in self.messages if one["place"] in ("available", "flight")]
+        told = (*told, "expires_at", "deliver_at")
+        held = [one for one in self.messages if one["place"] in RESIDENT]
         held.sort(key=lambda one: (one["queue"], one["sequence"]))
         return [{name: one[name] for name in told} | {"size_bytes": one["size"]} for one in held]
 
@@ -195,6 +205,9 @@ class Model(ModelOperations):
     def deadline(self) -> int | None:
         """The next deadline."""
         due = [one["deadline"] for one in self.sessions if one["deadline"] is not None]
+        waiting = [one for one in self.messages if one["place"] in RESIDENT]
+        due += [one["deliver_at"] for one in waiting if one["place"] == "unborn"]
+        due += [one["expires_at"] for one in waiting if one["expires_at"] > self.time]
         return min(due, default=None)
 
 

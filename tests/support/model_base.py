@@ -174,7 +174,7 @@ class ModelBase:
         for place, message in enumerate(messages):
             message["sequence"] = first + place
             message["enqueued_at"] = self.time
-            message["place"] = "available"
+            message["place"] = self.birth_place(message)
             message["session"] = None
         self.touch(name)
         return first
@@ -189,7 +189,7 @@ class ModelBase:
             if queue["unacknowledged_max"]:
                 self.touch(queue["name"])
             return
-        self.copy_gone(message, "sent")
+        self.copy_gone(message, {"consumed": "sent"}.get(place, place))
 
     def back(self, message: Row, *, backout: bool) -> None:
         """A delivery returns to its place."""
@@ -197,6 +197,25 @@ class ModelBase:
         message["session"] = message["consumer"] = message["delivery"] = None
         message["backout_count"] += backout
         self.touch(message["queue"])
+        self.expire()
+
+    def birth_place(self, message: Row) -> str:
+        """Whether a numbered message may be delivered already."""
+        return "unborn" if message["deliver_at"] > self.time else "available"
+
+    def expire(self) -> None:
+        """What is over and nobody holds goes."""
+        waiting = [one for one in self.messages if one["place"] in ("available", "unborn")]
+        over = [one for one in waiting if 0 <= one["expires_at"] <= self.time]
+        for message in sorted(over, key=lambda one: (one["expires_at"], one["sequence"])):
+            self.gone(message, "expired")
+
+    def bear(self, due: int) -> None:
+        """What may be delivered from a moment on is available."""
+        for message in self.messages:
+            if message["place"] == "unborn" and message["deliver_at"] <= due:
+                message["place"] = "available"
+                self.touch(message["queue"])
 
     def all_back(self, session: Row, seen: list[Row] | None) -> int:
         """Every delivery of a session returns; seen None: all count as backed out."""
@@ -245,6 +264,7 @@ class ModelBase:
     def deliver_touched(self) -> None:
         """Delivers queue by queue."""
         self.retire()
+        self.expire()
         for name in self.touched:
             queue = self.queue(name)
             if queue is None or not queue["suspended"]:
@@ -296,6 +316,7 @@ class ModelBase:
             if batches[-1] and (len(batches[-1]) == BATCH_MESSAGES or size > BATCH_BYTES):
                 batches.append([])
             batches[-1].append(message)
+        more = ("header", "expires_at", "deliver_at")
         told = ("sequence", "put_position", "put_index", "message_id", "priority", "persistent")
         for batch in batches:
             first = session["next_delivery"]
@@ -310,7 +331,7 @@ class ModelBase:
                 destination=self.destination_of(consumer["queue"]),
                 first_delivery=first,
                 messages=[
-                    {name: one[name] for name in (*told, "backout_count", "enqueued_at", "header")}
+                    {name: one[name] for name in (*told, "backout_count", "enqueued_at", *more)}
                     | {"content": b""}
                     for one in batch
                 ],

@@ -7,6 +7,8 @@ from typing import Any
 from support.model_base import BODY_MAX, INT_MAX
 from support.model_topics import ModelTopics
 
+AGES_MS = 100 * 366 * 86_400_000
+
 __all__ = ["ModelOperations"]
 
 Row = dict[str, Any]
@@ -122,6 +124,8 @@ class ModelOperations(ModelTopics):
                 return "message-invalid"
             if len(one["content"]) > most or self.header_size(one["header"]) > 65536:
                 return "message-too-large"
+            if one["timing"] and not all(0 <= ms <= AGES_MS for ms in one["timing"][1].values()):
+                return "message-invalid"
         place = self.use(entry.destination)
         added = [
             {
@@ -132,6 +136,7 @@ class ModelOperations(ModelTopics):
                 "priority": one["priority"],
                 "persistent": one["persistent"],
                 "header": one["header"],
+                **self.times(one["timing"]),
                 "size": len(one["content"]) + self.header_size(one["header"]),
                 "sequence": None,
                 "enqueued_at": None,
@@ -148,6 +153,16 @@ class ModelOperations(ModelTopics):
             return None
         first = self.number(place["id"], added)
         return {"kind": "Enqueued", "first_sequence": first, "count": len(added)}
+
+    def times(self, timing: Any) -> Row:
+        """When a message expires and may be delivered, from its send."""
+        fields = timing[1] if timing else {"time_to_live_ms": 0, "delivery_delay_ms": 0}
+        told = {"expires_at": "time_to_live_ms", "deliver_at": "delivery_delay_ms"}
+        sent = self.time - fields.get("age_ms", 0) * 1000
+        return {
+            name: self.rounded(sent + fields[field] * 1000) if fields[field] else -1
+            for name, field in told.items()
+        }
 
     def do_get(self, session: Row, entry: Any) -> str | None:
         """Credit."""
@@ -278,7 +293,7 @@ class ModelOperations(ModelTopics):
         receivers = [one for one in self.consumers if one["queue"] == name and one["open"]]
         if receivers or "open" in places or "flight" in places:
             return "queue-in-use"
-        if "available" in places and not entry.purge:
+        if ("available" in places or "unborn" in places) and not entry.purge:
             return "queue-not-empty"
         self.queues = [one for one in self.queues if one["name"] != name]
         self.messages = [one for one in self.messages if one["queue"] != name]
@@ -305,7 +320,7 @@ class ModelOperations(ModelTopics):
             for one in self.messages
             if one["queue"] == entry.queue
             and one["sequence"] == entry.sequence
-            and one["place"] in ("available", "flight")
+            and one["place"] in ("available", "unborn", "flight")
         ]
         if not found:
             return "sequence-unknown"

@@ -174,7 +174,7 @@ class ModelTopics(ModelBase):
         copies = []
         for one in self.subscriptions:
             if one["topic"] == topic["name"] and self._wants(one, message, sender):
-                copies.append(message | {"queue": one["id"], "place": "available"})
+                copies.append(message | {"queue": one["id"], "place": self.birth_place(message)})
                 one["added"] += 1
                 one["last"] = message["sequence"]
         self.messages += copies
@@ -194,7 +194,7 @@ class ModelTopics(ModelBase):
         """A subscription lets go of a message; the last one decides how it is counted."""
         self.messages = [one for one in self.messages if one is not copy]
         owner = next(one for one in self.subscriptions if one["id"] == copy["queue"])
-        owner["gone"].append(copy)
+        owner["gone"].append(copy | {"place": how})
         topic = self.topic(owner["topic"])
         assert topic is not None
         prefix = topic["id"] + "#"
@@ -305,6 +305,7 @@ class ModelTopics(ModelBase):
             "receivers": sum(len(self.receivers(one["id"])) for one in mine),
             "message_count": len(numbers),
             "sent_and_committed": fates.count("sent"),
+            "expired": fates.count("expired"),
             "dropped": fates.count("dropped"),
             "min_sequence": numbers[0] if numbers else topic["given"],
             "max_sequence": numbers[-1] if numbers else topic["given"],
@@ -327,6 +328,7 @@ class ModelTopics(ModelBase):
         mine = [each for each in self.messages if each["queue"] == one["id"]]
         mine.sort(key=lambda each: each["sequence"])
         flight = [each["session"] for each in mine if each["place"] == "flight"]
+        unborn = len([1 for each in mine if each["place"] == "unborn"])
         transacted = [each["session"] for each in self.sessions if each["mode"] == "TRANSACTED"]
         gets = len([each for each in flight if each in transacted])
         ends = mine or one["gone"][-1:]
@@ -342,13 +344,15 @@ class ModelTopics(ModelBase):
             "receivers": len(self.receivers(one["id"])),
             "message_count": len(mine),
             "added": one["added"],
-            "sent_and_committed": len(one["gone"]),
+            "sent_and_committed": len([1 for each in one["gone"] if each["place"] == "sent"]),
+            "expired": len([1 for each in one["gone"] if each["place"] == "expired"]),
             "min_sequence": mine[0]["sequence"] if mine else one["last"] + 1,
             "max_sequence": mine[-1]["sequence"] if mine else one["last"] + 1,
             "first_enqueued_at": ends[0]["enqueued_at"] if ends else None,
             "last_enqueued_at": ends[-1]["enqueued_at"] if ends else None,
-            "current": len(mine) - len(flight),
-            "pending": len(flight),
+            "current": len(mine) - len(flight) - unborn,
+            "pending": len(flight) + unborn,
+            "unborn": unborn,
             "unacknowledged": len(flight) - gets,
             "uncommitted_gets": gets,
         }

@@ -18,6 +18,7 @@ __all__ = [
     "SELECTORS",
     "START_US",
     "TEMPORARY",
+    "TIMINGS",
     "naive_operations",
     "opens",
     "sample_message",
@@ -28,13 +29,20 @@ MODES = ("AUTO", "CLIENT", "INDIVIDUAL", "TRANSACTED", "TRANSACTED", "TRANSACTED
 QUEUES = ("q", "r", "s")
 
 
-def sample_message(number: int, priority: int, size: int, color: str = "") -> op.PutMessage:
+def sample_message(
+    number: int,
+    priority: int,
+    size: int,
+    color: str = "",
+    timing: tuple[int, int, int] | None = None,
+) -> op.PutMessage:
     """One message of a Put, with the property color if one is given."""
     return {
         "message_id": number.to_bytes(16, "big"),
         "priority": priority,
         "persistent": True,
         "header": _header(color) if color else None,
+        "timing": _timing(*timing) if timing else None,
         "content": b"x" * size,
     }
 
@@ -45,6 +53,17 @@ def _header(color: str) -> op.HeaderBranch:
     return ("ledgermq.message.Header", fields)
 
 
+def _timing(time_to_live_ms: int, delivery_delay_ms: int, age_ms: int) -> op.TimingBranch:
+    """Times from the send, in ms."""
+    fields: op.Timing = {
+        "time_to_live_ms": time_to_live_ms,
+        "delivery_delay_ms": delivery_delay_ms,
+        "age_ms": age_ms,
+    }
+    return ("ledgermq.message.Timing", fields)
+
+
+TIMINGS = (None, None, None, (1_000, 0, 0), (0, 5_000, 0), (20_000, 10_000, 3_000), (50, 0, 9_000))
 SELECTORS = ("", "", "color = 'red'", "color = 'blue'", "color <> 'red'", "JMSPriority > 4")
 COLORS = ("", "", "red", "blue")
 # Stands for the number that would follow in the session, as far as a writer without state knows.
@@ -102,6 +121,7 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
                 st.integers(-1, 10),
                 st.integers(0, 3),
                 st.sampled_from(COLORS),
+                st.sampled_from((*TIMINGS, (-1, 0, 0))),
             ),
             max_size=4,
         ),

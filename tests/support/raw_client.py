@@ -256,6 +256,7 @@ class RawSession:
                 "priority": priority,
                 "persistent": True,
                 "header": None,
+                "timing": None,
                 "content": f"{self.handle}:{self.sequence + 1}:{index}:".encode().ljust(size, b"."),
             }
             for index in range(count)

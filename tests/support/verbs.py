@@ -13,6 +13,8 @@ from ledgermq.core.operations import (
     Operation,
     PropertyValue,
     PutMessage,
+    Timing,
+    TimingBranch,
     Unreadable,
 )
 from support.script import Line, ScriptError, time_us
@@ -57,21 +59,34 @@ def _message(word: str) -> PutMessage:
     word, colon, size = word.partition(":")
     name, slash, priority = word.partition("/")
     content = b"x" * int(size) if colon else name.encode()
+    header, timing = _fields(given.removesuffix("}")) if brace else (None, None)
     return {
         "message_id": identifier(name.removesuffix("!")),
         "priority": int(priority) if slash else 4,
         "persistent": not name.endswith("!"),
-        "header": _header(given.removesuffix("}")) if brace else None,
+        "header": header,
+        "timing": timing,
         "content": content,
     }
 
 
-def _header(text: str) -> HeaderBranch:
-    """`region=EU,n=3,type=t,correlation=c`, or `*100` for one of that many bytes."""
+def _fields(text: str) -> tuple[HeaderBranch | None, TimingBranch | None]:
+    """`region=EU,type=t,correlation=c,ttl=5s,delay=1s,age=2s`, or `*100`: a header that long."""
     if text.startswith("*"):
         long: Header = {"correlation_id": "c" * int(text[1:]), "type": None, "properties": {}}
-        return ("ledgermq.message.Header", long)
+        return ("ledgermq.message.Header", long), None
     given = dict(one.split("=") for one in text.split(",") if one)
+    times = [time_us(given.pop(name, "0s")) // 1_000 for name in ("ttl", "delay", "age")]
+    timing: Timing = {
+        "time_to_live_ms": times[0],
+        "delivery_delay_ms": times[1],
+        "age_ms": times[2],
+    }
+    header = _header(given) if given else None
+    return header, ("ledgermq.message.Timing", timing) if any(times) else None
+
+
+def _header(given: dict[str, str]) -> HeaderBranch:
     fields: Header = {
         "correlation_id": given.pop("correlation", None),
         "type": given.pop("type", None),

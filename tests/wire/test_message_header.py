@@ -34,6 +34,7 @@ def test_header_crosses_the_log_with_values_and_their_types(given_properties, co
                 "priority": 4,
                 "persistent": True,
                 "header": header,
+                "timing": None,
                 "content": b"c",
             }
         ],

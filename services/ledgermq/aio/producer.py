@@ -35,8 +35,10 @@ class Producer:
         correlation_id: str | None = None,
         reply_to: str | None = None,
         type: str | None = None,  # noqa: A002 - the name that the message's field has
-        priority: int = 4,
-        persistent: bool = True,
+        priority: int | None = None,
+        persistent: bool | None = None,
+        time_to_live: float | None = None,
+        delivery_delay: float | None = None,
         timeout: float | None = None,
     ) -> SendReceipt:
         """Sends one message and waits until the queue manager has numbered it.
@@ -45,16 +47,17 @@ class Producer:
         raises. When the coroutine is cancelled, the message may be sent all the same.
         """
         await self._news.room(timeout)
-        started = self._producer._start(
-            body,
-            destination,
+        sending = self._producer._sending(
             properties,
             correlation_id,
             reply_to,
             type,
             priority,
             persistent,
+            time_to_live,
+            delivery_delay,
         )
+        started = self._producer._start(body, destination, sending)
         if isinstance(started, SendReceipt):
             return started
         reply = await self._news.reply(started, timeout)

@@ -50,6 +50,7 @@ def _operations(batches: int) -> list[bytes]:
                         "priority": 4,
                         "persistent": True,
                         "header": None,
+                        "timing": None,
                         "content": content,
                     }
                     for _ in range(BATCH_MESSAGES)

@@ -116,6 +116,16 @@ class Message(PropertyAccess):
         return datetime_from(self._raw["enqueued_at"])
 
     @property
+    def expires_at(self) -> datetime | None:
+        """When it expires, by the log's clock; None: never (JMSExpiration)."""
+        return _moment(self._raw["expires_at"])
+
+    @property
+    def deliver_at(self) -> datetime | None:
+        """Before when it was not to be delivered, by the log's clock (JMSDeliveryTime)."""
+        return _moment(self._raw["deliver_at"])
+
+    @property
     def size_bytes(self) -> int:
         """Size of its content as it stands on the log."""
         return len(self._raw["content"])
@@ -240,6 +250,10 @@ class Message(PropertyAccess):
             f"Message({self.destination}, sequence={self.sequence}, "
             f"message_id={self.message_id!r}, delivery_count={self.delivery_count})"
         )
+
+
+def _moment(microseconds: int) -> datetime | None:
+    return None if microseconds < 0 else datetime_from(microseconds)
 
 
 def _microseconds(time: int | datetime) -> int:

@@ -8,119 +8,27 @@ order in which they were sent.
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Mapping
 from functools import partial
 from typing import Final
 
-from ledgermq.client.message_kinds import Sendable
-from ledgermq.client.property_access import PropertyAccess, check_property_names
+from ledgermq.client.making import aged
 from ledgermq.client.protocol import Pending
 from ledgermq.client.receipts import CommitReceipt, EnqueuedRun, Eventual, SendReceipt
 from ledgermq.client.session_core import SessionCore
-from ledgermq.core.header_size import header_bytes, put_bytes
-from ledgermq.core.limits import CONTENT_BYTES_MAX, HEADER_BYTES_MAX, PRIORITY_MAX
+from ledgermq.core.header_size import put_bytes
 from ledgermq.core.operations import Put, PutMessage
 from ledgermq.core.outcomes import Committed, Enqueued, Refused
 from ledgermq.errors import (
     LedgerMQError,
-    MessageFormatError,
-    MessageTooLargeError,
     SessionLostError,
     TransactionInDoubtError,
     TransactionRolledBackError,
 )
-from ledgermq.wire.content import Content, ContentError, PropertyValue, encode_content
-from ledgermq.wire.message_header import make_header
 
-__all__ = ["AsynchronousSends", "Batch", "Commitment", "MessageMaker", "UnitOfWork"]
+__all__ = ["AsynchronousSends", "Batch", "Commitment", "UnitOfWork"]
 
 PUT_BYTES_MAX: Final = 1024 * 1024
 ASYNCHRONOUS_EAGER_MAX: Final = 2
-IDENTIFIERS_AHEAD: Final = 256
-
-
-class MessageMaker:
-    """Turns what the application sends into what a Put carries."""
-
-    __slots__ = ("_identifiers", "_place")
-
-    def __init__(self) -> None:
-        self._identifiers = b""
-        self._place = 0
-
-    def _identifier(self) -> bytes:
-        place = self._place
-        if place == len(self._identifiers):
-            self._identifiers = os.urandom(16 * IDENTIFIERS_AHEAD)
-            place = 0
-        self._place = place + 16
-        return self._identifiers[place : place + 16]
-
-    def make(
-        self,
-        destination: str,
-        body: Sendable,
-        properties: Mapping[str, PropertyValue] | None,
-        correlation_id: str | None,
-        reply_to: str | None,
-        type_: str | None,
-        priority: int,
-        persistent: bool,
-    ) -> PutMessage:
-        """Checks and encodes one message.
-
-        Raises:
-            MessageFormatError: a body, property, header field or priority cannot be carried.
-            MessageTooLargeError: the message is over the size limit.
-        """
-        if type(priority) is not int or not 0 <= priority <= PRIORITY_MAX:
-            raise MessageFormatError(
-                f"priority is {priority!r}, must be a whole number from 0 to {PRIORITY_MAX}",
-                destination=destination,
-            )
-        if isinstance(body, PropertyAccess):
-            properties = body.properties if properties is None else properties
-            correlation_id = body.correlation_id if correlation_id is None else correlation_id
-            reply_to = body.reply_to if reply_to is None else reply_to
-            type_ = body.type if type_ is None else type_
-            body = body.unloaded_body
-        content = Content(
-            body=body,
-            reply_to=reply_to,
-            client_time=time.time_ns() // 1000,
-        )
-        try:
-            check_property_names(properties or {})
-            header = make_header(properties, correlation_id, type_)
-            encoded = encode_content(content)
-        except (ContentError, MessageFormatError) as error:
-            raised = error.raised if isinstance(error, ContentError) else type(error)
-            raise raised(
-                f"message to {destination} was not sent: {error}", destination=destination
-            ) from error
-        if len(encoded) > CONTENT_BYTES_MAX:
-            raise MessageTooLargeError(
-                f"message to {destination} has {len(encoded):,} bytes, at most "
-                f"{CONTENT_BYTES_MAX:,} can be sent; nothing was sent. Send it in parts "
-                "(segmentation by the library is planned) or send a reference to it",
-                destination=destination,
-            )
-        if header is not None and header_bytes(header) > HEADER_BYTES_MAX:
-            raise MessageTooLargeError(
-                f"message to {destination} has {header_bytes(header):,} bytes of properties, "
-                f"correlation id and type, at most {HEADER_BYTES_MAX:,} can be sent; put them in "
-                "the body",
-                destination=destination,
-            )
-        return {
-            "message_id": self._identifier(),
-            "priority": priority,
-            "persistent": bool(persistent),
-            "header": header,
-            "content": encoded,
-        }
 
 
 class Batch:
@@ -202,7 +110,7 @@ class AsynchronousSends:
             on_settled=partial(self._settled, batch),
             target=batch.destination,
             destination=batch.destination,
-            messages=batch.messages,
+            messages=aged(batch.messages),
         )
 
     def _settled(self, batch: Batch, pending: Pending) -> None:
@@ -301,7 +209,7 @@ class UnitOfWork:
             on_settled=partial(self._put_settled, batch.receipts),
             target=destination,
             destination=destination,
-            messages=batch.messages,
+            messages=aged(batch.messages),
         )
 
     def _put_settled(self, receipts: list[SendReceipt], pending: Pending) -> None:

@@ -8,6 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from ledgermq.client.destinations import checked_destination
+from ledgermq.client.making import Sending, aged
 from ledgermq.client.message_kinds import Sendable
 from ledgermq.client.outgoing import Batch
 from ledgermq.client.protocol import Pending
@@ -25,10 +26,31 @@ __all__ = ["Producer"]
 
 
 class Producer:
-    """Made by `session.producer(destination)`; writes nothing by itself."""
+    """Made by `session.producer(destination)`; writes nothing by itself.
 
-    def __init__(self, session: Session, destination: str | None) -> None:
+    Attributes:
+        destination: Where it sends to; None if each message says so.
+        priority: Of messages that do not say otherwise, as the next three.
+        persistent: Delivery mode.
+        time_to_live: Seconds from the send to the message's end; 0: it never expires.
+        delivery_delay: Seconds from the send before which it is not delivered; 0: none.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        destination: str | None,
+        *,
+        priority: int = 4,
+        persistent: bool = True,
+        time_to_live: float = 0,
+        delivery_delay: float = 0,
+    ) -> None:
         self._session = session
+        self.priority = priority
+        self.persistent = persistent
+        self.time_to_live = time_to_live
+        self.delivery_delay = delivery_delay
         self._core = session._core
         self.destination = None if destination is None else checked_destination(destination)
         self._closed = False
@@ -44,8 +66,10 @@ class Producer:
         correlation_id: str | None = None,
         reply_to: str | None = None,
         type: str | None = None,  # noqa: A002 - the name that the message's field has
-        priority: int = 4,
-        persistent: bool = True,
+        priority: int | None = None,
+        persistent: bool | None = None,
+        time_to_live: float | None = None,
+        delivery_delay: float | None = None,
         timeout: float | None = None,
         confirm: Literal["outcome", "log"] = "outcome",
     ) -> SendReceipt:
@@ -59,7 +83,8 @@ class Producer:
         the message, or with `confirm="log"` until it is durable on the log (its outcome is certain
         then, and a refusal is raised by the session's next call).
 
-        `destination` is for a producer that has none of its own.
+        `destination` is for a producer that has none of its own. `time_to_live` and
+        `delivery_delay` are seconds from now, also in a unit of work (SES-66).
 
         Raises:
             IllegalStateError: the producer has a destination and another was given, or neither.
@@ -69,9 +94,17 @@ class Producer:
             OutcomeUnknownError: no outcome within the time-out.
         """
         target = self._target(destination)
-        message = self._session._maker.make(
-            target, body, properties, correlation_id, reply_to, type, priority, persistent
+        sending = self._sending(
+            properties,
+            correlation_id,
+            reply_to,
+            type,
+            priority,
+            persistent,
+            time_to_live,
+            delivery_delay,
         )
+        message = self._session._maker.make(target, body, sending)
         if confirm not in ("outcome", "log"):
             raise IllegalStateError(f'confirm is {confirm!r}, must be "outcome" or "log"')
         core = self._core
@@ -91,9 +124,32 @@ class Producer:
                 on_settled=core.defer_refusal,
                 target=target,
                 destination=target,
-                messages=[message],
+                messages=aged([message]),
             )
         return self._await_log(target, landed, message, timeout)
+
+    def _sending(
+        self,
+        properties: Mapping[str, PropertyValue] | None,
+        correlation_id: str | None,
+        reply_to: str | None,
+        type_: str | None,
+        priority: int | None,
+        persistent: bool | None,
+        time_to_live: float | None,
+        delivery_delay: float | None,
+    ) -> Sending:
+        """What was told of a message, and the producer's own where nothing was."""
+        return Sending(
+            properties,
+            correlation_id,
+            reply_to,
+            type_,
+            self.priority if priority is None else priority,
+            self.persistent if persistent is None else persistent,
+            self.time_to_live if time_to_live is None else time_to_live,
+            self.delivery_delay if delivery_delay is None else delivery_delay,
+        )
 
     def _target(self, destination: str | None) -> str:
         """Where one message goes: the producer's destination, or the one given along."""
@@ -117,7 +173,7 @@ class Producer:
         batch = Batch(target, None)
         batch.add(message)
         pending = self._core.write_locked(
-            Put, target=target, destination=target, messages=batch.messages
+            Put, target=target, destination=target, messages=aged(batch.messages)
         )
         pending.result = partial(_numbered, batch)
         return batch, pending
@@ -126,18 +182,11 @@ class Producer:
         self,
         body: Sendable,
         destination: str | None,
-        properties: Mapping[str, PropertyValue] | None,
-        correlation_id: str | None,
-        reply_to: str | None,
-        type_: str | None,
-        priority: int,
-        persistent: bool,
+        sending: Sending,
     ) -> Pending | SendReceipt:
         """Writes one message and does not wait; its receipt, if a unit of work has it now."""
         target = self._target(destination)
-        message = self._session._maker.make(
-            target, body, properties, correlation_id, reply_to, type_, priority, persistent
-        )
+        message = self._session._maker.make(target, body, sending)
         with self._core.lock:
             self._check_locked()
             if self._session.transacted:
@@ -169,8 +218,10 @@ class Producer:
         correlation_id: str | None = None,
         reply_to: str | None = None,
         type: str | None = None,  # noqa: A002 - the name that the message's field has
-        priority: int = 4,
-        persistent: bool = True,
+        priority: int | None = None,
+        persistent: bool | None = None,
+        time_to_live: float | None = None,
+        delivery_delay: float | None = None,
     ) -> ReceiptFuture[SendReceipt]:
         """Sends without waiting for the outcome; the future has it. For throughput.
 
@@ -183,9 +234,17 @@ class Producer:
             MessageTooLargeError: over the size limit; nothing was sent.
         """
         target = self._target(destination)
-        message = self._session._maker.make(
-            target, body, properties, correlation_id, reply_to, type, priority, persistent
+        sending = self._sending(
+            properties,
+            correlation_id,
+            reply_to,
+            type,
+            priority,
+            persistent,
+            time_to_live,
+            delivery_delay,
         )
+        message = self._session._maker.make(target, body, sending)
         with self._core.lock:
             self._check_locked()
             if self._session.transacted:

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 
 from ledgermq.client.acknowledge_mode import AckMode
 from ledgermq.client.listening import Listening
-from ledgermq.client.outgoing import AsynchronousSends, Commitment, MessageMaker, UnitOfWork
+from ledgermq.client.making import MessageMaker
+from ledgermq.client.outgoing import AsynchronousSends, Commitment, UnitOfWork
 from ledgermq.client.protocol import Pending
 from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.receipts import CommitReceipt, ReceiptFuture, refuse_in_callback

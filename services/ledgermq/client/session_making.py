@@ -36,15 +36,33 @@ class SessionMaking:
     _browse: Callable[..., Browser]
     _name_temporary: Callable[[str], str]
 
-    def producer(self, destination: str | None) -> Producer:
-        """A sender to one destination, as `queue:NAME`; with None, each send names its own.
+    def producer(
+        self,
+        destination: str | None,
+        *,
+        priority: int = 4,
+        persistent: bool = True,
+        time_to_live: float = 0,
+        delivery_delay: float = 0,
+    ) -> Producer:
+        """A sender to one destination; with None, each send names its own.
+
+        The rest holds for messages that do not say otherwise: priority 0 to 9, delivery mode,
+        seconds until a message expires and before which it is not delivered (0: none).
 
         Raises:
             InvalidDestinationError: the text is no destination.
         """
         from ledgermq.client.producer import Producer
 
-        return Producer(cast("Session", self), destination)
+        return Producer(
+            cast("Session", self),
+            destination,
+            priority=priority,
+            persistent=persistent,
+            time_to_live=time_to_live,
+            delivery_delay=delivery_delay,
+        )
 
     def consumer(
         self,

@@ -10,6 +10,7 @@ from ledgermq.core.operations import Operation, TimeAgreed, Unreadable
 from ledgermq.core.reasons import TIMESTAMP_UNTRUSTED
 from ledgermq.core.sessions import end_session
 from ledgermq.core.state import QueueManager, Session
+from ledgermq.core.timing import expire_due
 from ledgermq.core.turn import Turn
 
 __all__ = ["advance", "agrees", "next_deadline"]
@@ -32,12 +33,33 @@ def advance(turn: Turn, operation: Operation, time: int) -> None:
     )
     if not state.time_stood_still and time > state.time:
         state.time = time
+    expire_due(state)
+    while True:
+        births = state.births.next()
+        sessions = _next_end(state)
+        due = min((one for one in (births, sessions) if one is not None), default=None)
+        if due is None or due > state.time:
+            break
+        if due == sessions:
+            _end(turn, state.sessions[heapq.heappop(state.deadlines)[1]])
+        else:
+            _bear(turn, due)
+
+
+def _next_end(state: QueueManager) -> int | None:
+    """The next moment in µs at which a session ends."""
     deadlines = state.deadlines
-    while deadlines and deadlines[0][0] <= state.time:
-        due, handle = heapq.heappop(deadlines)
-        session = _holder(state, due, handle)
-        if session is not None:
-            _end(turn, session)
+    while deadlines and _holder(state, *deadlines[0]) is None:
+        heapq.heappop(deadlines)
+    return deadlines[0][0] if deadlines else None
+
+
+def _bear(turn: Turn, due: int) -> None:
+    """Makes available what may be delivered from a moment on, and delivers (INF-01)."""
+    for message in turn.state.births.take_due(due):
+        message.queue.bear(message)
+        turn.touch(message.queue)
+    deliver_touched(turn)
 
 
 def _holder(state: QueueManager, due: int, handle: int) -> Session | None:
@@ -56,7 +78,5 @@ def _end(turn: Turn, session: Session) -> None:
 
 def next_deadline(state: QueueManager) -> int | None:
     """The next moment in µs at which something falls due, or None."""
-    deadlines = state.deadlines
-    while deadlines and _holder(state, *deadlines[0]) is None:
-        heapq.heappop(deadlines)
-    return deadlines[0][0] if deadlines else None
+    moments = (_next_end(state), state.births.next(), state.expiries.next())
+    return min((one for one in moments if one is not None), default=None)

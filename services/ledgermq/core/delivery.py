@@ -9,6 +9,7 @@ from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES
 from ledgermq.core.outcomes import Delivered, DeliveredMessage
 from ledgermq.core.state import Consumer, Message, Queue
 from ledgermq.core.subscribing import retire
+from ledgermq.core.timing import expire_due
 from ledgermq.core.turn import Turn
 
 __all__ = ["deliver", "deliver_touched", "delivered_message", "is_paused"]
@@ -18,6 +19,7 @@ def deliver_touched(turn: Turn) -> None:
     """Serves the waiting consumers of every queue touched so far, in order of touch."""
     if turn.left:
         retire(turn)
+    expire_due(turn.state)
     touched = turn.touched_queues
     if touched:
         for queue in touched.values():
@@ -195,5 +197,7 @@ def delivered_message(message: Message) -> DeliveredMessage:
         "backout_count": message.backout_count,
         "enqueued_at": message.enqueued_at,
         "header": message.header,
+        "expires_at": message.expires_at,
+        "deliver_at": message.deliver_at,
         "content": b"",
     }

@@ -89,9 +89,11 @@ def forget(state: QueueManager, found: Queue) -> None:
         for subscription in found.subscriptions.values():
             del state.subscriptions[subscription.key]
             del state.stores[subscription.created_position]
+            subscription.messages = {}
     else:
         del state.queues[found.name]
         del state.stores[found.created_position]
+        found.messages = {}
     if found.owner is not None:
         del found.owner.owned[found.destination]
 

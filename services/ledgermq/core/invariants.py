@@ -18,7 +18,7 @@ def check(state: QueueManager) -> None:
         assert name == queue.name, f"queue {queue.name} stands under {name}"
         assert state.stores[queue.created_position] is queue, f"queue {name} is no store"
         accounted = queue.sent_and_committed + queue.removed_by_administration
-        accounted += len(queue.messages)
+        accounted += queue.expired + len(queue.messages)
         assert queue.next_sequence == accounted, f"queue {name}: SEQ-14 {accounted}"
         _check_queue(queue)
     check_topics(state)
@@ -42,7 +42,8 @@ def _check_queue(queue: Queue) -> None:
     assert queue.min_sequence == lowest, f"{where}: min {queue.min_sequence} is not {lowest}"
     assert queue.max_sequence == highest, f"{where}: max {queue.max_sequence} is not {highest}"
     held = queue.unacknowledged + queue.uncommitted_gets
-    assert len(numbers) == queue.available.count + held, f"{where}: current + pending"
+    waiting = queue.available.count + queue.unborn
+    assert len(numbers) == waiting + held, f"{where}: current + pending"
     available = list(queue.available)
     assert len(available) == queue.available.count, f"{where}: available count"
     order = [(-message.priority, message.sequence) for message in available]

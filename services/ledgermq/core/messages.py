@@ -29,6 +29,7 @@ from ledgermq.core.selector import Selector, SelectorError, parse_selector
 from ledgermq.core.settling import check_deliveries, consume, give_back
 from ledgermq.core.state import Consumer, Message, Queue, Session
 from ledgermq.core.subscribing import keep_subscription, subscription_for
+from ledgermq.core.timing import set_times
 from ledgermq.core.topics import Subscription, Topic
 from ledgermq.core.turn import Turn
 
@@ -48,7 +49,7 @@ def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal | None:
         session.open_puts.setdefault(queue.destination, []).extend(messages)
         queue.uncommitted_puts += len(messages)
         return None
-    first = queue.enqueue(messages, turn.state.time, session.connection)
+    first = queue.enqueue(turn.state, messages, session.connection)
     for served in queue.served():
         turn.touch(served)
     return Enqueued(
@@ -95,18 +96,21 @@ def _messages(turn: Turn, queue: Queue, operation: Put) -> list[Message] | Refus
                     f"fields, at most {HEADER_BYTES_MAX} are kept; put them in the body",
                 )
             size_bytes += in_header
-        messages.append(
-            Message(
-                queue,
-                position,
-                index,
-                entry["message_id"],
-                priority,
-                entry["persistent"],
-                size_bytes,
-                header,
-            )
+        message = Message(
+            queue,
+            position,
+            index,
+            entry["message_id"],
+            priority,
+            entry["persistent"],
+            size_bytes,
+            header,
         )
+        if entry["timing"] is not None:
+            refusal = set_times(message, entry["timing"][1], turn.state.time)
+            if refusal is not None:
+                return refusal
+        messages.append(message)
     return messages
 
 

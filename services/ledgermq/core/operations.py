@@ -40,6 +40,8 @@ __all__ = [
     "Suspect",
     "Tick",
     "TimeAgreed",
+    "Timing",
+    "TimingBranch",
     "Unreadable",
     "Unsubscribe",
     "Upgrade",
@@ -61,6 +63,17 @@ class Header(TypedDict):
 HeaderBranch: TypeAlias = tuple[str, Header]
 
 
+class Timing(TypedDict):
+    """When a message may be delivered, in milliseconds from its send."""
+
+    time_to_live_ms: int
+    delivery_delay_ms: int
+    age_ms: int
+
+
+TimingBranch: TypeAlias = tuple[str, Timing]
+
+
 class PutMessage(TypedDict):
     """One message inside a Put: what the fold needs, and the content as its writer wrote it."""
 
@@ -68,6 +81,7 @@ class PutMessage(TypedDict):
     priority: int
     persistent: bool
     header: HeaderBranch | None
+    timing: TimingBranch | None
     content: bytes
 
 

@@ -50,6 +50,8 @@ class DeliveredMessage(TypedDict):
     backout_count: int
     enqueued_at: int
     header: HeaderBranch | None
+    expires_at: int
+    deliver_at: int
     content: bytes
 
 

@@ -109,6 +109,7 @@ def queue_statuses(state: QueueManager) -> list[Document]:
 def _status(queue: Queue) -> Document:
     first, last = enqueue_times(queue, queue.messages)
     pending = queue.uncommitted_puts + queue.unacknowledged + queue.uncommitted_gets
+    pending += queue.unborn
     return {
         "name": queue.name,
         "created_position": queue.created_position,
@@ -120,6 +121,7 @@ def _status(queue: Queue) -> Document:
         "receivers": len(queue.consumers),
         "message_count": len(queue.messages),
         "sent_and_committed": queue.sent_and_committed,
+        "expired": queue.expired,
         "removed_by_administration": queue.removed_by_administration,
         "min_sequence": queue.min_sequence,
         "max_sequence": queue.max_sequence,
@@ -128,6 +130,7 @@ def _status(queue: Queue) -> Document:
         "last_enqueued_at": last,
         "current": queue.available.count,
         "pending": pending,
+        "unborn": queue.unborn,
         "uncommitted_puts": queue.uncommitted_puts,
         "unacknowledged": queue.unacknowledged,
         "uncommitted_gets": queue.uncommitted_gets,

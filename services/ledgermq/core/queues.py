@@ -171,7 +171,7 @@ def correct(turn: Turn, session: Session, operation: Correct) -> Refusal | None:
         if message.consumer is not None:
             take_delivery(message.consumer.session, _delivery_of(message))
         else:
-            queue.available.leave()
+            queue.withdraw(message)
         queue.forget(message)
         queue.removed_by_administration += 1
         return None

@@ -9,7 +9,6 @@ from ledgermq.core.limits import (
     REPLIES_MAX,
     SUSPECT_TIMEOUT_MS_MAX,
     SUSPECT_TIMEOUT_MS_MIN,
-    TIME_ROUNDING_US,
     UNCONFIRMED_SESSION_US,
 )
 from ledgermq.core.operations import (
@@ -41,6 +40,7 @@ from ledgermq.core.reasons import (
 )
 from ledgermq.core.settling import check_deliveries, consume, give_back_all
 from ledgermq.core.state import QueueManager, Session
+from ledgermq.core.timing import rounded
 from ledgermq.core.turn import Turn
 
 __all__ = [
@@ -102,7 +102,7 @@ def open_session(turn: Turn, operation: Open, time: int) -> Refusal | None:
 
 def set_deadline(state: QueueManager, session: Session, due: int) -> None:
     """Lets a session end at a time, rounded up to 50 ms (H7)."""
-    session.deadline = -(-due // TIME_ROUNDING_US) * TIME_ROUNDING_US
+    session.deadline = rounded(due)
     heapq.heappush(state.deadlines, (session.deadline, session.handle))
 
 
@@ -146,7 +146,7 @@ def commit(turn: Turn, session: Session, operation: Commit) -> Reply | Refusal:
     for destination, messages in session.open_puts.items():
         queue = messages[0].queue
         queue.uncommitted_puts -= len(messages)
-        first = queue.enqueue(messages, turn.state.time, session.connection)
+        first = queue.enqueue(turn.state, messages, session.connection)
         enqueued.append(
             {"destination": destination, "first_sequence": first, "count": len(messages)}
         )

@@ -78,7 +78,10 @@ def give_back(turn: Turn, session: Session, delivery: int, *, backed_out: bool) 
     if backed_out:
         message.backout_count += 1
         queue.touched_blocks[message.sequence // BLOCK_MESSAGES] = None
-    queue.give_back(message)
+    if 0 <= message.expires_at <= turn.state.time:
+        queue.expire(message)
+    else:
+        queue.give_back(message)
     turn.touch(queue)
     if queue.retires:
         turn.leave(queue)

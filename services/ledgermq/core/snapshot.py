@@ -77,6 +77,7 @@ def _queue_entry(queue: Queue) -> Record:
         "last_consumed_enqueued_at": queue.last_consumed_enqueued_at,
         "unacknowledged_max": queue.unacknowledged_max,
         "owner": owner_of(queue),
+        "expired": queue.expired,
     }
 
 
@@ -135,6 +136,8 @@ def _stored(message: Message) -> Record:
         "enqueued_at": message.enqueued_at,
         "backout_count": message.backout_count,
         "header": message.header,
+        "expires_at": message.expires_at,
+        "deliver_at": message.deliver_at,
     }
 
 
@@ -207,7 +210,11 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     for entry in root["sessions"]:
         _restore_session(state, entry)
     for queue in state.stores.values():
-        queue.available.extend([one for one in queue.messages.values() if one.consumer is None])
+        here = [one for one in queue.messages.values() if one.consumer is None]
+        queue.available.extend(queue.wait_for_birth(state, here))
+        for message in queue.messages.values():
+            if message.consumer is not None and message.expires_at > state.time:
+                state.expiries.add(message)
     for session in state.sessions.values():
         for consumer in session.consumers.values():
             if consumer.open:
@@ -230,6 +237,7 @@ def _queue_from(entry: Record) -> Queue:
     queue.removed_by_administration = entry["removed_by_administration"]
     queue.last_consumed_enqueued_at = entry["last_consumed_enqueued_at"]
     queue.unacknowledged_max = entry["unacknowledged_max"]
+    queue.expired = entry["expired"]
     return queue
 
 
@@ -247,6 +255,8 @@ def _message_from(queue: Queue, stored: Record) -> Message:
     message.sequence = stored["sequence"]
     message.enqueued_at = stored["enqueued_at"]
     message.backout_count = stored["backout_count"]
+    message.expires_at = stored["expires_at"]
+    message.deliver_at = stored["deliver_at"]
     return message
 
 

@@ -44,6 +44,7 @@ def topic_entry(topic: Topic) -> Record:
         "dropped": topic.dropped,
         "last_consumed_enqueued_at": topic.last_consumed_enqueued_at,
         "owner": owner_of(topic),
+        "expired": topic.expired,
     }
 
 
@@ -62,6 +63,7 @@ def subscription_entry(subscription: Subscription) -> Record:
         "next_sequence": subscription.next_sequence,
         "added": subscription.added,
         "sent_and_committed": subscription.sent_and_committed,
+        "expired": subscription.expired,
         "last_consumed_enqueued_at": subscription.last_consumed_enqueued_at,
     }
 
@@ -75,6 +77,7 @@ def restore_topics(state: QueueManager, root: Record) -> None:
         topic.next_sequence = entry["next_sequence"]
         topic.sent_and_committed = entry["sent_and_committed"]
         topic.dropped = entry["dropped"]
+        topic.expired = entry["expired"]
         topic.last_consumed_enqueued_at = entry["last_consumed_enqueued_at"]
         keep(state, topic)
     for entry in root["subscriptions"]:
@@ -92,6 +95,7 @@ def _subscription_from(state: QueueManager, entry: Record) -> Subscription:
     )
     subscription.next_sequence = entry["next_sequence"]
     subscription.added = entry["added"]
+    subscription.expired = entry["expired"]
     subscription.sent_and_committed = entry["sent_and_committed"]
     subscription.last_consumed_enqueued_at = entry["last_consumed_enqueued_at"]
     return subscription

@@ -13,9 +13,12 @@ from typing import NamedTuple
 from ledgermq.core.limits import BLOCK_MESSAGES
 from ledgermq.core.selecting import matches, value_in
 from ledgermq.core.selector import Selector
-from ledgermq.core.state import Connection, Message, Queue
+from ledgermq.core.state import Connection, Message, Queue, QueueManager
 
 __all__ = ["Publication", "Subscription", "SubscriptionKey", "Topic"]
+
+# How a message leaves a subscription.
+CONSUMED, EXPIRED, DROPPED = "consumed", "expired", "dropped"
 
 
 class SubscriptionKey(NamedTuple):
@@ -85,14 +88,11 @@ class Subscription(Queue):
             return True
         return any(one.session.connection is sender for one in self.consumers.values())
 
-    def add(self, published: Message) -> None:
+    def add(self, state: QueueManager, published: Message) -> None:
         """Keeps a copy of a message that was just numbered."""
         copy = published.copy_for(self)
         self.messages[copy.sequence] = copy
-        self.available.extend((copy,))
-        for selector, order in self.selected.values():
-            if matches(selector, copy):
-                order.extend((copy,))
+        self.available.extend(self.wait_for_birth(state, [copy]))
         self.touched_blocks[copy.sequence // BLOCK_MESSAGES] = None
         self.next_sequence = copy.sequence + 1
         self.added += 1
@@ -100,12 +100,17 @@ class Subscription(Queue):
     def consume(self, message: Message) -> None:
         """Takes a message out for good; the topic counts it with its last copy."""
         super().consume(message)
-        self.topic.let_go(message.sequence, consumed=True)
+        self.topic.let_go(message.sequence, CONSUMED)
+
+    def expire(self, message: Message) -> None:
+        """Takes out a message whose time is over; the topic counts it with its last copy."""
+        super().expire(message)
+        self.topic.let_go(message.sequence, EXPIRED)
 
     def drop(self) -> None:
         """Lets go of all messages, because the subscription goes."""
         for sequence in self.messages:
-            self.topic.let_go(sequence, consumed=False)
+            self.topic.let_go(sequence, DROPPED)
         self.messages = {}
 
 
@@ -134,21 +139,21 @@ class Topic(Queue):
         """What its consumers and producers call it."""
         return "topic:" + self.name
 
-    def enqueue(self, messages: list[Message], time: int, sender: Connection) -> int:
+    def enqueue(self, state: QueueManager, messages: list[Message], sender: Connection) -> int:
         """Numbers messages and hands copies to the subscriptions there are now (SES-70)."""
         first = self.next_sequence
         for sequence, message in enumerate(messages, first):
             message.sequence = sequence
-            message.enqueued_at = time
-            self._publish(message, sender)
+            message.enqueued_at = state.time
+            self._publish(state, message, sender)
         self.next_sequence = first + len(messages)
         return first
 
-    def _publish(self, message: Message, sender: Connection) -> None:
+    def _publish(self, state: QueueManager, message: Message, sender: Connection) -> None:
         publication = Publication(message.enqueued_at)
         for subscription in self._candidates(message):
             if subscription.wants(message, sender):
-                subscription.add(message)
+                subscription.add(state, message)
                 publication.holders += 1
                 self._reached[subscription.created_position] = subscription
         if publication.holders:
@@ -172,7 +177,7 @@ class Topic(Queue):
         reached, self._reached = self._reached, {}
         return reached.values()
 
-    def let_go(self, sequence: int, *, consumed: bool) -> None:
+    def let_go(self, sequence: int, how: str) -> None:
         """A subscription no longer has a message; the last one decides how it is counted."""
         publication = self.publications[sequence]
         publication.holders -= 1
@@ -180,8 +185,10 @@ class Topic(Queue):
             return
         del self.publications[sequence]
         self.last_consumed_enqueued_at = publication.enqueued_at
-        if consumed:
+        if how == CONSUMED:
             self.sent_and_committed += 1
+        elif how == EXPIRED:
+            self.expired += 1
         else:
             self.dropped += 1
 

@@ -1,0 +1,159 @@
+"""Messages as a Put carries them, made of what the application sends."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from ledgermq.client.message_kinds import Sendable
+from ledgermq.client.property_access import PropertyAccess, check_property_names
+from ledgermq.core.header_size import header_bytes
+from ledgermq.core.limits import (
+    CONTENT_BYTES_MAX,
+    HEADER_BYTES_MAX,
+    PRIORITY_MAX,
+    TIMING_MS_MAX,
+)
+from ledgermq.core.operations import PutMessage, TimingBranch
+from ledgermq.errors import MessageFormatError, MessageTooLargeError
+from ledgermq.wire.content import Content, ContentError, PropertyValue, encode_content
+from ledgermq.wire.message_header import make_header
+
+__all__ = ["MessageMaker", "Sending", "aged"]
+
+IDENTIFIERS_AHEAD: Final = 256
+TIMING: Final = "ledgermq.message.Timing"
+
+
+class Sending(NamedTuple):
+    """What is told of a message beside its body; times in seconds, 0: none."""
+
+    properties: Mapping[str, PropertyValue] | None = None
+    correlation_id: str | None = None
+    reply_to: str | None = None
+    type: str | None = None
+    priority: int = 4
+    persistent: bool = True
+    time_to_live: float = 0
+    delivery_delay: float = 0
+
+
+class MessageMaker:
+    """Turns what the application sends into what a Put carries."""
+
+    __slots__ = ("_identifiers", "_place")
+
+    def __init__(self) -> None:
+        self._identifiers = b""
+        self._place = 0
+
+    def _identifier(self) -> bytes:
+        place = self._place
+        if place == len(self._identifiers):
+            self._identifiers = os.urandom(16 * IDENTIFIERS_AHEAD)
+            place = 0
+        self._place = place + 16
+        return self._identifiers[place : place + 16]
+
+    def make(
+        self,
+        destination: str,
+        body: Sendable,
+        sending: Sending,
+    ) -> PutMessage:
+        """Checks and encodes one message.
+
+        Raises:
+            MessageFormatError: a body, property, header field or priority cannot be carried.
+            MessageTooLargeError: the message is over the size limit.
+        """
+        properties, correlation_id, reply_to, type_, priority, persistent, *times = sending
+        if type(priority) is not int or not 0 <= priority <= PRIORITY_MAX:
+            raise MessageFormatError(
+                f"priority is {priority!r}, must be a whole number from 0 to {PRIORITY_MAX}",
+                destination=destination,
+            )
+        timing = _timing(destination, *times)
+        if isinstance(body, PropertyAccess):
+            properties = body.properties if properties is None else properties
+            correlation_id = body.correlation_id if correlation_id is None else correlation_id
+            reply_to = body.reply_to if reply_to is None else reply_to
+            type_ = body.type if type_ is None else type_
+            body = body.unloaded_body
+        content = Content(
+            body=body,
+            reply_to=reply_to,
+            client_time=time.time_ns() // 1000,
+        )
+        try:
+            check_property_names(properties or {})
+            header = make_header(properties, correlation_id, type_)
+            encoded = encode_content(content)
+        except (ContentError, MessageFormatError) as error:
+            raised = error.raised if isinstance(error, ContentError) else type(error)
+            raise raised(
+                f"message to {destination} was not sent: {error}", destination=destination
+            ) from error
+        if len(encoded) > CONTENT_BYTES_MAX:
+            raise MessageTooLargeError(
+                f"message to {destination} has {len(encoded):,} bytes, at most "
+                f"{CONTENT_BYTES_MAX:,} can be sent; nothing was sent. Send it in parts "
+                "(segmentation by the library is planned) or send a reference to it",
+                destination=destination,
+            )
+        if header is not None and header_bytes(header) > HEADER_BYTES_MAX:
+            raise MessageTooLargeError(
+                f"message to {destination} has {header_bytes(header):,} bytes of properties, "
+                f"correlation id and type, at most {HEADER_BYTES_MAX:,} can be sent; put them in "
+                "the body",
+                destination=destination,
+            )
+        return {
+            "message_id": self._identifier(),
+            "priority": priority,
+            "persistent": bool(persistent),
+            "header": header,
+            "timing": timing,
+            "content": encoded,
+        }
+
+
+def _timing(destination: str, time_to_live: float, delivery_delay: float) -> TimingBranch | None:
+    """When the message may be delivered; its age counts from now."""
+    if not time_to_live and not delivery_delay:
+        return None
+    told = {"time_to_live": time_to_live, "delivery_delay": delivery_delay}
+    for name, seconds in told.items():
+        known = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+        if not known or not 0 <= seconds <= TIMING_MS_MAX / 1000:
+            raise MessageFormatError(
+                f"{name} is {seconds!r}, must be 0 to {TIMING_MS_MAX // 1000} seconds",
+                destination=destination,
+            )
+    return (
+        TIMING,
+        {
+            "time_to_live_ms": _milliseconds(time_to_live),
+            "delivery_delay_ms": _milliseconds(delivery_delay),
+            "age_ms": -(time.monotonic_ns() // 1_000_000),
+        },
+    )
+
+
+def _milliseconds(seconds: float) -> int:
+    """Whole milliseconds; what is above 0 stays so, because 0 means never."""
+    return max(1, round(seconds * 1000)) if seconds else 0
+
+
+def aged(messages: list[PutMessage]) -> list[PutMessage]:
+    """The messages as they are written now, each with its age since it was sent (SES-66).
+
+    Until then `age_ms` is the negative of the monotonic clock at the send.
+    """
+    now = time.monotonic_ns() // 1_000_000
+    for message in messages:
+        if message["timing"] is not None and message["timing"][1]["age_ms"] <= 0:
+            message["timing"][1]["age_ms"] += now
+    return messages
