@@ -130,12 +130,11 @@ def arrow_batch(
     return pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in columns])
 
 
-def content_digest(content: bytes, header: op.HeaderBranch | None) -> int:
+def content_digest(content: bytes, header: Any) -> int:
     """64 bits that tell one content with its header from another, as a signed integer."""
     hashed = blake2b(content, digest_size=8)
     if header is not None:
-        fields = header[1]
-        told = (fields["correlation_id"], fields["type"], sorted(fields["properties"].items()))
+        told = (header["correlation_id"], header["type"], sorted(header["properties"].items()))
         hashed.update(repr(told).encode())
     return int.from_bytes(hashed.digest(), "big", signed=True)
 
@@ -223,8 +222,8 @@ def _put_tail(one: op.Put) -> tuple[Any, ...]:
         [message["priority"] for message in messages],
         [message["persistent"] for message in messages],
         [len(message["content"]) for message in messages],
-        [header_bytes(message["header"]) for message in messages],
-        [content_digest(message["content"], message["header"]) for message in messages],
+        [header_bytes(message.get("header")) for message in messages],
+        [content_digest(message["content"], message.get("header")) for message in messages],
     )
 
 
@@ -324,7 +323,7 @@ def _delivered(outcome: out.Delivered, with_content: bool) -> tuple[Any, ...]:
         [one["persistent"] for one in messages],
         [one["backout_count"] for one in messages],
         [one["enqueued_at"] for one in messages],
-        [content_digest(one["content"], one["header"]) for one in messages]
+        [content_digest(one["content"], one.get("header")) for one in messages]
         if with_content
         else None,
     )

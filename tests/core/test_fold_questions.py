@@ -178,9 +178,6 @@ def test_browse_shows_what_a_message_is_and_leaves_the_content_to_the_shell():
         "persistent": False,
         "backout_count": 0,
         "enqueued_at": START_US + 1_000_000,
-        "header": None,
-        "expires_at": -1,
-        "deliver_at": -1,
         "content": b"",
     }
     assert (page[0]["put_index"], page[0]["priority"]) == (1, 7)

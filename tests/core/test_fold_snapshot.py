@@ -52,7 +52,7 @@ def test_stored_message_has_all_that_delivery_needs():
         "size_bytes": 300,
         "enqueued_at": 1_790_000_001_000_000,
         "backout_count": 0,
-        "header": None,
+        "header": [],
         "expires_at": -1,
         "deliver_at": -1,
     }
@@ -76,7 +76,7 @@ def test_open_put_has_no_number_and_no_time_yet():
                     "size_bytes": 5,
                     "enqueued_at": -1,
                     "backout_count": 0,
-                    "header": None,
+                    "header": [],
                     "expires_at": -1,
                     "deliver_at": -1,
                 }

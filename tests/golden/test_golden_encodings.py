@@ -148,7 +148,7 @@ def test_every_version_reads_every_other(reader, writer):
 
 
 def _drop_field(schemas):
-    schemas["ledgermq.operation.Put"]["fields"].pop()
+    del schemas["ledgermq.operation.Put"]["fields"][-2]
 
 
 def _add_field(schemas):

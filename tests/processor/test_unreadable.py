@@ -76,8 +76,6 @@ def test_flipped_bits_anywhere_in_a_record_never_stop_the_worker(place):
                     "message_id": bytes(16),
                     "priority": 4,
                     "persistent": True,
-                    "header": None,
-                    "timing": None,
                     "content": b"body",
                 }
             ],

@@ -149,8 +149,6 @@ class Script:
             "message_id": self.identifier(),
             "priority": priority,
             "persistent": True,
-            "header": None,
-            "timing": None,
             "content": content,
         }
 

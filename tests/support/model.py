@@ -173,11 +173,15 @@ class Model(ModelOperations):
     def stored(self) -> list[Row]:
         """The numbered messages of all queues, by queue and number."""
         told = ("queue", "put_position", "put_index", "sequence", "message_id", "priority")
-        told = (*told, "persistent", "enqueued_at", "backout_count", "header")
+        told = (*told, "persistent", "enqueued_at", "backout_count")
         told = (*told, "expires_at", "deliver_at")
         held = [one for one in self.messages if one["place"] in RESIDENT]
         held.sort(key=lambda one: (one["queue"], one["sequence"]))
-        return [{name: one[name] for name in told} | {"size_bytes": one["size"]} for one in held]
+        return [
+            {name: one[name] for name in told}
+            | {"size_bytes": one["size"], "header": [one["header"]] if one["header"] else []}
+            for one in held
+        ]
 
     def numbers(self) -> list[Row]:
         """What decides about each session's next operations and deliveries."""

@@ -38,11 +38,20 @@ class ModelBase:
         """Whether the writer's clock is within 10 s of the log's."""
         return -10_000_000 <= entry.writer_time - self.log_time <= 10_000_000
 
+    def told_header(self, message: Row) -> Row:
+        """What a delivery says beside, where the sender gave anything."""
+        header = message["header"]
+        if header is None:
+            return {}
+        given = {name: header[name] for name in ("properties", "correlation_id", "type")}
+        times = {name: message[name] for name in ("expires_at", "deliver_at")}
+        return {"header": given | times}
+
     def header_size(self, header: Any) -> int:
         """§3: UTF-8 of texts and names, 8 for everything else."""
         if header is None:
             return 0
-        fields = header[1]
+        fields = header
         texts = [fields["correlation_id"] or "", fields["type"] or "", *fields["properties"]]
         texts += [one for one in fields["properties"].values() if isinstance(one, str)]
         others = [one for one in fields["properties"].values() if not isinstance(one, str)]
@@ -316,7 +325,6 @@ class ModelBase:
             if batches[-1] and (len(batches[-1]) == BATCH_MESSAGES or size > BATCH_BYTES):
                 batches.append([])
             batches[-1].append(message)
-        more = ("header", "expires_at", "deliver_at")
         told = ("sequence", "put_position", "put_index", "message_id", "priority", "persistent")
         for batch in batches:
             first = session["next_delivery"]
@@ -331,8 +339,9 @@ class ModelBase:
                 destination=self.destination_of(consumer["queue"]),
                 first_delivery=first,
                 messages=[
-                    {name: one[name] for name in (*told, "backout_count", "enqueued_at", *more)}
+                    {name: one[name] for name in (*told, "backout_count", "enqueued_at")}
                     | {"content": b""}
+                    | self.told_header(one)
                     for one in batch
                 ],
             )

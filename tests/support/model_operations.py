@@ -7,6 +7,7 @@ from typing import Any
 from support.model_base import BODY_MAX, INT_MAX
 from support.model_topics import ModelTopics
 
+TIMES = ("time_to_live_ms", "delivery_delay_ms", "age_ms")
 AGES_MS = 100 * 366 * 86_400_000
 
 __all__ = ["ModelOperations"]
@@ -122,9 +123,10 @@ class ModelOperations(ModelTopics):
         for one in entry.messages:
             if one["priority"] not in range(10) or len(one["content"]) == 0:
                 return "message-invalid"
-            if len(one["content"]) > most or self.header_size(one["header"]) > 65536:
+            if len(one["content"]) > most or self.header_size(one.get("header")) > 65536:
                 return "message-too-large"
-            if one["timing"] and not all(0 <= ms <= AGES_MS for ms in one["timing"][1].values()):
+            times = [one["header"][name] for name in TIMES] if "header" in one else []
+            if not all(0 <= ms <= AGES_MS for ms in times):
                 return "message-invalid"
         place = self.use(entry.destination)
         added = [
@@ -135,9 +137,9 @@ class ModelOperations(ModelTopics):
                 "message_id": one["message_id"],
                 "priority": one["priority"],
                 "persistent": one["persistent"],
-                "header": one["header"],
-                **self.times(one["timing"]),
-                "size": len(one["content"]) + self.header_size(one["header"]),
+                "header": one.get("header"),
+                **self.times(one.get("header")),
+                "size": len(one["content"]) + self.header_size(one.get("header")),
                 "sequence": None,
                 "enqueued_at": None,
                 "backout_count": 0,
@@ -154,11 +156,11 @@ class ModelOperations(ModelTopics):
         first = self.number(place["id"], added)
         return {"kind": "Enqueued", "first_sequence": first, "count": len(added)}
 
-    def times(self, timing: Any) -> Row:
+    def times(self, header: Any) -> Row:
         """When a message expires and may be delivered, from its send."""
-        fields = timing[1] if timing else {"time_to_live_ms": 0, "delivery_delay_ms": 0}
+        fields = header or dict.fromkeys(TIMES, 0)
         told = {"expires_at": "time_to_live_ms", "deliver_at": "delivery_delay_ms"}
-        sent = self.time - fields.get("age_ms", 0) * 1000
+        sent = self.time - fields["age_ms"] * 1000
         return {
             name: self.rounded(sent + fields[field] * 1000) if fields[field] else -1
             for name, field in told.items()

@@ -25,7 +25,7 @@ class ModelTopics(ModelBase):
         if selector is None:
             return True
         header = message["header"]
-        fields = header[1] if header else {"properties": {}, "correlation_id": None, "type": None}
+        fields = header if header else {"properties": {}, "correlation_id": None, "type": None}
         known = {
             "JMSPriority": message["priority"],
             "JMSDeliveryMode": "PERSISTENT" if message["persistent"] else "NON_PERSISTENT",

@@ -37,30 +37,28 @@ def sample_message(
     timing: tuple[int, int, int] | None = None,
 ) -> op.PutMessage:
     """One message of a Put, with the property color if one is given."""
-    return {
+    message: op.PutMessage = {
         "message_id": number.to_bytes(16, "big"),
         "priority": priority,
         "persistent": True,
-        "header": _header(color) if color else None,
-        "timing": _timing(*timing) if timing else None,
         "content": b"x" * size,
     }
+    if color or timing:
+        message["header"] = _header(color, timing)
+    return message
 
 
-def _header(color: str) -> op.HeaderBranch:
-    """A header with one property."""
-    fields: op.Header = {"properties": {"color": color}, "correlation_id": None, "type": None}
-    return ("ledgermq.message.Header", fields)
-
-
-def _timing(time_to_live_ms: int, delivery_delay_ms: int, age_ms: int) -> op.TimingBranch:
-    """Times from the send, in ms."""
-    fields: op.Timing = {
+def _header(color: str, timing: tuple[int, int, int] | None) -> op.Header:
+    """A header with one property, and times from the send in ms."""
+    time_to_live_ms, delivery_delay_ms, age_ms = timing or (0, 0, 0)
+    return {
+        "properties": {"color": color} if color else {},
+        "correlation_id": None,
+        "type": None,
         "time_to_live_ms": time_to_live_ms,
         "delivery_delay_ms": delivery_delay_ms,
         "age_ms": age_ms,
     }
-    return ("ledgermq.message.Timing", fields)
 
 
 TIMINGS = (None, None, None, (1_000, 0, 0), (0, 5_000, 0), (20_000, 10_000, 3_000), (50, 0, 9_000))

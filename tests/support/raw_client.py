@@ -255,8 +255,6 @@ class RawSession:
                 "message_id": os.urandom(16),
                 "priority": priority,
                 "persistent": True,
-                "header": None,
-                "timing": None,
                 "content": f"{self.handle}:{self.sequence + 1}:{index}:".encode().ljust(size, b"."),
             }
             for index in range(count)

@@ -9,12 +9,9 @@ from ledgermq.core import operations
 from ledgermq.core.operations import (
     DeliveryRange,
     Header,
-    HeaderBranch,
     Operation,
     PropertyValue,
     PutMessage,
-    Timing,
-    TimingBranch,
     Unreadable,
 )
 from support.script import Line, ScriptError, time_us
@@ -59,40 +56,31 @@ def _message(word: str) -> PutMessage:
     word, colon, size = word.partition(":")
     name, slash, priority = word.partition("/")
     content = b"x" * int(size) if colon else name.encode()
-    header, timing = _fields(given.removesuffix("}")) if brace else (None, None)
-    return {
+    message: PutMessage = {
         "message_id": identifier(name.removesuffix("!")),
         "priority": int(priority) if slash else 4,
         "persistent": not name.endswith("!"),
-        "header": header,
-        "timing": timing,
         "content": content,
     }
+    if brace:
+        message["header"] = _header(given.removesuffix("}"))
+    return message
 
 
-def _fields(text: str) -> tuple[HeaderBranch | None, TimingBranch | None]:
-    """`region=EU,type=t,correlation=c,ttl=5s,delay=1s,age=2s`, or `*100`: a header that long."""
+def _header(text: str) -> Header:
+    """`region=EU,type=t,correlation=c,ttl=5s,delay=1s,age=2s`, or `*100`: one that long."""
     if text.startswith("*"):
-        long: Header = {"correlation_id": "c" * int(text[1:]), "type": None, "properties": {}}
-        return ("ledgermq.message.Header", long), None
+        text = "correlation=" + "c" * int(text[1:])
     given = dict(one.split("=") for one in text.split(",") if one)
     times = [time_us(given.pop(name, "0s")) // 1_000 for name in ("ttl", "delay", "age")]
-    timing: Timing = {
+    return {
+        "correlation_id": given.pop("correlation", None),
+        "type": given.pop("type", None),
+        "properties": {name: _value(value) for name, value in given.items()},
         "time_to_live_ms": times[0],
         "delivery_delay_ms": times[1],
         "age_ms": times[2],
     }
-    header = _header(given) if given else None
-    return header, ("ledgermq.message.Timing", timing) if any(times) else None
-
-
-def _header(given: dict[str, str]) -> HeaderBranch:
-    fields: Header = {
-        "correlation_id": given.pop("correlation", None),
-        "type": given.pop("type", None),
-        "properties": {name: _value(value) for name, value in given.items()},
-    }
-    return ("ledgermq.message.Header", fields)
 
 
 def _value(text: str) -> PropertyValue:

@@ -38,14 +38,23 @@ SAMPLES = [(name, variant) for name in record_names() for variant in VARIANTS]
 
 def operation(name: str, variant: int, **fields) -> Operation:
     """A sample operation."""
-    datum = sample(name, variant)
+    datum = with_headers_inside(sample(name, variant))
     kind = getattr(operations, name.rpartition(".")[2])
     return kind(**datum | {key: value for key, value in fields.items() if key in datum})
 
 
+def with_headers_inside(datum: dict) -> dict:
+    """A sample as programs have it: headers are not beside the messages but in them."""
+    headers = datum.pop("headers", [])
+    for message, header in zip(datum.get("messages", []), headers, strict=False):
+        message["header"] = header
+    return datum
+
+
 def outcome(name: str, variant: int) -> Outcome:
     """A sample outcome."""
-    return getattr(outcomes, name.rpartition(".")[2])(**sample(name, variant))
+    datum = with_headers_inside(sample(name, variant))
+    return getattr(outcomes, name.rpartition(".")[2])(**datum)
 
 
 @pytest.mark.parametrize("variant", VARIANTS)

@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 
 from ledgermq.core.header_size import header_bytes
 from ledgermq.core.operations import Put
-from ledgermq.wire.codec import decode_operation, encode_operation
+from ledgermq.wire.codec import decode_operation, encode_operation, encode_record
 from ledgermq.wire.content import ContentError
+from ledgermq.wire.header_lists import NO_HEADER
 from ledgermq.wire.message_header import EMPTY_HEADER, header_of, make_header
 
 texts = st.text(st.characters(exclude_categories=("Cs",)))
@@ -19,40 +20,64 @@ properties = st.dictionaries(keys, values, max_size=5)
 optional = st.none() | texts
 
 
-@given(properties, optional, optional)
-def test_header_crosses_the_log_with_values_and_their_types(given_properties, correlation, kind):
-    """Names, values and the types of values are the same to every reader."""
-    header = make_header(given_properties, correlation, kind)
-    put = Put(
+def put_of(*headers):
+    """A Put with a message for each header."""
+    messages = [
+        {"message_id": bytes(16), "priority": 4, "persistent": True, "content": b"c"}
+        | ({} if header is None else {"header": header})
+        for header in headers
+    ]
+    return Put(
         session=0,
         session_sequence=1,
         answered_through=0,
         destination="queue:q",
-        messages=[
-            {
-                "message_id": bytes(16),
-                "priority": 4,
-                "persistent": True,
-                "header": header,
-                "timing": None,
-                "content": b"c",
-            }
-        ],
+        messages=messages,
     )
+
+
+@given(properties, optional, optional, st.integers(0, 2**40))
+def test_header_crosses_the_log_with_values_and_their_types(
+    given_properties, correlation, kind, life_ms
+):
+    """Names, values and the types of values are the same to every reader, beside those without."""
+    header = make_header(given_properties, correlation, kind, time_to_live_ms=life_ms)
+    put = put_of(None, header, None)
     read = decode_operation(encode_operation(put))
     assert read == put
-    found = header_of(read.messages[0]["header"])
-    assert found == {"properties": given_properties, "correlation_id": correlation, "type": kind}
-    told = [(name, type(value)) for name, value in found["properties"].items()]
-    assert told == [(name, type(value)) for name, value in given_properties.items()]
+    if header is not None:
+        told = read.messages[1]["header"]["properties"].items()
+        assert [(name, type(value)) for name, value in told] == [
+            (name, type(value)) for name, value in given_properties.items()
+        ]
 
 
 def test_nothing_given_takes_no_room():
-    """A message without properties, correlation id and type has no header at all."""
+    """A message without properties, correlation id, type and times has no header at all."""
     assert make_header(None, None, None) is None
     assert make_header({}, None, None) is None
-    assert header_of(None) is EMPTY_HEADER
+    assert header_of(put_of(None).messages[0]) is EMPTY_HEADER
     assert header_bytes(None) == 0
+    plain = len(encode_operation(put_of(None)))
+    assert len(encode_operation(put_of(make_header(None, "", None)))) > plain
+
+
+def test_headers_that_do_not_go_with_the_messages_are_unreadable():
+    """One for each message, or none: anything else is refused as a whole."""
+    torn = encode_record(
+        "ledgermq.operation.Put",
+        {
+            "session": 0,
+            "session_sequence": 1,
+            "answered_through": 0,
+            "destination": "queue:q",
+            "messages": put_of(None, None).messages,
+            "headers": [NO_HEADER],
+        },
+    )
+    found = decode_operation(torn)
+    assert found.reason == "record-unreadable"
+    assert "1 headers for 2 messages" in found.detail
 
 
 def test_size_counts_texts_in_utf_8_and_eight_bytes_for_the_rest():

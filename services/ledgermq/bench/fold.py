@@ -49,8 +49,6 @@ def _operations(batches: int) -> list[bytes]:
                         "message_id": os.urandom(16),
                         "priority": 4,
                         "persistent": True,
-                        "header": None,
-                        "timing": None,
                         "content": content,
                     }
                     for _ in range(BATCH_MESSAGES)

@@ -16,7 +16,7 @@ from ledgermq.core.limits import (
     PRIORITY_MAX,
     TIMING_MS_MAX,
 )
-from ledgermq.core.operations import PutMessage, TimingBranch
+from ledgermq.core.operations import PutMessage
 from ledgermq.errors import MessageFormatError, MessageTooLargeError
 from ledgermq.wire.content import Content, ContentError, PropertyValue, encode_content
 from ledgermq.wire.message_header import make_header
@@ -24,7 +24,6 @@ from ledgermq.wire.message_header import make_header
 __all__ = ["MessageMaker", "Sending", "aged"]
 
 IDENTIFIERS_AHEAD: Final = 256
-TIMING: Final = "ledgermq.message.Timing"
 
 
 class Sending(NamedTuple):
@@ -75,7 +74,7 @@ class MessageMaker:
                 f"priority is {priority!r}, must be a whole number from 0 to {PRIORITY_MAX}",
                 destination=destination,
             )
-        timing = _timing(destination, *times)
+        times_ms = _times_ms(destination, *times)
         if isinstance(body, PropertyAccess):
             properties = body.properties if properties is None else properties
             correlation_id = body.correlation_id if correlation_id is None else correlation_id
@@ -89,7 +88,7 @@ class MessageMaker:
         )
         try:
             check_property_names(properties or {})
-            header = make_header(properties, correlation_id, type_)
+            header = make_header(properties, correlation_id, type_, **times_ms)
             encoded = encode_content(content)
         except (ContentError, MessageFormatError) as error:
             raised = error.raised if isinstance(error, ContentError) else type(error)
@@ -110,20 +109,21 @@ class MessageMaker:
                 "the body",
                 destination=destination,
             )
-        return {
+        message: PutMessage = {
             "message_id": self._identifier(),
             "priority": priority,
             "persistent": bool(persistent),
-            "header": header,
-            "timing": timing,
             "content": encoded,
         }
+        if header is not None:
+            message["header"] = header
+        return message
 
 
-def _timing(destination: str, time_to_live: float, delivery_delay: float) -> TimingBranch | None:
+def _times_ms(destination: str, time_to_live: float, delivery_delay: float) -> dict[str, int]:
     """When the message may be delivered; its age counts from now."""
-    if not time_to_live and not delivery_delay:
-        return None
+    if time_to_live == 0 and delivery_delay == 0:
+        return {}
     told = {"time_to_live": time_to_live, "delivery_delay": delivery_delay}
     for name, seconds in told.items():
         known = isinstance(seconds, int | float) and not isinstance(seconds, bool)
@@ -132,14 +132,11 @@ def _timing(destination: str, time_to_live: float, delivery_delay: float) -> Tim
                 f"{name} is {seconds!r}, must be 0 to {TIMING_MS_MAX // 1000} seconds",
                 destination=destination,
             )
-    return (
-        TIMING,
-        {
-            "time_to_live_ms": _milliseconds(time_to_live),
-            "delivery_delay_ms": _milliseconds(delivery_delay),
-            "age_ms": -(time.monotonic_ns() // 1_000_000),
-        },
-    )
+    return {
+        "time_to_live_ms": _milliseconds(time_to_live),
+        "delivery_delay_ms": _milliseconds(delivery_delay),
+        "age_ms": -(time.monotonic_ns() // 1_000_000),
+    }
 
 
 def _milliseconds(seconds: float) -> int:
@@ -154,6 +151,7 @@ def aged(messages: list[PutMessage]) -> list[PutMessage]:
     """
     now = time.monotonic_ns() // 1_000_000
     for message in messages:
-        if message["timing"] is not None and message["timing"][1]["age_ms"] <= 0:
-            message["timing"][1]["age_ms"] += now
+        header = message.get("header")
+        if header is not None and header["age_ms"] < 0:
+            header["age_ms"] += now
     return messages

@@ -118,12 +118,12 @@ class Message(PropertyAccess):
     @property
     def expires_at(self) -> datetime | None:
         """When it expires, by the log's clock; None: never (JMSExpiration)."""
-        return _moment(self._raw["expires_at"])
+        return _moment(header_of(self._raw)["expires_at"])
 
     @property
     def deliver_at(self) -> datetime | None:
         """Before when it was not to be delivered, by the log's clock (JMSDeliveryTime)."""
-        return _moment(self._raw["deliver_at"])
+        return _moment(header_of(self._raw)["deliver_at"])
 
     @property
     def size_bytes(self) -> int:
@@ -177,7 +177,7 @@ class Message(PropertyAccess):
     def properties(self) -> Mapping[str, PropertyValue]:
         """What the sender gave along; read-only until `clear_properties` was called."""
         if self._properties is None:
-            self._properties = ReadOnlyDict(header_of(self._raw["header"])["properties"])
+            self._properties = ReadOnlyDict(header_of(self._raw)["properties"])
         return self._properties
 
     def clear_properties(self) -> None:
@@ -201,7 +201,7 @@ class Message(PropertyAccess):
     @property
     def correlation_id(self) -> str | None:
         """The sender's link to another message."""
-        return header_of(self._raw["header"])["correlation_id"]
+        return header_of(self._raw)["correlation_id"]
 
     @property
     def reply_to(self) -> str | None:
@@ -211,7 +211,7 @@ class Message(PropertyAccess):
     @property
     def type(self) -> str | None:
         """The sender's name for the kind of message."""
-        return header_of(self._raw["header"])["type"]
+        return header_of(self._raw)["type"]
 
     @property
     def sent_at(self) -> datetime:

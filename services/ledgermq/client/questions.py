@@ -12,7 +12,7 @@ from typing import Any, Final
 from ledgermq.client.reasons import error_of_reason
 from ledgermq.core.outcomes import DeliveredMessage, Outcome
 from ledgermq.errors import WorkerUnavailableError
-from ledgermq.wire.codec import encode_record, outcome_from_union
+from ledgermq.wire.codec import encode_record, join_delivered, outcome_from_union
 
 __all__ = ["Answer", "Questions"]
 
@@ -132,6 +132,7 @@ class Questions:
                 position=found["position"],
                 destination=f"queue:{queue}" if queue else None,
             )
+        join_delivered(found)
         document = found["document"]
         return Answer(
             position=found["position"],

@@ -187,7 +187,7 @@ def _emit_batch(
 
 def delivered_message(message: Message) -> DeliveredMessage:
     """What an outcome or a page of a browse says of a message; the shell adds the content."""
-    return {
+    told: DeliveredMessage = {
         "sequence": message.sequence,
         "put_position": message.put_position,
         "put_index": message.put_index,
@@ -196,8 +196,15 @@ def delivered_message(message: Message) -> DeliveredMessage:
         "persistent": message.persistent,
         "backout_count": message.backout_count,
         "enqueued_at": message.enqueued_at,
-        "header": message.header,
-        "expires_at": message.expires_at,
-        "deliver_at": message.deliver_at,
         "content": b"",
     }
+    header, times = message.header, message.times
+    if header is not None:
+        told["header"] = {
+            "properties": header["properties"],
+            "correlation_id": header["correlation_id"],
+            "type": header["type"],
+            "expires_at": -1 if times is None else times.expires_at,
+            "deliver_at": -1 if times is None else times.deliver_at,
+        }
+    return told

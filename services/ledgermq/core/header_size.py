@@ -6,20 +6,19 @@ the same number (PROTOCOL.md §3).
 
 from __future__ import annotations
 
-from ledgermq.core.operations import HeaderBranch, PutMessage
+from ledgermq.core.operations import Header, PutMessage
 
 __all__ = ["header_bytes", "put_bytes"]
 
 NUMBER_BYTES = 8
 
 
-def header_bytes(header: HeaderBranch | None) -> int:
+def header_bytes(header: Header | None) -> int:
     """Bytes of a header: UTF-8 of every text and name, 8 for each number or truth value."""
     if header is None:
         return 0
-    fields = header[1]
-    size = _text_bytes(fields["correlation_id"]) + _text_bytes(fields["type"])
-    for name, value in fields["properties"].items():
+    size = _text_bytes(header["correlation_id"]) + _text_bytes(header["type"])
+    for name, value in header["properties"].items():
         size += len(name.encode())
         size += len(value.encode()) if isinstance(value, str) else NUMBER_BYTES
     return size
@@ -31,4 +30,4 @@ def _text_bytes(text: str | None) -> int:
 
 def put_bytes(message: PutMessage) -> int:
     """Bytes that a message of a Put takes: content and header."""
-    return len(message["content"]) + header_bytes(message["header"])
+    return len(message["content"]) + header_bytes(message.get("header"))

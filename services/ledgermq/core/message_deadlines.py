@@ -18,18 +18,16 @@ SPARE_ENTRIES = 1024
 
 
 class MessageDeadlines:
-    """Messages by one of their times, then by creation of their queue and sequence number."""
+    """Messages by a moment, then by creation of their queue and sequence number."""
 
-    __slots__ = ("_entries", "_entries_max", "_name")
+    __slots__ = ("_entries", "_entries_max")
 
-    def __init__(self, name: str) -> None:
-        self._name = name
+    def __init__(self) -> None:
         self._entries: list[tuple[int, int, int, Message]] = []
         self._entries_max = SPARE_ENTRIES
 
-    def add(self, message: Message) -> None:
-        """Notes a numbered message that has such a time."""
-        due: int = getattr(message, self._name)
+    def add(self, message: Message, due: int) -> None:
+        """Notes the moment of a numbered message, in µs."""
         entry = (due, message.queue.created_position, message.sequence, message)
         heapq.heappush(self._entries, entry)
         if len(self._entries) > self._entries_max:

@@ -74,7 +74,7 @@ def _messages(turn: Turn, queue: Queue, operation: Put) -> list[Message] | Refus
     messages: list[Message] = []
     for index, entry in enumerate(operation.messages):
         priority = entry["priority"]
-        size_bytes, header = len(entry["content"]), entry["header"]
+        size_bytes, header = len(entry["content"]), entry.get("header")
         if not 0 <= priority <= PRIORITY_MAX:
             return Refusal(
                 MESSAGE_INVALID, f"message {index} has priority {priority}, must be 0 to 9"
@@ -106,8 +106,8 @@ def _messages(turn: Turn, queue: Queue, operation: Put) -> list[Message] | Refus
             size_bytes,
             header,
         )
-        if entry["timing"] is not None:
-            refusal = set_times(message, entry["timing"][1], turn.state.time)
+        if header is not None:
+            refusal = set_times(message, header, turn.state.time)
             if refusal is not None:
                 return refusal
         messages.append(message)

@@ -8,7 +8,7 @@ part that comes by the hundred.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias, TypedDict
+from typing import NotRequired, TypeAlias, TypedDict
 
 __all__ = [
     "Acknowledge",
@@ -27,7 +27,6 @@ __all__ = [
     "DeliveryRange",
     "Get",
     "Header",
-    "HeaderBranch",
     "Open",
     "OpenConsumer",
     "Operation",
@@ -40,8 +39,6 @@ __all__ = [
     "Suspect",
     "Tick",
     "TimeAgreed",
-    "Timing",
-    "TimingBranch",
     "Unreadable",
     "Unsubscribe",
     "Upgrade",
@@ -52,37 +49,27 @@ PropertyValue: TypeAlias = bool | int | float | str
 
 
 class Header(TypedDict):
-    """What selectors read of a message beside its priority, delivery mode, identity and time."""
+    """What a sender may give beside the content; times in milliseconds from the send."""
 
     properties: dict[str, PropertyValue]
     correlation_id: str | None
     type: str | None
-
-
-# A header in the form in which the codec reads and writes it: name of the record, and its fields.
-HeaderBranch: TypeAlias = tuple[str, Header]
-
-
-class Timing(TypedDict):
-    """When a message may be delivered, in milliseconds from its send."""
-
     time_to_live_ms: int
     delivery_delay_ms: int
     age_ms: int
 
 
-TimingBranch: TypeAlias = tuple[str, Timing]
-
-
 class PutMessage(TypedDict):
-    """One message inside a Put: what the fold needs, and the content as its writer wrote it."""
+    """One message inside a Put: what the fold needs, and the content as its writer wrote it.
+
+    `header` is left out where there is nothing in it.
+    """
 
     message_id: bytes
     priority: int
     persistent: bool
-    header: HeaderBranch | None
-    timing: TimingBranch | None
     content: bytes
+    header: NotRequired[Header]
 
 
 class DeliveryRange(TypedDict):

@@ -8,15 +8,16 @@ hole (PROTOCOL.md §7).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, TypedDict
+from typing import NamedTuple, NotRequired, TypedDict
 
-from ledgermq.core.operations import HeaderBranch
+from ledgermq.core.operations import PropertyValue
 
 __all__ = [
     "Accepted",
     "Addressed",
     "Committed",
     "Delivered",
+    "DeliveredHeader",
     "DeliveredMessage",
     "Enqueued",
     "EnqueuedRun",
@@ -38,8 +39,21 @@ class EnqueuedRun(TypedDict):
     count: int
 
 
+class DeliveredHeader(TypedDict):
+    """What the sender gave beside the content, and the times in µs that came of it; -1: none."""
+
+    properties: dict[str, PropertyValue]
+    correlation_id: str | None
+    type: str | None
+    expires_at: int
+    deliver_at: int
+
+
 class DeliveredMessage(TypedDict):
-    """One message as delivered; the fold leaves `content` empty, the shell fills it in."""
+    """One message as delivered; the fold leaves `content` empty, the shell fills it in.
+
+    `header` is left out where the sender gave nothing.
+    """
 
     sequence: int
     put_position: int
@@ -49,10 +63,8 @@ class DeliveredMessage(TypedDict):
     persistent: bool
     backout_count: int
     enqueued_at: int
-    header: HeaderBranch | None
-    expires_at: int
-    deliver_at: int
     content: bytes
+    header: NotRequired[DeliveredHeader]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

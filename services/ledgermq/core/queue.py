@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from ledgermq.core.available import Available
 from ledgermq.core.limits import BLOCK_MESSAGES
-from ledgermq.core.operations import HeaderBranch
+from ledgermq.core.operations import Header
 from ledgermq.core.selecting import matches, matching, order_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,21 @@ if TYPE_CHECKING:
     from ledgermq.core.selector import Selector
     from ledgermq.core.state import Connection, Consumer, QueueManager
 
-__all__ = ["Message", "Queue"]
+__all__ = ["Message", "Queue", "Times"]
+
+
+class Times:
+    """When a message expires and when it may be delivered, in µs; -1: none.
+
+    `unborn`: it is numbered, and not to be delivered yet (INF-01).
+    """
+
+    __slots__ = ("deliver_at", "expires_at", "unborn")
+
+    def __init__(self, expires_at: int, deliver_at: int) -> None:
+        self.expires_at = expires_at
+        self.deliver_at = deliver_at
+        self.unborn = False
 
 
 class Message:
@@ -28,9 +42,7 @@ class Message:
     __slots__ = (
         "backout_count",
         "consumer",
-        "deliver_at",
         "enqueued_at",
-        "expires_at",
         "header",
         "message_id",
         "persistent",
@@ -40,7 +52,7 @@ class Message:
         "queue",
         "sequence",
         "size_bytes",
-        "unborn",
+        "times",
     )
 
     def __init__(
@@ -52,7 +64,7 @@ class Message:
         priority: int,
         persistent: bool,
         size_bytes: int,
-        header: HeaderBranch | None = None,
+        header: Header | None = None,
     ) -> None:
         self.queue = queue
         self.put_position = put_position
@@ -64,10 +76,7 @@ class Message:
         self.header = header
         self.sequence = -1
         self.enqueued_at = -1
-        self.expires_at = -1
-        self.deliver_at = -1
-        # Numbered, and not to be delivered yet (INF-01).
-        self.unborn = False
+        self.times: Times | None = None
         self.backout_count = 0
         self.consumer: Consumer | None = None
 
@@ -85,8 +94,8 @@ class Message:
         )
         copy.sequence = self.sequence
         copy.enqueued_at = self.enqueued_at
-        copy.expires_at = self.expires_at
-        copy.deliver_at = self.deliver_at
+        if self.times is not None:
+            copy.times = Times(self.times.expires_at, self.times.deliver_at)
         return copy
 
 
@@ -165,13 +174,15 @@ class Queue:
         """Numbers messages and makes them available (SEQ-01, SEQ-05); returns the first number."""
         first = sequence = self.next_sequence
         store, time = self.messages, state.time
+        timed = False
         for message in messages:
             message.sequence = sequence
             message.enqueued_at = time
             store[sequence] = message
             sequence += 1
+            timed = timed or message.times is not None
         self.next_sequence = sequence
-        born = self.wait_for_birth(state, messages)
+        born = self.wait_for_birth(state, messages) if timed else messages
         self.available.extend(born)
         for selector, order in self.selected.values():
             order.extend(matching(selector, born))
@@ -216,13 +227,13 @@ class Queue:
 
     def wait_for_birth(self, state: QueueManager, messages: list[Message]) -> list[Message]:
         """Schedules messages that were just numbered; returns those that are available at once."""
-        if all(one.expires_at < 0 and one.deliver_at < 0 for one in messages):
-            return messages
         born = []
         for message in messages:
-            state.schedule(message)
-            message.unborn = message.deliver_at > state.time
-            if message.unborn:
+            times = message.times
+            if times is not None:
+                state.schedule(message, times)
+                times.unborn = times.deliver_at > state.time
+            if times is not None and times.unborn:
                 self.unborn += 1
             else:
                 born.append(message)
@@ -230,13 +241,14 @@ class Queue:
 
     def bear(self, message: Message) -> None:
         """Makes a message available whose time has come, at the place of its number (INF-01)."""
-        message.unborn = False
+        assert message.times is not None, "only what was unborn is born"
+        message.times.unborn = False
         self.unborn -= 1
         self.give_back(message)
 
     def withdraw(self, message: Message) -> None:
         """Takes a message that nobody holds from those that wait."""
-        if message.unborn:
+        if message.times is not None and message.times.unborn:
             self.unborn -= 1
         else:
             self.available.leave()

@@ -18,11 +18,11 @@ MILLISECOND_US = 1_000
 
 
 def _correlation_id(message: Message) -> str | None:
-    return None if message.header is None else message.header[1]["correlation_id"]
+    return None if message.header is None else message.header["correlation_id"]
 
 
 def _type(message: Message) -> str | None:
-    return None if message.header is None else message.header[1]["type"]
+    return None if message.header is None else message.header["type"]
 
 
 def _delivery_mode(message: Message) -> str:
@@ -56,7 +56,7 @@ def value_in(message: Message, name: str) -> PropertyValue | None:
     field = _FIELDS.get(name)
     if field is not None:
         return field(message)
-    return None if message.header is None else message.header[1]["properties"].get(name)
+    return None if message.header is None else message.header["properties"].get(name)
 
 
 def matches(selector: Selector, message: Message) -> bool:

@@ -6,6 +6,7 @@ from ledgermq.core.limits import BLOCK_MESSAGES
 from ledgermq.core.operations import DeliveryRange
 from ledgermq.core.reasons import DELIVERY_UNKNOWN, Refusal
 from ledgermq.core.state import Consumer, Message, Session
+from ledgermq.core.timing import is_over
 from ledgermq.core.turn import Turn
 
 __all__ = ["check_deliveries", "consume", "give_back", "give_back_all", "take_delivery"]
@@ -78,7 +79,7 @@ def give_back(turn: Turn, session: Session, delivery: int, *, backed_out: bool) 
     if backed_out:
         message.backout_count += 1
         queue.touched_blocks[message.sequence // BLOCK_MESSAGES] = None
-    if 0 <= message.expires_at <= turn.state.time:
+    if is_over(message, turn.state.time):
         queue.expire(message)
     else:
         queue.give_back(message)

@@ -14,6 +14,7 @@ from ledgermq.core import connections
 from ledgermq.core.destinations import find_destination, keep
 from ledgermq.core.limits import BLOCK_MESSAGES
 from ledgermq.core.outcomes import Reply
+from ledgermq.core.queue import Times
 from ledgermq.core.selector import parse_selector
 from ledgermq.core.state import (
     Connection,
@@ -135,9 +136,9 @@ def _stored(message: Message) -> Record:
         "size_bytes": message.size_bytes,
         "enqueued_at": message.enqueued_at,
         "backout_count": message.backout_count,
-        "header": message.header,
-        "expires_at": message.expires_at,
-        "deliver_at": message.deliver_at,
+        "header": [] if message.header is None else [message.header],
+        "expires_at": -1 if message.times is None else message.times.expires_at,
+        "deliver_at": -1 if message.times is None else message.times.deliver_at,
     }
 
 
@@ -213,8 +214,9 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
         here = [one for one in queue.messages.values() if one.consumer is None]
         queue.available.extend(queue.wait_for_birth(state, here))
         for message in queue.messages.values():
-            if message.consumer is not None and message.expires_at > state.time:
-                state.expiries.add(message)
+            times = message.times
+            if message.consumer is not None and times is not None and times.expires_at > state.time:
+                state.expiries.add(message, times.expires_at)
     for session in state.sessions.values():
         for consumer in session.consumers.values():
             if consumer.open:
@@ -250,13 +252,13 @@ def _message_from(queue: Queue, stored: Record) -> Message:
         stored["priority"],
         stored["persistent"],
         stored["size_bytes"],
-        stored["header"],
+        next(iter(stored["header"]), None),
     )
     message.sequence = stored["sequence"]
     message.enqueued_at = stored["enqueued_at"]
     message.backout_count = stored["backout_count"]
-    message.expires_at = stored["expires_at"]
-    message.deliver_at = stored["deliver_at"]
+    if stored["expires_at"] >= 0 or stored["deliver_at"] >= 0:
+        message.times = Times(stored["expires_at"], stored["deliver_at"])
     return message
 
 

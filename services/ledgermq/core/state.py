@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from ledgermq.core.limits import PROTOCOL_VERSION
 from ledgermq.core.message_deadlines import MessageDeadlines
 from ledgermq.core.outcomes import Reply
-from ledgermq.core.queue import Message, Queue
+from ledgermq.core.queue import Message, Queue, Times
 
 if TYPE_CHECKING:
     from ledgermq.core.selector import Selector
@@ -175,15 +175,15 @@ class QueueManager:
         # Heap of (deadline, session handle); entries whose session moved on are passed over.
         self.deadlines: list[tuple[int, int]] = []
         # Of messages that expire, and of those that are not to be delivered yet.
-        self.expiries = MessageDeadlines("expires_at")
-        self.births = MessageDeadlines("deliver_at")
+        self.expiries = MessageDeadlines()
+        self.births = MessageDeadlines()
 
-    def schedule(self, message: Message) -> None:
+    def schedule(self, message: Message, times: Times) -> None:
         """Notes when a numbered message expires and when it may be delivered."""
-        if message.expires_at >= 0:
-            self.expiries.add(message)
-        if message.deliver_at > self.time:
-            self.births.add(message)
+        if times.expires_at >= 0:
+            self.expiries.add(message, times.expires_at)
+        if times.deliver_at > self.time:
+            self.births.add(message, times.deliver_at)
 
 
 def new_state() -> QueueManager:

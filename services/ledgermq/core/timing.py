@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ledgermq.core.limits import TIME_ROUNDING_US, TIMING_MS_MAX
-from ledgermq.core.operations import Timing
-from ledgermq.core.queue import Message
+from ledgermq.core.operations import Header
+from ledgermq.core.queue import Message, Times
 from ledgermq.core.reasons import MESSAGE_INVALID, Refusal
 from ledgermq.core.state import QueueManager
 
-__all__ = ["expire_due", "rounded", "set_times"]
+__all__ = ["expire_due", "is_over", "rounded", "set_times"]
 
 MILLISECOND_US = 1_000
 
@@ -18,21 +18,34 @@ def rounded(time: int) -> int:
     return -(-time // TIME_ROUNDING_US) * TIME_ROUNDING_US
 
 
-def set_times(message: Message, timing: Timing, time: int) -> Refusal | None:
+def set_times(message: Message, header: Header, time: int) -> Refusal | None:
     """Works out the times of a message from its send: the Put's time less its age (SES-66)."""
-    for name, milliseconds in timing.items():
-        if not 0 <= milliseconds <= TIMING_MS_MAX:  # type: ignore[operator]
+    life_ms, delay_ms, age_ms = (
+        header["time_to_live_ms"],
+        header["delivery_delay_ms"],
+        header["age_ms"],
+    )
+    if not life_ms and not delay_ms and not age_ms:
+        return None
+    told = {"time_to_live_ms": life_ms, "delivery_delay_ms": delay_ms, "age_ms": age_ms}
+    for name, milliseconds in told.items():
+        if not 0 <= milliseconds <= TIMING_MS_MAX:
             return Refusal(
                 MESSAGE_INVALID,
                 f"message {message.put_index} has {name} {milliseconds}, "
                 f"must be 0 to {TIMING_MS_MAX}",
             )
-    sent_at = time - timing["age_ms"] * MILLISECOND_US
-    if timing["time_to_live_ms"]:
-        message.expires_at = rounded(sent_at + timing["time_to_live_ms"] * MILLISECOND_US)
-    if timing["delivery_delay_ms"]:
-        message.deliver_at = rounded(sent_at + timing["delivery_delay_ms"] * MILLISECOND_US)
+    sent_at = time - age_ms * MILLISECOND_US
+    message.times = Times(
+        rounded(sent_at + life_ms * MILLISECOND_US) if life_ms else -1,
+        rounded(sent_at + delay_ms * MILLISECOND_US) if delay_ms else -1,
+    )
     return None
+
+
+def is_over(message: Message, time: int) -> bool:
+    """Whether a message has expired by a time."""
+    return message.times is not None and 0 <= message.times.expires_at <= time
 
 
 def expire_due(state: QueueManager) -> None:

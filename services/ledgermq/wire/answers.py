@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from ledgermq.core.outcomes import DeliveredMessage, Outcome
 from ledgermq.wire.codec import encode_record, outcome_to_union
+from ledgermq.wire.header_lists import NO_DELIVERED_HEADER, split
 
 __all__ = ["ANSWER", "encode_answer"]
 
@@ -36,6 +37,7 @@ def encode_answer(
             "detail": detail,
             "document": json.dumps(document, separators=(",", ":"), ensure_ascii=False),
             "messages": list(messages),
+            "headers": split(messages, NO_DELIVERED_HEADER),
             "outcomes": [outcome_to_union(one) for one in outcomes],
         },
     )

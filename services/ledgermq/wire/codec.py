@@ -17,8 +17,9 @@ from fastavro import schemaless_reader, schemaless_writer
 
 from ledgermq.core import operations, outcomes, reasons
 from ledgermq.core.limits import PROTOCOL_VERSION
-from ledgermq.core.operations import Operation, Unreadable
-from ledgermq.core.outcomes import Outcome
+from ledgermq.core.operations import Operation, Put, Unreadable
+from ledgermq.core.outcomes import Delivered, Outcome
+from ledgermq.wire.header_lists import NO_DELIVERED_HEADER, NO_HEADER, join, split
 from ledgermq.wire.schemas import KnownSchema, by_fingerprint, by_name
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "encode_operation",
     "encode_record",
     "full_name_of",
+    "join_delivered",
     "outcome_from_union",
     "outcome_to_union",
 ]
@@ -96,6 +98,8 @@ def encode_operation(operation: Operation) -> bytes:
     """An operation as the value of a record of the operations topic."""
     kind = type(operation)
     datum = {name: getattr(operation, name) for name in _FIELDS[kind]}
+    if isinstance(operation, Put):
+        datum["headers"] = split(operation.messages, NO_HEADER)
     return _write(by_name(OPERATION + kind.__name__), datum)
 
 
@@ -118,8 +122,11 @@ def decode_operation(value: bytes | None, active_version: int = PROTOCOL_VERSION
         detail = f"{known.full_name} belongs to version {known.version}, active: {active_version}"
         return Unreadable(reason=reasons.VERSION_INACTIVE, detail=detail)
     try:
-        return kind(**_read(known, value))
-    except UndecodableError as error:
+        datum = _read(known, value)
+        if kind is Put:
+            join(datum["messages"], datum.pop("headers"), NO_HEADER)
+        return kind(**datum)
+    except ValueError as error:
         return Unreadable(reason=reasons.RECORD_UNREADABLE, detail=str(error))
 
 
@@ -141,16 +148,27 @@ def _read(known: KnownSchema, value: bytes) -> Any:
 def outcome_to_union(outcome: Outcome) -> tuple[str, dict[str, Any]]:
     """An outcome as a branch of a union of outcomes."""
     kind = type(outcome)
-    return (
-        OUTCOME + kind.__name__,
-        {name: getattr(outcome, name) for name in _FIELDS[kind]},
-    )
+    datum = {name: getattr(outcome, name) for name in _FIELDS[kind]}
+    if isinstance(outcome, Delivered):
+        datum["headers"] = split(outcome.messages, NO_DELIVERED_HEADER)
+    return (OUTCOME + kind.__name__, datum)
 
 
 def outcome_from_union(branch: tuple[str, dict[str, Any]]) -> Outcome:
     """The outcome in a branch of a union of outcomes."""
     name, datum = branch
-    return _OUTCOMES[name](**datum)
+    kind = _OUTCOMES[name]
+    if kind is Delivered:
+        join_delivered(datum)
+    return kind(**datum)
+
+
+def join_delivered(datum: dict[str, Any]) -> None:
+    """Gives delivered messages the headers that stand beside them; UndecodableError if torn."""
+    try:
+        join(datum["messages"], datum.pop("headers"), NO_DELIVERED_HEADER)
+    except ValueError as error:
+        raise UndecodableError(str(error)) from error
 
 
 def encode_chunk(previous_position: int, previous_index: int, found: Iterable[Outcome]) -> bytes:

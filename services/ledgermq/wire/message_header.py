@@ -1,34 +1,49 @@
-"""The header of a message: what its sender gave for selectors to read, checked and as a branch."""
+"""The header of a message: what its sender gave beside the content, checked."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ledgermq.core.operations import Header, HeaderBranch, PropertyValue
+from ledgermq.core.operations import Header, PropertyValue
+from ledgermq.core.outcomes import DeliveredHeader, DeliveredMessage
 from ledgermq.wire.content import ContentError, checked_value
 
 __all__ = ["EMPTY_HEADER", "header_of", "make_header"]
 
-HEADER: Final = "ledgermq.message.Header"
-EMPTY_HEADER: Final[Header] = {"properties": {}, "correlation_id": None, "type": None}
+EMPTY_HEADER: Final[DeliveredHeader] = {
+    "properties": {},
+    "correlation_id": None,
+    "type": None,
+    "expires_at": -1,
+    "deliver_at": -1,
+}
 
 
 def make_header(
-    properties: Mapping[str, PropertyValue] | None, correlation_id: str | None, type_: str | None
-) -> HeaderBranch | None:
+    properties: Mapping[str, PropertyValue] | None,
+    correlation_id: str | None,
+    type_: str | None,
+    *,
+    time_to_live_ms: int = 0,
+    delivery_delay_ms: int = 0,
+    age_ms: int = 0,
+) -> Header | None:
     """The header of a message, None if there is nothing in it; ContentError names what is wrong."""
-    if not properties and correlation_id is None and type_ is None:
+    timed = time_to_live_ms or delivery_delay_ms
+    if not properties and correlation_id is None and type_ is None and not timed:
         return None
-    fields: Header = {
+    return {
         "properties": {
             name: _checked(f"property {name!r}", name, value)
             for name, value in (properties or {}).items()
         },
         "correlation_id": _checked_text("correlation_id", correlation_id),
         "type": _checked_text("type", type_),
+        "time_to_live_ms": time_to_live_ms,
+        "delivery_delay_ms": delivery_delay_ms,
+        "age_ms": age_ms,
     }
-    return (HEADER, fields)
 
 
 def _checked(what: str, name: Any, value: Any) -> PropertyValue:
@@ -51,6 +66,6 @@ def _checked_text(what: str, text: Any) -> str | None:
     return text
 
 
-def header_of(branch: HeaderBranch | None) -> Header:
-    """The fields of a message's header; all empty where there is none."""
-    return EMPTY_HEADER if branch is None else branch[1]
+def header_of(message: DeliveredMessage) -> DeliveredHeader:
+    """The header of a delivered message; all empty where there is none."""
+    return message.get("header", EMPTY_HEADER)

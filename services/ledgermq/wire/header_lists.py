@@ -1,0 +1,50 @@
+"""Headers on the wire: a list beside that of the messages, empty where no message has any.
+
+Most messages have none, and a field of every message would cost each of them a tenth of what it
+takes to write and read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+__all__ = ["NO_DELIVERED_HEADER", "NO_HEADER", "join", "split"]
+
+NO_HEADER: Final[dict[str, Any]] = {
+    "properties": {},
+    "correlation_id": None,
+    "type": None,
+    "time_to_live_ms": 0,
+    "delivery_delay_ms": 0,
+    "age_ms": 0,
+}
+NO_DELIVERED_HEADER: Final[dict[str, Any]] = {
+    "properties": {},
+    "correlation_id": None,
+    "type": None,
+    "expires_at": -1,
+    "deliver_at": -1,
+}
+
+
+def split(messages: Sequence[Any], empty: dict[str, Any]) -> list[Any]:
+    """The headers of messages, as they are written beside them."""
+    if not any("header" in one for one in messages):
+        return []
+    return [one.get("header", empty) for one in messages]
+
+
+def join(messages: Sequence[Any], headers: Sequence[Any], empty: dict[str, Any]) -> None:
+    """Gives messages the headers that were read beside them.
+
+    Raises:
+        ValueError: there are some, and not one for each message.
+    """
+    if not headers:
+        return
+    if len(headers) != len(messages):
+        raise ValueError(f"{len(headers)} headers for {len(messages)} messages")
+    for message, header in zip(messages, headers, strict=True):
+        if header != empty:
+            message["header"] = header
