@@ -33,7 +33,9 @@ HOMES: Final = {
     "SessionStatus": "ledgermq.client.status",
     "StreamBody": "ledgermq.wire.bodies",
     "StreamMessage": "ledgermq.client.stream_message",
+    "SubscriptionStatus": "ledgermq.client.status",
     "TextMessage": "ledgermq.client.typed_message",
+    "TopicStatus": "ledgermq.client.status",
     "TypedMessage": "ledgermq.client.typed_message",
     "connect": "ledgermq.client.connection",
 }

@@ -7,9 +7,10 @@ from typing import Final
 from ledgermq.core.limits import is_name
 from ledgermq.errors import InvalidDestinationError
 
-__all__ = ["checked_destination", "queue_name"]
+__all__ = ["checked_destination", "queue_name", "topic_name"]
 
 QUEUE: Final = "queue:"
+TOPIC: Final = "topic:"
 
 
 def checked_destination(text: str) -> str:
@@ -39,3 +40,18 @@ def queue_name(text: str) -> str:
     """
     full = text if isinstance(text, str) and text.startswith(QUEUE) else f"{QUEUE}{text}"
     return checked_destination(full)[len(QUEUE) :]
+
+
+def topic_name(text: str) -> str:
+    """The topic's name from `topic:NAME` or a bare `NAME`.
+
+    Raises:
+        InvalidDestinationError: it is neither.
+    """
+    name = text.removeprefix(TOPIC) if isinstance(text, str) else text
+    if not isinstance(name, str) or not is_name(name):
+        raise InvalidDestinationError(
+            f"{text!r} names no topic: a name has 1 to 128 characters of A-Z a-z 0-9 . _ / % -",
+            destination=str(text),
+        )
+    return name
