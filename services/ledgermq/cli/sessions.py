@@ -16,9 +16,11 @@ COLUMNS = (
     Column(key="acknowledge_mode", heading="MODE"),
     Column(key="state", heading="STATE"),
     Column(key="consumers", heading="CONSUMERS", number=True),
+    Column(key="consumers_paused", heading="PAUSED", number=True),
     Column(key="in_flight", heading="IN FLIGHT", number=True),
     Column(key="open_puts", heading="OPEN PUTS", number=True),
     Column(key="last_sequence", heading="OPERATIONS", number=True),
+    Column(key="client_id", heading="CLIENT ID"),
     Column(key="connection", heading="CONNECTION"),
 )
 
