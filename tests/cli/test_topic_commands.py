@@ -52,7 +52,7 @@ def test_topic_list_shows_each_topic_once(cli, topic):
     heading, *rows = [line.split("\t") for line in cli("topic", "list").lines]
     (row,) = [row for row in rows if row[0] == topic]
     figures = dict(zip(heading, row, strict=True))
-    assert (figures["SUBSCRIPTIONS"], figures["DROPPED"]) == ("0", "0")
+    assert (figures["SUBSCR"], figures["DROPPED"]) == ("0", "0")
     (document,) = [one for one in cli("topic", "list", "--json").document if one["name"] == topic]
     assert document["next_sequence"] == 0
 

@@ -15,25 +15,24 @@ if TYPE_CHECKING:
 
 __all__ = ["subscription"]
 
-ADDS_UP: Final = "current + pending = messages; added = messages + sent"
+ADDS_UP: Final = "added = current + pending + sent"
 
 COLUMNS: Final = (
     Column(key="topic", heading="TOPIC"),
     Column(key="name", heading="NAME"),
-    Column(key="kind", heading="KIND"),
+    Column(key="kind", heading="KIND", whole=True),
     Column(key="shared", heading="SHARED"),
     Column(key="client_id", heading="CLIENT ID"),
     Column(key="receivers", heading="RECEIVERS", number=True),
-    Column(key="message_count", heading="MESSAGES", number=True),
     Column(key="current", heading="CURRENT", number=True),
     Column(key="pending", heading="PENDING", number=True),
     Column(key="added", heading="ADDED", number=True),
     Column(key="sent_and_committed", heading="SENT", number=True),
     Column(key="no_local", heading="NO LOCAL"),
-    Column(key="selector", heading="SELECTOR"),
+    Column(key="selector", heading="SELECTOR", cut=True),
 )
 # Left out for people where no row has them.
-_DETAILS: Final = ("client_id", "no_local", "selector")
+_DETAILS: Final = ("client_id", "pending", "no_local", "selector")
 
 
 @click.group()
@@ -54,12 +53,7 @@ def list_subscriptions(target: Target, output: Output, topic: str | None) -> int
         output.document([with_iso_times(status) for status in found])
         return 0
     where = f"at {target.named(found[0]['position'])}: {ADDS_UP}" if found else "no subscriptions"
-    shown = [
-        one
-        for one in COLUMNS
-        if not output.for_people or one.key not in _DETAILS or any(row[one.key] for row in found)
-    ]
-    output.table(shown, found, caption=where)
+    output.table(output.telling(COLUMNS, found, _DETAILS), found, caption=where)
     return 0
 
 

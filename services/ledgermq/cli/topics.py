@@ -17,7 +17,7 @@ ADDS_UP: Final = "next sequence = sent and committed + dropped + message count"
 
 COLUMNS: Final = (
     Column(key="name", heading="NAME"),
-    Column(key="subscriptions", heading="SUBSCRIPTIONS", number=True),
+    Column(key="subscriptions", heading="SUBSCR", number=True),
     Column(key="receivers", heading="RECEIVERS", number=True),
     Column(key="message_count", heading="MESSAGES", number=True),
     Column(key="uncommitted_puts", heading="UNCOM PUT", number=True),
@@ -26,6 +26,8 @@ COLUMNS: Final = (
     Column(key="min_sequence", heading="MIN SEQ", number=True),
     Column(key="max_sequence", heading="MAX SEQ", number=True),
 )
+# Left out for people where no row has them.
+_DETAILS: Final = ("uncommitted_puts",)
 
 
 @click.group()
@@ -66,7 +68,7 @@ def list_topics(target: Target, output: Output) -> int:
         output.document([with_iso_times(status) for status in found])
         return 0
     where = f"at {target.named(found[0]['position'])}: {ADDS_UP}" if found else "no topics yet"
-    output.table(COLUMNS, found, caption=where)
+    output.table(output.telling(COLUMNS, found, _DETAILS), found, caption=where)
     return 0
 
 
