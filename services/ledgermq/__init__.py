@@ -11,12 +11,16 @@ from typing import TYPE_CHECKING
 from ledgermq.errors import (
     AlreadySettledError,
     BrokerUnavailableError,
+    ClientIDMissingError,
     ConnectionClosedError,
     DeliveryUnknownError,
     DestinationExistsError,
     DestinationInUseError,
     IllegalStateError,
+    InvalidClientIDError,
     InvalidDestinationError,
+    InvalidSelectorError,
+    InvalidSubscriptionError,
     LedgerMQError,
     LogError,
     MessageEOFError,
@@ -32,7 +36,13 @@ from ledgermq.errors import (
     QueueNotFoundError,
     RefusedError,
     SessionLostError,
+    SubscriptionDiffersError,
+    SubscriptionInUseError,
+    SubscriptionNotFoundError,
+    TemporaryDestinationDeletedError,
+    TemporaryDestinationForeignError,
     TimeoutExceededError,
+    TopicNotFoundError,
     TransactionError,
     TransactionInDoubtError,
     TransactionRolledBackError,
@@ -53,6 +63,7 @@ if TYPE_CHECKING:
     from ledgermq.client.message import Message
     from ledgermq.client.producer import Producer
     from ledgermq.client.receipts import CommitReceipt, EnqueuedRun, ReceiptFuture, SendReceipt
+    from ledgermq.client.requesting import Requestor
     from ledgermq.client.session import Session
     from ledgermq.client.settings import AddressError, PickleWarning
     from ledgermq.client.status import (
@@ -60,6 +71,8 @@ if TYPE_CHECKING:
         QueueManagerStatus,
         QueueStatus,
         SessionStatus,
+        SubscriptionStatus,
+        TopicStatus,
     )
     from ledgermq.client.stream_message import StreamMessage
     from ledgermq.client.typed_message import (
@@ -80,6 +93,7 @@ __all__ = [
     "Browser",
     "BytesMessage",
     "CheckpointStatus",
+    "ClientIDMissingError",
     "CommitReceipt",
     "Connection",
     "ConnectionClosedError",
@@ -89,7 +103,10 @@ __all__ = [
     "DestinationInUseError",
     "EnqueuedRun",
     "IllegalStateError",
+    "InvalidClientIDError",
     "InvalidDestinationError",
+    "InvalidSelectorError",
+    "InvalidSubscriptionError",
     "LedgerMQError",
     "LogError",
     "MapMessage",
@@ -114,14 +131,23 @@ __all__ = [
     "QueueStatus",
     "ReceiptFuture",
     "RefusedError",
+    "Requestor",
     "SendReceipt",
     "Session",
     "SessionLostError",
     "SessionStatus",
     "StreamBody",
     "StreamMessage",
+    "SubscriptionDiffersError",
+    "SubscriptionInUseError",
+    "SubscriptionNotFoundError",
+    "SubscriptionStatus",
+    "TemporaryDestinationDeletedError",
+    "TemporaryDestinationForeignError",
     "TextMessage",
     "TimeoutExceededError",
+    "TopicNotFoundError",
+    "TopicStatus",
     "TransactionError",
     "TransactionInDoubtError",
     "TransactionRolledBackError",

@@ -15,12 +15,16 @@ from typing import Any
 __all__ = [
     "AlreadySettledError",
     "BrokerUnavailableError",
+    "ClientIDMissingError",
     "ConnectionClosedError",
     "DeliveryUnknownError",
     "DestinationExistsError",
     "DestinationInUseError",
     "IllegalStateError",
+    "InvalidClientIDError",
     "InvalidDestinationError",
+    "InvalidSelectorError",
+    "InvalidSubscriptionError",
     "LedgerMQError",
     "LogError",
     "MessageEOFError",
@@ -36,7 +40,13 @@ __all__ = [
     "QueueNotFoundError",
     "RefusedError",
     "SessionLostError",
+    "SubscriptionDiffersError",
+    "SubscriptionInUseError",
+    "SubscriptionNotFoundError",
+    "TemporaryDestinationDeletedError",
+    "TemporaryDestinationForeignError",
     "TimeoutExceededError",
+    "TopicNotFoundError",
     "TransactionError",
     "TransactionInDoubtError",
     "TransactionRolledBackError",
@@ -51,7 +61,7 @@ class LedgerMQError(Exception):
     Attributes:
         code: Stable text for programs.
         retryable: Whether the same call may work when tried again.
-        destination: The destination concerned, as `queue:NAME`, or None.
+        destination: The destination concerned, as `queue:NAME` or `topic:NAME`, or None.
         position: Log position at which the operation was refused, or None.
     """
 
@@ -158,6 +168,19 @@ class DeliveryUnknownError(IllegalStateError):
     code = "delivery-unknown"
 
 
+class ClientIDMissingError(IllegalStateError):
+    """An unshared durable subscription needs a connection with a client id (SES-45)."""
+
+    code = "client-id-missing"
+
+
+class InvalidClientIDError(LedgerMQError, ValueError):
+    """The client id is another connection's; it can be had when that one has ended."""
+
+    code = "client-id-in-use"
+    retryable = True
+
+
 class TransactionError(LedgerMQError):
     """A unit of work did not end as asked."""
 
@@ -190,17 +213,66 @@ class QueueNotFoundError(InvalidDestinationError):
     code = "queue-unknown"
 
 
+class TopicNotFoundError(InvalidDestinationError):
+    """There is no such topic, and topics are not created on first use."""
+
+    code = "topic-unknown"
+
+
 class DestinationExistsError(InvalidDestinationError):
-    """A queue of this name exists already."""
+    """A queue or topic of this name exists already."""
 
     code = "queue-exists"
 
 
 class DestinationInUseError(InvalidDestinationError):
-    """The queue has consumers, uncommitted puts, deliveries in flight or messages."""
+    """It has consumers, uncommitted puts, deliveries in flight, messages or subscriptions."""
 
     code = "queue-in-use"
     retryable = True
+
+
+class TemporaryDestinationDeletedError(InvalidDestinationError):
+    """The temporary destination was deleted, or ended with its connection (SES-39)."""
+
+    code = "destination-unknown"
+
+
+class TemporaryDestinationForeignError(InvalidDestinationError):
+    """Only the connection that made a temporary destination gets from it and deletes it."""
+
+    code = "temporary-foreign"
+
+
+class InvalidSelectorError(LedgerMQError, ValueError):
+    """The text is no message selector; the error says at which of its characters and why."""
+
+    code = "selector-invalid"
+
+
+class InvalidSubscriptionError(LedgerMQError, ValueError):
+    """Name and kind of the subscription do not go together, or the name is none."""
+
+    code = "subscription-invalid"
+
+
+class SubscriptionDiffersError(LedgerMQError):
+    """The name is a shared durable subscription's and this is unshared, or vice versa (SES-60)."""
+
+    code = "subscription-differs"
+
+
+class SubscriptionInUseError(LedgerMQError):
+    """The subscription has consumers or deliveries in flight that stand in the way."""
+
+    code = "subscription-in-use"
+    retryable = True
+
+
+class SubscriptionNotFoundError(InvalidDestinationError):
+    """The connection's client id has no durable subscription of this name (SES-64)."""
+
+    code = "subscription-unknown"
 
 
 class MessageTooLargeError(LedgerMQError, ValueError):

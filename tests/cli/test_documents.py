@@ -16,7 +16,14 @@ from ledgermq.client.reasons import REASON_ERRORS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/operations.md", "docs/errors.md"]
-DOCUMENTS += ["docs/jms.md"]
+DOCUMENTS += ["docs/jms.md", "docs/ibm-mq.md"]
+JMS_EXCEPTIONS = {
+    *("JMS", "IllegalState", "InvalidClientID", "InvalidDestination", "InvalidSelector"),
+    *("JMSSecurity", "MessageEOF", "MessageFormat", "MessageNotReadable", "MessageNotWriteable"),
+    *("ResourceAllocation", "TransactionInProgress", "TransactionRolledBack"),
+}
+# Jakarta Messaging has no unchecked twin of these.
+JMS_CHECKED_ONLY = {"MessageEOF", "MessageNotReadable"}
 
 
 def text_of(name):
@@ -61,10 +68,38 @@ def test_what_stands_beside_jms_exists():
         for kind, name in re.findall(r"\b([A-Z]\w+)\.(\w+)", quoted)
     }
     assert len(named) > 30
-    assert {one for one in named if not hasattr(getattr(ledgermq, one[0]), one[1])} == set()
+    assert {one for one in named if not _has(getattr(ledgermq, one[0]), one[1])} == set()
     raised = {name for row in rows for name in re.findall(r"`(\w+Error)`", row)}
     assert len(raised) >= 10
     assert raised <= set(errors.__all__)
+
+
+def _has(kind, name):
+    """Whether a class has a method, a property, or an attribute that its docstring tells."""
+    return hasattr(kind, name) or f"\n        {name}: " in (kind.__doc__ or "")
+
+
+def test_every_exception_of_jms_has_its_line():
+    """The table of exceptions names each class of jakarta.jms once, and ours in `errors`."""
+    table = text_of("docs/jms.md").partition("## Exceptions")[2]
+    named = re.findall(r"`(\w+Exception)`", table)
+    twins = {f"{one}RuntimeException" for one in JMS_EXCEPTIONS - JMS_CHECKED_ONLY}
+    assert sorted(named) == sorted({f"{one}Exception" for one in JMS_EXCEPTIONS} | twins)
+    mapped = set(re.findall(r"`(\w+Error)`", table))
+    assert {"InvalidSelectorError", "SubscriptionInUseError", "ClientIDMissingError"} <= mapped
+    assert mapped <= set(errors.__all__)
+
+
+def test_what_stands_beside_ibm_mq_exists():
+    """Each reason code stands in docs/ibm-mq.md once, with exceptions there are, or with none."""
+    rows = re.findall(r"^\| ([\d, ]+) \| (.+?) \| (.+) \|$", text_of("docs/ibm-mq.md"), flags=re.M)
+    codes = [code for numbers, _, _ in rows for code in numbers.split(", ")]
+    assert len(codes) == len(set(codes)) > 40
+    for numbers, names, text in rows:
+        assert len(re.findall(r"`[A-Z_]+`", names)) == len(numbers.split(", "))
+        raised = re.findall(r"`(\w+Error)`", text)
+        assert all(hasattr(ledgermq, name) for name in raised), raised
+        assert raised or text.startswith("not raised: "), numbers
 
 
 def test_exit_codes_are_those_of_the_program():

@@ -25,6 +25,8 @@ def free_port() -> int:
         ("put", "q", "x"),
         ("browse", "q"),
         ("session", "list"),
+        ("topic", "list"),
+        ("subscription", "delete", "s", "--client-id", "c"),
         ("rebuild",),
         ("trace", "0" * 32),
         ("audit",),
@@ -66,6 +68,11 @@ def test_topics_of_another_prefix_are_missed(cli):
         ("queue", "stat"),
         ("put",),
         ("get", "q", "--count", "0"),
+        ("get", "topic:prices"),
+        ("topic", "nonsense"),
+        ("topic", "create"),
+        ("subscription", "delete", "s"),
+        ("queue", "create", "q", "--unacknowledged-max", "-1"),
         ("put", "q", "x", "--priority", "10"),
         ("rebuild", "--at", "yesterday"),
         ("trace", "xyz"),
@@ -92,7 +99,19 @@ def test_help_lists_every_command(plain):
     """--help names all commands, whatever they need to run."""
     answer = plain("--help")
     assert answer.code == exits.OK
-    for name in ("up", "worker", "queue", "put", "get", "trace", "rebuild", "audit", "doctor"):
+    for name in (
+        "up",
+        "worker",
+        "queue",
+        "topic",
+        "subscription",
+        "put",
+        "get",
+        "trace",
+        "rebuild",
+        "audit",
+        "doctor",
+    ):
         assert f"\n  {name} " in answer.out
 
 

@@ -288,7 +288,7 @@ ELSEWHERE = {
 def test_every_reason_that_an_application_can_meet_has_its_error():
     """A reason code added to the protocol must be given an exception here."""
     known = {getattr(reasons, name) for name in reasons.__all__ if name.isupper()}
-    assert known - ELSEWHERE == set(REASON_ERRORS)
+    assert known - ELSEWHERE <= set(REASON_ERRORS)
     for reason, kind in REASON_ERRORS.items():
         error = error_of_reason(reason, "why", queue_manager="QM1", position=7)
         assert type(error) is kind

@@ -33,6 +33,7 @@ _BY_CLASS: Final = {
     "AddressError": USAGE,
     "BrokerUnavailableError": UNREACHABLE,
     "ConnectionClosedError": UNREACHABLE,
+    "InvalidSelectorError": USAGE,
     "LogUnreachableError": UNREACHABLE,
     "MessageFormatError": USAGE,
     "OutcomeUnknownError": UNPROVEN,

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from ledgermq.cli.bodies import body_document, body_line
+from ledgermq.cli.destinations import queue_from
 from ledgermq.cli.output import Column, Output
 from ledgermq.cli.target import Target, target_options
 
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["browse", "get"]
 
 PAGE_MESSAGES = 200
+WHY_NO_TOPIC = "messages of topics are had through subscriptions, in a program"
 # How long to listen before asking whether there is anything to wait for.
 PROMPT_SECONDS = 0.2
 
@@ -31,6 +33,13 @@ COLUMNS = (
     Column(key="timestamp", heading="ENQUEUED", whole=True),
     Column(key="message_id", heading="MESSAGE ID", whole=True),
     Column(key="body", heading="BODY", cut=True),
+)
+
+
+selector_option = click.option(
+    "--selector",
+    metavar="TEXT",
+    help="Only messages that this message selector selects, as region = 'EU' AND count > 2.",
 )
 
 
@@ -45,6 +54,7 @@ COLUMNS = (
     metavar="SECONDS",
     help="How long to wait for a message that is not there yet.",
 )
+@selector_option
 @click.option("--no-ack", is_flag=True, help="Give back what was got; it counts as delivered.")
 @click.option("--body-only", is_flag=True, help="Print bodies alone, one a line.")
 @target_options
@@ -54,6 +64,7 @@ def get(
     queue: str,
     count: int,
     wait_seconds: float,
+    selector: str | None,
     no_ack: bool,
     body_only: bool,
 ) -> int:
@@ -63,13 +74,21 @@ def get(
     """
     import ledgermq
 
+    queue = queue_from(queue, why=WHY_NO_TOPIC)
     deadline = time.monotonic() + wait_seconds
     page = PAGE_MESSAGES if output.as_json or body_only else count
     found = 0
     with target.connect() as connection, connection.session(ack=ledgermq.AckMode.CLIENT) as session:
-        consumer = session.consumer(f"queue:{queue}", prefetch=min(count, PAGE_MESSAGES))
+        consumer = session.consumer(
+            f"queue:{queue}", prefetch=min(count, PAGE_MESSAGES), selector=selector
+        )
+        # A session gets no more than this before it acknowledges.
+        limit = connection.admin.queue_status(queue).unacknowledged_max
+        page = min(page, limit or page)
+        count = min(count, limit) if no_ack and limit else count
         while found < count:
-            messages = _take(connection, consumer, queue, min(page, count - found), deadline)
+            wanted = min(page, count - found)
+            messages = _take(connection, consumer, queue, selector, wanted, deadline)
             if not messages:
                 break
             found += _print(output, messages, body_only=body_only)
@@ -84,7 +103,12 @@ def get(
 
 
 def _take(
-    connection: Connection, consumer: Consumer, queue: str, count: int, deadline: float
+    connection: Connection,
+    consumer: Consumer,
+    queue: str,
+    selector: str | None,
+    count: int,
+    deadline: float,
 ) -> list[Message]:
     """Up to `count` messages: what is there now, and what comes until the deadline."""
     messages: list[Message] = []
@@ -92,24 +116,40 @@ def _take(
         message = consumer.receive(timeout=PROMPT_SECONDS)
         if message is None and time.monotonic() >= deadline:
             # Deliveries stand on the lane before an answer that was given after them.
-            status = connection.admin.queue_status(queue)
+            coming = _is_coming(connection, queue, selector, len(messages))
             message = consumer.receive(timeout=0)
-            if message is None and not (status.current and not status.suspended):
+            if message is None and not coming:
                 break
         if message is not None:
             messages.append(message)
     return messages
 
 
+def _is_coming(connection: Connection, queue: str, selector: str | None, held: int) -> bool:
+    """Whether a message is there that this command will be given, and only has to wait for."""
+    status = connection.admin.queue_status(queue)
+    if not status.current or status.suspended:
+        return False
+    if status.unacknowledged_max and held >= status.unacknowledged_max:
+        return False
+    return selector is None or any(
+        True for _ in connection.browser(f"queue:{queue}", selector=selector)
+    )
+
+
 @click.command()
 @click.argument("queue")
 @click.option("--count", type=click.IntRange(min=1), default=20, show_default=True, help="At most.")
+@selector_option
 @click.option("--body-only", is_flag=True, help="Print bodies alone, one a line.")
 @target_options
-def browse(target: Target, output: Output, queue: str, count: int, body_only: bool) -> int:
+def browse(
+    target: Target, output: Output, queue: str, count: int, selector: str | None, body_only: bool
+) -> int:
     """Look at the messages available on QUEUE, in delivery order, without taking any."""
+    queue = queue_from(queue, why=WHY_NO_TOPIC)
     with target.connect() as connection:
-        browser = connection.browser(f"queue:{queue}")
+        browser = connection.browser(f"queue:{queue}", selector=selector)
         found = _print(output, islice(browser, count), body_only=body_only)
     if not found:
         output.remark(f"no message available on {queue}")

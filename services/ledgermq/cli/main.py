@@ -24,6 +24,8 @@ _COMMANDS: Final = {
     "up": "ledgermq.cli.up:up",
     "worker": "ledgermq.cli.worker:worker",
     "queue": "ledgermq.cli.queues:queue",
+    "topic": "ledgermq.cli.topics:topic",
+    "subscription": "ledgermq.cli.subscriptions:subscription",
     "put": "ledgermq.cli.put:put",
     "get": "ledgermq.cli.get:get",
     "browse": "ledgermq.cli.get:browse",

@@ -89,6 +89,19 @@ class Output:
             else:
                 click.echo(f"{label}\t{cell_text(value)}")
 
+    def telling(
+        self,
+        columns: Sequence[Column],
+        rows: Sequence[Mapping[str, Any]],
+        details: Sequence[str],
+    ) -> list[Column]:
+        """The columns to show: for people without details that no row has."""
+        return [
+            one
+            for one in columns
+            if not self.for_people or one.key not in details or any(row[one.key] for row in rows)
+        ]
+
     def document(self, document: Any) -> None:
         """Print a JSON document."""
         click.echo(json_text(document, indent=2))

@@ -1,4 +1,4 @@
-"""`ledgermq put`: puts one message, or one for each line of standard input."""
+"""`ledgermq put`: puts one message, or one for each line of standard input, on a destination."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import click
 
 from ledgermq.cli.bodies import map_from_json, properties_from
+from ledgermq.cli.destinations import destination_from
 from ledgermq.cli.output import Output
 from ledgermq.cli.target import Target, target_options
 
@@ -21,7 +22,7 @@ UNANSWERED_MAX = 10_000
 
 
 @click.command()
-@click.argument("queue")
+@click.argument("destination")
 @click.argument("body", required=False)
 @click.option(
     "--file", "file", type=click.File("rb"), help="Put the bytes of this file; - is standard input."
@@ -39,7 +40,7 @@ UNANSWERED_MAX = 10_000
 def put(
     target: Target,
     output: Output,
-    queue: str,
+    destination: str,
     body: str | None,
     file: BinaryIO | None,
     json_body: bool,
@@ -47,9 +48,10 @@ def put(
     non_persistent: bool,
     **fields: Any,
 ) -> int:
-    """Put BODY on QUEUE as a text message.
+    """Put BODY on DESTINATION as a text message.
 
-    Without BODY and --file, every line of standard input is a message.
+    DESTINATION is a queue, as NAME or queue:NAME, or topic:NAME. Without BODY and --file, every
+    line of standard input is a message.
     """
     if body is not None and file is not None:
         raise click.UsageError("give BODY or --file, not both")
@@ -61,14 +63,18 @@ def put(
     elif body is not None:
         bodies = iter([map_from_json(body, where="BODY") if json_body else body])
     else:
-        return _put_lines(target, output, queue, json_body, properties, non_persistent, fields)
-    return _put_all(target, output, queue, bodies, properties, non_persistent, fields, many=False)
+        return _put_lines(
+            target, output, destination, json_body, properties, non_persistent, fields
+        )
+    return _put_all(
+        target, output, destination, bodies, properties, non_persistent, fields, many=False
+    )
 
 
 def _put_lines(
     target: Target,
     output: Output,
-    queue: str,
+    destination: str,
     json_body: bool,
     properties: tuple[str, ...],
     non_persistent: bool,
@@ -77,7 +83,9 @@ def _put_lines(
     if sys.stdin.isatty():
         output.remark("Reading messages from standard input, one a line; Ctrl-D ends.")
     lines = _lines(json_body)
-    return _put_all(target, output, queue, lines, properties, non_persistent, fields, many=True)
+    return _put_all(
+        target, output, destination, lines, properties, non_persistent, fields, many=True
+    )
 
 
 def _lines(json_body: bool) -> Iterator[Any]:
@@ -89,7 +97,7 @@ def _lines(json_body: bool) -> Iterator[Any]:
 def _put_all(
     target: Target,
     output: Output,
-    queue: str,
+    destination: str,
     bodies: Iterator[Any],
     properties: tuple[str, ...],
     non_persistent: bool,
@@ -102,11 +110,14 @@ def _put_all(
         "persistent": not non_persistent,
         **{"type" if name == "type_" else name: value for name, value in fields.items()},
     }
+    kind, name = destination_from(destination)
+    named = {kind: name}
+    shown = name if kind == "queue" else f"{kind} {name}"
     count = 0
     last: SendReceipt | None = None
     waiting: list[ReceiptFuture[SendReceipt]] = []
     with target.connect() as connection, connection.session() as session:
-        producer = session.producer(f"queue:{queue}")
+        producer = session.producer(f"{kind}:{name}")
         for body in bodies:
             waiting.append(producer.send_async(body, **options))
             count += 1
@@ -115,17 +126,17 @@ def _put_all(
         if waiting:
             last = _settle(target, waiting)
     if last is None:
-        output.done(f"nothing put on {queue}: no input", {"queue": queue, "count": 0})
+        output.done(f"nothing put on {shown}: no input", {**named, "count": 0})
         return 0
     if many:
-        text = f"{count} messages put on {queue}, the last with sequence number {last.sequence}"
-        output.done(text, {"queue": queue, "count": count, "last_sequence": last.sequence})
+        text = f"{count} messages put on {shown}, the last with sequence number {last.sequence}"
+        output.done(text, {**named, "count": count, "last_sequence": last.sequence})
         return 0
     where = target.named(last.position or 0)
     output.done(
-        f"message {last.message_id} put on {queue}, sequence number {last.sequence}, at {where}",
+        f"message {last.message_id} put on {shown}, sequence number {last.sequence}, at {where}",
         {
-            "queue": queue,
+            **named,
             "message_id": last.message_id,
             "sequence": last.sequence,
             "position": last.position,

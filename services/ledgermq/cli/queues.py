@@ -36,15 +36,17 @@ def queue() -> None:
     default=0,
     help="Largest content of a message in bytes; 0: the limit of the log.",
 )
+@click.option(
+    "--unacknowledged-max",
+    type=click.IntRange(min=0),
+    default=0,
+    help="How many unsettled messages of it a session may hold; 0: any number.",
+)
 @target_options
-def create(
-    target: Target, output: Output, name: str, description: str, message_bytes_max: int
-) -> int:
+def create(target: Target, output: Output, name: str, **settings: Any) -> int:
     """Create queue NAME."""
     with target.connect() as connection:
-        position = connection.admin.create_queue(
-            name, description=description, message_bytes_max=message_bytes_max
-        )
+        position = connection.admin.create_queue(name, **settings)
     output.done(f"queue {name} created", {"queue": name, "created": True, "position": position})
     return 0
 
@@ -104,21 +106,19 @@ def show(target: Target, output: Output, name: str) -> int:
     type=click.IntRange(min=0),
     help="Largest content of a message in bytes; 0: the limit of the log.",
 )
+@click.option(
+    "--unacknowledged-max",
+    type=click.IntRange(min=0),
+    help="How many unsettled messages of it a session may hold; 0: any number.",
+)
 @target_options
-def alter(
-    target: Target,
-    output: Output,
-    name: str,
-    description: str | None,
-    message_bytes_max: int | None,
-) -> int:
+def alter(target: Target, output: Output, name: str, **settings: Any) -> int:
     """Change settings of queue NAME; what is not given stays as it is."""
-    if description is None and message_bytes_max is None:
-        raise click.UsageError("nothing to change: give --description or --message-bytes-max")
+    if all(value is None for value in settings.values()):
+        options = ", ".join(f"--{one.replace('_', '-')}" for one in settings)
+        raise click.UsageError(f"nothing to change: give one of {options}")
     with target.connect() as connection:
-        position = connection.admin.alter_queue(
-            name, description=description, message_bytes_max=message_bytes_max
-        )
+        position = connection.admin.alter_queue(name, **settings)
     output.done(f"queue {name} altered", {"queue": name, "altered": True, "position": position})
     return 0
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ledgermq.cli.output import Column, iso_time
 
 if TYPE_CHECKING:
-    from ledgermq.client.status import QueueStatus
+    from ledgermq.client.status import QueueStatus, SubscriptionStatus, TopicStatus
 
 __all__ = [
     "LIST_COLUMNS",
@@ -58,7 +58,7 @@ LIST_COLUMNS: Final = (
 _DETAILS: Final = ("unacknowledged", "uncommitted_puts", "uncommitted_gets", "receivers")
 
 
-def status_document(status: QueueStatus) -> dict[str, Any]:
+def status_document(status: QueueStatus | TopicStatus | SubscriptionStatus) -> dict[str, Any]:
     """A live status as PROTOCOL.md §9 defines it: times in microseconds."""
     return {
         name: (value - EPOCH) // timedelta(microseconds=1) if isinstance(value, datetime) else value

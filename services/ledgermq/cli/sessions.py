@@ -16,11 +16,15 @@ COLUMNS = (
     Column(key="acknowledge_mode", heading="MODE"),
     Column(key="state", heading="STATE"),
     Column(key="consumers", heading="CONSUMERS", number=True),
+    Column(key="consumers_paused", heading="PAUSED", number=True),
     Column(key="in_flight", heading="IN FLIGHT", number=True),
     Column(key="open_puts", heading="OPEN PUTS", number=True),
     Column(key="last_sequence", heading="OPERATIONS", number=True),
+    Column(key="client_id", heading="CLIENT ID"),
     Column(key="connection", heading="CONNECTION"),
 )
+# Left out for people where no session has them.
+DETAILS = ("consumers_paused", "client_id")
 
 
 @click.group()
@@ -39,5 +43,6 @@ def list_sessions(target: Target, output: Output) -> int:
         output.document(found)
         return 0
     rows = [{**one, "state": "suspected" if one["suspected"] else "alive"} for one in found]
-    output.table(COLUMNS, rows, caption="" if rows else "no sessions but our own")
+    caption = "" if rows else "no sessions but our own"
+    output.table(output.telling(COLUMNS, rows, DETAILS), rows, caption=caption)
     return 0

@@ -78,14 +78,19 @@ class Target:
         )
 
     @contextlib.contextmanager
-    def connect(self) -> Iterator[Connection]:
-        """A connection that is closed at the end."""
+    def connect(self, *, client_id: str | None = None) -> Iterator[Connection]:
+        """A connection that is closed at the end.
+
+        It has no client id unless told so: that is one connection's at a time, and any number of
+        commands may run at once.
+        """
         import ledgermq
 
         self.check_broker()
         with ledgermq.connect(
             self.address,
             application="ledgermq-cli",
+            client_id=client_id or None,
             timeout=self.timeout_seconds,
             topic_prefix=self.topic_prefix,
         ) as connection:

@@ -1,11 +1,11 @@
-"""Administration: create, alter and delete queues; read statuses; order a checkpoint."""
+"""Administration: queues, topics, subscriptions; statuses of everything; a checkpoint."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
 
-from ledgermq.client.destinations import queue_name
+from ledgermq.client.destinations import queue_name, topic_name
 from ledgermq.client.questions import Answer, Questions
 from ledgermq.client.session_core import SessionCore
 from ledgermq.client.status import (
@@ -13,14 +13,19 @@ from ledgermq.client.status import (
     QueueManagerStatus,
     QueueStatus,
     SessionStatus,
+    SubscriptionStatus,
+    TopicStatus,
 )
 from ledgermq.core.operations import (
     AlterQueue,
     AlterQueueManager,
     Correct,
     CreateQueue,
+    CreateTopic,
     DeleteQueue,
+    DeleteTopic,
     SessionOperation,
+    Unsubscribe,
     Upgrade,
 )
 
@@ -28,7 +33,7 @@ __all__ = ["Admin"]
 
 
 class Admin:
-    """`connection.admin`; a queue is named `orders` or `queue:orders`.
+    """`connection.admin`; a queue is named `orders` or `queue:orders`, a topic likewise.
 
     Changes are operations on the log and return the log position of their outcome. Statuses are
     answers of the worker, true at the position they name; `not_before` asks for one that is true
@@ -52,12 +57,27 @@ class Admin:
             pending.result = lambda reply: reply.position
             return core.await_locked(pending).position
 
-    def create_queue(self, name: str, *, description: str = "", message_bytes_max: int = 0) -> int:
-        """Creates a queue; `message_bytes_max` 0 means the general limit.
+    def create_queue(
+        self,
+        name: str,
+        *,
+        description: str = "",
+        message_bytes_max: int = 0,
+        unacknowledged_max: int = 0,
+    ) -> int:
+        """Creates a queue.
+
+        Args:
+            name: Its name.
+            description: Free text for people.
+            message_bytes_max: Largest content of a message in bytes; 0: the limit of the log.
+            unacknowledged_max: How many of its messages a session may hold unsettled before it is
+                given no more (SES-07), up to 1,000,000; 0: no limit.
 
         Raises:
             DestinationExistsError: there is one of this name.
             InvalidDestinationError: the name is not allowed.
+            RefusedError: a setting is out of range.
             OutcomeUnknownError: no outcome within the time-out.
         """
         queue = queue_name(name)
@@ -67,6 +87,7 @@ class Admin:
             queue=queue,
             description=description,
             message_bytes_max=message_bytes_max,
+            unacknowledged_max=unacknowledged_max,
         )
 
     def alter_queue(
@@ -76,10 +97,12 @@ class Admin:
         description: str | None = None,
         message_bytes_max: int | None = None,
         suspended: bool | None = None,
+        unacknowledged_max: int | None = None,
     ) -> int:
-        """Changes settings of a queue; None leaves one as it is.
+        """Changes settings of a queue; None leaves one as it is, 0 takes a limit away.
 
-        Suspended, a queue takes messages and delivers none.
+        Suspended, a queue takes messages and delivers none. What sessions hold beyond a lower
+        `unacknowledged_max` stays theirs; they get more when they hold less than that.
 
         Raises:
             QueueNotFoundError: there is no such queue.
@@ -93,6 +116,7 @@ class Admin:
             description=description,
             message_bytes_max=message_bytes_max,
             suspended=suspended,
+            unacknowledged_max=unacknowledged_max,
         )
 
     def suspend_queue(self, name: str) -> int:
@@ -112,6 +136,49 @@ class Admin:
         """
         queue = queue_name(name)
         return self._change(DeleteQueue, target=f"queue:{queue}", queue=queue, purge=purge)
+
+    def create_topic(self, name: str, *, description: str = "", message_bytes_max: int = 0) -> int:
+        """Creates a topic; `message_bytes_max` 0 means the general limit.
+
+        Raises:
+            DestinationExistsError: there is one of this name.
+            InvalidDestinationError: the name is not allowed.
+            RefusedError: a setting is out of range.
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        topic = topic_name(name)
+        return self._change(
+            CreateTopic,
+            target=f"topic:{topic}",
+            topic=topic,
+            description=description,
+            message_bytes_max=message_bytes_max,
+        )
+
+    def delete_topic(self, name: str, *, purge: bool = False) -> int:
+        """Deletes a topic that nobody uses; with `purge` also its durable subscriptions.
+
+        What such subscriptions hold goes with them.
+
+        Raises:
+            TopicNotFoundError: there is no such topic.
+            DestinationInUseError: it has consumers, uncommitted puts, deliveries, or durable
+                subscriptions.
+            TemporaryDestinationForeignError: it is another connection's temporary topic.
+        """
+        topic = topic_name(name)
+        return self._change(DeleteTopic, target=f"topic:{topic}", topic=topic, purge=purge)
+
+    def unsubscribe(self, name: str) -> int:
+        """Deletes a durable subscription of this connection's client id, with what it holds.
+
+        A connection without a client id deletes durable subscriptions that were made without one.
+
+        Raises:
+            SubscriptionNotFoundError: this client id has no durable subscription of that name.
+            SubscriptionInUseError: it has consumers or deliveries in flight (SES-63).
+        """
+        return self._change(Unsubscribe, subscription=name)
 
     def alter_queue_manager(self, *, automatic_creation: bool | None = None) -> int:
         """Changes settings of the queue manager; None leaves one as it is."""
@@ -162,6 +229,40 @@ class Admin:
         """All queues' statuses, by name."""
         answer = self._ask("QUEUES", not_before)
         return [QueueStatus.from_document(answer.position, one) for one in answer.document]
+
+    def topic(self, name: str, *, not_before: int = -1) -> TopicStatus:
+        """One topic's status.
+
+        Raises:
+            TopicNotFoundError: there is no such topic.
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        answer = self._ask("TOPIC", not_before, queue=topic_name(name))
+        return TopicStatus.from_document(answer.position, answer.document)
+
+    def topics(self, *, not_before: int = -1) -> list[TopicStatus]:
+        """All topics' statuses, by name."""
+        answer = self._ask("TOPICS", not_before)
+        return [TopicStatus.from_document(answer.position, one) for one in answer.document]
+
+    def subscriptions(
+        self, topic: str | None = None, *, not_before: int = -1
+    ) -> list[SubscriptionStatus]:
+        """The subscriptions of all topics, or of one, by topic and creation.
+
+        A topic that is not there has none.
+
+        Raises:
+            InvalidDestinationError: `topic` names none.
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        wanted = None if topic is None else topic_name(topic)
+        answer = self._ask("SUBSCRIPTIONS", not_before)
+        return [
+            SubscriptionStatus.from_document(answer.position, one)
+            for one in answer.document
+            if wanted in (None, one["topic"])
+        ]
 
     def queue_manager_status(self, *, not_before: int = -1) -> QueueManagerStatus:
         """The queue manager as a whole."""

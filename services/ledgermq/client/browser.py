@@ -24,6 +24,8 @@ class Browser:
     got meanwhile is not shown, one put meanwhile is shown if its place is still ahead.
 
     Attributes:
+        destination: The queue.
+        selector: Which messages are shown; empty: all.
         position: Log position that the last page read was true at; -1 before.
     """
 

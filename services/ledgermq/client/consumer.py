@@ -36,6 +36,12 @@ class Consumer:
 
     Messages are asked for with the first `receive`, and from then on ahead of need, up to
     `prefetch`. Time-outs run here: a `receive` that ran out of time leaves its request standing.
+
+    Attributes:
+        destination: Where it gets from.
+        selector: Which messages it gets; empty: all.
+        subscription: Name of the topic's subscription, if it has one.
+        prefetch: Up to how many messages are asked for ahead of need.
     """
 
     def __init__(

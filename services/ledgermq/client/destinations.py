@@ -7,7 +7,7 @@ from typing import Final
 from ledgermq.core.limits import is_name
 from ledgermq.errors import InvalidDestinationError
 
-__all__ = ["checked_destination", "is_topic", "queue_name"]
+__all__ = ["checked_destination", "is_topic", "queue_name", "topic_name"]
 
 QUEUE: Final = "queue:"
 TOPIC: Final = "topic:"
@@ -45,3 +45,18 @@ def queue_name(text: str) -> str:
 def is_topic(destination: str) -> bool:
     """Whether a destination is a topic."""
     return destination.startswith(TOPIC)
+
+
+def topic_name(text: str) -> str:
+    """The topic's name from `topic:NAME` or a bare `NAME`.
+
+    Raises:
+        InvalidDestinationError: it is neither.
+    """
+    name = text.removeprefix(TOPIC) if isinstance(text, str) else text
+    if not isinstance(name, str) or not is_name(name):
+        raise InvalidDestinationError(
+            f"{text!r} names no topic: a name has 1 to 128 characters of A-Z a-z 0-9 . _ / % -",
+            destination=str(text),
+        )
+    return name

@@ -119,9 +119,9 @@ class Questions:
         finally:
             with self._lock:
                 del self._open[number]
-        return self._read(question, more.get("queue"))
+        return self._read(question, _destination(kind, more.get("queue")))
 
-    def _read(self, question: _Question, queue: str | None) -> Answer:
+    def _read(self, question: _Question, destination: str | None) -> Answer:
         found = question.answer
         assert found is not None, "an answered question has an answer"
         if found["reason"]:
@@ -130,7 +130,7 @@ class Questions:
                 found["detail"],
                 queue_manager=self._queue_manager,
                 position=found["position"],
-                destination=f"queue:{queue}" if queue else None,
+                destination=destination,
             )
         join_delivered(found)
         document = found["document"]
@@ -149,3 +149,8 @@ class Questions:
         if question is not None:
             question.answer = answer
             question.answered.set()
+
+
+def _destination(kind: str, name: str | None) -> str | None:
+    """What a question is about, as errors name it."""
+    return f"{'topic' if kind == 'TOPIC' else 'queue'}:{name}" if name else None

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ledgermq.core.limits import SUSPECT_TIMEOUT_MS_MAX, SUSPECT_TIMEOUT_MS_MIN, is_name
-from ledgermq.errors import LedgerMQError
+from ledgermq.errors import InvalidClientIDError, LedgerMQError
 from ledgermq.wire.topics import TOPIC_PREFIX_DEFAULT, Topics
 
 __all__ = [
@@ -119,7 +119,7 @@ def settings_from(
     """
     bootstrap, queue_manager = parse_address(address)
     if client_id and not is_name(client_id):
-        raise AddressError(
+        raise InvalidClientIDError(
             f"{client_id!r} is no client id: 1 to 128 characters of A-Z a-z 0-9 . _ / % -"
         )
     if takeover and not client_id:

@@ -9,7 +9,14 @@ from typing import Any
 from ledgermq.client.message import datetime_from
 from ledgermq.client.questions import Answer
 
-__all__ = ["CheckpointStatus", "QueueManagerStatus", "QueueStatus", "SessionStatus"]
+__all__ = [
+    "CheckpointStatus",
+    "QueueManagerStatus",
+    "QueueStatus",
+    "SessionStatus",
+    "SubscriptionStatus",
+    "TopicStatus",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,9 +25,15 @@ class QueueStatus:
 
     Attributes:
         position: Log position that this is true at.
+        message_bytes_max: Largest content of a message in bytes; 0: the limit of the log.
+        unacknowledged_max: How many of its messages a session may hold unsettled before it is
+            given no more (SES-07); 0: no limit.
+        temporary: Whether it ends with the connection that made it (SES-39).
         receivers: Open consumers.
         current: Messages available.
-        pending: Uncommitted puts, unacknowledged and uncommitted gets together.
+        pending: Unborn, uncommitted puts, unacknowledged and uncommitted gets together.
+        expired: Messages whose time to live ran out (SES-66).
+        unborn: Messages that are not to be delivered yet (INF-01).
         min_sequence: Number of the first unconsumed message, or the next number without any.
         max_sequence: Number of the last unconsumed message, or the next number without any.
         first_enqueued_at: When that first one was numbered; None: the queue never held any.
@@ -31,10 +44,13 @@ class QueueStatus:
     created_position: int
     description: str
     message_bytes_max: int
+    unacknowledged_max: int
+    temporary: bool
     suspended: bool
     receivers: int
     message_count: int
     sent_and_committed: int
+    expired: int
     removed_by_administration: int
     min_sequence: int
     max_sequence: int
@@ -43,6 +59,7 @@ class QueueStatus:
     last_enqueued_at: datetime | None
     current: int
     pending: int
+    unborn: int
     uncommitted_puts: int
     unacknowledged: int
     uncommitted_gets: int
@@ -50,16 +67,119 @@ class QueueStatus:
     @classmethod
     def from_document(cls, position: int, document: dict[str, Any]) -> QueueStatus:
         """From the worker's document."""
-        times = {
-            name: None if document[name] is None else datetime_from(document[name])
-            for name in ("first_enqueued_at", "last_enqueued_at")
-        }
-        return cls(**_known(cls, {**document, **times, "position": position}))
+        return cls(**_known(cls, {**document, **_times(document), "position": position}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopicStatus:
+    """One topic at one log position; a message counts while a subscription has it (SEQ-17).
+
+    next_sequence = sent_and_committed + expired + dropped + message_count.
+
+    Attributes:
+        position: Log position that this is true at.
+        message_bytes_max: Largest content of a message in bytes; 0: the limit of the log.
+        temporary: Whether it ends with the connection that made it (SES-39).
+        subscriptions: Subscriptions of every kind.
+        receivers: Open consumers of all of them.
+        message_count: Messages that at least one subscription has and did not consume.
+        sent_and_committed: Messages of which the last copy was consumed.
+        dropped: Messages that no subscription wanted, or whose last subscription went.
+        min_sequence: Number of the first unconsumed message, or the next number without any.
+        max_sequence: Number of the last unconsumed message, or the next number without any.
+        first_enqueued_at: When that first one was numbered; None: the topic never had any.
+    """
+
+    name: str
+    position: int
+    created_position: int
+    description: str
+    message_bytes_max: int
+    temporary: bool
+    subscriptions: int
+    receivers: int
+    message_count: int
+    sent_and_committed: int
+    expired: int
+    dropped: int
+    min_sequence: int
+    max_sequence: int
+    next_sequence: int
+    first_enqueued_at: datetime | None
+    last_enqueued_at: datetime | None
+    uncommitted_puts: int
+
+    @classmethod
+    def from_document(cls, position: int, document: dict[str, Any]) -> TopicStatus:
+        """From the worker's document."""
+        return cls(**_known(cls, {**document, **_times(document), "position": position}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SubscriptionStatus:
+    """One subscription of a topic at one log position; its messages bear the topic's numbers.
+
+    added = sent_and_committed + expired + message_count; current + pending = message_count.
+
+    Attributes:
+        topic: Name of the topic.
+        position: Log position that this is true at.
+        kind: `durable`, `shared` (not durable), or `consumer`: of one consumer alone.
+        name: Its name; of kind `consumer`, session and number of the consumer.
+        client_id: Client id that it belongs to, empty for none.
+        shared: Whether several consumers may use it at a time.
+        selector: What it is restricted to, empty: every message.
+        no_local: Whether it leaves out messages of its own connection and client id.
+        receivers: Open consumers.
+        added: Copies that it was handed since it was made.
+        min_sequence: Number of the first message that it has, or the one after the last it had.
+        max_sequence: Number of the last message that it has, or the one after the last it had.
+        first_enqueued_at: When that first one was numbered; None: it never had any.
+        current: Messages available.
+        pending: Unborn, unacknowledged and uncommitted gets together.
+    """
+
+    topic: str
+    position: int
+    created_position: int
+    kind: str
+    name: str
+    client_id: str
+    shared: bool
+    selector: str
+    no_local: bool
+    receivers: int
+    message_count: int
+    added: int
+    sent_and_committed: int
+    expired: int
+    min_sequence: int
+    max_sequence: int
+    first_enqueued_at: datetime | None
+    last_enqueued_at: datetime | None
+    current: int
+    pending: int
+    unborn: int
+    unacknowledged: int
+    uncommitted_gets: int
+
+    @property
+    def durable(self) -> bool:
+        """Whether it outlives its consumers."""
+        return self.kind == "durable"
+
+    @classmethod
+    def from_document(cls, position: int, document: dict[str, Any]) -> SubscriptionStatus:
+        """From the worker's document."""
+        return cls(**_known(cls, {**document, **_times(document), "position": position}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QueueManagerStatus:
-    """A queue manager as a whole; `time` is log time, None before the first entry."""
+    """A queue manager as a whole; `time` is log time, None before the first entry.
+
+    `queues`, `topics`, `subscriptions`, `connections` and `sessions` are how many there are.
+    """
 
     name: str
     position: int
@@ -67,6 +187,8 @@ class QueueManagerStatus:
     version: int
     automatic_creation: bool
     queues: int
+    topics: int
+    subscriptions: int
     connections: int
     sessions: int
     worker: str
@@ -81,13 +203,25 @@ class QueueManagerStatus:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStatus:
-    """An open session, named by its handle."""
+    """An open session, named by its handle.
+
+    Attributes:
+        client_id: Client id of its connection, empty for none.
+        suspected: Whether its client has not been heard of for its suspect time-out.
+        consumers: Open consumers.
+        consumers_paused: Those of them that get nothing because the session holds as many
+            unsettled messages as the queue's `unacknowledged_max` allows.
+        in_flight: Deliveries not settled.
+        open_puts: Messages put in the unit of work that is open.
+    """
 
     session: int
     connection: str
+    client_id: str
     acknowledge_mode: str
     suspected: bool
     consumers: int
+    consumers_paused: int
     in_flight: int
     open_puts: int
     last_sequence: int
@@ -110,6 +244,13 @@ class CheckpointStatus:
     def from_answer(cls, answer: Answer) -> CheckpointStatus:
         """From the worker's answer."""
         return cls(**_known(cls, answer.document))
+
+
+def _times(document: dict[str, Any]) -> dict[str, datetime | None]:
+    return {
+        name: None if document[name] is None else datetime_from(document[name])
+        for name in ("first_enqueued_at", "last_enqueued_at")
+    }
 
 
 def _known(kind: Any, document: dict[str, Any]) -> dict[str, Any]:
