@@ -13,7 +13,23 @@ from multiprocessing.connection import Connection as Pipe
 import ledgermq
 from ledgermq.bench.fold import BATCH_MESSAGES, BODY_BYTES
 
-__all__ = ["PROGRAMS", "Program"]
+__all__ = [
+    "PREFETCH_MESSAGES",
+    "WAIT_SECONDS",
+    "Program",
+    "latency_consumer",
+    "latency_producer",
+    "pipelined_consumer",
+    "pipelined_producer",
+    "single_consumer",
+    "single_producer",
+    "sixteen_consumer",
+    "sixteen_producer",
+    "start",
+    "times",
+    "transacted_consumer",
+    "transacted_producer",
+]
 
 Program = Callable[[str, str, int, Pipe], dict[str, float]]
 
@@ -25,14 +41,15 @@ WAIT_SECONDS = 60.0
 LATENCY_RATE = 200
 
 
-def _start(pipe: Pipe) -> float:
+def start(pipe: Pipe) -> float:
     """Says that everything is open and waits until the other side is too."""
     pipe.send("ready")
     pipe.recv()
     return time.time()
 
 
-def _times(started: float) -> dict[str, float]:
+def times(started: float) -> dict[str, float]:
+    """When a program began and ended."""
     return {"started": started, "ended": time.time()}
 
 
@@ -43,12 +60,12 @@ def transacted_producer(
     body = os.urandom(BODY_BYTES)
     with ledgermq.connect(address) as connection, connection.session(transacted=True) as session:
         producer = session.producer(destination)
-        started = _start(pipe)
+        started = start(pipe)
         for _ in range(messages // BATCH_MESSAGES):
             for _ in range(BATCH_MESSAGES):
                 producer.send(body)
             session.commit()
-        return _times(started)
+        return times(started)
 
 
 def transacted_consumer(
@@ -57,7 +74,7 @@ def transacted_consumer(
     """Receives and commits by the hundred, waiting for each commit."""
     with ledgermq.connect(address) as connection, connection.session(transacted=True) as session:
         consumer = session.consumer(destination, prefetch=PREFETCH_MESSAGES)
-        started = _start(pipe)
+        started = start(pipe)
         left = messages
         while left:
             wanted = min(BATCH_MESSAGES, left)
@@ -67,7 +84,7 @@ def transacted_consumer(
                 wanted -= got
                 left -= got
             session.commit()
-        return _times(started)
+        return times(started)
 
 
 def pipelined_producer(
@@ -77,12 +94,12 @@ def pipelined_producer(
     body = os.urandom(BODY_BYTES)
     with ledgermq.connect(address) as connection, connection.session() as session:
         producer = session.producer(destination)
-        started = _start(pipe)
+        started = start(pipe)
         for _ in range(messages):
             last = producer.send_async(body)
         session.flush()
         assert last.result(timeout=WAIT_SECONDS).sequence == messages - 1
-        return _times(started)
+        return times(started)
 
 
 def pipelined_consumer(
@@ -91,14 +108,14 @@ def pipelined_consumer(
     """Receives with prefetch; acknowledgements are batched by the library."""
     with ledgermq.connect(address) as connection, connection.session() as session:
         consumer = session.consumer(destination, prefetch=PREFETCH_MESSAGES)
-        started = _start(pipe)
+        started = start(pipe)
         left = messages
         while left:
             got = len(consumer.receive_many(BATCH_MESSAGES, timeout=WAIT_SECONDS))
             assert got, "the queue ran dry"
             left -= got
         session.close()
-        return _times(started)
+        return times(started)
 
 
 def single_producer(address: str, destination: str, messages: int, pipe: Pipe) -> dict[str, float]:
@@ -143,11 +160,11 @@ def _threads(
         threads = [threading.Thread(target=run) for _ in range(count)]
         for thread in threads:
             thread.start()
-        started = _start(pipe)
+        started = start(pipe)
         begin.wait()
         for thread in threads:
             thread.join()
-        return _times(started)
+        return times(started)
 
 
 def _send_singly(session: ledgermq.Session, destination: str, share: int) -> None:
@@ -172,14 +189,14 @@ def latency_producer(address: str, destination: str, messages: int, pipe: Pipe) 
     padding = bytes(BODY_BYTES - 8)
     with ledgermq.connect(address) as connection, connection.session() as session:
         producer = session.producer(destination)
-        started = _start(pipe)
+        started = start(pipe)
         due = time.monotonic()
         for _ in range(messages):
             due += 1 / LATENCY_RATE
             time.sleep(max(0.0, due - time.monotonic()))
             producer.send_async(struct.pack("<q", time.monotonic_ns()) + padding)
         session.flush()
-        return _times(started)
+        return times(started)
 
 
 def latency_consumer(address: str, destination: str, messages: int, pipe: Pipe) -> dict[str, float]:
@@ -187,23 +204,14 @@ def latency_consumer(address: str, destination: str, messages: int, pipe: Pipe) 
     delays_ms: list[float] = []
     with ledgermq.connect(address) as connection, connection.session() as session:
         consumer = session.consumer(destination, prefetch=PREFETCH_MESSAGES)
-        started = _start(pipe)
+        started = start(pipe)
         for _ in range(messages):
             message = consumer.receive(timeout=WAIT_SECONDS)
             assert message is not None, "the queue ran dry"
             (sent_ns,) = struct.unpack_from("<q", message.body)
             delays_ms.append((time.monotonic_ns() - sent_ns) / 1e6)
     delays_ms.sort()
-    return _times(started) | {
+    return times(started) | {
         "p50_ms": delays_ms[len(delays_ms) // 2],
         "p99_ms": delays_ms[len(delays_ms) * 99 // 100],
     }
-
-
-PROGRAMS: dict[str, tuple[Program, Program]] = {
-    "transacted": (transacted_producer, transacted_consumer),
-    "pipelined": (pipelined_producer, pipelined_consumer),
-    "single": (single_producer, single_consumer),
-    "sixteen": (sixteen_producer, sixteen_consumer),
-    "latency": (latency_producer, latency_consumer),
-}

@@ -103,6 +103,20 @@ ROWS = (
         aim=1.5,
     ),
     Row(
+        name="fan-out",
+        text="a topic with 10 subscriptions, deliveries",
+        unit="messages/s",
+        minimum=0,
+        aim=0,
+    ),
+    Row(
+        name="thousand",
+        text="1,000 + 1,000 sessions, each side in one event loop",
+        unit="messages/s",
+        minimum=0,
+        aim=0,
+    ),
+    Row(
         name="kafka",
         text="beside: plain Kafka, the same bytes, 100 per record",
         unit="messages/s",

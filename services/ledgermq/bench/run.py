@@ -6,8 +6,8 @@ import multiprocessing
 import uuid
 from multiprocessing.connection import Connection as Pipe
 
-from ledgermq.bench import kafka
-from ledgermq.bench.life import PROGRAMS, Program
+from ledgermq.bench import kafka, life, many
+from ledgermq.bench.life import Program
 
 __all__ = ["MESSAGES", "BenchError", "kafka_run", "life_run"]
 
@@ -18,7 +18,18 @@ MESSAGES = {
     "single": 2_000,
     "sixteen": 16_000,
     "latency": 1_000,
+    "fan-out": 200_000,
+    "thousand": 10_000,
     "kafka": 1_000_000,
+}
+PROGRAMS: dict[str, tuple[Program, Program]] = {
+    "transacted": (life.transacted_producer, life.transacted_consumer),
+    "pipelined": (life.pipelined_producer, life.pipelined_consumer),
+    "single": (life.single_producer, life.single_consumer),
+    "sixteen": (life.sixteen_producer, life.sixteen_consumer),
+    "latency": (life.latency_producer, life.latency_consumer),
+    "fan-out": (many.fan_out_producer, many.fan_out_consumer),
+    "thousand": (many.thousand_producer, many.thousand_consumer),
 }
 OPEN_SECONDS = 60.0
 RUN_SECONDS = 180.0
