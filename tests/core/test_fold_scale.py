@@ -1,0 +1,167 @@
+"""What the fold's work and state grow with: matching subscriptions, messages got, nothing else."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledgermq.core import operations as op
+from ledgermq.core import selecting, topics
+from ledgermq.core.apply import apply, new_state
+from ledgermq.core.outcomes import Delivered, Refused
+from support import checks
+
+START_US = 1_790_000_000_000_000
+
+
+class Driver:
+    """Folds operations one after the other, a millisecond apart; a refusal is an error."""
+
+    def __init__(self) -> None:
+        self.state = new_state()
+        self.numbers: dict[int, int] = {}
+
+    def fold(self, operation):
+        """Folds one entry; its outcomes."""
+        position = self.state.position + 1
+        found = apply(self.state, operation, position, START_US + position * 1_000)
+        assert not any(isinstance(one.outcome, Refused) for one in found), found
+        return [one.outcome for one in found]
+
+    def open(self, name: int, client_id: str = "") -> int:
+        """Opens a session of a connection of its own; its handle."""
+        self.fold(
+            op.Open(
+                connection=name.to_bytes(16, "big"),
+                lane=0,
+                session_key=bytes(16),
+                acknowledge_mode="CLIENT",
+                suspect_timeout_ms=10_000,
+                client_id=client_id,
+            )
+        )
+        self.numbers[self.state.position] = 0
+        return self.state.position
+
+    def do(self, kind, session: int, **fields):
+        """Folds the session's next operation; its outcomes."""
+        self.numbers[session] += 1
+        number = self.numbers[session]
+        operation = kind(
+            session=session, session_sequence=number, answered_through=number - 1, **fields
+        )
+        return self.fold(operation)
+
+
+def colored(number: int, color: str) -> op.PutMessage:
+    """A message with a property."""
+    return {
+        "message_id": number.to_bytes(16, "big"),
+        "priority": 4,
+        "persistent": True,
+        "content": b"x",
+        "header": {
+            "properties": {"color": color},
+            "correlation_id": None,
+            "type": None,
+            "time_to_live_ms": 0,
+            "delivery_delay_ms": 0,
+            "age_ms": 0,
+        },
+    }
+
+
+@pytest.fixture
+def evaluations(monkeypatch):
+    """How often a selector was asked about a message."""
+    asked: list[str] = []
+    real = selecting.matches
+
+    def counted(selector, message):
+        asked.append(selector.text)
+        return real(selector, message)
+
+    monkeypatch.setattr(selecting, "matches", counted)
+    monkeypatch.setattr(topics, "matches", counted)
+    return asked
+
+
+def test_a_publication_looks_only_at_subscriptions_that_ask_for_its_value(evaluations):
+    """Of 1,000 durable subscriptions, each for a color of its own, one is asked (SES-71)."""
+    driver = Driver()
+    session = driver.open(1, client_id="c")
+    for number in range(1_000):
+        driver.do(
+            op.OpenConsumer,
+            session,
+            consumer=number + 1,
+            destination="topic:t",
+            subscription=f"s{number}",
+            durable=True,
+            selector=f"color = 'c{number}' AND JMSPriority < 9",
+        )
+    for number in range(100):
+        message = colored(number, f"c{number}")
+        driver.do(op.Put, session, destination="topic:t", messages=[message])
+    assert len(evaluations) == 100
+    assert sum(len(one.messages) for one in driver.state.subscriptions.values()) == 100
+
+
+def test_a_selector_is_asked_once_for_each_message_and_never_by_a_get(evaluations):
+    """100,000 messages, every hundredth matches; taking those asks about none (SES-35)."""
+    driver = Driver()
+    session = driver.open(1)
+    for batch in range(100):
+        messages = [
+            colored(batch * 1_000 + one, "red" if one % 100 == 0 else "blue")
+            for one in range(1_000)
+        ]
+        driver.do(op.Put, session, destination="queue:q", messages=messages)
+    driver.do(op.OpenConsumer, session, consumer=1, destination="queue:q", selector="color = 'red'")
+    assert len(evaluations) == 100_000
+    evaluations.clear()
+    for _ in range(1_000):
+        *_, delivered = driver.do(op.Get, session, consumer=1, credit=1)
+        assert isinstance(delivered, Delivered)
+        delivery = delivered.first_delivery
+        driver.do(op.Acknowledge, session, deliveries=[{"first": delivery, "last": delivery}])
+    assert evaluations == []
+    queue = driver.state.queues["q"]
+    assert (len(queue.messages), queue.available.count) == (99_000, 99_000)
+    # What was taken through the selector does not stay behind in the order of all.
+    assert queue.available._entries <= 2 * 99_000 + 64
+
+
+def test_sessions_that_were_closed_leave_nothing_behind():
+    """10,000 of them, with subscriptions, temporary queues, client ids and undone work."""
+    driver = Driver()
+    keeper = driver.open(0)
+    driver.do(op.Put, keeper, destination="topic:t", messages=[colored(1, "red")])
+    before = len(checks.freeze(driver.state).root)
+    for number in range(1, 10_001):
+        session = driver.open(number, client_id=f"client-{number}")
+        driver.do(op.OpenConsumer, session, consumer=1, destination="topic:t", shared=False)
+        own = f"queue:temporary/{number.to_bytes(16, 'big').hex()}/1"
+        driver.do(op.CreateTemporary, session, destination=own)
+        driver.do(op.Put, session, destination=own, messages=[colored(number, "blue")])
+        driver.do(op.Close, session, seen=[])
+    state = driver.state
+    held = (state.sessions, state.connections, state.client_ids, state.queues)
+    assert [len(one) for one in held] == [1, 1, 0, 0]
+    assert (len(state.subscriptions), len(state.stores)) == (0, 0)
+    assert len(checks.freeze(state).root) <= before + 16
+
+
+def test_deadlines_of_messages_that_are_gone_do_not_pile_up():
+    """100,000 messages that would expire in a year, consumed at once (D6)."""
+    driver = Driver()
+    session = driver.open(1)
+    driver.do(op.OpenConsumer, session, consumer=1, destination="queue:q")
+    for batch in range(100):
+        messages = [colored(batch * 1_000 + one, "red") for one in range(1_000)]
+        for message in messages:
+            message["header"]["time_to_live_ms"] = 365 * 86_400_000
+        driver.do(op.Put, session, destination="queue:q", messages=messages)
+        *_, delivered = driver.do(op.Get, session, consumer=1, credit=1_000)
+        first = delivered.first_delivery
+        driver.do(op.Acknowledge, session, deliveries=[{"first": first, "last": first + 999}])
+    assert len(driver.state.expiries._entries) <= 3 * 1_024
