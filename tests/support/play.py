@@ -10,6 +10,7 @@ from typing import Any
 
 from ledgermq.core import invariants, query, topic_query
 from ledgermq.core.apply import apply, new_state, next_deadline
+from ledgermq.core.browsing import browse
 from ledgermq.core.operations import Open, Operation, Unreadable
 from ledgermq.core.outcomes import Addressed, Opened, Refused
 from ledgermq.core.selector import parse_selector
@@ -192,7 +193,7 @@ class Player:
     def ask_browse(self, line: Line) -> None:
         """`browse QUEUE MESSAGES`."""
         selector = parse_selector(selector_text(line.options.get("selector")))
-        found = query.browse(self.state.queues[line.words[0]], 9, -1, 1000, selector)
+        found = browse(self.state.queues[line.words[0]], 9, -1, 1000, selector)
         if self.model is not None:
             places = [(one["put_position"], one["put_index"]) for one in found[0]]
             text = selector_text(line.options.get("selector"))

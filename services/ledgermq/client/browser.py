@@ -76,10 +76,9 @@ class Browser:
             self.position = answer.position
             for raw in answer.messages:
                 yield Message(raw, self.destination, allow_pickle=self._allow_pickle)
-            more = answer.document["more"] and bool(answer.messages)
-            if more:
-                last = answer.messages[-1]
-                priority, sequence = last["priority"], last["sequence"]
+            more = answer.document["more"]
+            priority = answer.document["after_priority"]
+            sequence = answer.document["after_sequence"]
 
     def close(self) -> None:
         """Ends it. Closing twice does nothing."""

@@ -135,11 +135,9 @@ class Available:
             heapq.heappop(returned)
         self._entries -= 1
 
-    def of_priority(self, priority: int) -> Iterator[Message]:
-        """The messages of one priority by sequence number."""
-        if not self._returned[priority] and self._entries == self.count:
-            return iter(self._fresh[priority])
-        return self._merged(priority)
+    def has_priority(self, priority: int) -> bool:
+        """Whether there may be messages of a priority."""
+        return bool(self._fresh[priority] or self._returned[priority])
 
     def _merged(self, priority: int) -> Iterator[Message]:
         back = (message for _, message in sorted(self._returned[priority], key=_number))

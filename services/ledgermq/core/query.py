@@ -8,12 +8,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from ledgermq.core.browsing import browse
 from ledgermq.core.delivery import delivered_message, is_paused
-from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX, PRIORITY_MAX
+from ledgermq.core.limits import DELIVERED_MESSAGES_MAX
 from ledgermq.core.outcomes import Delivered, DeliveredMessage, Opened, Outcome
 from ledgermq.core.reasons import QUEUE_UNKNOWN, SELECTOR_INVALID, TOPIC_UNKNOWN
-from ledgermq.core.selecting import matches
-from ledgermq.core.selector import Selector, SelectorError, parse_selector
+from ledgermq.core.selector import SelectorError, parse_selector
 from ledgermq.core.state import Queue, QueueManager, Session
 from ledgermq.core.topic_query import (
     enqueue_times,
@@ -24,7 +24,6 @@ from ledgermq.core.topic_query import (
 
 __all__ = [
     "Told",
-    "browse",
     "manager_status",
     "queue_status",
     "queue_statuses",
@@ -91,8 +90,13 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
     except SelectorError as error:
         return Told(reason=SELECTOR_INVALID, detail=f"the selector is not valid: {error}")
     cursor = (ask["after_priority"], ask["after_sequence"])
-    messages, more = browse(state.queues[ask["queue"]], *cursor, ask["limit"], selector)
-    return Told(document={"more": more}, messages=messages)
+    page = browse(state.queues[ask["queue"]], *cursor, ask["limit"], selector)
+    document = {
+        "more": page.more,
+        "after_priority": page.after_priority,
+        "after_sequence": page.after_sequence,
+    }
+    return Told(document=document, messages=page.messages)
 
 
 def queue_status(state: QueueManager, name: str) -> Document | None:
@@ -173,33 +177,6 @@ def _session_status(session: Session) -> Document:
         "open_puts": sum(len(messages) for messages in session.open_puts.values()),
         "last_sequence": session.last_sequence,
     }
-
-
-def browse(
-    queue: Queue,
-    after_priority: int,
-    after_sequence: int,
-    limit: int,
-    selector: Selector | None = None,
-) -> tuple[list[DeliveredMessage], bool]:
-    """A page of available messages after a cursor in delivery order, and whether there is more.
-
-    At most 1,000 messages and 1 MiB of content (one message at least), of those that match.
-    """
-    page: list[DeliveredMessage] = []
-    page_bytes = 0
-    limit = max(1, min(limit, DELIVERED_MESSAGES_MAX))
-    for priority in range(min(after_priority, PRIORITY_MAX), -1, -1):
-        for message in queue.available.of_priority(priority):
-            if priority == after_priority and message.sequence <= after_sequence:
-                continue
-            if selector is not None and not matches(selector, message):
-                continue
-            page_bytes += message.size_bytes
-            if page and (len(page) == limit or page_bytes > DELIVERED_CONTENT_BYTES_MAX):
-                return page, True
-            page.append(delivered_message(message))
-    return page, False
 
 
 def resync(state: QueueManager, identity: bytes) -> tuple[Document, list[Outcome]]:
