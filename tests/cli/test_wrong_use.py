@@ -43,6 +43,13 @@ def test_an_unreachable_broker_is_named_and_has_its_own_exit_code(plain, command
     assert address in answer.error["message"]
 
 
+def test_a_data_directory_on_which_nothing_runs_is_named(plain, tmp_path):
+    """A directory that was asked for is not passed over for whatever listens elsewhere."""
+    answer = plain("queue", "list", "--data-dir", tmp_path / "idle", "--json")
+    assert answer.code == exits.UNREACHABLE
+    assert str(tmp_path / "idle") in answer.error["message"]
+
+
 @pytest.mark.kafka
 def test_an_unknown_queue_manager_is_refused_and_the_known_ones_are_named(cli):
     """A wrong name is answered with those there are."""

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+from click.core import ParameterSource
 
 from ledgermq.cli.output import Output
 from ledgermq.cli.running import DATA_DIRECTORY_DEFAULT, running_bootstrap
@@ -154,6 +155,23 @@ _OPTIONS: Final = (
 )
 
 
+def _running_on(directory: Path) -> str | None:
+    """The address of the `ledgermq up` on a directory, if one runs there.
+
+    Raises:
+        BrokerUnavailableError: None does, and the directory was named: what listens at the default
+            address is another installation.
+    """
+    found = running_bootstrap(directory)
+    source = click.get_current_context().get_parameter_source("data_directory")
+    if found is None and source is not ParameterSource.DEFAULT:
+        raise BrokerUnavailableError(
+            f"no `ledgermq up` runs on {directory}: start it with `ledgermq up --data-dir "
+            f"{directory}`, or give --bootstrap"
+        )
+    return found
+
+
 def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give a command the options that name its target; it gets `target` and `output`."""
 
@@ -169,7 +187,7 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
         **rest: Any,
     ) -> Any:
         target = Target(
-            bootstrap=bootstrap or running_bootstrap(data_directory) or BOOTSTRAP_DEFAULT,
+            bootstrap=bootstrap or _running_on(data_directory) or BOOTSTRAP_DEFAULT,
             queue_manager=queue_manager,
             topic_prefix=topic_prefix,
             timeout_seconds=timeout_seconds,
