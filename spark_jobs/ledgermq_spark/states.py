@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as f
 
 from ledgermq.wire.codec import decode_record
+from ledgermq_spark.destinations import TOPIC_PREFIX, is_topic
 from ledgermq_spark.evidence import Evidence, hexadecimal, shown
 
 if TYPE_CHECKING:
@@ -17,31 +18,53 @@ if TYPE_CHECKING:
     from ledgermq_spark.checkpoints import Checkpoint
     from ledgermq_spark.tables import Tables
 
-__all__ = ["compare_live", "compare_messages", "compare_queues", "compare_sessions"]
+__all__ = [
+    "compare_live",
+    "compare_messages",
+    "compare_queues",
+    "compare_sessions",
+    "compare_subscriptions",
+]
 
 EVIDENCE_MAX = 200
 Record = dict[str, Any]
 LISTS = {
     "queues": "name",
+    "topics": "name",
+    "subscriptions": "created_position",
     "connections": "connection",
     "sessions": "session",
     "consumers": "consumer",
     "deliveries": "delivery",
-    "open_puts": "queue",
+    "open_puts": "destination",
     "messages": "put_index",
 }
 QUEUE_FIELDS = (
     "created_position",
     "description",
     "message_bytes_max",
+    "unacknowledged_max",
+    "temporary",
     "suspended",
     "message_count",
     "sent_and_committed",
     "removed_by_administration",
+    "min_sequence",
+    "max_sequence",
     "next_sequence",
     "current",
     "uncommitted_puts",
     "receivers",
+)
+TOPIC_FIELDS = (
+    *("created_position", "description", "message_bytes_max", "temporary", "subscriptions"),
+    *("receivers", "message_count", "sent_and_committed", "dropped", "min_sequence"),
+    *("max_sequence", "next_sequence", "uncommitted_puts"),
+)
+SUBSCRIPTION_FIELDS = (
+    *("topic", "kind", "name", "client_id", "shared", "selector", "no_local", "receivers"),
+    *("message_count", "added", "sent_and_committed", "min_sequence", "max_sequence", "current"),
+    "pending",
 )
 MESSAGE_FIELDS = (
     "message_id",
@@ -171,29 +194,59 @@ def _stored(blocks: Iterable[bytes]) -> dict[tuple[str, int, int], dict[str, Any
 
 
 def compare_queues(
-    totals: list[dict[str, Any]], statuses: list[dict[str, Any]], position: int
+    totals: list[dict[str, Any]],
+    statuses: list[dict[str, Any]],
+    topics: list[dict[str, Any]],
+    position: int,
 ) -> list[Evidence]:
-    """Compare the tables' totals of each standing queue with the rebuilt status."""
+    """Compare the tables' totals of each standing queue and topic with the rebuilt status."""
     comparison = _Comparison("tables", position)
     mine = {one["queue"]: one["status"] for one in totals if one["queue_deleted"] is None}
     rebuilt = {one["name"]: one for one in statuses}
+    rebuilt |= {TOPIC_PREFIX + one["name"]: one for one in topics}
     told: list[Evidence] = []
     for name in sorted(mine.keys() | rebuilt.keys()):
         expected, found = rebuilt.get(name), mine.get(name)
-        told.extend(comparison.fields(f"queue {name}", QUEUE_FIELDS, expected, found, queue=name))
+        where = name if is_topic(name) else f"queue {name}"
+        names = TOPIC_FIELDS if is_topic(name) else QUEUE_FIELDS
+        told.extend(comparison.fields(where, names, expected, found, queue=name))
+    return told
+
+
+def compare_subscriptions(
+    totals: list[dict[str, Any]], statuses: list[dict[str, Any]], position: int
+) -> list[Evidence]:
+    """Compare the tables' totals of each standing subscription with the rebuilt status."""
+    comparison = _Comparison("tables", position)
+    mine = {
+        one["created_position"]: one["status"] for one in totals if one["ended_position"] is None
+    }
+    rebuilt = {one["created_position"]: one for one in statuses}
+    told: list[Evidence] = []
+    for created in sorted(mine.keys() | rebuilt.keys()):
+        expected, found = rebuilt.get(created), mine.get(created)
+        topic = TOPIC_PREFIX + (expected or found or {})["topic"]
+        where = f"the subscription of {topic} made at {created}"
+        told.extend(comparison.fields(where, SUBSCRIPTION_FIELDS, expected, found, queue=topic))
     return told
 
 
 def compare_messages(tables: Tables, rebuilt: DataFrame, position: int) -> list[Evidence]:
     """Compare resident messages of the tables with those rebuilt, field by field.
 
-    `rebuilt` has the columns queue, queue_created, sequence and those of a stored message.
+    `rebuilt` has the columns queue, queue_created, sequence and those of a stored message; of a
+    topic message, a row for each subscription that has it, with the creation of that.
     """
     comparison = _Comparison("tables", position)
     keys = ["queue", "queue_created", "sequence"]
-    mine = tables.messages.where("fate = 'resident'").select(
-        *keys, f.struct(*MESSAGE_FIELDS).alias("tables")
+    columns = [*keys, *MESSAGE_FIELDS]
+    copies = tables.copies.where("fate = 'resident'")
+    resident = (
+        tables.messages.where("fate = 'resident' AND copies IS NULL")
+        .select(*columns)
+        .unionByName(copies.withColumn("queue_created", f.col("subscription")).select(*columns))
     )
+    mine = resident.select(*keys, f.struct(*MESSAGE_FIELDS).alias("tables"))
     other = rebuilt.select(*keys, f.struct(*MESSAGE_FIELDS).alias("rebuilt"))
     rows = (
         mine.join(other, keys, how="full_outer")

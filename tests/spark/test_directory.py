@@ -1,6 +1,7 @@
 """Tests of how queues come and go, read off administrative operations without the fold."""
 
-from ledgermq_spark.directory import AdministrationRow, Situation, read_directory
+from ledgermq_spark.administration import read_directory
+from ledgermq_spark.directory import AdministrationRow, Situation
 
 
 def row(position, kind, queue="q", **more):
