@@ -166,10 +166,14 @@ class _Reader:
         situation = self._situations.get(row.position, Situation())
         if situation.in_use:
             return "queue-in-use"
-        resident = situation.unconsumed - self._gone.get(row.queue, 0)
+        unconsumed = situation.unconsumed
+        if queue.owner:
+            # Others bore its name before.
+            unconsumed = dict(situation.since).get(queue.created, 0)
+        resident = unconsumed - self._gone.get(row.queue, 0)
         if resident and not row.flag:
             return "queue-not-empty"
-        self._gone[row.queue] = situation.unconsumed
+        self._gone[row.queue] = unconsumed
         self._found.purged[row.position] = resident
         self._delete(row.queue, row.position, due=False)
         return None

@@ -27,6 +27,7 @@ from ledgermq_spark.states import (
     compare_queues,
     compare_sessions,
     compare_subscriptions,
+    untimed,
 )
 from ledgermq_spark.turns import check_turns
 
@@ -150,6 +151,12 @@ def audit(subject: Subject) -> AuditReport:
     secondary = [] if unproven else _second_opinions(subject)
     if unproven:
         notes.append("the tables were not compared: deliveries are missing that prove nothing")
+    timeless = untimed(subject.totals, subject.subscription_totals)
+    if timeless:
+        notes.append(
+            f"enqueue times of {timeless} topics and subscriptions without unconsumed messages "
+            "were compared with the live state only, not with the tables"
+        )
     anomalies, consequences = judge([*primary, *live], secondary)
     anomalies = name_messages(anomalies, subject.tables)
     verdict = "anomalies" if anomalies else "unproven" if unproven else "agrees"

@@ -145,6 +145,7 @@ def subscriptions_table(copies: DataFrame, directory: Directory) -> DataFrame:
     frame = copies.sparkSession.createDataFrame(
         [tuple(one) for one in directory.subscriptions], SUBSCRIPTIONS
     )
+    resident = f.when(f.col("fate") == "resident", f.col("sequence"))
     counted = copies.groupBy(f.col("subscription").alias("created_position")).agg(
         f.count("*").alias("added"),
         *(
@@ -152,8 +153,10 @@ def subscriptions_table(copies: DataFrame, directory: Directory) -> DataFrame:
             for fate in ("consumed", "dropped", "resident")
         ),
         f.count(f.when(f.expr("fate = 'resident' AND held"), 1)).alias("in_flight"),
-        f.min(f.when(f.col("fate") == "resident", f.col("sequence"))).alias("min_resident"),
-        f.max(f.when(f.col("fate") == "resident", f.col("sequence"))).alias("max_resident"),
+        f.min(resident).alias("min_resident"),
+        f.max(resident).alias("max_resident"),
+        f.min_by("enqueued_at", resident).alias("first_enqueued_at"),
+        f.max_by("enqueued_at", resident).alias("last_enqueued_at"),
         f.max("sequence").alias("last_sequence"),
         f.sum("deliveries").alias("deliveries"),
         f.sum("backout_count").alias("backouts"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as f
 
 from ledgermq_spark.administration import read_directory
-from ledgermq_spark.destinations import is_temporary, store_of
+from ledgermq_spark.destinations import store_of
 from ledgermq_spark.directory import AdministrationRow, Directory, Situation
 from ledgermq_spark.moments import connection_rows, consumer_rows, vanished_puts
 
@@ -123,17 +123,15 @@ def _first_uses(uses: DataFrame, deletes: list[AdministrationRow]) -> list[Admin
     return [AdministrationRow(row["position"], "Use", row["queue"]) for row in found]
 
 
-def _since(rows: list[AdministrationRow], asked: AdministrationRow) -> int:
-    """Where the messages under a name begin to count; other temporary ones bore it before."""
-    if not is_temporary(asked.queue):
-        return -1
-    made = (
+def _since(rows: list[AdministrationRow], asked: AdministrationRow) -> list[int]:
+    """Where messages under a name may begin to count: other temporary ones may have borne it."""
+    made = [
         one.position
         for one in rows
         if one.kind == "CreateTemporary" and one.position < asked.position
         if store_of(one.queue) == asked.queue
-    )
-    return max(made, default=-1)
+    ]
+    return [-1, *made]
 
 
 def _at_deletes(
@@ -144,7 +142,12 @@ def _at_deletes(
 ) -> dict[int, Situation]:
     """What uses a queue or topic, and how many messages are under its name, before a deletion."""
     spark = acts.sparkSession
-    deletes = [(one.queue, one.position, _since(rows, one)) for one in rows if one.kind in DELETES]
+    deletes = [
+        (one.queue, one.position, since)
+        for one in rows
+        if one.kind in DELETES
+        for since in _since(rows, one)
+    ]
     asked = f.broadcast(spark.createDataFrame(deletes, "queue string, asked long, since long"))
     consumers = acts.where("what = 'consumer'").select(
         "queue", f.col("first").alias("begin"), f.col("position").alias("end")
@@ -164,7 +167,7 @@ def _at_deletes(
     using = (
         holds.join(asked, "queue", how="inner")
         .where("begin < asked AND (end IS NULL OR end > asked)")
-        .select("asked", f.lit(1).cast("long").alias("in_use"), f.lit(0).alias("unconsumed"))
+        .select("asked", "since", f.lit(1).cast("long").alias("in_use"), f.lit(0).alias("count"))
     )
     steps = (
         puts.where("numbered_position IS NOT NULL")
@@ -180,17 +183,24 @@ def _at_deletes(
     standing = (
         steps.join(asked, "queue", how="inner")
         .where("at < asked AND at > since")
-        .select("asked", f.lit(0).cast("long").alias("in_use"), f.col("count").alias("unconsumed"))
+        .select("asked", "since", f.lit(0).cast("long").alias("in_use"), "count")
     )
     found = (
         using.unionByName(standing)
-        .groupBy("asked")
-        .agg(f.sum("in_use").alias("in_use"), f.sum("unconsumed").alias("unconsumed"))
+        .groupBy("asked", "since")
+        .agg(f.sum("in_use").alias("in_use"), f.sum("count").alias("unconsumed"))
         .collect()
     )
-    return {
-        row["asked"]: Situation(in_use=row["in_use"], unconsumed=row["unconsumed"]) for row in found
-    }
+    situations: dict[int, Situation] = {}
+    for row in found:
+        one = situations.get(row["asked"], Situation())
+        one = one._replace(in_use=one.in_use + row["in_use"])
+        if row["since"] < 0:
+            one = one._replace(unconsumed=row["unconsumed"])
+        else:
+            one = one._replace(since=(*one.since, (row["since"], row["unconsumed"])))
+        situations[row["asked"]] = one
+    return situations
 
 
 def _at_corrects(

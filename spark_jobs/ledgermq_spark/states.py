@@ -24,6 +24,7 @@ __all__ = [
     "compare_queues",
     "compare_sessions",
     "compare_subscriptions",
+    "untimed",
 ]
 
 EVIDENCE_MAX = 200
@@ -64,8 +65,10 @@ TOPIC_FIELDS = (
 SUBSCRIPTION_FIELDS = (
     *("topic", "kind", "name", "client_id", "shared", "selector", "no_local", "receivers"),
     *("message_count", "added", "sent_and_committed", "min_sequence", "max_sequence", "current"),
-    "pending",
+    *("pending", "unacknowledged", "uncommitted_gets"),
 )
+# Without an unconsumed message they tell of the one that went last, which the tables do not order.
+ENQUEUE_TIMES = ("first_enqueued_at", "last_enqueued_at")
 MESSAGE_FIELDS = (
     "message_id",
     "put_position",
@@ -84,6 +87,8 @@ SESSION_FIELDS = (
     "answered_through",
     "next_delivery",
     "consumer_highest",
+    "client_id",
+    "subscriptions",
 )
 
 
@@ -208,7 +213,7 @@ def compare_queues(
     for name in sorted(mine.keys() | rebuilt.keys()):
         expected, found = rebuilt.get(name), mine.get(name)
         where = name if is_topic(name) else f"queue {name}"
-        names = TOPIC_FIELDS if is_topic(name) else QUEUE_FIELDS
+        names = _timed(TOPIC_FIELDS, found) if is_topic(name) else QUEUE_FIELDS
         told.extend(comparison.fields(where, names, expected, found, queue=name))
     return told
 
@@ -227,8 +232,21 @@ def compare_subscriptions(
         expected, found = rebuilt.get(created), mine.get(created)
         topic = TOPIC_PREFIX + (expected or found or {})["topic"]
         where = f"the subscription of {topic} made at {created}"
-        told.extend(comparison.fields(where, SUBSCRIPTION_FIELDS, expected, found, queue=topic))
+        names = _timed(SUBSCRIPTION_FIELDS, found)
+        told.extend(comparison.fields(where, names, expected, found, queue=topic))
     return told
+
+
+def _timed(names: tuple[str, ...], found: dict[str, Any] | None) -> tuple[str, ...]:
+    """The fields to compare: enqueue times are known of messages that are still there."""
+    return names + ENQUEUE_TIMES if found and found["message_count"] else names
+
+
+def untimed(totals: list[dict[str, Any]], subscriptions: list[dict[str, Any]]) -> int:
+    """How many standing topics and subscriptions there are whose enqueue times are not compared."""
+    topics = [one for one in totals if one["kind"] == "topic" and one["queue_deleted"] is None]
+    standing = [one for one in subscriptions if one["ended_position"] is None]
+    return sum(not one["status"]["message_count"] for one in [*topics, *standing])
 
 
 def compare_messages(tables: Tables, rebuilt: DataFrame, position: int) -> list[Evidence]:
@@ -274,6 +292,14 @@ def compare_messages(tables: Tables, rebuilt: DataFrame, position: int) -> list[
 def compare_sessions(tables: Tables, root: dict[str, Any], position: int) -> list[Evidence]:
     """Compare the sessions that stand, and the deliveries they hold, with those rebuilt."""
     comparison = _Comparison("tables", position)
+    subscribed: dict[int, list[tuple[int, int]]] = {}
+    for one in tables.facts.directory.receptions:
+        if one.closed is None:
+            subscribed.setdefault(one.session, []).append((one.consumer, one.subscription))
+    standing = tables.facts.acts.where("what = 'alive'")
+    clients = tables.facts.operations.where("kind = 'Open'").select(
+        f.col("position").alias("session"), "client_id"
+    )
     alive = {
         row["session"]: {
             "acknowledge_mode": row["kind"],
@@ -283,10 +309,12 @@ def compare_sessions(tables: Tables, root: dict[str, Any], position: int) -> lis
             "answered_through": row["last"],
             "next_delivery": row["first"],
             "consumer_highest": row["consumer"],
+            "client_id": row["client_id"],
+            "subscriptions": subscribed.get(row["session"], []),
         }
-        for row in tables.facts.acts.where("what = 'alive'").collect()
+        for row in standing.join(clients, "session", how="left").collect()
     }
-    rebuilt = {one["session"]: one for one in root["sessions"]}
+    rebuilt = _rebuilt_sessions(root)
     told: list[Evidence] = []
     for handle in sorted(alive.keys() | rebuilt.keys()):
         expected, found = rebuilt.get(handle), alive.get(handle)
@@ -295,6 +323,24 @@ def compare_sessions(tables: Tables, root: dict[str, Any], position: int) -> lis
         )
     told.extend(_holdings(comparison, tables, root))
     return told[:EVIDENCE_MAX]
+
+
+def _rebuilt_sessions(root: dict[str, Any]) -> dict[int, dict[str, Any]]:
+    """Sessions with their client id, and which consumer gets from which subscription."""
+    clients = {one["connection"]: one["client_id"] for one in root["connections"]}
+    created = {one["created_position"] for one in root["subscriptions"]}
+    return {
+        one["session"]: one
+        | {
+            "client_id": clients[one["connection"]],
+            "subscriptions": [
+                (consumer["consumer"], consumer["created_position"])
+                for consumer in one["consumers"]
+                if consumer["open"] and consumer["created_position"] in created
+            ],
+        }
+        for one in root["sessions"]
+    }
 
 
 def _holdings(comparison: _Comparison, tables: Tables, root: dict[str, Any]) -> Iterator[Evidence]:

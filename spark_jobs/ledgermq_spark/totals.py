@@ -49,6 +49,8 @@ def queue_totals(tables: Tables) -> list[dict[str, Any]]:
             f.sum("backout_count").alias("backouts"),
             f.min(resident).alias("min_resident"),
             f.max(resident).alias("max_resident"),
+            f.min_by("enqueued_at", resident).alias("first_enqueued_at"),
+            f.max_by("enqueued_at", resident).alias("last_enqueued_at"),
         )
         .collect()
     }
@@ -88,6 +90,8 @@ def _total(
         "min_sequence": 0 if row is None else int(row[ends[0]]),
         "max_sequence": 0 if row is None else int(row[ends[1]]),
         "next_sequence": counted["numbered"],
+        "first_enqueued_at": None if row is None else row["first_enqueued_at"],
+        "last_enqueued_at": None if row is None else row["last_enqueued_at"],
         "current": counted["resident"] - counted["in_flight"],
         "uncommitted_puts": counted["uncommitted"],
         "receivers": receivers.get(lifetime.queue, 0),
@@ -118,12 +122,28 @@ def subscription_totals(tables: Tables) -> list[dict[str, Any]]:
     receivers = Counter(
         one.subscription for one in tables.facts.directory.receptions if one.closed is None
     )
+    modes = tables.facts.acts.where("what = 'alive'").select("session", f.col("kind").alias("mode"))
+    gets = f.count(f.when(f.col("mode") == "TRANSACTED", 1))
+    uncommitted = {
+        row["subscription"]: row["gets"]
+        for row in tables.deliveries.where("subscription IS NOT NULL AND settled = 'open'")
+        .join(f.broadcast(modes), "session", how="inner")
+        .groupBy("subscription")
+        .agg(gets.alias("gets"))
+        .collect()
+    }
     rows = tables.subscriptions.orderBy("topic", "created_position").collect()
-    return [_subscription(row, receivers[row["created_position"]]) for row in rows]
+    return [
+        _subscription(
+            row, receivers[row["created_position"]], uncommitted.get(row["created_position"], 0)
+        )
+        for row in rows
+    ]
 
 
-def _subscription(row: Any, receivers: int) -> dict[str, Any]:
+def _subscription(row: Any, receivers: int, uncommitted_gets: int) -> dict[str, Any]:
     numbers = ("min_resident", "max_resident", "last_sequence")
+    numbers += ("first_enqueued_at", "last_enqueued_at")
     total = {name: value for name, value in row.asDict().items() if name not in numbers}
     following = 0 if row["last_sequence"] is None else row["last_sequence"] + 1
     first, last = row["min_resident"], row["max_resident"]
@@ -138,6 +158,10 @@ def _subscription(row: Any, receivers: int) -> dict[str, Any]:
         "max_sequence": following if last is None else last,
         "current": row["resident"] - row["in_flight"],
         "pending": row["in_flight"],
+        "unacknowledged": row["in_flight"] - uncommitted_gets,
+        "uncommitted_gets": uncommitted_gets,
+        "first_enqueued_at": row["first_enqueued_at"],
+        "last_enqueued_at": row["last_enqueued_at"],
     }
     balance = row["added"] == row["resident"] + row["consumed"] + row["dropped"]
     return total | {"status": status, "balances": balance}

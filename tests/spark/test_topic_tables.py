@@ -1,4 +1,4 @@
-"""Tests of the tables and the audit on logs with topics, subscriptions and temporary destinations."""
+"""Tests of tables and audit on logs with topics, subscriptions and temporary destinations."""
 
 import random
 from copy import deepcopy
