@@ -155,7 +155,7 @@ def audit(subject: Subject) -> AuditReport:
     if timeless:
         notes.append(
             f"enqueue times of {timeless} topics and subscriptions without unconsumed messages "
-            "were compared with the live state only, not with the tables"
+            "were not compared with the tables"
         )
     anomalies, consequences = judge([*primary, *live], secondary)
     anomalies = name_messages(anomalies, subject.tables)

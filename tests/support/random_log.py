@@ -32,7 +32,7 @@ class RandomLog:
         """Appends one entry, now and then of a session that is gone."""
         chance = self.random.random()
         alive = [one for one in self.sessions if one.handle in self.script.state.sessions]
-        if chance < 0.03:
+        if chance < 0.03 and self.script.entries:
             self.disturb()
         elif len(alive) < 5 and (chance < 0.12 or not alive):
             self.open()
