@@ -142,8 +142,10 @@ def subscription_totals(tables: Tables) -> list[dict[str, Any]]:
 
 
 def _subscription(row: Any, receivers: int, uncommitted_gets: int) -> dict[str, Any]:
-    numbers = ("min_resident", "max_resident", "last_sequence")
-    numbers += ("first_enqueued_at", "last_enqueued_at")
+    numbers = (
+        *("min_resident", "max_resident", "last_sequence"),
+        *("first_enqueued_at", "last_enqueued_at"),
+    )
     total = {name: value for name, value in row.asDict().items() if name not in numbers}
     following = 0 if row["last_sequence"] is None else row["last_sequence"] + 1
     first, last = row["min_resident"], row["max_resident"]

@@ -215,7 +215,7 @@ def check_turns(tables: Tables, recorded: DataFrame) -> list[Evidence]:
     ]
 
 
-def _kind(row: Any, gone: dict[tuple[int, int], int]) -> str:
+def _kind(row: Any, gone: dict[tuple[int, int, int], int]) -> str:
     """A delivery of what was not available is duplicated if the message was gone before."""
     if row["kind"] != "unavailable":
         return str(row["kind"])

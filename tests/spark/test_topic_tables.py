@@ -6,10 +6,13 @@ from copy import deepcopy
 import pytest
 
 from ledgermq.core import operations as op
+from ledgermq.wire.codec import decode_record, encode_record
 from ledgermq_spark.audit import audit
+from ledgermq_spark.checkpoints import ROOT, Checkpoint
 from ledgermq_spark.claims import check_claims
 from ledgermq_spark.history import life_of
 from ledgermq_spark.report import html_report
+from ledgermq_spark.states import compare_live
 from ledgermq_spark.turns import check_turns
 from support.audits import audited, subject_of
 from support.log_writer import Script
@@ -94,6 +97,18 @@ def test_subscriptions_come_and_go_as_the_protocol_says(lived):
     ]
     fates = [row["fate"] for row in lived.tables.messages.orderBy("sequence").collect()]
     assert fates == ["dropped", "dropped", "consumed", "dropped"]
+
+
+@pytest.mark.parametrize(("record", "field"), [("topics", "dropped"), ("subscriptions", "added")])
+def test_one_field_of_the_live_topics_is_found(planted, record, field):
+    """A counter of a topic or subscription in the root of a checkpoint."""
+    subject, _ = planted
+    _, root = decode_record(subject.root_bytes)
+    root[record][0][field] += 1
+    live = Checkpoint(manifest={}, root=encode_record(ROOT, root), blocks=subject.blocks())
+    (found,) = compare_live(subject.root_bytes, subject.blocks(), live, subject.position)
+    assert (found.kind, found.field) == ("state mismatch", field)
+    assert record in found.summary
 
 
 def test_the_report_shows_subscriptions_and_says_what_was_not_compared(lived):
