@@ -35,12 +35,19 @@ class Event(NamedTuple):
     size_low: int
     size_high: int
     header_high: int
+    client_id: str
+    selector: str
+    subscription: str
+    no_local: int
+    durable: int
+    shared: int
 
 
 class Act(NamedTuple):
-    """What the scan tells; `what` is act, settled, unit, ended, consumer, alive or stray.
+    """What the scan tells; `what` is act, settled, unit, vanished, ended, consumer, alive or stray.
 
-    `position` is None where the session ended by a deadline whose position is found later.
+    `position` is None where the session ended by a deadline whose position is found later. `queue`
+    is a queue's name, or `topic:NAME`.
     """
 
     what: str
@@ -59,14 +66,14 @@ class Act(NamedTuple):
     text: str | None = None
 
 
+EVENT_TEXTS = (
+    *("what", "kind", "acknowledge_mode", "target"),
+    *("client_id", "selector", "subscription"),
+)
 EVENT_COLUMNS = tuple(
     (
         name,
-        LONGS
-        if name in ("firsts", "lasts")
-        else TEXT
-        if name in ("what", "kind", "acknowledge_mode", "target")
-        else LONG,
+        LONGS if name in ("firsts", "lasts") else TEXT if name in EVENT_TEXTS else LONG,
     )
     for name in Event._fields
 )

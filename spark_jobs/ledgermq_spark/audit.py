@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as f
 
 from ledgermq_spark.claims import check_claims, check_numbers, check_refusals
-from ledgermq_spark.classify import classify
+from ledgermq_spark.classify import Identity, classify, holder_of
 from ledgermq_spark.compare import Differences, differences
 from ledgermq_spark.evidence import ANOMALY_KINDS, Evidence
 from ledgermq_spark.naming import name_messages
@@ -26,6 +26,8 @@ from ledgermq_spark.states import (
     compare_messages,
     compare_queues,
     compare_sessions,
+    compare_subscriptions,
+    untimed,
 )
 from ledgermq_spark.turns import check_turns
 
@@ -39,6 +41,8 @@ __all__ = ["EXIT_CODES", "AuditReport", "Subject", "audit", "judge", "unreadable
 
 EXIT_CODES = {"agrees": 0, "anomalies": 1, "unproven": 5}
 LISTED_MAX = 500
+PUTS_SHOWN = ("put", "numbered", "resident", "consumed", "dropped")
+COPIES_SHOWN = ("added", "resident", "consumed", "dropped")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,7 +67,10 @@ class Subject:
     blocks: Callable[[], list[bytes]]
     rebuilt_messages: DataFrame
     statuses: list[dict[str, Any]]
+    topics: list[dict[str, Any]]
+    subscriptions: list[dict[str, Any]]
     totals: list[dict[str, Any]]
+    subscription_totals: list[dict[str, Any]]
     digest: str
     chains: dict[int, bytes]
     manifests: list[dict[str, Any]]
@@ -92,6 +99,7 @@ class AuditReport:
     notes: list[str]
     compared: dict[str, int]
     totals: list[dict[str, Any]]
+    subscription_totals: list[dict[str, Any]]
     refusals: dict[str, int]
     refused_records: list[dict[str, Any]]
     corrections: list[dict[str, Any]]
@@ -130,17 +138,31 @@ def audit(subject: Subject) -> AuditReport:
         floors=subject.floors,
         answered_until=subject.answered_until,
     )
+    receptions = subject.tables.facts.directory.receptions
+    holders = {(one.session, one.consumer): one.subscription for one in receptions}
     unproven = [*subject.unproven, *_unproven(found)]
     primary = [
         *subject.first_findings,
-        *classify(found, _delivered_before(subject, found)),
+        *classify(found, _delivered_before(subject, found, holders), holders),
         *check_digests(subject),
     ]
     notes: list[str] = []
     live = _live(subject, notes)
-    secondary = [] if unproven else _second_opinions(subject)
-    if unproven:
+    timed = not subject.operations.where("timed").isEmpty()
+    secondary = [] if unproven or timed else _second_opinions(subject)
+    if timed:
+        notes.append(
+            "the tables were not compared: they do not know yet when messages with a time to live "
+            "expire and when delayed ones may be delivered"
+        )
+    elif unproven:
         notes.append("the tables were not compared: deliveries are missing that prove nothing")
+    timeless = untimed(subject.totals, subject.subscription_totals)
+    if timeless:
+        notes.append(
+            f"enqueue times of {timeless} topics and subscriptions without unconsumed messages "
+            "were not compared with the tables"
+        )
     anomalies, consequences = judge([*primary, *live], secondary)
     anomalies = name_messages(anomalies, subject.tables)
     verdict = "anomalies" if anomalies else "unproven" if unproven else "agrees"
@@ -160,9 +182,12 @@ def audit(subject: Subject) -> AuditReport:
             "recorded outcomes": found.recorded,
             "messages": sum(one["put"] for one in subject.totals),
             "deliveries": sum(one["deliveries"] for one in subject.totals),
-            "queues": len(subject.totals),
+            "queues": sum(one["kind"] == "queue" for one in subject.totals),
+            "topics": sum(one["kind"] == "topic" for one in subject.totals),
+            "subscriptions": len(subject.subscription_totals),
         },
         totals=subject.totals,
+        subscription_totals=subject.subscription_totals,
         refusals=refusals,
         refused_records=records,
         corrections=[one._asdict() for one in subject.tables.facts.directory.corrections],
@@ -212,7 +237,10 @@ def _second_opinions(subject: Subject) -> list[Evidence]:
         *check_claims(tables),
         *check_turns(tables, subject.recorded),
         *compare_messages(tables, subject.rebuilt_messages, subject.position),
-        *compare_queues(subject.totals, subject.statuses, subject.position),
+        *compare_queues(subject.totals, subject.statuses, subject.topics, subject.position),
+        *compare_subscriptions(
+            subject.subscription_totals, subject.subscriptions, subject.position
+        ),
         *compare_sessions(tables, subject.root, subject.position),
         *check_refusals(tables, subject.expected),
         *_unbalanced(subject),
@@ -220,18 +248,31 @@ def _second_opinions(subject: Subject) -> list[Evidence]:
 
 
 def _unbalanced(subject: Subject) -> list[Evidence]:
+    queues = [
+        (f"{one['kind']}", one["queue"], {name: one[name] for name in PUTS_SHOWN})
+        for one in subject.totals
+        if not one["balances"]
+    ]
+    subscriptions = [
+        (
+            f"subscription made at {one['created_position']}",
+            one["topic"],
+            {name: one[name] for name in COPIES_SHOWN},
+        )
+        for one in subject.subscription_totals
+        if not one["balances"]
+    ]
     return [
         Evidence(
             kind="state mismatch",
             source="tables",
-            summary="the totals of the queue do not add up",
-            queue=one["queue"],
+            summary=f"the totals of the {what} do not add up",
+            queue=queue,
             position=subject.position,
             field="balance",
-            found=str({name: one[name] for name in ("put", "numbered", "resident", "consumed")}),
+            found=str(shown),
         )
-        for one in subject.totals
-        if not one["balances"]
+        for what, queue, shown in [*queues, *subscriptions]
     ]
 
 
@@ -306,30 +347,41 @@ def _unproven(found: Differences) -> list[str]:
     return told
 
 
-def _delivered_before(subject: Subject, found: Differences) -> set[tuple[int, int]]:
+def _delivered_before(
+    subject: Subject, found: Differences, holders: dict[tuple[int, int], int]
+) -> set[Identity]:
     """Of the messages that are delivered too often: those the log had delivered before."""
-    suspects: dict[tuple[int, int], int] = {}
+    suspects: dict[Identity, int] = {}
     rows = [*found.extra.values(), *(row for _, told in found.differing.values() for row in told)]
     for row in rows:
-        for identity in zip(row["put_positions"] or (), row["put_indexes"] or (), strict=True):
+        holder = holder_of(row, holders)
+        for put in zip(row["put_positions"] or (), row["put_indexes"] or (), strict=True):
+            identity = (*put, holder)
             suspects[identity] = max(row["position"], suspects.get(identity, -1))
     if not suspects:
         return set()
     spark = subject.expected.sparkSession
     frame = spark.createDataFrame(
-        [(*identity, at) for identity, at in suspects.items()],
-        "put_position long, put_index long, at long",
+        sorted({identity[:2] for identity in suspects}), "put_position long, put_index long"
     )
     each = subject.expected.where("kind = 'Delivered'").select(
-        "position", f.explode(f.arrays_zip("put_positions", "put_indexes")).alias("one")
+        "position",
+        "session",
+        "consumer",
+        f.explode(f.arrays_zip("put_positions", "put_indexes")).alias("one"),
     )
     earlier = each.select(
         "position",
+        "session",
+        "consumer",
         f.col("one.put_positions").alias("put_position"),
         f.col("one.put_indexes").alias("put_index"),
     ).join(f.broadcast(frame), ["put_position", "put_index"], how="inner")
-    found_before = earlier.where("position <= at").select("put_position", "put_index").distinct()
-    return {(row[0], row[1]) for row in found_before.collect()}
+    called = [
+        ((row["put_position"], row["put_index"], holder_of(row.asDict(), holders)), row["position"])
+        for row in earlier.collect()
+    ]
+    return {identity for identity, at in called if at <= suspects.get(identity, -1)}
 
 
 def _refused(expected: DataFrame) -> tuple[dict[str, int], list[dict[str, Any]]]:

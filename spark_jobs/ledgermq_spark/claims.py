@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
+from ledgermq_spark.destinations import is_topic
 from ledgermq_spark.evidence import Evidence, hexadecimal, shown
 
 if TYPE_CHECKING:
@@ -29,7 +30,8 @@ FIELDS = (
     "backout_count",
     "content_digest",
 )
-KEYS = ["put_position", "put_index"]
+# A topic message is held by each of its subscriptions apart; -1 stands for a queue.
+KEYS = ["put_position", "put_index", "holder"]
 STRAYS = {
     "missing": ("lost", "no outcome delivers these numbers, later ones follow"),
     "repeated": ("duplicated", "an outcome delivers these numbers again"),
@@ -40,7 +42,8 @@ STRAYS = {
 def check_claims(tables: Tables) -> list[Evidence]:
     """Compare each claimed delivery with the put that it names; never put is unexpected.
 
-    The backouts that a delivery tells are those that the operations settled before it.
+    So is one of a topic message that its subscription never got. The backouts that a delivery
+    tells are those that the operations settled before it.
     """
     before = (
         Window.partitionBy(*KEYS)
@@ -48,12 +51,17 @@ def check_claims(tables: Tables) -> list[Evidence]:
         .rowsBetween(Window.unboundedPreceding, -1)
     )
     backed_out = f.coalesce(f.sum(f.when(f.col("seen"), 1).otherwise(0)).over(before), f.lit(0))
-    claimed = tables.deliveries.withColumn("backed_out", backed_out)
+    holder = f.coalesce("subscription", f.lit(-1))
+    claimed = tables.deliveries.withColumn("holder", holder).withColumn("backed_out", backed_out)
     told = claimed.select(
         *KEYS, "position", "index", "session", f.struct(*FIELDS).alias("told"), "backed_out"
     )
-    known = tables.messages.where("sequence IS NOT NULL").select(
-        *KEYS, *(name for name in FIELDS if name != "backout_count")
+    columns = [*KEYS, *(name for name in FIELDS if name != "backout_count")]
+    of_queues = tables.messages.where("sequence IS NOT NULL AND queue NOT LIKE 'topic:%'")
+    known = (
+        of_queues.withColumn("holder", f.lit(-1).cast("long"))
+        .select(*columns)
+        .unionByName(tables.copies.withColumnRenamed("subscription", "holder").select(*columns))
     )
     put = f.struct(
         *(f.col("backed_out" if name == "backout_count" else name).alias(name) for name in FIELDS)
@@ -82,6 +90,8 @@ def _unlike(row: Any) -> Iterator[Evidence]:
     }
     if put["queue"] is None:
         summary = "the operations do not know this message as one that was put and numbered"
+        if is_topic(told["queue"] or ""):
+            summary = "the consumer's subscription never got this message"
         yield Evidence(kind="unexpected", summary=summary, **where)
         return
     for name in FIELDS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 from ledgermq_spark.compare import COMPARED, Differences, Key, Row
 from ledgermq_spark.evidence import Evidence, hexadecimal, shown
 
-__all__ = ["classify"]
+__all__ = ["Identity", "classify", "holder_of"]
 
 PER_MESSAGE = (
     ("sequence", "sequences"),
@@ -26,44 +26,55 @@ LIST_COLUMNS = tuple(column for _, column in PER_MESSAGE)
 HEADER = tuple(name for name in COMPARED if name not in LIST_COLUMNS)
 
 
+# Put position, put index, subscription (-1: a queue); the subscription of a session's consumer.
+Identity = tuple[int, int, int]
+Holders = Mapping[tuple[int, int], int]
+
+
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One delivered message of one outcome, with the outcome that it stands in."""
+    """One delivered message of one outcome, with the outcome that it stands in.
+
+    `holder` is the subscription that has it (-1: a queue).
+    """
 
     row: Row
     at: int
+    holder: int
 
     @property
-    def identity(self) -> tuple[int, int]:
-        return (self.row["put_positions"][self.at], self.row["put_indexes"][self.at])
+    def identity(self) -> Identity:
+        return (self.row["put_positions"][self.at], self.row["put_indexes"][self.at], self.holder)
 
     def value(self, column: str) -> Any:
         return self.row[column][self.at]
 
 
-def classify(found: Differences, delivered_before: set[tuple[int, int]]) -> list[Evidence]:
+def classify(
+    found: Differences, delivered_before: set[Identity], holders: Holders
+) -> list[Evidence]:
     """Say which anomaly each difference is.
 
-    `delivered_before` holds the (put position, put index) of messages that the log had delivered
-    before the outcome that an extra delivery stands in: such a one is duplicated, any other
-    unexpected.
+    `delivered_before` holds the identities of messages that the log had delivered before the
+    outcome that an extra delivery stands in: such a one is duplicated, any other unexpected.
+    `holders` says which subscription a consumer (session, number) of a topic gets from.
     """
     told: list[Evidence] = []
     lost: list[_Part] = []
     extra: list[_Part] = []
     for key, row in found.missing.items():
         if row["kind"] == "Delivered":
-            lost.extend(_parts(row))
+            lost.extend(_parts(row, holders))
         else:
             told.append(_outcome_lost(key, row))
     for key, row in found.extra.items():
         if row["kind"] == "Delivered":
-            extra.extend(_parts(row))
+            extra.extend(_parts(row, holders))
         else:
             told.append(_outcome_unexpected(key, row))
     for key, (wanted, rows) in found.differing.items():
         odd = [row for row in rows if row["hash"] != wanted["hash"]]
-        told.extend(_differing(key, wanted, odd[0], len(rows), lost, extra))
+        told.extend(_differing(key, wanted, odd[0], len(rows), lost, extra, holders))
     told.extend(_moved(lost, extra))
     told.extend(_delivery_lost(part) for part in lost)
     told.extend(_delivery_extra(part, part.identity in delivered_before) for part in extra)
@@ -71,8 +82,14 @@ def classify(found: Differences, delivered_before: set[tuple[int, int]]) -> list
     return told
 
 
-def _parts(row: Row) -> list[_Part]:
-    return [_Part(row, at) for at in range(len(row["sequences"]))]
+def holder_of(row: Row, holders: Holders) -> int:
+    """Which subscription the consumer of a delivery gets from; -1: it is a queue's."""
+    return holders.get((row["session"], row["consumer"]), -1)
+
+
+def _parts(row: Row, holders: Holders) -> list[_Part]:
+    holder = holder_of(row, holders)
+    return [_Part(row, at, holder) for at in range(len(row["sequences"]))]
 
 
 def _queue(row: Row) -> str:
@@ -104,7 +121,13 @@ def _outcome_unexpected(key: Key, row: Row) -> Evidence:
 
 
 def _differing(
-    key: Key, wanted: Row, row: Row, times: int, lost: list[_Part], extra: list[_Part]
+    key: Key,
+    wanted: Row,
+    row: Row,
+    times: int,
+    lost: list[_Part],
+    extra: list[_Part],
+    holders: Holders,
 ) -> Iterable[Evidence]:
     """Evidence of an outcome that is there but unlike; parts that moved go to the two lists."""
     again = f" (one of {times} records of it)" if times > 1 else ""
@@ -126,7 +149,8 @@ def _differing(
         if wanted[name] != row[name]:
             yield _altered(key, wanted, name, wanted[name], row[name], again)
     if wanted["kind"] == row["kind"] == "Delivered":
-        yield from _messages_differ(key, wanted, row, again, lost, extra)
+        calls, told = _parts(wanted, holders), _parts(row, holders)
+        yield from _messages_differ(key, calls, told, again, lost, extra)
 
 
 def _altered(
@@ -148,16 +172,20 @@ def _altered(
 
 
 def _messages_differ(
-    key: Key, wanted: Row, row: Row, again: str, lost: list[_Part], extra: list[_Part]
+    key: Key,
+    calls: list[_Part],
+    told: list[_Part],
+    again: str,
+    lost: list[_Part],
+    extra: list[_Part],
 ) -> Iterable[Evidence]:
-    calls, told = _parts(wanted), _parts(row)
     before, after = [one.identity for one in calls], [one.identity for one in told]
     if before == after:
         for call, one in zip(calls, told, strict=True):
             for name, column in PER_MESSAGE:
                 if call.value(column) != one.value(column):
                     yield _altered(
-                        key, wanted, name, call.value(column), one.value(column), again, call
+                        key, call.row, name, call.value(column), one.value(column), again, call
                     )
         return
     if sorted(before) == sorted(after):

@@ -4,7 +4,8 @@ Strict numbering, the window of replies, units of work and the end of a session 
 before in the same session (and, for its lane, the same connection), but on no other's: Spark
 spreads the connections over its tasks and each is scanned in order. SQL windows cannot say it,
 because whether an operation counts depends on whether those before it counted. What concerns more
-than one session comes in from outside: state time, queues (`Directory`), corrections, and the
+than one connection comes in from outside: state time; queues, topics, subscriptions and client ids
+(`Directory`); corrections, takeovers, open puts that vanish with a temporary destination; and the
 deliveries that the outcomes claim.
 """
 
@@ -13,8 +14,9 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 
 from ledgermq_spark.acts import Act, Event
+from ledgermq_spark.destinations import store_of, valid_name
 from ledgermq_spark.directory import Directory
-from ledgermq_spark.refusing import QUEUE_PREFIX, ScannedConsumer, ScannedSession, refusal
+from ledgermq_spark.refusing import ScannedConsumer, ScannedSession, refusal
 
 __all__ = ["ConnectionScan", "runs"]
 
@@ -23,6 +25,8 @@ UNCONFIRMED_US = 30_000_000
 ROUNDING_US = 50_000
 WINDOW = 256
 INT_MAX = 2**31 - 1
+# Events that others bring about in a session.
+OUTSIDE = ("suspect", "corrected", "vanished", "takeover")
 
 
 def _deadline(event: Event, period_us: int) -> int:
@@ -48,8 +52,9 @@ def runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
 class ConnectionScan:
     """Scans the events of one connection in order and tells what they came to."""
 
-    def __init__(self, directory: Directory) -> None:
+    def __init__(self, directory: Directory, connection: bytes | None = None) -> None:
         self._directory = directory
+        self._connection = (connection or b"").hex()
         self._sessions: dict[int, ScannedSession] = {}
 
     def take(self, event: Event) -> Iterator[Act]:
@@ -61,17 +66,9 @@ class ConnectionScan:
             yield from self._open(event)
             return
         session = yield from self._living(event.session, event.state_time)
-        if event.what == "suspect":
-            if session is not None and not session.suspected:
-                session.suspected = True
-                session.deadline = _deadline(event, session.timeout_us)
-            return
-        if event.what == "corrected":
+        if event.what in OUTSIDE:
             if session is not None:
-                backed_out = {event.number} if event.kind == "released" else set()
-                yield from self._settle(
-                    session, [event.number], event.position, event.kind, backed_out
-                )
+                yield from getattr(self, "_" + event.what)(session, event)
             return
         if session is None:
             yield self._refused(event, "session-unknown")
@@ -101,6 +98,25 @@ class ConnectionScan:
             )
             yield from self._end(session, None, session.deadline, None)
 
+    def _suspect(self, session: ScannedSession, event: Event) -> Iterator[Act]:
+        if not session.suspected:
+            session.suspected = True
+            session.deadline = _deadline(event, session.timeout_us)
+        return iter(())
+
+    def _corrected(self, session: ScannedSession, event: Event) -> Iterator[Act]:
+        backed_out = {event.number} if event.kind == "released" else set()
+        yield from self._settle(session, [event.number], event.position, event.kind, backed_out)
+
+    def _vanished(self, session: ScannedSession, event: Event) -> Iterator[Act]:
+        """Open puts to a temporary destination that is gone are no longer in the unit of work."""
+        session.open_puts.pop(event.target, None)
+        yield Act("vanished", session.handle, event.position, unit=session.unit, queue=event.target)
+
+    def _takeover(self, session: ScannedSession, event: Event) -> Iterator[Act]:
+        yield from self._end(session, event.position, None, None, "taken over")
+        del self._sessions[session.handle]
+
     def _living(self, handle: int, now: int) -> Generator[Act, None, ScannedSession | None]:
         """The session of a handle, unless its deadline passed: then it ended before this event."""
         session = self._sessions.get(handle)
@@ -120,16 +136,27 @@ class ConnectionScan:
         reason = None
         if event.acknowledge_mode not in MODES:
             reason = "mode-unknown"
-        elif not 1_000 <= event.suspect_timeout_ms <= 45_000 or not 0 <= event.lane <= INT_MAX:
+        elif (
+            not 1_000 <= event.suspect_timeout_ms <= 45_000
+            or not 0 <= event.lane <= INT_MAX
+            or (event.client_id and not valid_name(event.client_id))
+        ):
             reason = "setting-invalid"
-        elif any(one.lane != event.lane for one in self._sessions.values()):
-            # A connection reads one lane.
+        elif any(
+            (one.lane, one.client_id) != (event.lane, event.client_id)
+            for one in self._sessions.values()
+        ):
+            # A connection reads one lane and has one client id.
             reason = "setting-invalid"
+        else:
+            reason = self._directory.open_refusals.get(event.position)
         if reason is not None:
             yield Act("act", -1, event.position, kind="Open", reason=reason)
             return
         self._sessions[event.position] = ScannedSession(
             handle=event.position,
+            connection=self._connection,
+            client_id=event.client_id,
             mode=event.acknowledge_mode,
             timeout_us=event.suspect_timeout_ms * 1000,
             lane=event.lane,
@@ -169,10 +196,10 @@ class ConnectionScan:
             for number in range(first, last + 1)
         ]
         if kind == "Put":
-            queue = event.target[len(QUEUE_PREFIX) :]
+            queue = store_of(event.target)
             unit = None
             if session.transacted:
-                session.unit_puts += event.count
+                session.open_puts[queue] = session.open_puts.get(queue, 0) + event.count
                 session.unit_begin = position if session.unit_begin is None else session.unit_begin
                 unit = session.unit
             yield Act(
@@ -191,15 +218,16 @@ class ConnectionScan:
             position,
             kind=kind,
             unit=session.unit,
-            queue=event.target.removeprefix(QUEUE_PREFIX),
+            queue=store_of(event.target),
             consumer=event.consumer,
         )
         if kind == "OpenConsumer":
             session.consumer_highest = event.consumer
-            queue = event.target[len(QUEUE_PREFIX) :]
-            session.consumers[event.consumer] = ScannedConsumer(queue, position)
+            session.consumers[event.consumer] = ScannedConsumer(store_of(event.target), position)
         elif kind == "Get":
-            session.consumers[event.consumer].credit += event.number
+            consumer = session.consumers[event.consumer]
+            # No credit withdraws what there is.
+            consumer.credit = consumer.credit + event.number if event.number else 0
         elif kind == "CloseConsumer":
             yield from self._settle(session, named, position, kind, set())
             if session.consumers[event.consumer].open:
@@ -275,7 +303,7 @@ class ConnectionScan:
             )
         session.unit += 1
         session.unit_begin = None
-        session.unit_puts = 0
+        session.open_puts = {}
 
     def _consumer_closed(
         self, session: ScannedSession, number: int, position: int | None, deadline: int | None
@@ -298,10 +326,11 @@ class ConnectionScan:
         position: int | None,
         deadline: int | None,
         seen: set[int] | None,
+        how: str = "close",
     ) -> Iterator[Act]:
-        """Ends a session by Close or by a deadline, or (neither) shows what it has open at last."""
+        """Ends a session at once or by a deadline, or (neither) shows what it has open at last."""
         lost = "lost" if session.confirmed else "unconfirmed"
-        kind = "close" if position is not None else lost if deadline is not None else "open"
+        kind = how if position is not None else lost if deadline is not None else "open"
         in_flight = list(session.in_flight)
         if kind != "open":
             backed_out = set(in_flight) if seen is None else seen

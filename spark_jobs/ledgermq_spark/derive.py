@@ -121,7 +121,7 @@ def _scan(directory: Directory) -> Callable[[Iterable[Any]], Iterator[Any]]:
             for connection, *values in zip(*columns, strict=True):
                 if connection != current:
                     acts.extend(scan.finish())
-                    scan, current = ConnectionScan(known), connection
+                    scan, current = ConnectionScan(known, connection), connection
                 acts.extend(scan.take(Event(*values)))
             yield arrow_batch(ACT_COLUMNS, acts)
         yield arrow_batch(ACT_COLUMNS, list(scan.finish()))
@@ -165,42 +165,54 @@ def _events(
         _event(suspects, "suspect", 1),
         _event(claimed, "claim", None),
     ]
-    corrected = [one for one in directory.corrections if one.session >= 0]
-    if corrected:
-        spark = operations.sparkSession
-        rows = [
-            (
-                one.position,
-                one.session,
-                one.delivery,
-                "released" if one.action == "RELEASE" else "removed",
-            )
-            for one in corrected
-        ]
-        frame = spark.createDataFrame(rows, "position long, session long, number long, kind string")
-        parts.append(
-            _event(
-                frame.join(times.select("position", "state_time"), "position", how="inner").join(
-                    opens, "session", how="inner"
-                ),
-                "corrected",
-                1,
-            )
+    brought = _brought_about(directory)
+    if brought:
+        frame = operations.sparkSession.createDataFrame(
+            brought,
+            "position long, phase long, what string, session long, number long, kind string, "
+            "target string",
         )
+        known = times.select("position", "state_time")
+        placed = frame.join(known, "position", how="inner").join(opens, "session", how="inner")
+        parts.append(_event(placed, None, None))
     whole = parts[0]
     for part in parts[1:]:
         whole = whole.unionByName(part)
     return whole
 
 
-def _event(frame: DataFrame, what: str, phase: int | None) -> DataFrame:
+def _brought_about(directory: Directory) -> list[tuple[Any, ...]]:
+    """What operations of others did to sessions, as (position, phase, what, session, ...)."""
+    corrected = [
+        (
+            one.position,
+            1,
+            "corrected",
+            one.session,
+            one.delivery,
+            "released" if one.action == "RELEASE" else "removed",
+            "",
+        )
+        for one in directory.corrections
+        if one.session >= 0
+    ]
+    taken = [(at, 1, "takeover", session, 0, "", "") for at, session in directory.takeovers]
+    vanished = [
+        (at, 0 if due else 1, "vanished", session, 0, "", queue)
+        for at, due, session, queue in directory.vanished
+    ]
+    return [*corrected, *taken, *vanished]
+
+
+def _event(frame: DataFrame, what: str | None, phase: int | None) -> DataFrame:
     """Columns of an event, from those that a frame has; what it lacks is zero or empty."""
     have = set(frame.columns)
     computed: dict[str, Column] = {
-        "what": f.lit(what),
         "firsts": f.col("range_first") if "range_first" in have else f.lit(None),
         "lasts": f.col("range_last") if "range_last" in have else f.lit(None),
     }
+    if what is not None:
+        computed["what"] = f.lit(what)
     if phase is not None:
         computed["phase"] = f.lit(phase)
     if "sizes_bytes" in have:

@@ -19,6 +19,7 @@ from ledgermq.core.outcomes import Addressed
 from ledgermq.core.query import queue_statuses
 from ledgermq.core.snapshot import blocks, restore, root_of
 from ledgermq.core.state import QueueManager
+from ledgermq.core.topic_query import subscription_statuses, topic_statuses
 from ledgermq.wire.codec import decode_record, encode_record, outcome_from_union
 from ledgermq_spark.checkpoints import BLOCK, encode_root
 from ledgermq_spark.read_log import as_operation
@@ -29,7 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["FOLD_COLUMNS", "FoldPlan", "fold_task", "state_rows"]
 
-# `part` says what a row is: outcome, root, block, statuses, chain or stopped.
+# `part` says what a row is: outcome, root, block, chain, stopped, or the statuses of queues
+# (statuses), topics or subscriptions.
 FOLD_COLUMNS = (
     ("part", TEXT),
     ("partition", LONG),
@@ -82,7 +84,7 @@ def starting_state(plan: FoldPlan) -> QueueManager:
 
 
 def state_rows(state: QueueManager, partition: int, chain: bytes) -> Iterator[Row]:
-    """A state as rows: its digest chain, its root, its blocks, the statuses of its queues."""
+    """A state as rows: its digest chain, its root, its blocks, what statuses it has."""
     where = json.dumps({"position": state.position, "time": state.time})
     yield _row("end", partition, where.encode())
     yield _row("chain", partition, chain, block=state.position)
@@ -97,6 +99,8 @@ def state_rows(state: QueueManager, partition: int, chain: bytes) -> Iterator[Ro
             block=block["block"],
         )
     yield _row("statuses", partition, json.dumps(queue_statuses(state)).encode())
+    yield _row("topics", partition, json.dumps(topic_statuses(state)).encode())
+    yield _row("subscriptions", partition, json.dumps(subscription_statuses(state)).encode())
 
 
 def fold_task(plans: dict[int, FoldPlan]) -> Callable[[Iterable[Any]], Iterator[pa.RecordBatch]]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
+from ledgermq_spark.destinations import is_topic, plain_name
+from ledgermq_spark.directory import Subscription
 from ledgermq_spark.evidence import hexadecimal
 
 if TYPE_CHECKING:
@@ -15,6 +17,9 @@ if TYPE_CHECKING:
     from ledgermq_spark.tables import Tables
 
 __all__ = ["Life", "LifeStep", "life_of"]
+
+# Subscriptions that a step names.
+NAMED_MAX = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +34,11 @@ class LifeStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Life:
-    """A message and what happened to it, in the order of the log."""
+    """A message and what happened to it, in the order of the log.
+
+    `queue` is the name of its queue, or `topic:NAME`; `backout_count` of a topic message is that of
+    all its copies.
+    """
 
     queue_manager: str
     message_id: str
@@ -65,8 +74,12 @@ def life_of(tables: Tables, queue_manager: str, message_id: bytes) -> Life | Non
     )
     deliveries = tables.deliveries.where(same).orderBy("position", "index", "offset").collect()
     steps = list(_births(tables, message))
+    subscriptions = {one.created: one for one in tables.facts.directory.subscriptions}
+    if is_topic(message["queue"]):
+        copies = tables.copies.where(same).orderBy("subscription").collect()
+        steps.extend(_copies(tables, message, copies, subscriptions))
     for row in deliveries:
-        steps.extend(_delivery_steps(row))
+        steps.extend(_delivery_steps(row, subscriptions))
     steps.extend(_corrections(tables, message))
     order = sorted(range(len(steps)), key=lambda at: (steps[at].position, at))
     return Life(
@@ -91,7 +104,7 @@ def _fate(message: Any) -> str:
 
 def _births(tables: Tables, message: Any) -> Iterator[LifeStep]:
     unit = message["unit_of_work"]
-    where = f"queue {message['queue']}"
+    where = _where(message["queue"])
     session = f"session {message['session']}"
     if unit is None:
         yield LifeStep(
@@ -125,6 +138,45 @@ def _births(tables: Tables, message: Any) -> Iterator[LifeStep]:
     )
 
 
+def _where(queue: str) -> str:
+    return f"topic {plain_name(queue)}" if is_topic(queue) else f"queue {queue}"
+
+
+def _called(one: Subscription) -> str:
+    """A subscription as people read it."""
+    if one.kind == "consumer":
+        session, _, number = one.name.partition("/")
+        return f"that of consumer {number} of session {session}"
+    of_client = f" of client id {one.client_id}" if one.client_id else ""
+    return f"{one.kind} subscription {one.name}{of_client}"
+
+
+def _copies(
+    tables: Tables, message: Any, copies: list[Any], subscriptions: dict[int, Subscription]
+) -> Iterator[LifeStep]:
+    """Which subscriptions got a topic message, and where they let go of it unconsumed."""
+    if message["numbered_position"] is None:
+        return
+    names = ", ".join(_called(subscriptions[one["subscription"]]) for one in copies[:NAMED_MAX])
+    more = ", ..." if len(copies) > NAMED_MAX else ""
+    told = "no subscription wanted it" if not copies else f"{len(copies)} in all: {names}{more}"
+    yield LifeStep(
+        position=message["numbered_position"],
+        time=message["enqueued_at"],
+        what="published" if copies else "dropped",
+        reason=told,
+    )
+    for copy in copies:
+        if copy["fate"] == "dropped":
+            one = subscriptions[copy["subscription"]]
+            yield LifeStep(
+                position=copy["fate_position"],
+                time=_time_at(tables, copy["fate_position"]),
+                what="dropped",
+                reason=f"{_called(one)} ended: {one.why}",
+            )
+
+
 _ENDS = {
     "rollback": "its unit of work was rolled back",
     "Rollback": "its session rolled back",
@@ -133,24 +185,28 @@ _ENDS = {
     "CloseConsumer": "its consumer was closed before the application saw it",
     "lost": "its session was lost: nothing was heard of its client in time",
     "unconfirmed": "its session was never confirmed",
+    "taken over": "another connection took over its session's client id",
+    "vanished": "the temporary destination ended with its connection",
     "released": "released by a correction",
 }
 
 
-def _delivery_steps(row: Any) -> Iterator[LifeStep]:
+def _delivery_steps(row: Any, subscriptions: dict[int, Subscription]) -> Iterator[LifeStep]:
+    held = subscriptions.get(row["subscription"])
+    whose = "" if held is None else f"; {_called(held)}"
     nth = row["backout_count"] + 1
     yield LifeStep(
         position=row["position"],
         time=row["delivered_at"],
         what="delivered" if nth == 1 else "redelivered",
         reason=f"to consumer {row['consumer']} of session {row['session']}, its delivery "
-        f"{row['delivery']}; delivery count {nth}",
+        f"{row['delivery']}; delivery count {nth}{whose}",
     )
     if row["settled_position"] is None or row["settled"] == "removed":
         return
     what = {"acknowledged": "acknowledged", "committed": "get committed"}.get(row["settled"])
     if what is not None:
-        reason = f"by session {row['session']}: consumed"
+        reason = f"by session {row['session']}: consumed{whose}"
     else:
         what = "returned"
         counted = "counts as a backout" if row["seen"] else "not seen, no backout"
@@ -176,7 +232,7 @@ def _corrections(tables: Tables, message: Any) -> Iterator[LifeStep]:
             position=message["fate_position"],
             time=_time_at(tables, message["fate_position"]),
             what="purged",
-            reason=f"queue {message['queue']} was deleted with what it held",
+            reason=f"{_where(message['queue'])} was deleted with what it held",
         )
 
 

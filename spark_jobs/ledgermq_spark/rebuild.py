@@ -83,6 +83,8 @@ class Rebuilt:
     chains: dict[int, bytes]
     root_bytes: bytes
     statuses: list[dict[str, Any]]
+    topics: list[dict[str, Any]]
+    subscriptions: list[dict[str, Any]]
     rows: DataFrame
     seconds: float
     operations: int
@@ -148,6 +150,8 @@ STATUS_COLUMNS = (
     ("created_position", "long"),
     ("description", "string"),
     ("message_bytes_max", "long"),
+    ("unacknowledged_max", "long"),
+    ("temporary", "boolean"),
     ("suspended", "boolean"),
     ("receivers", "long"),
     ("message_count", "long"),
@@ -252,6 +256,10 @@ def _why_stopped(queue_manager: str, stopped: dict[str, Any]) -> str:
     )
 
 
+# Parts of which there is one row, and which fit the driver.
+SMALL = ("end", "root", "statuses", "topics", "subscriptions", "stopped")
+
+
 def fold_log(
     spark: SparkSession,
     bootstrap: str,
@@ -289,9 +297,7 @@ def fold_log(
     rows = spark.read.schema(spark_schema(FOLD_COLUMNS)).parquet(path)
     small = {
         row["part"]: row["payload"]
-        for row in rows.where(f.col("part").isin("end", "root", "statuses", "stopped"))
-        .select("part", "payload")
-        .collect()
+        for row in rows.where(f.col("part").isin(*SMALL)).select("part", "payload").collect()
     }
     chains = {
         row["block"]: bytes(row["payload"])
@@ -308,6 +314,8 @@ def fold_log(
         chains=chains,
         root_bytes=root,
         statuses=json.loads(small["statuses"]),
+        topics=json.loads(small["topics"]),
+        subscriptions=json.loads(small["subscriptions"]),
         rows=rows,
         seconds=time.monotonic() - started,
         operations=end["position"] + 1 - plan.start,

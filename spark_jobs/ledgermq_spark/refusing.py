@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass, field
 
+from ledgermq.core.selector import SelectorError, parse_selector
 from ledgermq_spark.acts import Event
+from ledgermq_spark.destinations import (
+    is_temporary,
+    is_topic,
+    own_prefix,
+    plain_name,
+    store_of,
+    valid_destination,
+    valid_name,
+)
 from ledgermq_spark.directory import Directory
 
-__all__ = ["QUEUE_PREFIX", "ScannedConsumer", "ScannedSession", "refusal"]
+__all__ = ["ScannedConsumer", "ScannedSession", "refusal"]
 
 CONSUMER_MAX = 2**31 - 1
 CREDIT_MAX = 1_000_000
 PUT_MESSAGES_MAX = 10_000
 CONTENT_BYTES_MAX = 8 * 1024 * 1024 - 4096
 HEADER_MAX = 64 * 1024
-NAME = re.compile(r"[A-Za-z0-9._/%-]{1,128}")
-QUEUE_PREFIX = "queue:"
 
 
 @dataclass(slots=True)
@@ -34,6 +41,8 @@ class ScannedSession:
     """A session as its operations tell it."""
 
     handle: int
+    connection: str
+    client_id: str
     mode: str
     timeout_us: int
     lane: int
@@ -49,7 +58,13 @@ class ScannedSession:
     in_flight: dict[int, int] = field(default_factory=dict)
     unit: int = 1
     unit_begin: int | None = None
-    unit_puts: int = 0
+    # Open puts by where they go.
+    open_puts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def unit_puts(self) -> int:
+        """How many puts the unit of work holds."""
+        return sum(self.open_puts.values())
 
     @property
     def transacted(self) -> bool:
@@ -65,7 +80,7 @@ def refusal(session: ScannedSession, event: Event, directory: Directory) -> str 
     if kind == "OpenConsumer":
         if not session.consumer_highest < event.consumer <= CONSUMER_MAX:
             return "consumer-exists"
-        return _destination_refusal(event, directory)
+        return _consumer_refusal(session, event, directory)
     if kind in ("Get", "CloseConsumer"):
         consumer = session.consumers.get(event.consumer)
         if consumer is None:
@@ -75,7 +90,7 @@ def refusal(session: ScannedSession, event: Event, directory: Directory) -> str 
             if kind == "Get" or event.consumer not in session.in_flight.values():
                 return "consumer-unknown"
         elif kind == "Get":
-            fits = 1 <= event.number <= CREDIT_MAX - consumer.credit
+            fits = 0 <= event.number <= CREDIT_MAX - consumer.credit
             return None if fits else "credit-invalid"
         return _range_refusal(session, event, event.consumer)
     if kind in ("Acknowledge", "Recover") and session.transacted:
@@ -90,12 +105,42 @@ def refusal(session: ScannedSession, event: Event, directory: Directory) -> str 
 
 
 def _destination_refusal(event: Event, directory: Directory) -> str | None:
-    if not event.target.startswith(QUEUE_PREFIX):
+    if not valid_destination(event.target):
         return "destination-invalid"
-    name = event.target[len(QUEUE_PREFIX) :]
-    if NAME.fullmatch(name) is None:
+    return directory.use_refusal(store_of(event.target), event.position)
+
+
+def _consumer_refusal(session: ScannedSession, event: Event, directory: Directory) -> str | None:
+    """Why an OpenConsumer with a good number is refused."""
+    reason = _destination_refusal(event, directory)
+    if reason is not None:
+        return reason
+    store = store_of(event.target)
+    if is_temporary(store) and not plain_name(store).startswith(own_prefix(session.connection)):
+        return "temporary-foreign"
+    try:
+        parse_selector(event.selector)
+    except SelectorError:
+        return "selector-invalid"
+    reason = _subscription_refusal(session, event, store)
+    return reason or directory.consumer_refusals.get(event.position)
+
+
+def _subscription_refusal(session: ScannedSession, event: Event, store: str) -> str | None:
+    """What is wrong with the subscription that is asked for, whatever others stand."""
+    named = bool(event.durable or event.shared)
+    if not is_topic(store):
+        wrong = named or event.subscription
+        return "subscription-invalid" if wrong else None
+    if not valid_name(event.subscription) if named else event.subscription:
+        return "subscription-invalid"
+    if event.shared and event.no_local:
+        return "subscription-invalid"
+    if event.durable and not event.shared and not session.client_id:
+        return "client-id-missing"
+    if event.durable and is_temporary(store):
         return "destination-invalid"
-    return directory.use_refusal(name, event.position)
+    return None
 
 
 def _put_refusal(event: Event, directory: Directory) -> str | None:
@@ -106,7 +151,7 @@ def _put_refusal(event: Event, directory: Directory) -> str | None:
         return "message-invalid"
     if event.priority_low < 0 or event.priority_high > 9 or event.size_low < 1:
         return "message-invalid"
-    limit = directory.message_bytes_max(event.target[len(QUEUE_PREFIX) :], event.position)
+    limit = directory.message_bytes_max(store_of(event.target), event.position)
     too_large = event.size_high > (limit or CONTENT_BYTES_MAX) or event.header_high > HEADER_MAX
     return "message-too-large" if too_large else None
 

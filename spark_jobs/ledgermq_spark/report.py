@@ -38,11 +38,22 @@ TOTAL_COLUMNS = (
     ("resident", "Resident"),
     ("in_flight", "of these in flight"),
     ("consumed", "Consumed"),
+    ("dropped", "Dropped"),
     ("removed", "Removed"),
     ("purged", "Purged"),
     ("rolled_back", "Rolled back"),
     ("uncommitted", "Uncommitted"),
     ("numbered", "Next number"),
+    ("backouts", "Backouts"),
+)
+
+
+COPY_COLUMNS = (
+    ("added", "Added"),
+    ("resident", "Resident"),
+    ("in_flight", "of these in flight"),
+    ("consumed", "Consumed"),
+    ("dropped", "Dropped"),
     ("backouts", "Backouts"),
 )
 
@@ -70,6 +81,7 @@ def html_report(report: AuditReport) -> str:
         _list("What is unproven", report.unproven),
         _list("Notes", report.notes),
         _totals(report.totals),
+        _subscriptions(report.subscription_totals),
         _depth(report),
         _refusals(report),
         _corrections(report.corrections),
@@ -191,13 +203,37 @@ def _totals(totals: list[dict[str, Any]]) -> str:
             '<span class="good">yes</span>' if one["balances"] else '<span class="bad">no</span>'
         )
         rows.append([name, *(_number(one[name]) for name, _ in TOTAL_COLUMNS), verdict])
-    head = ["Queue", *(title for _, title in TOTAL_COLUMNS), "Balances"]
+    head = ["Queue or topic", *(title for _, title in TOTAL_COLUMNS), "Balances"]
     note = (
-        "put = resident + consumed + removed + purged + rolled back + uncommitted; "
-        "next number = resident + consumed + removed + purged."
+        "put = resident + consumed + dropped + removed + purged + rolled back + uncommitted; "
+        "next number = resident + consumed + dropped + removed + purged."
     )
     columns = frozenset(range(1, len(TOTAL_COLUMNS) + 1))
-    return _section("Balancing totals per queue", _table(head, rows, columns), note)
+    return _section("Balancing totals per queue and topic", _table(head, rows, columns), note)
+
+
+def _subscriptions(totals: list[dict[str, Any]]) -> str:
+    rows = []
+    for one in totals:
+        name = escape(one["name"])
+        if one["client_id"]:
+            name += f"<br><small>client id {escape(one['client_id'])}</small>"
+        asked = f"<code>{escape(one['selector'])}</code>" if one["selector"] else ""
+        asked += " noLocal" if one["no_local"] else ""
+        ended = "" if one["ended_position"] is None else f"{one['ended_position']}: {one['why']}"
+        kind = one["kind"] + (", shared" if one["kind"] == "durable" and one["shared"] else "")
+        verdict = (
+            '<span class="good">yes</span>' if one["balances"] else '<span class="bad">no</span>'
+        )
+        counts = (_number(one[column]) for column, _ in COPY_COLUMNS)
+        text = [escape(one["topic"]), escape(kind), name, asked]
+        made = str(one["created_position"])
+        rows.append([*text, made, escape(ended), *counts, verdict])
+    head = ["Topic", "Kind", "Name", "Asks for", "Made at", "Ended at"]
+    head = [*head, *(title for _, title in COPY_COLUMNS), "Balances"]
+    columns = frozenset(range(6, 6 + len(COPY_COLUMNS)))
+    note = "added = resident + consumed + dropped, where dropped went with the subscription."
+    return _section("Balancing totals per subscription", _table(head, rows, columns), note)
 
 
 def _depth(report: AuditReport) -> str:

@@ -7,6 +7,7 @@ per message. Contents stay behind: a row carries their size and an 8-byte digest
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Sequence
 from hashlib import blake2b
 from typing import Any
@@ -23,6 +24,7 @@ __all__ = [
     "OUTCOME_COLUMNS",
     "arrow_batch",
     "content_digest",
+    "header_text",
     "operation_row",
     "outcome_row",
     "spark_schema",
@@ -67,6 +69,16 @@ OPERATION_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
     ("sizes_bytes", LONGS),
     ("headers_bytes", LONGS),
     ("content_digests", LONGS),
+    ("headers", t.ArrayType(TEXT)),
+    ("selector", TEXT),
+    ("no_local", FLAG),
+    ("subscription", TEXT),
+    ("durable", FLAG),
+    ("shared", FLAG),
+    ("client_id", TEXT),
+    ("takeover", BYTES),
+    ("unacknowledged_max", LONG),
+    ("timed", FLAG),
 )
 
 OUTCOME_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
@@ -139,15 +151,33 @@ def content_digest(content: bytes, header: Any) -> int:
     return int.from_bytes(hashed.digest(), "big", signed=True)
 
 
+def header_text(header: op.Header | None) -> str | None:
+    """What selectors read of a header, as JSON: properties `p`, correlation id `c`, type `t`."""
+    if header is None:
+        return None
+    told = {"p": header["properties"], "c": header["correlation_id"], "t": header["type"]}
+    return json.dumps(told, separators=(",", ":"))
+
+
 def operation_row(
     operation: op.Operation, position: int, append_time_us: int, trusted: bool
 ) -> tuple[Any, ...]:
     """The row of one operation; `number` and `flag` mean what the kind has a use for.
 
     `number` is the credit of a Get, the puts of a Commit, the version of an Upgrade, the sequence
-    number of a Correct, the writer's clock of a TimeAgreed; `flag` the purge of a DeleteQueue,
-    `suspended` of an AlterQueue, `automatic_creation` of an AlterQueueManager.
+    number of a Correct, the writer's clock of a TimeAgreed; `flag` the purge of a DeleteQueue or
+    DeleteTopic, `suspended` of an AlterQueue, `automatic_creation` of an AlterQueueManager.
+    `target` is a destination, or the bare name where only queues are meant. `headers` is null
+    where no message of a Put has one.
     """
+    head = _first_columns(operation, position, append_time_us, trusted)
+    return (*head, *_selection(operation))
+
+
+def _first_columns(
+    operation: op.Operation, position: int, append_time_us: int, trusted: bool
+) -> tuple[Any, ...]:
+    """The columns that every protocol entry had from the first, up to `content_digests`."""
     kind = type(operation).__name__
     if isinstance(operation, op.SessionOperation):
         tail = _SESSION_TAILS[type(operation)](operation)
@@ -167,6 +197,31 @@ def operation_row(
 
 
 _NOTHING = (None,) * 40
+
+
+def _selection(operation: op.Operation) -> tuple[Any, ...]:
+    """The columns from `headers` on: what topics, selectors and client ids need."""
+    if isinstance(operation, op.Put):
+        headers = [header_text(message.get("header")) for message in operation.messages]
+        given = headers if any(one is not None for one in headers) else None
+        timed = any(_is_timed(message.get("header")) for message in operation.messages)
+        return (given, *_NOTHING[:8], timed)
+    if isinstance(operation, op.OpenConsumer):
+        one = operation
+        fields = (one.selector, one.no_local, one.subscription, one.durable, one.shared)
+        return (None, *fields, *_NOTHING[:4])
+    if isinstance(operation, op.Unsubscribe):
+        return (*_NOTHING[:3], operation.subscription, *_NOTHING[:6])
+    if isinstance(operation, op.Open):
+        return (*_NOTHING[:6], operation.client_id, operation.takeover, None, None)
+    if isinstance(operation, op.CreateQueue | op.AlterQueue):
+        return (*_NOTHING[:8], operation.unacknowledged_max, None)
+    return _NOTHING[:10]
+
+
+def _is_timed(header: op.Header | None) -> bool:
+    """Whether a message expires, or is not to be delivered at once."""
+    return header is not None and bool(header["time_to_live_ms"] or header["delivery_delay_ms"])
 
 
 def _tail(
@@ -248,6 +303,14 @@ _SESSION_TAILS: dict[type, Any] = {
         flag=one.suspended,
     ),
     op.DeleteQueue: lambda one: _tail(target=one.queue, flag=one.purge),
+    op.CreateTopic: lambda one: _tail(
+        target="topic:" + one.topic,
+        description=one.description,
+        message_bytes_max=one.message_bytes_max,
+    ),
+    op.DeleteTopic: lambda one: _tail(target="topic:" + one.topic, flag=one.purge),
+    op.CreateTemporary: lambda one: _tail(target=one.destination),
+    op.Unsubscribe: lambda _: _tail(),
     op.AlterQueueManager: lambda one: _tail(flag=one.automatic_creation),
     op.Upgrade: lambda one: _tail(number=one.version),
     op.Correct: lambda one: _tail(

@@ -27,7 +27,7 @@ from ledgermq_spark.positions import (
 )
 from ledgermq_spark.rebuild import Progress, Rebuilt, fold_log, rebuild_at
 from ledgermq_spark.tables import Tables, build_tables, write_tables
-from ledgermq_spark.totals import depth_over_time, queue_totals
+from ledgermq_spark.totals import depth_over_time, queue_totals, subscription_totals
 from ledgermq_spark.work import STEPS, Work, begin
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ def run_tables(
     output: Path | None = None,
     progress: Progress | None = None,
 ) -> Tables:
-    """Build the tables `messages`, `deliveries`, `units_of_work` as of a position or time.
+    """Build the tables (`tables.TABLES`) as of a position or time.
 
     They are written as Parquet below `output`, if given; `directory` keeps intermediate results.
 
@@ -210,7 +210,11 @@ class _Audit:
         with work.stage("comparing", 5):
             subject = _subject(work, rebuilt, operations, recorded, tables, checkpoints, live)
             subject = replace(
-                subject, first_findings=self._findings, unproven=self._unproven, totals=totals
+                subject,
+                first_findings=self._findings,
+                unproven=self._unproven,
+                totals=totals,
+                subscription_totals=subscription_totals(tables),
             )
             report = audit(subject)
         return replace(report, depth=depth_over_time(tables), seconds=work.seconds)
@@ -315,7 +319,10 @@ def _subject(
         blocks=rebuilt.block_bytes,
         rebuilt_messages=rebuilt.messages(),
         statuses=rebuilt.statuses,
+        topics=rebuilt.topics,
+        subscriptions=rebuilt.subscriptions,
         totals=[],
+        subscription_totals=[],
         digest=rebuilt.digest,
         chains=rebuilt.chains,
         manifests=list(checkpoints.manifests.values()),
@@ -360,6 +367,7 @@ def _nothing_to_prove(work: Work, position: int) -> AuditReport:
         notes=[why],
         compared={},
         totals=[],
+        subscription_totals=[],
         refusals={},
         refused_records=[],
         corrections=[],

@@ -7,19 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
-from ledgermq_spark.directory import (
-    AdministrationRow,
-    Directory,
-    Situation,
-    read_directory,
-)
+from ledgermq_spark.administration import read_directory
+from ledgermq_spark.destinations import store_of
+from ledgermq_spark.directory import AdministrationRow, Directory, Situation
+from ledgermq_spark.moments import connection_rows, consumer_rows, vanished_puts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = ["directory_from"]
 
-KINDS = ("CreateQueue", "AlterQueue", "DeleteQueue", "AlterQueueManager", "Upgrade", "Correct")
+KINDS = (
+    *("CreateQueue", "AlterQueue", "DeleteQueue", "AlterQueueManager", "Upgrade", "Correct"),
+    *("CreateTopic", "DeleteTopic", "CreateTemporary", "Unsubscribe"),
+)
+DELETES = ("DeleteQueue", "DeleteTopic")
+FLAGS = ("no_local", "durable", "shared")
+TEXTS = ("action", "actor", "why", "client_id", "selector", "subscription")
 
 
 def directory_from(
@@ -31,40 +35,72 @@ def directory_from(
     """Read the next round's directory off a scan that was made with the one known so far.
 
     `deliveries` makes the table of claimed deliveries; it is asked only where something was
-    deleted or corrected.
+    deleted or corrected, or somebody subscribed.
     """
+    rows = _asked(operations, acts)
     in_turn = acts.where("what = 'act' AND reason IS NULL")
-    asked = (
-        operations.where(f.col("kind").isin(*KINDS))
-        .join(in_turn.select("position"), "position", how="inner")
+    uses = in_turn.where("kind IN ('Put', 'OpenConsumer')").select("queue", "position")
+    # A temporary one is never made by its use.
+    uses = uses.where("NOT regexp_like(queue, '^(topic:)?temporary/')")
+    deletes = [one for one in rows if one.kind in DELETES]
+    rows.extend(_first_uses(uses, deletes))
+    corrects = [one for one in rows if one.kind == "Correct"]
+    temporaries = any(one.kind == "CreateTemporary" for one in rows)
+    kept = None
+    if any(one.kind == "OpenConsumer" for one in rows):
+        kept = deliveries()
+        rows.extend(consumer_rows(acts, kept))
+    rows.extend(connection_rows(operations, acts, always=kept is not None or temporaries))
+    situations: dict[int, Situation] = {}
+    if deletes or corrects:
+        kept = deliveries() if kept is None else kept
+        situations = _at_deletes(acts, puts, kept, rows) if deletes else {}
+    if kept is not None and corrects:
+        # Which queue of a name a Correct means, the deletions decide.
+        known = read_directory(rows, situations)
+        situations |= _at_corrects(puts, kept, corrects, known)
+    found = read_directory(rows, situations)
+    if temporaries:
+        found.vanished.extend(vanished_puts(puts, found))
+    return found
+
+
+def _asked(operations: DataFrame, acts: DataFrame) -> list[AdministrationRow]:
+    """Operations in turn that concern others, consumers of topics among them."""
+    decided = acts.where("what = 'act'").where(
+        "reason IS NULL OR reason IN ('subscription-differs', 'subscription-in-use') "
+        "AND kind = 'OpenConsumer'"
+    )
+    opens = operations.where("kind = 'Open'").select(
+        f.col("position").alias("session"),
+        f.lower(f.hex("connection")).alias("connection"),
+        "client_id",
+    )
+    found = (
+        operations.where(
+            f.col("kind").isin(*KINDS) | f.expr("kind = 'OpenConsumer' AND target LIKE 'topic:%'")
+        )
+        .drop("connection", "client_id")
+        .join(decided.select("position"), "position", how="inner")
+        .join(f.broadcast(opens), "session", how="left")
         .select(
             "position",
             "kind",
+            "session",
+            "connection",
             f.coalesce("target", f.lit("")).alias("queue"),
             "number",
             "description",
             "message_bytes_max",
+            "unacknowledged_max",
             "flag",
-            f.coalesce("action", f.lit("")).alias("action"),
-            f.coalesce("actor", f.lit("")).alias("actor"),
-            f.coalesce("why", f.lit("")).alias("why"),
+            f.coalesce("consumer", f.lit(0)).alias("consumer"),
+            *(f.coalesce(name, f.lit("")).alias(name) for name in TEXTS),
+            *(f.coalesce(name, f.lit(False)).alias(name) for name in FLAGS),
         )
         .collect()
     )
-    rows = [AdministrationRow(**row.asDict()) for row in asked]
-    uses = in_turn.where("kind IN ('Put', 'OpenConsumer')").select("queue", "position")
-    rows.extend(_first_uses(uses, [one for one in rows if one.kind == "DeleteQueue"]))
-    deletes = [one for one in rows if one.kind == "DeleteQueue"]
-    corrects = [one for one in rows if one.kind == "Correct"]
-    if not deletes and not corrects:
-        return read_directory(rows, {})
-    kept = deliveries()
-    situations = _at_deletes(acts, puts, kept, deletes) if deletes else {}
-    if corrects:
-        # Which queue of a name a Correct means, the deletions decide.
-        known = read_directory(rows, situations)
-        situations |= _at_corrects(puts, kept, corrects, known)
-    return read_directory(rows, situations)
+    return [AdministrationRow(**row.asDict()) for row in found]
 
 
 def _first_uses(uses: DataFrame, deletes: list[AdministrationRow]) -> list[AdministrationRow]:
@@ -87,19 +123,32 @@ def _first_uses(uses: DataFrame, deletes: list[AdministrationRow]) -> list[Admin
     return [AdministrationRow(row["position"], "Use", row["queue"]) for row in found]
 
 
+def _since(rows: list[AdministrationRow], asked: AdministrationRow) -> list[int]:
+    """Where messages under a name may begin to count: other temporary ones may have borne it."""
+    made = [
+        one.position
+        for one in rows
+        if one.kind == "CreateTemporary" and one.position < asked.position
+        if store_of(one.queue) == asked.queue
+    ]
+    return [-1, *made]
+
+
 def _at_deletes(
     acts: DataFrame,
     puts: DataFrame,
     deliveries: DataFrame,
-    deletes: list[AdministrationRow],
+    rows: list[AdministrationRow],
 ) -> dict[int, Situation]:
-    """What uses a queue, and how many messages are under its name, before each DeleteQueue."""
+    """What uses a queue or topic, and how many messages are under its name, before a deletion."""
     spark = acts.sparkSession
-    asked = f.broadcast(
-        spark.createDataFrame(
-            [(one.queue, one.position) for one in deletes], "queue string, asked long"
-        )
-    )
+    deletes = [
+        (one.queue, one.position, since)
+        for one in rows
+        if one.kind in DELETES
+        for since in _since(rows, one)
+    ]
+    asked = f.broadcast(spark.createDataFrame(deletes, "queue string, asked long, since long"))
     consumers = acts.where("what = 'consumer'").select(
         "queue", f.col("first").alias("begin"), f.col("position").alias("end")
     )
@@ -118,7 +167,7 @@ def _at_deletes(
     using = (
         holds.join(asked, "queue", how="inner")
         .where("begin < asked AND (end IS NULL OR end > asked)")
-        .select("asked", f.lit(1).cast("long").alias("in_use"), f.lit(0).alias("unconsumed"))
+        .select("asked", "since", f.lit(1).cast("long").alias("in_use"), f.lit(0).alias("count"))
     )
     steps = (
         puts.where("numbered_position IS NOT NULL")
@@ -133,18 +182,25 @@ def _at_deletes(
     )
     standing = (
         steps.join(asked, "queue", how="inner")
-        .where("at < asked")
-        .select("asked", f.lit(0).cast("long").alias("in_use"), f.col("count").alias("unconsumed"))
+        .where("at < asked AND at > since")
+        .select("asked", "since", f.lit(0).cast("long").alias("in_use"), "count")
     )
     found = (
         using.unionByName(standing)
-        .groupBy("asked")
-        .agg(f.sum("in_use").alias("in_use"), f.sum("unconsumed").alias("unconsumed"))
+        .groupBy("asked", "since")
+        .agg(f.sum("in_use").alias("in_use"), f.sum("count").alias("unconsumed"))
         .collect()
     )
-    return {
-        row["asked"]: Situation(in_use=row["in_use"], unconsumed=row["unconsumed"]) for row in found
-    }
+    situations: dict[int, Situation] = {}
+    for row in found:
+        one = situations.get(row["asked"], Situation())
+        one = one._replace(in_use=one.in_use + row["in_use"])
+        if row["since"] < 0:
+            one = one._replace(unconsumed=row["unconsumed"])
+        else:
+            one = one._replace(since=(*one.since, (row["since"], row["unconsumed"])))
+        situations[row["asked"]] = one
+    return situations
 
 
 def _at_corrects(

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as f
 
 from ledgermq.wire.codec import decode_record
+from ledgermq_spark.destinations import TOPIC_PREFIX, is_topic
 from ledgermq_spark.evidence import Evidence, hexadecimal, shown
 
 if TYPE_CHECKING:
@@ -17,32 +18,57 @@ if TYPE_CHECKING:
     from ledgermq_spark.checkpoints import Checkpoint
     from ledgermq_spark.tables import Tables
 
-__all__ = ["compare_live", "compare_messages", "compare_queues", "compare_sessions"]
+__all__ = [
+    "compare_live",
+    "compare_messages",
+    "compare_queues",
+    "compare_sessions",
+    "compare_subscriptions",
+    "untimed",
+]
 
 EVIDENCE_MAX = 200
 Record = dict[str, Any]
 LISTS = {
     "queues": "name",
+    "topics": "name",
+    "subscriptions": "created_position",
     "connections": "connection",
     "sessions": "session",
     "consumers": "consumer",
     "deliveries": "delivery",
-    "open_puts": "queue",
+    "open_puts": "destination",
     "messages": "put_index",
 }
 QUEUE_FIELDS = (
     "created_position",
     "description",
     "message_bytes_max",
+    "unacknowledged_max",
+    "temporary",
     "suspended",
     "message_count",
     "sent_and_committed",
     "removed_by_administration",
+    "min_sequence",
+    "max_sequence",
     "next_sequence",
     "current",
     "uncommitted_puts",
     "receivers",
 )
+TOPIC_FIELDS = (
+    *("created_position", "description", "message_bytes_max", "temporary", "subscriptions"),
+    *("receivers", "message_count", "sent_and_committed", "dropped", "min_sequence"),
+    *("max_sequence", "next_sequence", "uncommitted_puts"),
+)
+SUBSCRIPTION_FIELDS = (
+    *("topic", "kind", "name", "client_id", "shared", "selector", "no_local", "receivers"),
+    *("message_count", "added", "sent_and_committed", "min_sequence", "max_sequence", "current"),
+    *("pending", "unacknowledged", "uncommitted_gets"),
+)
+# Without an unconsumed message they tell of the one that went last, which the tables do not order.
+ENQUEUE_TIMES = ("first_enqueued_at", "last_enqueued_at")
 MESSAGE_FIELDS = (
     "message_id",
     "put_position",
@@ -61,6 +87,8 @@ SESSION_FIELDS = (
     "answered_through",
     "next_delivery",
     "consumer_highest",
+    "client_id",
+    "subscriptions",
 )
 
 
@@ -171,29 +199,72 @@ def _stored(blocks: Iterable[bytes]) -> dict[tuple[str, int, int], dict[str, Any
 
 
 def compare_queues(
-    totals: list[dict[str, Any]], statuses: list[dict[str, Any]], position: int
+    totals: list[dict[str, Any]],
+    statuses: list[dict[str, Any]],
+    topics: list[dict[str, Any]],
+    position: int,
 ) -> list[Evidence]:
-    """Compare the tables' totals of each standing queue with the rebuilt status."""
+    """Compare the tables' totals of each standing queue and topic with the rebuilt status."""
     comparison = _Comparison("tables", position)
     mine = {one["queue"]: one["status"] for one in totals if one["queue_deleted"] is None}
     rebuilt = {one["name"]: one for one in statuses}
+    rebuilt |= {TOPIC_PREFIX + one["name"]: one for one in topics}
     told: list[Evidence] = []
     for name in sorted(mine.keys() | rebuilt.keys()):
         expected, found = rebuilt.get(name), mine.get(name)
-        told.extend(comparison.fields(f"queue {name}", QUEUE_FIELDS, expected, found, queue=name))
+        where = name if is_topic(name) else f"queue {name}"
+        names = _timed(TOPIC_FIELDS, found) if is_topic(name) else QUEUE_FIELDS
+        told.extend(comparison.fields(where, names, expected, found, queue=name))
     return told
+
+
+def compare_subscriptions(
+    totals: list[dict[str, Any]], statuses: list[dict[str, Any]], position: int
+) -> list[Evidence]:
+    """Compare the tables' totals of each standing subscription with the rebuilt status."""
+    comparison = _Comparison("tables", position)
+    mine = {
+        one["created_position"]: one["status"] for one in totals if one["ended_position"] is None
+    }
+    rebuilt = {one["created_position"]: one for one in statuses}
+    told: list[Evidence] = []
+    for created in sorted(mine.keys() | rebuilt.keys()):
+        expected, found = rebuilt.get(created), mine.get(created)
+        topic = TOPIC_PREFIX + (expected or found or {})["topic"]
+        where = f"the subscription of {topic} made at {created}"
+        names = _timed(SUBSCRIPTION_FIELDS, found)
+        told.extend(comparison.fields(where, names, expected, found, queue=topic))
+    return told
+
+
+def _timed(names: tuple[str, ...], found: dict[str, Any] | None) -> tuple[str, ...]:
+    """The fields to compare: enqueue times are known of messages that are still there."""
+    return names + ENQUEUE_TIMES if found and found["message_count"] else names
+
+
+def untimed(totals: list[dict[str, Any]], subscriptions: list[dict[str, Any]]) -> int:
+    """How many standing topics and subscriptions there are whose enqueue times are not compared."""
+    topics = [one for one in totals if one["kind"] == "topic" and one["queue_deleted"] is None]
+    standing = [one for one in subscriptions if one["ended_position"] is None]
+    return sum(not one["status"]["message_count"] for one in [*topics, *standing])
 
 
 def compare_messages(tables: Tables, rebuilt: DataFrame, position: int) -> list[Evidence]:
     """Compare resident messages of the tables with those rebuilt, field by field.
 
-    `rebuilt` has the columns queue, queue_created, sequence and those of a stored message.
+    `rebuilt` has the columns queue, queue_created, sequence and those of a stored message; of a
+    topic message, a row for each subscription that has it, with the creation of that.
     """
     comparison = _Comparison("tables", position)
     keys = ["queue", "queue_created", "sequence"]
-    mine = tables.messages.where("fate = 'resident'").select(
-        *keys, f.struct(*MESSAGE_FIELDS).alias("tables")
+    columns = [*keys, *MESSAGE_FIELDS]
+    copies = tables.copies.where("fate = 'resident'")
+    resident = (
+        tables.messages.where("fate = 'resident' AND copies IS NULL")
+        .select(*columns)
+        .unionByName(copies.withColumn("queue_created", f.col("subscription")).select(*columns))
     )
+    mine = resident.select(*keys, f.struct(*MESSAGE_FIELDS).alias("tables"))
     other = rebuilt.select(*keys, f.struct(*MESSAGE_FIELDS).alias("rebuilt"))
     rows = (
         mine.join(other, keys, how="full_outer")
@@ -221,6 +292,14 @@ def compare_messages(tables: Tables, rebuilt: DataFrame, position: int) -> list[
 def compare_sessions(tables: Tables, root: dict[str, Any], position: int) -> list[Evidence]:
     """Compare the sessions that stand, and the deliveries they hold, with those rebuilt."""
     comparison = _Comparison("tables", position)
+    subscribed: dict[int, list[tuple[int, int]]] = {}
+    for one in tables.facts.directory.receptions:
+        if one.closed is None:
+            subscribed.setdefault(one.session, []).append((one.consumer, one.subscription))
+    standing = tables.facts.acts.where("what = 'alive'")
+    clients = tables.facts.operations.where("kind = 'Open'").select(
+        f.col("position").alias("session"), "client_id"
+    )
     alive = {
         row["session"]: {
             "acknowledge_mode": row["kind"],
@@ -230,10 +309,12 @@ def compare_sessions(tables: Tables, root: dict[str, Any], position: int) -> lis
             "answered_through": row["last"],
             "next_delivery": row["first"],
             "consumer_highest": row["consumer"],
+            "client_id": row["client_id"],
+            "subscriptions": subscribed.get(row["session"], []),
         }
-        for row in tables.facts.acts.where("what = 'alive'").collect()
+        for row in standing.join(clients, "session", how="left").collect()
     }
-    rebuilt = {one["session"]: one for one in root["sessions"]}
+    rebuilt = _rebuilt_sessions(root)
     told: list[Evidence] = []
     for handle in sorted(alive.keys() | rebuilt.keys()):
         expected, found = rebuilt.get(handle), alive.get(handle)
@@ -242,6 +323,24 @@ def compare_sessions(tables: Tables, root: dict[str, Any], position: int) -> lis
         )
     told.extend(_holdings(comparison, tables, root))
     return told[:EVIDENCE_MAX]
+
+
+def _rebuilt_sessions(root: dict[str, Any]) -> dict[int, dict[str, Any]]:
+    """Sessions with their client id, and which consumer gets from which subscription."""
+    clients = {one["connection"]: one["client_id"] for one in root["connections"]}
+    created = {one["created_position"] for one in root["subscriptions"]}
+    return {
+        one["session"]: one
+        | {
+            "client_id": clients[one["connection"]],
+            "subscriptions": [
+                (consumer["consumer"], consumer["created_position"])
+                for consumer in one["consumers"]
+                if consumer["open"] and consumer["created_position"] in created
+            ],
+        }
+        for one in root["sessions"]
+    }
 
 
 def _holdings(comparison: _Comparison, tables: Tables, root: dict[str, Any]) -> Iterator[Evidence]:

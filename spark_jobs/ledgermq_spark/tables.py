@@ -1,8 +1,9 @@
-"""The set-based tables `messages`, `deliveries`, `units_of_work`: Spark written from PROTOCOL.md.
+"""The set-based tables: Spark written from PROTOCOL.md, sharing no code with the fold.
 
-They share no code with the fold. Puts, units of work, acknowledgements and sequence numbers come
-from the operations alone; `deliveries` takes what the Delivered outcomes claim, for the audit to
-check against the operations.
+`messages` has a row per message put, `copies` one per topic message and subscription that got it,
+`subscriptions`, `deliveries` and `units_of_work` what they say. Puts, units of work,
+acknowledgements and sequence numbers come from the operations alone; `deliveries` takes what the
+Delivered outcomes claim, for the audit to check against the operations.
 """
 
 from __future__ import annotations
@@ -16,24 +17,30 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
+from ledgermq_spark.copies import copies_table, subscriptions_table
 from ledgermq_spark.derive import Facts, Store, claims_of, derive_acts, ended_by_deadline
 from ledgermq_spark.directory import Directory
+from ledgermq_spark.messages import each_message, messages_table
 from ledgermq_spark.situations import directory_from
 from ledgermq_spark.timeline import timeline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Tables", "build_tables", "deliveries_table", "puts_table", "write_tables"]
+__all__ = ["TABLES", "Tables", "build_tables", "deliveries_table", "puts_table", "write_tables"]
 
-TABLES = ("messages", "deliveries", "units_of_work")
+TABLES = ("messages", "copies", "subscriptions", "deliveries", "units_of_work")
+# What the tables call a destination: a queue by its name alone.
+STORE = "regexp_replace(destination, '^queue:', '')"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tables:
-    """The three tables, and the facts that they were made of."""
+    """The tables, and the facts that they were made of."""
 
     messages: DataFrame
+    copies: DataFrame
+    subscriptions: DataFrame
     deliveries: DataFrame
     units_of_work: DataFrame
     puts: DataFrame
@@ -74,19 +81,35 @@ def _assemble(store: Store, facts: Facts, puts: DataFrame, held: DataFrame) -> T
         [(one.queue, one.created, one.deleted) for one in directory.lifetimes],
         "queue string, queue_created long, queue_deleted long",
     )
+    receivers = spark.createDataFrame(
+        [(one.session, one.consumer, one.subscription) for one in directory.receptions],
+        "session long, consumer long, subscription long",
+    )
     numbered = store.keep("puts", _numbered(puts, lifetimes, facts.timeline))
     deliveries = store.keep(
-        "deliveries", _in_lifetime(held, lifetimes, facts.timeline).drop("queue_deleted")
+        "deliveries",
+        _in_lifetime(held, lifetimes, facts.timeline)
+        .join(f.broadcast(receivers), ["session", "consumer"], how="left")
+        .drop("queue_deleted"),
     )
-    messages = store.keep("messages", _messages(facts, numbered, deliveries))
+    each = store.keep("each", each_message(facts, numbered))
+    copies = store.keep("copies", copies_table(each, facts.directory, deliveries))
+    messages = store.keep("messages", messages_table(facts, each, deliveries, copies))
+    subscriptions = store.keep("subscriptions", subscriptions_table(copies, facts.directory))
     units = store.keep("units_of_work", _units_of_work(facts))
     return Tables(
-        messages=messages, deliveries=deliveries, units_of_work=units, puts=numbered, facts=facts
+        messages=messages,
+        copies=copies,
+        subscriptions=subscriptions,
+        deliveries=deliveries,
+        units_of_work=units,
+        puts=numbered,
+        facts=facts,
     )
 
 
 def write_tables(tables: Tables, directory: Path) -> list[Path]:
-    """Write the three tables as Parquet below a directory; returns where."""
+    """Write the tables as Parquet below a directory; returns where."""
     written = []
     for name in TABLES:
         place = directory / name
@@ -99,6 +122,8 @@ def puts_table(acts: DataFrame) -> DataFrame:
     """Puts that were applied, one row each, with what became of their unit of work.
 
     `numbered_position` is where their messages got sequence numbers: the put itself, or the commit.
+    Puts that vanished with a temporary destination left their unit of work (`unit_end` vanished);
+    `closed_position` is where that ended all the same.
     """
     puts = acts.where("what = 'act' AND kind = 'Put' AND reason IS NULL").select(
         "session", "position", "unit", "queue", "count"
@@ -106,11 +131,25 @@ def puts_table(acts: DataFrame) -> DataFrame:
     units = acts.where("what = 'unit'").select(
         "session",
         "unit",
-        f.col("position").alias("unit_position"),
-        f.col("kind").alias("unit_end"),
-        f.col("due").alias("unit_due"),
+        f.col("position").alias("closed_position"),
+        f.col("kind").alias("closed"),
+        f.col("due").alias("closed_due"),
     )
-    joined = puts.join(units, ["session", "unit"], how="left")
+    vanished = acts.where("what = 'vanished'").select(
+        f.col("session").alias("by"),
+        f.col("queue").alias("gone"),
+        f.col("unit").alias("in_unit"),
+        f.col("position").alias("vanished_position"),
+    )
+    out = f.expr("by = session AND in_unit = unit AND gone = queue")
+    joined = (
+        puts.join(units, ["session", "unit"], how="left")
+        .join(f.broadcast(vanished), out & f.expr("position < vanished_position"), how="left")
+        .withColumn("unit_position", f.expr("coalesce(vanished_position, closed_position)"))
+        .withColumn("unit_end", f.expr("if(vanished_position IS NULL, closed, 'vanished')"))
+        .withColumn("unit_due", f.expr("vanished_position IS NULL AND closed_due"))
+        .drop("by", "gone", "in_unit", "vanished_position", "closed")
+    )
     numbered = f.when(f.col("unit").isNull(), f.col("position")).when(
         f.col("unit_end") == "commit", f.col("unit_position")
     )
@@ -149,7 +188,7 @@ def deliveries_table(claims: DataFrame, acts: DataFrame) -> DataFrame:
         "session",
         "connection",
         "consumer",
-        f.expr("substring(destination, 7)").alias("queue"),
+        f.expr(STORE).alias("queue"),
         "position",
         "index",
         "phase",
@@ -219,106 +258,6 @@ def _in_lifetime(held: DataFrame, lifetimes: DataFrame, times: DataFrame) -> Dat
     )
     return placed.join(delivered, "position", how="left").join(
         settled, "settled_position", how="left"
-    )
-
-
-def _messages(facts: Facts, puts: DataFrame, deliveries: DataFrame) -> DataFrame:
-    spark = puts.sparkSession
-    contents = facts.operations.where("kind = 'Put'").select(
-        "position",
-        "message_ids",
-        "priorities",
-        "persistent",
-        f.expr("zip_with(sizes_bytes, headers_bytes, (one, other) -> one + other)").alias(
-            "sizes_bytes"
-        ),
-        "content_digests",
-    )
-    opens = facts.operations.where("kind = 'Open'").select(
-        f.col("position").alias("session"), "connection"
-    )
-    times = facts.timeline.select("position", f.col("state_time").alias("put_at"))
-    each = (
-        puts.join(contents, "position", how="inner")
-        .join(times, "position", how="left")
-        .join(f.broadcast(opens), "session", how="left")
-        .select(
-            "*",
-            f.posexplode(
-                f.arrays_zip(
-                    "message_ids", "priorities", "persistent", "sizes_bytes", "content_digests"
-                )
-            ).alias("put_index", "message"),
-        )
-    )
-    taken = deliveries.groupBy("put_position", "put_index").agg(
-        f.count("*").alias("deliveries"),
-        f.sum(f.when(f.col("seen"), 1).otherwise(0)).alias("backout_count"),
-        f.max(
-            f.when(f.col("settled").isin("acknowledged", "committed"), f.col("settled_position"))
-        ).alias("consumed_position"),
-        f.max(f.expr("settled = 'open'")).alias("held"),
-    )
-    removals = [
-        (one.queue, one.created, one.sequence, one.position)
-        for one in facts.directory.corrections
-        if one.action == "REMOVE"
-    ]
-    removed = spark.createDataFrame(
-        removals, "queue string, queue_created long, sequence long, removed_position long"
-    )
-    flat = each.select(
-        "queue",
-        "queue_created",
-        f.col("message.message_ids").alias("message_id"),
-        f.col("position").alias("put_position"),
-        f.col("put_index").cast("long").alias("put_index"),
-        "put_at",
-        "session",
-        "connection",
-        f.col("unit").alias("unit_of_work"),
-        f.col("message.priorities").alias("priority"),
-        f.col("message.persistent").alias("persistent"),
-        f.col("message.sizes_bytes").alias("size_bytes"),
-        f.col("message.content_digests").alias("content_digest"),
-        (f.col("first_sequence") + f.col("put_index")).alias("sequence"),
-        "numbered_position",
-        "enqueued_at",
-        "unit_end",
-        "unit_position",
-        "queue_deleted",
-    )
-    joined = flat.join(taken, ["put_position", "put_index"], how="left").join(
-        f.broadcast(removed), ["queue", "queue_created", "sequence"], how="left"
-    )
-    return _with_fate(joined)
-
-
-def _with_fate(messages: DataFrame) -> DataFrame:
-    """What became of each message, and at which position."""
-    unnumbered = f.col("numbered_position").isNull()
-    consumed = f.col("consumed_position").isNotNull()
-    fate = (
-        f.when(unnumbered & (f.col("unit_end") == "open"), "uncommitted")
-        .when(unnumbered, "rolled back")
-        .when(f.col("removed_position").isNotNull(), "removed")
-        .when(consumed, "consumed")
-        .when(f.col("queue_deleted").isNotNull(), "purged")
-        .otherwise("resident")
-    )
-    where = f.coalesce(
-        f.when(f.col("fate") == "rolled back", f.col("unit_position")),
-        f.when(f.col("fate") == "removed", f.col("removed_position")),
-        f.when(f.col("fate") == "consumed", f.col("consumed_position")),
-        f.when(f.col("fate") == "purged", f.col("queue_deleted")),
-    )
-    return (
-        messages.withColumn("fate", fate)
-        .withColumn("fate_position", where)
-        .withColumn("deliveries", f.coalesce("deliveries", f.lit(0)))
-        .withColumn("backout_count", f.coalesce("backout_count", f.lit(0)))
-        .withColumn("held", f.coalesce("held", f.lit(False)))
-        .drop("queue_deleted", "removed_position")
     )
 
 

@@ -1,27 +1,39 @@
-"""Balancing totals per queue, and its depth over time, from the set-based tables."""
+"""Balancing totals per queue, topic and subscription, and depth over time, from the tables."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
+from ledgermq_spark.destinations import is_topic, plain_name
+from ledgermq_spark.directory import Lifetime
+
 if TYPE_CHECKING:
     from ledgermq_spark.tables import Tables
 
-__all__ = ["balances", "depth_over_time", "queue_totals"]
+__all__ = ["balances", "depth_over_time", "queue_totals", "subscription_totals"]
 
 POINTS_MAX = 240
 CHART_QUEUES_MAX = 8
 
 
-def queue_totals(tables: Tables) -> list[dict[str, Any]]:
-    """Totals of every queue that ever was, by name and creation.
+FATES = ("resident", "consumed", "dropped", "removed", "purged", "rolled back", "uncommitted")
+COUNTED = (
+    *("put", "resident", "consumed", "dropped", "removed", "purged", "rolled_back", "uncommitted"),
+    *("in_flight", "numbered", "deliveries", "backouts"),
+)
 
-    `put` = resident + consumed + removed + purged + rolled back + uncommitted, where `purged` went
-    with their queue. `status` holds what a queue status says, as the tables see it.
+
+def queue_totals(tables: Tables) -> list[dict[str, Any]]:
+    """Totals of every queue and topic that ever was, by name and creation.
+
+    `put` = resident + consumed + dropped + removed + purged + rolled back + uncommitted, where
+    `dropped` left a topic without being consumed and `purged` went with queue or topic. `status`
+    holds what a status says, as the tables see it.
     """
-    fates = ("resident", "consumed", "removed", "purged", "rolled back", "uncommitted")
+    resident = f.when(f.col("fate") == "resident", f.col("sequence"))
     counts = {
         (row["queue"], row["queue_created"]): row
         for row in tables.messages.groupBy("queue", "queue_created")
@@ -29,12 +41,16 @@ def queue_totals(tables: Tables) -> list[dict[str, Any]]:
             f.count("*").alias("put"),
             *(
                 f.count(f.when(f.col("fate") == fate, 1)).alias(fate.replace(" ", "_"))
-                for fate in fates
+                for fate in FATES
             ),
             f.count(f.when(f.expr("fate = 'resident' AND held"), 1)).alias("in_flight"),
             f.count("sequence").alias("numbered"),
             f.sum("deliveries").alias("deliveries"),
             f.sum("backout_count").alias("backouts"),
+            f.min(resident).alias("min_resident"),
+            f.max(resident).alias("max_resident"),
+            f.min_by("enqueued_at", resident).alias("first_enqueued_at"),
+            f.max_by("enqueued_at", resident).alias("last_enqueued_at"),
         )
         .collect()
     }
@@ -45,43 +61,43 @@ def queue_totals(tables: Tables) -> list[dict[str, Any]]:
         .agg(f.count("*").alias("total"))
         .collect()
     }
+    standing = Counter(
+        one.topic for one in tables.facts.directory.subscriptions if one.ended is None
+    )
     return [
-        _total(one, counts.get((one.queue, one.created)), receivers)
+        _total(one, counts.get((one.queue, one.created)), receivers, standing[one.queue])
         for one in sorted(tables.facts.directory.lifetimes)
     ]
 
 
-COUNTED = (
-    "put",
-    "resident",
-    "consumed",
-    "removed",
-    "purged",
-    "rolled_back",
-    "uncommitted",
-    "in_flight",
-    "numbered",
-    "deliveries",
-    "backouts",
-)
-
-
-def _total(lifetime: Any, row: Any, receivers: dict[str, int]) -> dict[str, Any]:
+def _total(
+    lifetime: Lifetime, row: Any, receivers: dict[str, int], subscriptions: int
+) -> dict[str, Any]:
     counted = {name: 0 if row is None else int(row[name] or 0) for name in COUNTED}
+    ends = ("min_resident", "max_resident") if counted["resident"] else ("numbered", "numbered")
     status = {
         "created_position": lifetime.created,
         "description": lifetime.description,
         "message_bytes_max": lifetime.message_bytes_max,
+        "unacknowledged_max": lifetime.unacknowledged_max,
+        "temporary": bool(lifetime.owner),
         "suspended": lifetime.suspended,
+        "subscriptions": subscriptions,
         "message_count": counted["resident"],
         "sent_and_committed": counted["consumed"],
+        "dropped": counted["dropped"],
         "removed_by_administration": counted["removed"],
+        "min_sequence": 0 if row is None else int(row[ends[0]]),
+        "max_sequence": 0 if row is None else int(row[ends[1]]),
         "next_sequence": counted["numbered"],
+        "first_enqueued_at": None if row is None else row["first_enqueued_at"],
+        "last_enqueued_at": None if row is None else row["last_enqueued_at"],
         "current": counted["resident"] - counted["in_flight"],
         "uncommitted_puts": counted["uncommitted"],
         "receivers": receivers.get(lifetime.queue, 0),
     }
     head = {
+        "kind": "topic" if is_topic(lifetime.queue) else "queue",
         "queue": lifetime.queue,
         "queue_created": lifetime.created,
         "queue_deleted": lifetime.deleted,
@@ -90,12 +106,67 @@ def _total(lifetime: Any, row: Any, receivers: dict[str, int]) -> dict[str, Any]
 
 
 def balances(total: dict[str, int]) -> bool:
-    """Whether a queue's totals add up: puts, and sequence numbers (SEQ-14)."""
-    ends = ("resident", "consumed", "removed", "purged", "rolled_back", "uncommitted")
-    numbered = ("resident", "consumed", "removed", "purged")
+    """Whether totals of a queue or topic add up: puts, and sequence numbers (SEQ-14, SEQ-17)."""
+    numbered = ("resident", "consumed", "dropped", "removed", "purged")
+    ends = (*numbered, "rolled_back", "uncommitted")
     return total["put"] == sum(total[name] for name in ends) and total["numbered"] == sum(
         total[name] for name in numbered
     )
+
+
+def subscription_totals(tables: Tables) -> list[dict[str, Any]]:
+    """Totals of every subscription that ever was, by topic and creation.
+
+    `added` = resident + consumed + dropped, where `dropped` went with the subscription.
+    """
+    receivers = Counter(
+        one.subscription for one in tables.facts.directory.receptions if one.closed is None
+    )
+    modes = tables.facts.acts.where("what = 'alive'").select("session", f.col("kind").alias("mode"))
+    gets = f.count(f.when(f.col("mode") == "TRANSACTED", 1))
+    uncommitted = {
+        row["subscription"]: row["gets"]
+        for row in tables.deliveries.where("subscription IS NOT NULL AND settled = 'open'")
+        .join(f.broadcast(modes), "session", how="inner")
+        .groupBy("subscription")
+        .agg(gets.alias("gets"))
+        .collect()
+    }
+    rows = tables.subscriptions.orderBy("topic", "created_position").collect()
+    return [
+        _subscription(
+            row, receivers[row["created_position"]], uncommitted.get(row["created_position"], 0)
+        )
+        for row in rows
+    ]
+
+
+def _subscription(row: Any, receivers: int, uncommitted_gets: int) -> dict[str, Any]:
+    numbers = (
+        *("min_resident", "max_resident", "last_sequence"),
+        *("first_enqueued_at", "last_enqueued_at"),
+    )
+    total = {name: value for name, value in row.asDict().items() if name not in numbers}
+    following = 0 if row["last_sequence"] is None else row["last_sequence"] + 1
+    first, last = row["min_resident"], row["max_resident"]
+    same = ("created_position", "kind", "name", "client_id", "shared", "selector", "no_local")
+    status = {name: row[name] for name in same} | {
+        "topic": plain_name(row["topic"]),
+        "receivers": receivers,
+        "message_count": row["resident"],
+        "added": row["added"],
+        "sent_and_committed": row["consumed"],
+        "min_sequence": following if first is None else first,
+        "max_sequence": following if last is None else last,
+        "current": row["resident"] - row["in_flight"],
+        "pending": row["in_flight"],
+        "unacknowledged": row["in_flight"] - uncommitted_gets,
+        "uncommitted_gets": uncommitted_gets,
+        "first_enqueued_at": row["first_enqueued_at"],
+        "last_enqueued_at": row["last_enqueued_at"],
+    }
+    balance = row["added"] == row["resident"] + row["consumed"] + row["dropped"]
+    return total | {"status": status, "balances": balance}
 
 
 def depth_over_time(tables: Tables) -> dict[str, list[tuple[int, int]]]:

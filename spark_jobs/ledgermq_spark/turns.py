@@ -1,26 +1,29 @@
 """Checks claimed deliveries against the operations: available, in turn, not held already.
 
-One pass per queue over what made messages available, took them and gave them back, in the order of
-the log; written from PROTOCOL.md §5 "Delivery" (priority 9 first, then sequence number), not from
-the fold. It knows nothing of consumers and credit: who was served is the rebuild's matter.
+One pass per queue or subscription over what made messages available, took them and gave them back,
+in the order of the log; written from PROTOCOL.md §5 "Delivery" (priority 9 first, then sequence
+number), not from the fold. Of a consumer it knows the selector: it gets what that matches, and of
+this nothing is passed over; of a session, how much of the queue it may hold. It knows nothing of
+credit: who was served is the rebuild's matter.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable, Iterator
-from functools import reduce
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 
 from ledgermq_spark.evidence import Evidence, hexadecimal
+from ledgermq_spark.matching import Selected, matches
 from ledgermq_spark.rows import BYTES, LONG, TEXT, arrow_batch, spark_schema
+from ledgermq_spark.steps import PLACES, STEP_COLUMNS, kept_messages, steps_of
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame
 
     from ledgermq_spark.tables import Tables
 
@@ -36,27 +39,18 @@ FINDING_COLUMNS = (
     ("message_id", BYTES),
     ("put_position", LONG),
     ("put_index", LONG),
+    ("holder", LONG),
     ("detail", TEXT),
-)
-STEP_COLUMNS = (
-    "queue",
-    "queue_created",
-    "position",
-    "phase",
-    "index",
-    "offset",
-    "what",
-    "put_position",
-    "put_index",
-    "message_id",
-    "priority",
-    "sequence",
-    "session",
 )
 
 
 class Step(NamedTuple):
-    """What happened to a message: numbered, delivered, returned or gone."""
+    """What happened to a message: numbered, delivered, returned or gone.
+
+    `selector` is that of the consumer of a delivery; `persistent`, `enqueued_at` and `header` tell
+    of a numbered message what selectors read. A step `limit` sets what a session may hold of a
+    queue (0: no limit); `sequence` says how much.
+    """
 
     position: int
     phase: int
@@ -69,13 +63,18 @@ class Step(NamedTuple):
     priority: int
     sequence: int
     session: int
+    selector: str = ""
+    persistent: bool | None = None
+    enqueued_at: int = 0
+    header: str | None = None
 
 
 Finding = tuple[str, Step, str]
+Place = tuple[int, int, tuple[int, int]]
 
 
 class QueueTurns:
-    """The messages of one queue as steps make them available and take them.
+    """The messages of one queue or subscription as steps make them available and take them.
 
     One entry of the log may serve several consumers at once; what it delivers is taken together,
     because the outcomes stand in the order of consumers, not of messages.
@@ -84,7 +83,11 @@ class QueueTurns:
     def __init__(self) -> None:
         self._available: dict[tuple[int, int], tuple[int, int]] = {}
         self._held: dict[tuple[int, int], int] = {}
-        self._order: list[tuple[int, int, tuple[int, int]]] = []
+        self._holds: dict[int, int] = {}
+        self._limit = 0
+        self._numbered: dict[tuple[int, int], Step] = {}
+        # By selector, what it matches; by "" all.
+        self._orders: dict[str, list[Place]] = {"": []}
         self._together: list[Step] = []
 
     def take(self, step: Step) -> Iterator[Finding]:
@@ -97,13 +100,49 @@ class QueueTurns:
         if step.what == "delivered":
             self._together.append(step)
             return
+        if step.what == "limit":
+            self._limit = step.sequence
+            return
         message = (step.put_position, step.put_index)
-        self._held.pop(message, None)
+        holder = self._held.pop(message, None)
+        if holder is not None:
+            self._holds[holder] -= 1
         if step.what == "gone":
             self._available.pop(message, None)
-        else:
-            self._available[message] = (-step.priority, step.sequence)
-            heapq.heappush(self._order, (-step.priority, step.sequence, message))
+            self._numbered.pop(message, None)
+            return
+        if step.what == "numbered":
+            self._numbered[message] = step
+        place = (-step.priority, step.sequence)
+        self._available[message] = place
+        for text, order in self._orders.items():
+            if self._matches(text, message):
+                heapq.heappush(order, (*place, message))
+
+    def _matches(self, text: str, message: tuple[int, int]) -> bool:
+        """Whether a selector matches a numbered message; nothing is known of any other."""
+        one = self._numbered.get(message)
+        if not text or one is None:
+            return True
+        return matches(
+            text,
+            Selected(one.message_id, one.priority, one.persistent, one.enqueued_at, one.header),
+        )
+
+    def _order(self, text: str) -> list[Place]:
+        """What a selector matches of the available messages, those that come first in front."""
+        order = self._orders.get(text)
+        if order is None:
+            order = [
+                (*place, message)
+                for message, place in self._available.items()
+                if self._matches(text, message)
+            ]
+            heapq.heapify(order)
+            self._orders[text] = order
+        while order and self._available.get(order[0][2]) != order[0][:2]:
+            heapq.heappop(order)
+        return order
 
     def finish(self) -> Iterator[Finding]:
         """Judges the deliveries taken together last."""
@@ -124,9 +163,17 @@ class QueueTurns:
             yield "unavailable", step, "the operations had not made it available"
             return
         self._held[message] = step.session
-        order = self._order
-        while order and self._available.get(order[0][2]) != order[0][:2]:
-            heapq.heappop(order)
+        holds = self._holds[step.session] = self._holds.get(step.session, 0) + 1
+        if self._limit and holds > self._limit:
+            yield (
+                "unexpected",
+                step,
+                f"its session holds {holds}, at most {self._limit} are allowed",
+            )
+        if not self._matches(step.selector, message):
+            yield "unexpected", step, f"the consumer's selector does not match it: {step.selector}"
+            return
+        order = self._order(step.selector)
         if order and order[0][:2] < place:
             urgency, sequence, (put_position, put_index) = order[0]
             # Told once for the message that was passed over.
@@ -144,12 +191,12 @@ def _place(step: Step) -> tuple[int, int]:
 
 def check_turns(tables: Tables, recorded: DataFrame) -> list[Evidence]:
     """Check every claimed delivery against what the operations made available."""
-    steps = _steps(tables, recorded)
+    steps = steps_of(tables, recorded)
     partitions = int(steps.sparkSession.conf.get("spark.sql.shuffle.partitions") or "2")
     ordered = (
         steps.select(*STEP_COLUMNS)
-        .repartition(partitions, "queue", "queue_created")
-        .sortWithinPartitions("queue", "queue_created", "position", "phase", "index", "offset")
+        .repartition(partitions, *PLACES)
+        .sortWithinPartitions(*PLACES, "position", "phase", "index", "offset")
     )
     rows = ordered.mapInArrow(_scan, spark_schema(FINDING_COLUMNS)).limit(EVIDENCE_MAX).collect()
     gone = _gone_before(tables, rows)
@@ -168,96 +215,47 @@ def check_turns(tables: Tables, recorded: DataFrame) -> list[Evidence]:
     ]
 
 
-def _kind(row: Any, gone: dict[tuple[int, int], int]) -> str:
+def _kind(row: Any, gone: dict[tuple[int, int, int], int]) -> str:
     """A delivery of what was not available is duplicated if the message was gone before."""
     if row["kind"] != "unavailable":
         return str(row["kind"])
-    went = gone.get((row["put_position"], row["put_index"]))
+    went = gone.get((row["put_position"], row["put_index"], row["holder"]))
     return "duplicated" if went is not None and went <= row["position"] else "unexpected"
 
 
-def _gone_before(tables: Tables, rows: list[Any]) -> dict[tuple[int, int], int]:
+def _gone_before(tables: Tables, rows: list[Any]) -> dict[tuple[int, int, int], int]:
     """Where the messages that were delivered without being available had gone."""
-    wanted = [
-        (row["put_position"], row["put_index"]) for row in rows if row["kind"] == "unavailable"
-    ]
+    keys = ["put_position", "put_index", "holder"]
+    wanted = [tuple(row[key] for key in keys) for row in rows if row["kind"] == "unavailable"]
     if not wanted:
         return {}
     spark = tables.messages.sparkSession
-    frame = spark.createDataFrame(wanted, "put_position long, put_index long").distinct()
+    frame = spark.createDataFrame(wanted, "put_position long, put_index long, holder long")
     found = (
-        tables.messages.join(f.broadcast(frame), ["put_position", "put_index"], how="inner")
+        kept_messages(tables)
+        .join(f.broadcast(frame.distinct()), keys, how="inner")
         .where("fate_position IS NOT NULL")
-        .select("put_position", "put_index", "fate_position")
+        .select(*keys, "fate_position")
     )
-    return {(row[0], row[1]): row[2] for row in found.collect()}
+    return {(row[0], row[1], row[2]): row[3] for row in found.collect()}
 
 
 def _scan(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    turns, current = QueueTurns(), (None, None)
+    turns, current = QueueTurns(), (None, None, None)
     for batch in batches:
         columns = [column.to_pylist() for column in batch.columns]
         rows: list[tuple[Any, ...]] = []
-        for queue, created, *values in zip(*columns, strict=True):
-            if (queue, created) != current:
-                rows.extend(_finding(current[0], one) for one in turns.finish())
-                turns, current = QueueTurns(), (queue, created)
-            rows.extend(_finding(queue, one) for one in turns.take(Step(*values)))
+        for queue, created, holder, *values in zip(*columns, strict=True):
+            if (queue, created, holder) != current:
+                rows.extend(_finding(current, one) for one in turns.finish())
+                turns, current = QueueTurns(), (queue, created, holder)
+            rows.extend(_finding(current, one) for one in turns.take(Step(*values)))
         yield arrow_batch(FINDING_COLUMNS, rows)
-    yield arrow_batch(FINDING_COLUMNS, [_finding(current[0], one) for one in turns.finish()])
+    yield arrow_batch(FINDING_COLUMNS, [_finding(current, one) for one in turns.finish()])
 
 
-def _finding(queue: str | None, found: Finding) -> tuple[Any, ...]:
+def _finding(place: tuple[Any, Any, Any], found: Finding) -> tuple[Any, ...]:
+    queue, _, holder = place
     kind, step, detail = found
     where = (step.position, step.index, step.session, step.message_id)
-    return (kind, queue, *where, step.put_position, step.put_index, detail)
-
-
-def _steps(tables: Tables, recorded: DataFrame) -> DataFrame:
-    """Everything that happened to the messages of all queues."""
-    messages, deliveries = tables.messages, tables.deliveries
-    numbered = messages.where("sequence IS NOT NULL")
-    gone = messages.where("fate IN ('removed', 'purged')")
-    # What a lost session gives back is there for the deliveries that follow its own end.
-    ended = (
-        recorded.where("kind = 'SessionEnded' AND session_sequence = 0")
-        .groupBy("position", "session")
-        .agg(f.min("index").alias("ended_index"))
-        .select(f.col("position").alias("settled_position"), "session", "ended_index")
-    )
-    settled = deliveries.where("settled_position IS NOT NULL").join(
-        f.broadcast(ended), ["settled_position", "session"], how="left"
-    )
-    entry, nothing = f.lit(1), f.lit(0)
-    back = f.when(f.col("settled") == "returned", "returned").otherwise("gone")
-    due = f.when(f.col("settled_due"), 0).otherwise(1)
-    ended_index = f.coalesce("ended_index", nothing)
-    delivered = f.lit("delivered")
-    parts = [
-        _step(numbered, f.lit("numbered"), "numbered_position", entry, nothing, nothing),
-        _step(gone, f.lit("gone"), "fate_position", entry, nothing, nothing),
-        _step(settled, back, "settled_position", due, ended_index, nothing),
-        _step(deliveries, delivered, "position", f.col("phase"), f.col("index"), f.col("offset")),
-    ]
-    return reduce(DataFrame.unionByName, parts)
-
-
-def _step(
-    frame: DataFrame, what: Column, position: str, phase: Column, index: Column, offset: Column
-) -> DataFrame:
-    session = f.col("session") if "delivery" in frame.columns else f.lit(-1)
-    return frame.select(
-        "queue",
-        "queue_created",
-        f.col(position).alias("position"),
-        phase.cast(LONG).alias("phase"),
-        index.cast(LONG).alias("index"),
-        offset.cast(LONG).alias("offset"),
-        what.alias("what"),
-        "put_position",
-        "put_index",
-        "message_id",
-        "priority",
-        "sequence",
-        session.cast(LONG).alias("session"),
-    )
+    return (kind, queue, *where, step.put_position, step.put_index, holder, detail)

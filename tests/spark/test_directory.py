@@ -1,6 +1,7 @@
 """Tests of how queues come and go, read off administrative operations without the fold."""
 
-from ledgermq_spark.directory import AdministrationRow, Situation, read_directory
+from ledgermq_spark.administration import read_directory
+from ledgermq_spark.directory import AdministrationRow, Situation
 
 
 def row(position, kind, queue="q", **more):
@@ -57,3 +58,127 @@ def test_automatic_creation_counts_from_the_entry_after_its_switch():
     assert found.use_refusal("new", 4) is None
     assert found.use_refusal("new", 5) == "queue-unknown"
     assert found.use_refusal("q", 5) is None
+
+
+A, B = "aa", "bb"
+
+
+def opened(position, connection, **more):
+    """An Open whose session is its position."""
+    return row(position, "Open", "", session=position, connection=connection, **more)
+
+
+def subscribed(position, session, consumer=1, topic="topic:t", **more):
+    """A consumer of a topic."""
+    return row(position, "OpenConsumer", topic, session=session, consumer=consumer, **more)
+
+
+def gone(kind, position, session, consumer=0, *, due=False):
+    """A consumer closed or free, or a session ended."""
+    return row(position, kind, "", phase=0 if due else 2, session=session, consumer=consumer)
+
+
+def ends(found):
+    """How each subscription ended."""
+    return [(one.created, one.ended, one.why) for one in found.subscriptions]
+
+
+def test_a_subscription_of_one_consumer_ends_when_nothing_of_it_is_in_flight():
+    """Closed at 5, but its last delivery is settled at 8."""
+    rows = [opened(1, A), subscribed(2, 1), gone("Closed", 5, 1, 1), gone("Free", 8, 1, 1)]
+    found = read_directory(rows, {})
+    assert ends(found) == [(2, 8, "last consumer gone")]
+    assert found.receptions[0].closed == 5
+
+
+def test_a_shared_subscription_lives_until_its_last_consumer_is_gone():
+    """Two sessions use it, one is lost, the other closes."""
+    shared = {"shared": True, "subscription": "s"}
+    rows = [
+        *(opened(1, A), opened(2, B)),
+        *(subscribed(3, 1, **shared), subscribed(4, 2, **shared)),
+        *(gone("Ended", 6, 1, due=True), gone("Ended", 9, 2)),
+    ]
+    assert ends(read_directory(rows, {})) == [(3, 9, "last consumer gone")]
+
+
+def test_a_durable_subscription_is_made_anew_or_refused_while_in_use():
+    """Another selector ends the one that stands, unless somebody uses it."""
+    durable = {"durable": True, "subscription": "s", "client_id": "c"}
+    rows = [
+        opened(1, A, client_id="c"),
+        subscribed(2, 1, **durable),
+        subscribed(3, 1, 2, **durable),
+        subscribed(4, 1, 3, shared=True, **durable),
+        *(gone("Closed", 5, 1, 1), gone("Free", 5, 1, 1)),
+        subscribed(6, 1, 4, selector="a = 1", **durable),
+        row(7, "Unsubscribe", "", subscription="s", client_id="c"),
+        row(8, "Unsubscribe", "", subscription="x", client_id="c"),
+    ]
+    found = read_directory(rows, {})
+    assert found.consumer_refusals == {3: "subscription-in-use", 4: "subscription-differs"}
+    assert ends(found) == [(2, 6, "made anew"), (6, None, "")]
+    assert found.refusals == {7: "subscription-in-use", 8: "subscription-unknown"}
+
+
+def test_a_client_id_is_one_connections_unless_both_give_the_same_token():
+    """The second is refused without a token, and takes over with it."""
+    rows = [
+        opened(1, A, client_id="c", takeover="77"),
+        subscribed(2, 1, client_id="c"),
+        opened(3, B, client_id="c"),
+        opened(4, B, client_id="c", takeover="77"),
+    ]
+    found = read_directory(rows, {})
+    assert found.open_refusals == {3: "client-id-in-use"}
+    assert found.takeovers == [(4, 1)]
+    assert ends(found) == [(2, 4, "last consumer gone")]
+
+
+def test_a_temporary_destination_ends_with_its_connection():
+    """Its name is the connection's; it does not stand for the entry at which that was lost."""
+    own = "temporary/aa/x"
+    rows = [
+        opened(1, A),
+        row(2, "CreateTemporary", "queue:temporary/bb/x", session=1, connection=A),
+        row(3, "CreateTemporary", "queue:" + own, session=1, connection=A),
+        row(4, "CreateTemporary", "queue:" + own, session=1, connection=A),
+        row(5, "DeleteQueue", own, session=9, connection=B),
+        gone("Ended", 7, 1, due=True),
+    ]
+    found = read_directory(rows, {})
+    assert found.refusals == {2: "name-invalid", 4: "queue-exists", 5: "temporary-foreign"}
+    assert [found.use_refusal(own, at) for at in (6, 7)] == [None, "destination-unknown"]
+
+
+def test_what_an_earlier_temporary_queue_of_that_name_held_does_not_count():
+    """A refused creation begins nothing either."""
+    own = "temporary/aa/x"
+    rows = [
+        opened(1, A),
+        row(2, "CreateTemporary", "queue:" + own, session=1, connection=A),
+        row(6, "CreateTemporary", "queue:" + own, session=1, connection=A),
+        row(8, "DeleteQueue", own, session=1, connection=A, flag=False),
+    ]
+    situation = Situation(unconsumed=5, since=((2, 1), (6, 0)))
+    assert read_directory(rows, {8: situation}).refusals == {
+        6: "queue-exists",
+        8: "queue-not-empty",
+    }
+
+
+def test_a_topic_with_durable_subscriptions_goes_only_when_purged():
+    """In use it stays; purged it takes its subscriptions along."""
+    durable = {"durable": True, "subscription": "s", "client_id": "c"}
+    rows = [
+        opened(1, A, client_id="c"),
+        subscribed(2, 1, **durable),
+        *(gone("Closed", 3, 1, 1), gone("Free", 3, 1, 1)),
+        row(4, "DeleteTopic", "topic:t", flag=True),
+        row(5, "DeleteTopic", "topic:t", flag=False),
+        row(6, "DeleteTopic", "topic:t", flag=True),
+        row(7, "DeleteTopic", "topic:t"),
+    ]
+    found = read_directory(rows, {4: Situation(in_use=1)})
+    assert found.refusals == {4: "topic-in-use", 5: "topic-not-empty", 7: "topic-unknown"}
+    assert ends(found) == [(2, 6, "topic deleted")]

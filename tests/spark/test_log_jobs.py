@@ -129,7 +129,7 @@ def log(broker):
     """A conversation, then whatever comes at random."""
     script = Script(step_us=0)
     conversation(script, "talk")
-    RandomLog(script).grow(120)
+    RandomLog(script, topics=True).grow(150)
     plain = [replace(one, stamp=1, wait_seconds=0.0) for one in script.entries]
     return write(broker.bootstrap, plain)
 

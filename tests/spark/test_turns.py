@@ -65,3 +65,46 @@ def test_what_a_lost_session_gives_back_is_there_for_what_follows_its_end():
     ended = step(3, "returned", 0, phase=0, index=0)
     after = step(3, "delivered", 0, phase=0, index=1, session=2)
     assert findings(*numbered, step(2, "delivered", 0), ended, after) == []
+
+
+def colored(number, color):
+    """A numbered message with a property color."""
+    return step(1, "numbered", number)._replace(header='{"p":{"color":"' + color + '"}}')
+
+
+def chosen(position, number, selector="color = 'red'", session=1):
+    """A delivery to a consumer with a selector."""
+    return step(position, "delivered", number, session=session)._replace(selector=selector)
+
+
+def test_what_a_selector_does_not_match_is_not_passed_over():
+    """A consumer of red messages goes past the blue one; one of all messages does not."""
+    numbered = [colored(0, "blue"), colored(1, "red"), colored(2, "red")]
+    assert findings(*numbered, chosen(2, 1)) == []
+    assert findings(*numbered, chosen(2, 1, "")) == [("reordered", 1)]
+    assert findings(*numbered, chosen(2, 2)) == [("reordered", 2)]
+
+
+def test_what_came_back_is_before_what_came_later_for_a_selector_too():
+    """The selector's order knows what was returned and what was taken otherwise."""
+    numbered = [colored(0, "red"), colored(1, "red"), colored(2, "red")]
+    steps = [chosen(2, 0), step(3, "delivered", 1), step(4, "returned", 0), chosen(5, 2)]
+    assert findings(*numbered, *steps) == [("reordered", 2)]
+
+
+def test_a_delivery_that_its_selector_does_not_match_is_unexpected():
+    """False and unknown do not match."""
+    assert findings(colored(0, "blue"), chosen(2, 0)) == [("unexpected", 0)]
+    assert findings(step(1, "numbered", 0), chosen(2, 0)) == [("unexpected", 0)]
+
+
+def test_a_session_holds_no_more_of_a_queue_than_its_limit():
+    """A returned message makes room; a higher limit does."""
+    numbered = [step(1, "numbered", n) for n in range(4)]
+    limit = step(0, "limit", 1)
+    first = [step(2, "delivered", 0), step(3, "returned", 0), step(4, "delivered", 0)]
+    assert findings(limit, *numbered, *first) == []
+    assert findings(limit, *numbered, *first, step(5, "delivered", 1)) == [("unexpected", 1)]
+    assert findings(limit, *numbered, *first, step(5, "delivered", 1, session=2)) == []
+    raised = step(5, "limit", 2)
+    assert findings(limit, *numbered, *first, raised, step(6, "delivered", 1)) == []

@@ -9,12 +9,13 @@ from typing import Any
 from ledgermq.core.outcomes import Addressed
 from ledgermq.core.query import queue_statuses
 from ledgermq.core.snapshot import blocks, root_of
+from ledgermq.core.topic_query import subscription_statuses, topic_statuses
 from ledgermq.wire.codec import decode_record, encode_record
 from ledgermq_spark.audit import AuditReport, Subject, audit
 from ledgermq_spark.checkpoints import BLOCK, encode_root
 from ledgermq_spark.derive import Store
 from ledgermq_spark.tables import build_tables
-from ledgermq_spark.totals import queue_totals
+from ledgermq_spark.totals import queue_totals, subscription_totals
 from support.frames import operations_frame, outcomes_frame, stored_frame
 from support.log_writer import LANES, Entry, fold
 
@@ -43,7 +44,10 @@ def subject_of(
         blocks=lambda: [encode_record(BLOCK, one) for one in blocks(state)],
         rebuilt_messages=stored_frame(spark, list(blocks(state))),
         statuses=queue_statuses(state),
+        topics=topic_statuses(state),
+        subscriptions=subscription_statuses(state),
         totals=queue_totals(tables),
+        subscription_totals=subscription_totals(tables),
         digest="",
         chains={state.position: bytes(32)},
         manifests=[],

@@ -129,6 +129,8 @@ class Script:
         connection: bytes | None = None,
         lane: int = 0,
         suspect_timeout_ms: int = 1_000,
+        client_id: str = "",
+        takeover: bytes = b"",
     ) -> ScriptSession:
         """Opens a session."""
         handle = self.add(
@@ -138,24 +140,43 @@ class Script:
                 session_key=self.identifier(),
                 acknowledge_mode=mode,
                 suspect_timeout_ms=suspect_timeout_ms,
+                client_id=client_id,
+                takeover=takeover,
             )
         )
         return ScriptSession(script=self, handle=handle)
 
-    def message(self, body: str = "x", priority: int = 4) -> op.PutMessage:
+    def message(
+        self, body: str = "x", priority: int = 4, header: op.Header | None = None
+    ) -> op.PutMessage:
         """A message to put."""
         content = encode_content(Content(body=body, client_time=self.now_us))
-        return {
+        message: op.PutMessage = {
             "message_id": self.identifier(),
             "priority": priority,
             "persistent": True,
             "content": content,
         }
+        if header is not None:
+            message["header"] = header
+        return message
 
     def in_flight(self, session: ScriptSession) -> list[int]:
         """Delivery numbers in flight of a session."""
         known = self.state.sessions.get(session.handle)
         return list(known.deliveries) if known else []
+
+
+def color_header(color: str) -> op.Header:
+    """A header with a property color, and a number beside it."""
+    return {
+        "properties": {"color": color, "size": len(color)},
+        "correlation_id": None,
+        "type": None,
+        "time_to_live_ms": 0,
+        "delivery_delay_ms": 0,
+        "age_ms": 0,
+    }
 
 
 @dataclass(slots=True)
@@ -180,6 +201,18 @@ class ScriptSession:
         """Puts messages; returns the position."""
         messages = [self.script.message(body, priority) for body in bodies]
         return self.send(op.Put, destination="queue:" + queue, messages=messages)
+
+    def publish(self, topic: str, *bodies: str, priority: int = 4, color: str = "") -> int:
+        """Puts messages to a topic, with a property color if given; returns the position."""
+        header = color_header(color) if color else None
+        messages = [self.script.message(body, priority, header) for body in bodies]
+        return self.send(op.Put, destination="topic:" + topic, messages=messages)
+
+    def subscribe(self, topic: str, number: int = 1, credit: int = 0, **fields: Any) -> None:
+        """Opens a consumer of a topic and gives it credit."""
+        self.send(op.OpenConsumer, consumer=number, destination="topic:" + topic, **fields)
+        if credit:
+            self.get(credit, number)
 
     def consumer(self, queue: str, number: int = 1, credit: int = 0) -> None:
         """Opens a consumer and gives it credit."""

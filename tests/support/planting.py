@@ -7,8 +7,10 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
+from ledgermq.core.operations import OpenConsumer, Put
 from ledgermq.core.outcomes import Addressed, Committed, Delivered
-from support.log_writer import Script, ScriptSession
+from ledgermq.wire.codec import decode_operation
+from support.log_writer import Script, ScriptSession, color_header
 
 Recorded = list[list[Addressed]]
 
@@ -31,13 +33,49 @@ def conversation(script: Script, queue: str, *, settle: bool = True) -> ScriptSe
     return consumer
 
 
+def publication(script: Script, topic: str) -> ScriptSession:
+    """Red, blue and red news to a shared subscription that wants red; one got, one waits.
+
+    Before it another subscription, of all news, came and went with the first of them.
+    Returns the consuming session; its connection is its own.
+    """
+    consumer = script.session("CLIENT", connection=script.identifier())
+    publisher = script.session("CLIENT", connection=script.identifier())
+    passing = script.session("CLIENT", connection=script.identifier())
+    passing.subscribe(topic)
+    publisher.publish(topic, "zero", color="blue")
+    passing.close()
+    wanted = {"selector": "color = 'red'", "shared": True, "subscription": "s" + topic}
+    consumer.subscribe(topic, **wanted)
+    publisher.publish(topic, "first", color="red")
+    publisher.publish(topic, "second", color="blue")
+    consumer.get(1)
+    consumer.acknowledge(1)
+    consumer.get(1)
+    publisher.publish(topic, "third", color="red")
+    return consumer
+
+
+def selection(script: Script, queue: str) -> ScriptSession:
+    """A red and a blue message, of which a consumer wants the red ones and gets one."""
+    producer = script.session("CLIENT", connection=script.identifier())
+    for color in ("blue", "red"):
+        message = script.message(color, header=color_header(color))
+        producer.send(Put, destination="queue:" + queue, messages=[message])
+    consumer = script.session("CLIENT", connection=script.identifier())
+    consumer.send(OpenConsumer, consumer=1, destination="queue:" + queue, selector="color = 'red'")
+    consumer.get(1)
+    return consumer
+
+
 def find(recorded: Recorded, queue: str, nth: int = 0) -> tuple[int, int, Delivered]:
-    """The nth Delivered outcome of a queue: position, place in the entry, outcome."""
+    """The nth Delivered outcome of a queue, or of topic:NAME: position, place, outcome."""
+    destination = queue if queue.startswith("topic:") else "queue:" + queue
     found = [
         (position, at, one.outcome)
         for position, entry in enumerate(recorded)
         for at, one in enumerate(entry)
-        if isinstance(one.outcome, Delivered) and one.outcome.destination == "queue:" + queue
+        if isinstance(one.outcome, Delivered) and one.outcome.destination == destination
     ]
     return found[nth]
 
@@ -166,4 +204,76 @@ PLANTS: tuple[tuple[str, Callable[[Recorded, str], str], str], ...] = (
     ("torn", tear, "torn transaction"),
     ("chain", break_chain, "gap"),
     ("repeated", repeat_differently, "altered outcome"),
+)
+
+
+def _deliver(recorded: Recorded, store: str, message: Any) -> str:
+    """After the last delivery of a queue or topic, its consumer gets one more."""
+    position, at, last = find(recorded, store, -1)
+    one = recorded[position][at]
+    again = replace(
+        last,
+        index=last.index + 1,
+        first_delivery=last.first_delivery + len(last.messages),
+        messages=[message],
+    )
+    extra = one._replace(previous_position=position, previous_index=last.index, outcome=again)
+    recorded[position].insert(at + 1, extra)
+    return message["message_id"].hex()
+
+
+def _put(script: Script, recorded: Recorded, store: str, sequence: int) -> Any:
+    """The nth message put to a queue or topic, as a delivery would tell it."""
+    destination = store if store.startswith("topic:") else "queue:" + store
+    operations = [decode_operation(entry.value) for entry in script.entries]
+    places = [
+        (at, one.messages[0])
+        for at, one in enumerate(operations)
+        if isinstance(one, Put) and one.destination == destination
+    ]
+    position, message = places[sequence]
+    return {
+        **find(recorded, store)[2].messages[0],
+        **message,
+        "sequence": sequence,
+        "put_position": position,
+        "enqueued_at": script.entries[position].time_us,
+    }
+
+
+def deliver_blue(recorded: Recorded, topic: str, script: Script) -> str:
+    """The blue message that followed the red one is delivered to who wants red."""
+    store = "topic:" + topic
+    return _deliver(recorded, store, _put(script, recorded, store, 2))
+
+
+def deliver_from_before(recorded: Recorded, topic: str, script: Script) -> str:
+    """What only a subscription had that is gone is delivered."""
+    store = "topic:" + topic
+    return _deliver(recorded, store, _put(script, recorded, store, 0))
+
+
+def deliver_again(recorded: Recorded, topic: str, script: Script) -> str:
+    """A copy that its subscription consumed is delivered to it once more."""
+    store = "topic:" + topic
+    return _deliver(recorded, store, deepcopy(find(recorded, store)[2].messages[0]))
+
+
+def lose_copy(recorded: Recorded, topic: str, script: Script) -> str:
+    """The last copy that a subscription delivered is not on the lanes."""
+    return lose(recorded, "topic:" + topic)
+
+
+def deliver_unselected(recorded: Recorded, queue: str, script: Script) -> str:
+    """The blue message before the red one is delivered to a consumer that wants red."""
+    return _deliver(recorded, queue, _put(script, recorded, queue, 0))
+
+
+# As PLANTS: name of the topic, or of the queue where it begins so.
+TOPIC_PLANTS: tuple[tuple[str, Callable[[Recorded, str, Script], str], str], ...] = (
+    ("blue", deliver_blue, "unexpected"),
+    ("before", deliver_from_before, "unexpected"),
+    ("again", deliver_again, "duplicated"),
+    ("lost", lose_copy, "lost"),
+    ("queue-of-all", deliver_unselected, "unexpected"),
 )

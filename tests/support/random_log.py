@@ -1,9 +1,13 @@
-"""Random logs: every kind of operation, legal or not, retries, lost sessions, leaps of time."""
+"""Random logs: every kind of operation, legal or not, retries, lost sessions, leaps of time.
+
+`topics` adds those of topics, subscriptions, selectors, temporary destinations and client ids.
+"""
 
 from __future__ import annotations
 
 from ledgermq.core import operations as op
 from support.log_writer import Script, ScriptSession, ranges
+from support.random_topics import RandomTopics
 
 QUEUES = ("q", "r", "s")
 MODES = ("CLIENT", "AUTO", "INDIVIDUAL", "TRANSACTED", "TRANSACTED", "TRANSACTED")
@@ -12,11 +16,12 @@ MODES = ("CLIENT", "AUTO", "INDIVIDUAL", "TRANSACTED", "TRANSACTED", "TRANSACTED
 class RandomLog:
     """Grows a script at random; it looks at the state, so that most operations are legal."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, *, topics: bool = False) -> None:
         self.script = script
         self.random = script.random
         self.sessions: list[ScriptSession] = []
         self.connections = [script.identifier() for _ in range(4)]
+        self.topics = RandomTopics(script, self.connections) if topics else None
 
     def grow(self, steps: int) -> None:
         """Appends about so many entries."""
@@ -27,7 +32,7 @@ class RandomLog:
         """Appends one entry, now and then of a session that is gone."""
         chance = self.random.random()
         alive = [one for one in self.sessions if one.handle in self.script.state.sessions]
-        if chance < 0.03:
+        if chance < 0.03 and self.script.entries:
             self.disturb()
         elif len(alive) < 5 and (chance < 0.12 or not alive):
             self.open()
@@ -42,12 +47,14 @@ class RandomLog:
         mode = self.random.choice(MODES) if self.random.random() < 0.95 else "UNKNOWN"
         lane = number if self.random.random() < 0.95 else number + 1
         timeout = self.random.choice((1_000, 2_000, 45_000, 500))
+        more = {} if self.topics is None else self.topics.open_fields(number)
         self.sessions.append(
             self.script.session(
                 mode,
                 connection=self.connections[number],
                 lane=lane,
                 suspect_timeout_ms=timeout,
+                **more,
             )
         )
 
@@ -97,7 +104,7 @@ class RandomLog:
         transacted = known is not None and known.transacted
         weights = {
             self.put: 30,
-            self.receive: 25,
+            self.receive: 25 if self.topics is None else 60,
             self.settle: 25,
             self.give_back: 8,
             self.close: 2,
@@ -105,6 +112,8 @@ class RandomLog:
             self.correct: 1,
             self.err: 3,
         }
+        if self.topics is not None:
+            weights |= self.topics.weights()
         choice = random.choices(list(weights), list(weights.values()))[0]
         choice(session, held, transacted)
 
@@ -112,7 +121,10 @@ class RandomLog:
         """Puts a few messages."""
         bodies = [str(self.random.random()) for _ in range(self.random.choice((1, 1, 2, 5)))]
         priority = self.random.choice((4, 4, 4, 0, 9, 7, 7, 10))
-        session.put(self.random.choice(QUEUES), *bodies, priority=priority)
+        if self.topics is None:
+            session.put(self.random.choice(QUEUES), *bodies, priority=priority)
+        else:
+            self.topics.put(session, self.random.choice(QUEUES), bodies, priority)
 
     def receive(self, session: ScriptSession, held: list[int], transacted: bool) -> None:
         """Opens a consumer, grants credit or closes a consumer."""
@@ -121,7 +133,11 @@ class RandomLog:
         numbers = list(known.consumers) if known else []
         if not numbers or random.random() < 0.1:
             highest = known.consumer_highest if known else 0
-            session.consumer(random.choice(QUEUES), highest + random.choice((1, 1, 2, 0)))
+            number, queue = highest + random.choice((1, 1, 2, 0)), random.choice(QUEUES)
+            if self.topics is None:
+                session.consumer(queue, number)
+            else:
+                self.topics.subscribe(session, queue, number)
         elif random.random() < 0.1 and known is not None:
             number = random.choice(numbers)
             mine = [at for at, one in known.deliveries.items() if one.consumer.number == number]

@@ -24,12 +24,27 @@ TOTALS_COLUMNS: Final = (
     Column(key="put", heading="PUT", number=True),
     Column(key="consumed", heading="CONSUMED", number=True),
     Column(key="resident", heading="RESIDENT", number=True),
+    Column(key="dropped", heading="DROPPED", number=True),
     Column(key="removed", heading="REMOVED", number=True),
     Column(key="purged", heading="PURGED", number=True),
     Column(key="rolled_back", heading="ROLLED BACK", number=True),
     Column(key="uncommitted", heading="UNCOMMITTED", number=True),
     Column(key="deliveries", heading="DELIVERIES", number=True),
     Column(key="backouts", heading="BACKOUTS", number=True),
+    Column(key="balances", heading="BALANCES"),
+)
+SUBSCRIPTION_COLUMNS: Final = (
+    Column(key="topic", heading="TOPIC"),
+    Column(key="kind", heading="KIND"),
+    Column(key="name", heading="SUBSCRIPTION"),
+    Column(key="client_id", heading="CLIENT ID"),
+    Column(key="created_position", heading="MADE AT", number=True),
+    Column(key="ended_position", heading="ENDED AT", number=True),
+    Column(key="why", heading="WHY"),
+    Column(key="added", heading="ADDED", number=True),
+    Column(key="consumed", heading="CONSUMED", number=True),
+    Column(key="resident", heading="RESIDENT", number=True),
+    Column(key="dropped", heading="DROPPED", number=True),
     Column(key="balances", heading="BALANCES"),
 )
 ANOMALY_COLUMNS: Final = (
@@ -127,6 +142,8 @@ def _print(target: Target, output: Output, report: AuditReport) -> None:
     if output.for_people or not report.anomalies:
         columns = telling_columns(report.totals) if output.for_people else TOTALS_COLUMNS
         output.table(columns, report.totals)
+        if report.subscription_totals:
+            output.table(SUBSCRIPTION_COLUMNS, report.subscription_totals)
     if report.anomalies:
         output.table(ANOMALY_COLUMNS, anomaly_rows(report))
     where = target.named(report.position)

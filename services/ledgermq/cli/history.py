@@ -44,6 +44,27 @@ LIFE_COLUMNS = (
     Column(key="what", heading="WHAT", whole=True),
     Column(key="reason", heading="REASON"),
 )
+TOPIC_COLUMNS = (
+    Column(key="name", heading="TOPIC"),
+    Column(key="subscriptions", heading="SUBSCRIPTIONS", number=True),
+    Column(key="receivers", heading="RECEIVERS", number=True),
+    Column(key="message_count", heading="MESSAGES", number=True),
+    Column(key="sent_and_committed", heading="SENT", number=True),
+    Column(key="dropped", heading="DROPPED", number=True),
+    Column(key="min_sequence", heading="MIN SEQ", number=True),
+    Column(key="max_sequence", heading="MAX SEQ", number=True),
+)
+SUBSCRIPTION_COLUMNS = (
+    Column(key="topic", heading="TOPIC"),
+    Column(key="kind", heading="KIND"),
+    Column(key="name", heading="SUBSCRIPTION"),
+    Column(key="client_id", heading="CLIENT ID"),
+    Column(key="selector", heading="SELECTOR"),
+    Column(key="receivers", heading="RECEIVERS", number=True),
+    Column(key="added", heading="ADDED", number=True),
+    Column(key="sent_and_committed", heading="SENT", number=True),
+    Column(key="message_count", heading="MESSAGES", number=True),
+)
 MESSAGE_ID = re.compile(r"(ID:)?[0-9a-fA-F]{32}")
 
 
@@ -127,7 +148,7 @@ def rebuild(
     queue: str | None,
     from_checkpoint: bool,
 ) -> int:
-    """Rebuild the state of all queues as it was at a moment, from the log alone."""
+    """Rebuild the state of all queues and topics as it was at a moment, from the log alone."""
     from ledgermq_spark.rebuild import rebuild_at
 
     target.check_broker()
@@ -168,6 +189,8 @@ def rebuild(
                 "digest": rebuilt.digest,
                 "operations": rebuilt.operations,
                 "queues": [with_iso_times(status) for status in rebuilt.statuses],
+                "topics": [with_iso_times(status) for status in rebuilt.topics],
+                "subscriptions": [with_iso_times(status) for status in rebuilt.subscriptions],
             }
         )
         return 0
@@ -177,6 +200,13 @@ def rebuild(
         rows,
         caption=f"at {where}: {ADDS_UP}\ndigest of the state: {rebuilt.digest}",
     )
+    for columns, found_there in (
+        (TOPIC_COLUMNS, rebuilt.topics),
+        (SUBSCRIPTION_COLUMNS, rebuilt.subscriptions),
+    ):
+        if found_there:
+            click.echo()
+            output.table(columns, found_there)
     return 0
 
 
@@ -212,11 +242,12 @@ def trace(target: Target, output: Output, message_id: str) -> int:
     if output.as_json:
         output.document(life.as_dict())
         return 0
+    topic = life.queue.startswith("topic:")
     number = "none" if life.sequence is None else str(life.sequence)
     output.fields(
         {
             "Message": life.message_id,
-            "Queue": life.queue,
+            "Topic" if topic else "Queue": life.queue.removeprefix("topic:"),
             "Sequence number": number,
             "Priority": life.priority,
             "Backouts": life.backout_count,

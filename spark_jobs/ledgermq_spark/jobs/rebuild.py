@@ -32,6 +32,8 @@ def main(arguments: list[str] | None = None) -> int:
             "chain": rebuilt.chain.hex(),
             "seconds": round(rebuilt.seconds, 3),
             "queues": rebuilt.statuses,
+            "topics": rebuilt.topics,
+            "subscriptions": rebuilt.subscriptions,
         }
         text = json.dumps(document, indent=2)
         if given.output is not None:

@@ -1,4 +1,4 @@
-"""`python -m ledgermq_spark.jobs.tables`: messages, deliveries, units_of_work as Parquet."""
+"""`python -m ledgermq_spark.jobs.tables`: a queue manager's tables as Parquet."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ledgermq_spark.jobs.arguments import parser, run, tell
 from ledgermq_spark.run import run_tables
+from ledgermq_spark.tables import TABLES
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,8 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
             output=output,
             progress=tell,
         )
-        names = ("messages", "deliveries", "units_of_work")
-        counts = {name: getattr(tables, name).count() for name in names}
+        counts = {name: getattr(tables, name).count() for name in TABLES}
         if given.json:
             print(json.dumps({"directory": str(output), "rows": counts}))
         else:

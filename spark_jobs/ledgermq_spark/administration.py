@@ -1,0 +1,313 @@
+"""Goes through administration in the order of the log and decides it: PROTOCOL.md §5, unfolded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from ledgermq_spark.destinations import (
+    is_temporary,
+    is_topic,
+    own_prefix,
+    plain_name,
+    store_of,
+    valid_destination,
+    valid_name,
+)
+from ledgermq_spark.directory import (
+    AdministrationRow,
+    Correction,
+    Directory,
+    Lifetime,
+    Situation,
+)
+from ledgermq_spark.subscriptions import Subscriptions
+
+__all__ = ["read_directory"]
+
+CONTENT_BYTES_MAX = 8 * 1024 * 1024 - 4096
+DESCRIPTION_MAX = 1024
+UNACKNOWLEDGED_MAX = 1_000_000
+# What is no operation, in the order in which it counts at one place.
+RANKS = {"Closed": 0, "Free": 1, "Ended": 2}
+
+
+@dataclass(slots=True)
+class _Connection:
+    """A connection while it has sessions."""
+
+    client_id: str
+    takeover: str
+    sessions: dict[int, None] = field(default_factory=dict)
+    owned: dict[str, None] = field(default_factory=dict)
+
+
+def read_directory(
+    rows: Iterable[AdministrationRow], situations: dict[int, Situation]
+) -> Directory:
+    """Read the directory off the administrative operations that were in turn, and first uses."""
+    return _Reader(situations).read(rows)
+
+
+class _Reader:
+    """Goes through administrative operations in order and decides each (PROTOCOL.md §5)."""
+
+    def __init__(self, situations: dict[int, Situation]) -> None:
+        self._situations = situations
+        self._found = Directory()
+        self._standing: dict[str, int] = {}
+        # Messages removed by hand, and those that went with earlier queues of the same name.
+        self._gone: dict[str, int] = {}
+        self._removed: set[tuple[str, int, int]] = set()
+        self._version = 1
+        self._subscriptions = Subscriptions(self._found)
+        self._connections: dict[str, _Connection] = {}
+        self._of_session: dict[int, str] = {}
+        self._client_ids: dict[str, str] = {}
+
+    def read(self, rows: Iterable[AdministrationRow]) -> Directory:
+        for row in sorted(rows, key=_moment):
+            reason = getattr(self, "_" + row.kind)(row)
+            if reason is not None:
+                self._found.refusals[row.position] = reason
+        return self._found
+
+    def _create(
+        self, name: str, position: int, description: str = "", limit: int = 0, **more: Any
+    ) -> None:
+        self._standing[name] = len(self._found.lifetimes)
+        self._found.lifetimes.append(
+            Lifetime(name, position, description=description, message_bytes_max=limit, **more)
+        )
+        steps = self._found.limits.setdefault(name, [])
+        if limit or steps:
+            steps.append((position, limit))
+        if more.get("unacknowledged_max"):
+            self._found.held_limits.append((name, position, position, more["unacknowledged_max"]))
+
+    def _standing_queue(self, name: str) -> Lifetime | None:
+        place = None if is_topic(name) else self._standing.get(name)
+        return None if place is None else self._found.lifetimes[place]
+
+    def _Use(self, row: AdministrationRow) -> None:  # noqa: N802 (named as the kind it reads)
+        if row.queue not in self._standing and not is_temporary(row.queue):
+            self._create(row.queue, row.position)
+
+    def _CreateQueue(self, row: AdministrationRow) -> str | None:  # noqa: N802
+        if not valid_name(row.queue) or is_temporary(row.queue):
+            return "name-invalid"
+        if row.queue in self._standing:
+            return "queue-exists"
+        if _settings_wrong(row):
+            return "setting-invalid"
+        self._create(
+            row.queue,
+            row.position,
+            row.description or "",
+            row.message_bytes_max or 0,
+            unacknowledged_max=row.unacknowledged_max or 0,
+        )
+        return None
+
+    def _CreateTopic(self, row: AdministrationRow) -> str | None:  # noqa: N802
+        if not valid_name(plain_name(row.queue)) or is_temporary(row.queue):
+            return "name-invalid"
+        if row.queue in self._standing:
+            return "topic-exists"
+        if _settings_wrong(row):
+            return "setting-invalid"
+        self._create(row.queue, row.position, row.description or "", row.message_bytes_max or 0)
+        return None
+
+    def _CreateTemporary(self, row: AdministrationRow) -> str | None:  # noqa: N802
+        store = store_of(row.queue)
+        own = plain_name(store).startswith(own_prefix(row.connection))
+        if not valid_destination(row.queue) or not own:
+            return "name-invalid"
+        if store in self._standing:
+            return "queue-exists"
+        connection = self._connections.get(row.connection)
+        if connection is not None:
+            connection.owned[store] = None
+            self._gone.pop(store, None)
+            self._create(store, row.position, owner=row.connection)
+        return None
+
+    def _AlterQueue(self, row: AdministrationRow) -> str | None:  # noqa: N802
+        queue = self._standing_queue(row.queue)
+        if queue is None:
+            return "queue-unknown"
+        if _settings_wrong(row):
+            return "setting-invalid"
+        changes = {
+            "description": row.description,
+            "message_bytes_max": row.message_bytes_max,
+            "suspended": row.flag,
+            "unacknowledged_max": row.unacknowledged_max,
+        }
+        given: dict[str, Any] = {
+            name: value for name, value in changes.items() if value is not None
+        }
+        self._found.lifetimes[self._standing[row.queue]] = queue._replace(**given)
+        if row.unacknowledged_max is not None:
+            limit = (row.queue, queue.created, row.position, row.unacknowledged_max)
+            self._found.held_limits.append(limit)
+        if row.message_bytes_max is not None:
+            self._found.limits[row.queue].append((row.position, row.message_bytes_max))
+        return None
+
+    def _DeleteQueue(self, row: AdministrationRow) -> str | None:  # noqa: N802
+        queue = self._standing_queue(row.queue)
+        if queue is None:
+            return "queue-unknown"
+        if queue.owner not in ("", row.connection):
+            return "temporary-foreign"
+        situation = self._situations.get(row.position, Situation())
+        if situation.in_use:
+            return "queue-in-use"
+        unconsumed = situation.unconsumed
+        if queue.owner:
+            # Others bore its name before.
+            unconsumed = dict(situation.since).get(queue.created, 0)
+        resident = unconsumed - self._gone.get(row.queue, 0)
+        if resident and not row.flag:
+            return "queue-not-empty"
+        self._gone[row.queue] = unconsumed
+        self._found.purged[row.position] = resident
+        self._delete(row.queue, row.position, due=False)
+        return None
+
+    def _DeleteTopic(self, row: AdministrationRow) -> str | None:  # noqa: N802
+        if row.queue not in self._standing:
+            return "topic-unknown"
+        topic = self._found.lifetimes[self._standing[row.queue]]
+        if topic.owner not in ("", row.connection):
+            return "temporary-foreign"
+        if self._situations.get(row.position, Situation()).in_use:
+            return "topic-in-use"
+        if self._subscriptions.on_topic(row.queue) and not row.flag:
+            return "topic-not-empty"
+        self._subscriptions.end_topic(row.queue, row.position, False, "topic deleted")
+        self._delete(row.queue, row.position, due=False)
+        return None
+
+    def _delete(self, name: str, position: int, *, due: bool) -> None:
+        if self._found.limits[name]:
+            self._found.limits[name].append((position, 0))
+        place = self._standing.pop(name)
+        one = self._found.lifetimes[place]
+        self._found.lifetimes[place] = one._replace(deleted=position, deleted_due=due)
+        owner = self._connections.get(one.owner)
+        if owner is not None:
+            owner.owned.pop(name, None)
+
+    def _OpenConsumer(self, row: AdministrationRow) -> None:  # noqa: N802
+        place = self._standing.get(row.queue)
+        if row.session not in self._of_session or (place is None and is_temporary(row.queue)):
+            return
+        created = row.position if place is None else self._found.lifetimes[place].created
+        reason = self._subscriptions.open(row, created)
+        if reason is not None:
+            self._found.consumer_refusals[row.position] = reason
+        elif place is None:
+            self._create(row.queue, row.position)
+
+    def _Unsubscribe(self, row: AdministrationRow) -> str | None:  # noqa: N802
+        return self._subscriptions.unsubscribe(row)
+
+    def _Open(self, row: AdministrationRow) -> None:  # noqa: N802
+        name, client_id = row.connection, row.client_id
+        if name not in self._connections:
+            other = self._connections.get(self._client_ids.get(client_id, ""))
+            if other is not None:
+                if not other.takeover or other.takeover != row.takeover:
+                    self._found.open_refusals[row.position] = "client-id-in-use"
+                    return
+                for session in list(other.sessions):
+                    self._found.takeovers.append((row.position, session))
+                    self._end_session(session, row.position, due=False)
+            self._connections[name] = _Connection(client_id, row.takeover)
+            if client_id:
+                self._client_ids[client_id] = name
+        self._connections[name].sessions[row.session] = None
+        self._of_session[row.session] = name
+
+    def _Closed(self, row: AdministrationRow) -> None:  # noqa: N802
+        self._subscriptions.closed((row.session, row.consumer), row.position, row.phase == 0)
+
+    def _Free(self, row: AdministrationRow) -> None:  # noqa: N802
+        self._subscriptions.free((row.session, row.consumer), row.position, row.phase == 0)
+
+    def _Ended(self, row: AdministrationRow) -> None:  # noqa: N802
+        self._end_session(row.session, row.position, due=row.phase == 0)
+
+    def _end_session(self, session: int, position: int, *, due: bool) -> None:
+        """A session is over; with the last of its connection go what is temporary and its id."""
+        name = self._of_session.pop(session, None)
+        if name is None:
+            return
+        self._subscriptions.session_ended(session, position, due)
+        connection = self._connections[name]
+        del connection.sessions[session]
+        if connection.sessions:
+            return
+        for store in list(connection.owned):
+            self._subscriptions.end_topic(store, position, due, "connection ended")
+            self._delete(store, position, due=due)
+        del self._connections[name]
+        if connection.client_id:
+            del self._client_ids[connection.client_id]
+
+    def _AlterQueueManager(self, row: AdministrationRow) -> None:  # noqa: N802
+        if row.flag is not None:
+            self._found.automatic.append((row.position, row.flag))
+
+    def _Upgrade(self, row: AdministrationRow) -> str | None:  # noqa: N802
+        if row.number is None or not self._version < row.number < 2**31:
+            return "version-invalid"
+        self._version = row.number
+        self._found.version_raised_at = row.position
+        return None
+
+    def _Correct(self, row: AdministrationRow) -> str | None:  # noqa: N802
+        queue = self._standing_queue(row.queue)
+        if queue is None:
+            return "queue-unknown"
+        situation = self._situations.get(row.position, Situation())
+        message = (row.queue, queue.created, row.number or 0)
+        if not situation.resident or message in self._removed:
+            return "sequence-unknown"
+        held = situation.session >= 0
+        if row.action not in ("REMOVE", "RELEASE") or (row.action == "RELEASE" and not held):
+            return "correction-invalid"
+        if row.action == "REMOVE":
+            self._removed.add(message)
+            self._gone[row.queue] = self._gone.get(row.queue, 0) + 1
+        self._found.corrections.append(
+            Correction(
+                row.position,
+                row.queue,
+                queue.created,
+                row.number or 0,
+                row.action,
+                row.actor,
+                row.why,
+                situation.session,
+                situation.delivery,
+            )
+        )
+        return None
+
+
+def _settings_wrong(row: AdministrationRow) -> bool:
+    limit, held = row.message_bytes_max, row.unacknowledged_max
+    return (
+        len(row.description or "") > DESCRIPTION_MAX
+        or (limit is not None and not 0 <= limit <= CONTENT_BYTES_MAX)
+        or (held is not None and not 0 <= held <= UNACKNOWLEDGED_MAX)
+    )
+
+
+def _moment(row: AdministrationRow) -> tuple[int, int, int]:
+    return (row.position, row.phase, RANKS.get(row.kind, 0))

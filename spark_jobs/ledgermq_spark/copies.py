@@ -1,0 +1,165 @@
+"""Topic messages as their subscriptions got them: `copies` and `subscriptions` (PROTOCOL.md §5)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from ledgermq_spark.directory import Directory
+from ledgermq_spark.matching import Selected, matches
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame
+
+__all__ = ["copies_table", "settled_by", "subscriptions_table"]
+
+KEPT = (
+    *("put_position", "put_index", "queue", "queue_created", "subscription", "sequence"),
+    *("message_id", "priority", "persistent", "size_bytes", "content_digest", "enqueued_at"),
+    *("numbered_position", "ended", "ended_due", "header", "selector"),
+)
+SUBSCRIPTIONS = (
+    "created_position long, topic string, topic_created long, kind string, name string, "
+    "client_id string, shared boolean, selector string, no_local boolean, ended_position long, "
+    "ended_due boolean, why string"
+)
+
+
+def settled_by(deliveries: DataFrame, keys: list[str]) -> DataFrame:
+    """What deliveries came to: how many, backouts, where one was consumed, whether one is held."""
+    consumed = f.col("settled").isin("acknowledged", "committed")
+    return deliveries.groupBy(*keys).agg(
+        f.count("*").alias("deliveries"),
+        f.sum(f.when(f.col("seen"), 1).otherwise(0)).alias("backout_count"),
+        f.max(f.when(consumed, f.col("settled_position"))).alias("consumed_position"),
+        f.max(f.expr("settled = 'open'")).alias("held"),
+    )
+
+
+def copies_table(each: DataFrame, directory: Directory, deliveries: DataFrame) -> DataFrame:
+    """A row for each subscription that got a topic message, and what it did with it."""
+    spark = each.sparkSession
+    standing = spark.createDataFrame(
+        [
+            (
+                *(one.topic, one.topic_created, one.created, one.ended, one.ended_due),
+                *(one.selector, one.no_local, one.client_id),
+            )
+            for one in directory.subscriptions
+        ],
+        "queue string, queue_created long, subscription long, ended long, ended_due boolean, "
+        "selector string, no_local boolean, local_id string",
+    )
+    there = f.expr(
+        "subscription < numbered_position AND "
+        "(ended IS NULL OR ended > numbered_position "
+        "OR ended = numbered_position AND NOT ended_due)"
+    )
+    published = each.where("queue LIKE 'topic:%' AND sequence IS NOT NULL")
+    reached = (
+        published.join(f.broadcast(standing), ["queue", "queue_created"], how="inner")
+        .where(there)
+        .where("NOT (no_local AND local_id != '' AND local_id = client_id)")
+    )
+    wanted = _not_local(reached, directory).select(*KEPT)
+    chosen = wanted.where("selector != ''").mapInArrow(_select, wanted.schema)
+    taken = settled_by(
+        deliveries.where("subscription IS NOT NULL"), ["put_position", "put_index", "subscription"]
+    )
+    copies = wanted.where("selector = ''").unionByName(chosen)
+    joined = copies.join(taken, ["put_position", "put_index", "subscription"], how="left")
+    fate = (
+        f.when(f.col("consumed_position").isNotNull(), "consumed")
+        .when(f.col("ended").isNotNull(), "dropped")
+        .otherwise("resident")
+    )
+    return (
+        joined.withColumn("fate", fate)
+        .withColumn("fate_position", f.coalesce("consumed_position", "ended"))
+        .withColumn("fate_due", f.expr("fate = 'dropped' AND ended_due"))
+        .withColumn("deliveries", f.coalesce("deliveries", f.lit(0)))
+        .withColumn("backout_count", f.coalesce("backout_count", f.lit(0)))
+        .withColumn("held", f.coalesce("held", f.lit(False)))
+        .drop("consumed_position", "ended", "ended_due", "selector", "header")
+    )
+
+
+def _not_local(reached: DataFrame, directory: Directory) -> DataFrame:
+    """Without what a noLocal subscription's own consumer, open at that time, had sent."""
+    wary = {one.created for one in directory.subscriptions if one.no_local}
+    consumers = [
+        (one.subscription, bytes.fromhex(one.connection), one.opened, one.closed, one.closed_due)
+        for one in directory.receptions
+        if one.subscription in wary
+    ]
+    if not consumers:
+        return reached
+    frame = reached.sparkSession.createDataFrame(
+        consumers,
+        "subscription long, connection binary, opened long, closed long, closed_due boolean",
+    ).alias("own")
+    told = reached.alias("told")
+    local = f.expr(
+        "told.subscription = own.subscription AND told.connection = own.connection "
+        "AND own.opened < told.numbered_position AND (own.closed IS NULL "
+        "OR own.closed > told.numbered_position "
+        "OR own.closed = told.numbered_position AND NOT own.closed_due)"
+    )
+    return told.join(f.broadcast(frame), local, how="left_anti")
+
+
+def _select(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Those rows of which the subscription's selector is true."""
+    for batch in batches:
+        rows = batch.to_pylist()
+        keep = [
+            matches(
+                row["selector"],
+                Selected(
+                    row["message_id"],
+                    row["priority"],
+                    row["persistent"],
+                    row["enqueued_at"],
+                    row["header"],
+                ),
+            )
+            for row in rows
+        ]
+        yield _filtered(batch, keep)
+
+
+def _filtered(batch: pa.RecordBatch, keep: list[bool]) -> pa.RecordBatch:
+    import pyarrow
+
+    return batch.filter(pyarrow.array(keep, type=pyarrow.bool_()))
+
+
+def subscriptions_table(copies: DataFrame, directory: Directory) -> DataFrame:
+    """Every subscription that ever was: who it was for, how it ended, what it had.
+
+    `added` = `consumed` + `dropped` (with the subscription) + `resident`.
+    """
+    frame = copies.sparkSession.createDataFrame(
+        [tuple(one) for one in directory.subscriptions], SUBSCRIPTIONS
+    )
+    resident = f.when(f.col("fate") == "resident", f.col("sequence"))
+    counted = copies.groupBy(f.col("subscription").alias("created_position")).agg(
+        f.count("*").alias("added"),
+        *(
+            f.count(f.when(f.col("fate") == fate, 1)).alias(fate)
+            for fate in ("consumed", "dropped", "resident")
+        ),
+        f.count(f.when(f.expr("fate = 'resident' AND held"), 1)).alias("in_flight"),
+        f.min(resident).alias("min_resident"),
+        f.max(resident).alias("max_resident"),
+        f.min_by("enqueued_at", resident).alias("first_enqueued_at"),
+        f.max_by("enqueued_at", resident).alias("last_enqueued_at"),
+        f.max("sequence").alias("last_sequence"),
+        f.sum("deliveries").alias("deliveries"),
+        f.sum("backout_count").alias("backouts"),
+    )
+    zero = ("added", "consumed", "dropped", "resident", "in_flight", "deliveries", "backouts")
+    return frame.join(counted, "created_position", how="left").fillna(0, subset=list(zero))

@@ -1,0 +1,46 @@
+"""Whether a selector is true of a message, from the columns of the tables (PROTOCOL.md §12)."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, NamedTuple
+
+from ledgermq.core.selector import parse_selector
+
+__all__ = ["Selected", "matches"]
+
+
+class Selected(NamedTuple):
+    """What selectors read of a message; `header` is the JSON text of `rows.header_text`."""
+
+    message_id: bytes | None
+    priority: int
+    persistent: bool | None
+    enqueued_at: int
+    header: str | None
+
+
+def matches(text: str, message: Selected) -> bool:
+    """Whether the selector of that text (empty: none) is true of a message."""
+    selector = parse_selector(text)
+    if selector is None:
+        return True
+    header: dict[str, Any] = {} if message.header is None else json.loads(message.header)
+    properties = header.get("p", {})
+
+    def value_of(name: str) -> Any:
+        if name in _FIELDS:
+            return _FIELDS[name](message, header)
+        return properties.get(name)
+
+    return selector.matches(value_of)
+
+
+_FIELDS: dict[str, Any] = {
+    "JMSCorrelationID": lambda _, header: header.get("c"),
+    "JMSType": lambda _, header: header.get("t"),
+    "JMSDeliveryMode": lambda one, _: "PERSISTENT" if one.persistent else "NON_PERSISTENT",
+    "JMSMessageID": lambda one, _: "ID:" + bytes(one.message_id or b"").hex(),
+    "JMSPriority": lambda one, _: one.priority,
+    "JMSTimestamp": lambda one, _: one.enqueued_at // 1000,
+}

@@ -1,0 +1,161 @@
+"""The table `messages`: every message that was put, and what became of it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from ledgermq_spark.copies import settled_by
+from ledgermq_spark.derive import Facts
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame
+
+__all__ = ["each_message", "messages_table"]
+
+
+def each_message(facts: Facts, puts: DataFrame) -> DataFrame:
+    """Every message that was put, with what its Put says and who sent it."""
+    contents = facts.operations.where("kind = 'Put'").select(
+        "position",
+        "message_ids",
+        "priorities",
+        "persistent",
+        f.expr("zip_with(sizes_bytes, headers_bytes, (one, other) -> one + other)").alias(
+            "sizes_bytes"
+        ),
+        "content_digests",
+        "headers",
+    )
+    opens = facts.operations.where("kind = 'Open'").select(
+        f.col("position").alias("session"), "connection", "client_id"
+    )
+    times = facts.timeline.select("position", f.col("state_time").alias("put_at"))
+    fields = f.arrays_zip(
+        "message_ids", "priorities", "persistent", "sizes_bytes", "content_digests"
+    )
+    return (
+        puts.join(contents, "position", how="inner")
+        .join(times, "position", how="left")
+        .join(f.broadcast(opens), "session", how="left")
+        .select("*", f.posexplode(fields).alias("put_index", "message"))
+        .select(
+            "queue",
+            "queue_created",
+            f.col("message.message_ids").alias("message_id"),
+            f.col("position").alias("put_position"),
+            f.col("put_index").cast("long").alias("put_index"),
+            "put_at",
+            "session",
+            "connection",
+            "client_id",
+            f.col("unit").alias("unit_of_work"),
+            f.col("message.priorities").alias("priority"),
+            f.col("message.persistent").alias("persistent"),
+            f.col("message.sizes_bytes").alias("size_bytes"),
+            f.col("message.content_digests").alias("content_digest"),
+            f.expr("get(headers, put_index)").alias("header"),
+            (f.col("first_sequence") + f.col("put_index")).alias("sequence"),
+            "numbered_position",
+            "enqueued_at",
+            "unit_end",
+            "unit_position",
+            "queue_deleted",
+        )
+    )
+
+
+def messages_table(
+    facts: Facts, each: DataFrame, deliveries: DataFrame, copies: DataFrame
+) -> DataFrame:
+    """Every message and what became of it; of a topic message, what its copies came to."""
+    taken = settled_by(deliveries.where("subscription IS NULL"), ["put_position", "put_index"])
+    # The copy that went last decides; at one place what was consumed went first.
+    order = f.expr("if(fate_due, 0, if(fate = 'consumed', 1, 2))").alias("order")
+    end = f.struct("fate_position", order, "fate")
+    by_message = copies.groupBy("put_position", "put_index").agg(
+        f.count("*").alias("copies"),
+        f.sum("deliveries").alias("deliveries"),
+        f.sum("backout_count").alias("backout_count"),
+        f.max("held").alias("held"),
+        f.max(f.expr("fate = 'resident'")).alias("resident"),
+        f.max(end).alias("last"),
+    )
+    removals = [
+        (one.queue, one.created, one.sequence, one.position)
+        for one in facts.directory.corrections
+        if one.action == "REMOVE"
+    ]
+    removed = each.sparkSession.createDataFrame(
+        removals, "queue string, queue_created long, sequence long, removed_position long"
+    )
+    topic = f.col("queue").startswith("topic:")
+    of_queues = (
+        each.where(~topic)
+        .join(taken, ["put_position", "put_index"], how="left")
+        .join(f.broadcast(removed), ["queue", "queue_created", "sequence"], how="left")
+    )
+    of_topics = each.where(topic).join(by_message, ["put_position", "put_index"], how="left")
+    queues = _with_fate(of_queues).withColumn("copies", f.lit(None).cast("long"))
+    return queues.unionByName(_topic_fates(of_topics))
+
+
+def _ends(fate: Column, where: Column) -> tuple[Column, Column]:
+    """Fate and its position of what has a number as given; what has none was rolled back."""
+    unnumbered = f.col("numbered_position").isNull()
+    given = f.when(unnumbered & (f.col("unit_end") == "open"), "uncommitted")
+    rolled = unnumbered & (f.col("unit_end") != "open")
+    return (
+        given.when(unnumbered, "rolled back").otherwise(fate),
+        f.when(rolled, f.col("unit_position")).when(~unnumbered, where),
+    )
+
+
+def _topic_fates(messages: DataFrame) -> DataFrame:
+    """A topic message stays while a subscription has it and goes as its last copy (SEQ-17)."""
+    gone = f.col("queue_deleted").isNotNull()
+    # What the last subscriptions had went with the topic, not before it.
+    with_it = f.col("last.fate_position") == f.col("queue_deleted")
+    purged = gone & with_it & (f.col("last.fate") == "dropped")
+    fate = (
+        f.when(f.coalesce("copies", f.lit(0)) == 0, "dropped")
+        .when(f.col("resident"), f.when(gone, "purged").otherwise("resident"))
+        .when(purged, "purged")
+        .otherwise(f.col("last.fate"))
+    )
+    where = (
+        f.when(f.coalesce("copies", f.lit(0)) == 0, f.col("numbered_position"))
+        .when(f.col("resident"), f.col("queue_deleted"))
+        .otherwise(f.col("last.fate_position"))
+    )
+    told, at = _ends(fate, where)
+    return _filled(messages.withColumn("fate", told).withColumn("fate_position", at)).drop(
+        "queue_deleted", "resident", "last"
+    )
+
+
+def _filled(messages: DataFrame) -> DataFrame:
+    zero = f.lit(0)
+    return (
+        messages.withColumn("deliveries", f.coalesce("deliveries", zero))
+        .withColumn("backout_count", f.coalesce("backout_count", zero))
+        .withColumn("held", f.coalesce("held", f.lit(False)))
+    )
+
+
+def _with_fate(messages: DataFrame) -> DataFrame:
+    """What became of each message of a queue, and at which position."""
+    removed = f.col("removed_position").isNotNull()
+    consumed = f.col("consumed_position").isNotNull()
+    fate = (
+        f.when(removed, "removed")
+        .when(consumed, "consumed")
+        .when(f.col("queue_deleted").isNotNull(), "purged")
+        .otherwise("resident")
+    )
+    where = f.coalesce("removed_position", "consumed_position", "queue_deleted")
+    told, at = _ends(fate, where)
+    return _filled(messages.withColumn("fate", told).withColumn("fate_position", at)).drop(
+        "queue_deleted", "removed_position", "consumed_position"
+    )

@@ -1,0 +1,165 @@
+"""What happened to messages where they can be got, step by step: the input of `turns`."""
+
+from __future__ import annotations
+
+from functools import reduce
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as f
+from pyspark.sql.types import DataType
+
+from ledgermq_spark.rows import BYTES, FLAG, LONG, TEXT
+
+if TYPE_CHECKING:
+    from ledgermq_spark.tables import Tables
+
+__all__ = ["PLACES", "STEP_COLUMNS", "kept_messages", "steps_of"]
+
+# What has messages: a queue (holder -1) or a subscription of a topic.
+PLACES = ("queue", "queue_created", "holder")
+STEP_COLUMNS = (
+    *PLACES,
+    "position",
+    "phase",
+    "index",
+    "offset",
+    "what",
+    "put_position",
+    "put_index",
+    "message_id",
+    "priority",
+    "sequence",
+    "session",
+    "selector",
+    "persistent",
+    "enqueued_at",
+    "header",
+)
+# After everything else at one place of the log.
+LAST = 2**31
+
+
+def kept_messages(tables: Tables) -> DataFrame:
+    """Messages where they can be got: those of queues, and the copies of subscriptions."""
+    columns = [
+        *("queue", "queue_created", "put_position", "put_index", "message_id", "priority"),
+        *("sequence", "numbered_position", "fate", "fate_position", "persistent", "enqueued_at"),
+    ]
+    of_queues = tables.messages.where("sequence IS NOT NULL AND queue NOT LIKE 'topic:%'")
+    # What is in a subscription is what its selector matches: no consumer of it has another.
+    return of_queues.select(
+        *columns,
+        "header",
+        f.lit(-1).cast(LONG).alias("holder"),
+        f.lit(False).alias("fate_due"),
+    ).unionByName(
+        tables.copies.select(
+            *columns,
+            f.lit(None).cast(TEXT).alias("header"),
+            f.col("subscription").alias("holder"),
+            "fate_due",
+        )
+    )
+
+
+def _selectors(tables: Tables) -> DataFrame:
+    """Consumers of queues that have a selector."""
+    opened = tables.facts.acts.where("what = 'act' AND kind = 'OpenConsumer' AND reason IS NULL")
+    return (
+        tables.facts.operations.where("kind = 'OpenConsumer' AND target LIKE 'queue:%'")
+        .where("selector != ''")
+        .join(opened.select("position"), "position", how="inner")
+        .select("session", "consumer", "selector")
+    )
+
+
+def _limits(tables: Tables) -> DataFrame:
+    """Steps that set what a session may hold of a queue."""
+    spark = tables.messages.sparkSession
+    limits = [
+        (queue, created, position, limit)
+        for queue, created, position, limit in tables.facts.directory.held_limits
+    ]
+    frame = spark.createDataFrame(
+        limits, "queue string, queue_created long, position long, sequence long"
+    )
+    none = f.lit(-1).cast(LONG)
+    return _step(
+        frame.withColumn("holder", none)
+        .withColumn("put_position", none)
+        .withColumn("put_index", none)
+        .withColumn("priority", none)
+        .withColumn("message_id", f.lit(None).cast(BYTES)),
+        f.lit("limit"),
+        "position",
+        f.lit(1),
+        f.lit(0),
+        f.lit(0),
+    )
+
+
+def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
+    """Everything that happened to the messages of all queues and subscriptions."""
+    numbered = kept_messages(tables)
+    gone = numbered.where("fate IN ('removed', 'purged', 'dropped')")
+    deliveries = (
+        tables.deliveries.withColumn("holder", f.coalesce("subscription", f.lit(-1)))
+        .drop("persistent", "enqueued_at")
+        .join(f.broadcast(_selectors(tables)), ["session", "consumer"], how="left")
+    )
+    # What a lost session gives back is there for the deliveries that follow its own end.
+    ended = (
+        recorded.where("kind = 'SessionEnded' AND session_sequence = 0")
+        .groupBy("position", "session")
+        .agg(f.min("index").alias("ended_index"))
+        .select(f.col("position").alias("settled_position"), "session", "ended_index")
+    )
+    settled = deliveries.where("settled_position IS NOT NULL").join(
+        f.broadcast(ended), ["settled_position", "session"], how="left"
+    )
+    entry, nothing = f.lit(1), f.lit(0)
+    back = f.when(f.col("settled") == "returned", "returned").otherwise("gone")
+    due = f.when(f.col("settled_due"), 0).otherwise(1)
+    ended_index = f.coalesce("ended_index", nothing)
+    delivered = f.lit("delivered")
+    # What goes with its subscription goes after what came back to it.
+    left = f.when(f.col("fate_due"), 0).otherwise(1)
+    last = f.when(f.col("fate") == "dropped", LAST).otherwise(0)
+    parts = [
+        _step(numbered, f.lit("numbered"), "numbered_position", entry, nothing, nothing),
+        _step(gone, f.lit("gone"), "fate_position", left, last, nothing),
+        _limits(tables),
+        _step(settled, back, "settled_position", due, ended_index, nothing),
+        _step(deliveries, delivered, "position", f.col("phase"), f.col("index"), f.col("offset")),
+    ]
+    return reduce(DataFrame.unionByName, parts)
+
+
+def _step(
+    frame: DataFrame, what: Column, position: str, phase: Column, index: Column, offset: Column
+) -> DataFrame:
+    have = set(frame.columns)
+
+    def given(name: str, kind: DataType, otherwise: Any) -> Column:
+        value = f.col(name) if name in have else f.lit(None)
+        return f.coalesce(value.cast(kind), f.lit(otherwise).cast(kind)).alias(name)
+
+    return frame.select(
+        *PLACES,
+        f.col(position).alias("position"),
+        phase.cast(LONG).alias("phase"),
+        index.cast(LONG).alias("index"),
+        offset.cast(LONG).alias("offset"),
+        what.alias("what"),
+        "put_position",
+        "put_index",
+        "message_id",
+        "priority",
+        "sequence",
+        given("session", LONG, -1),
+        given("selector", TEXT, ""),
+        given("persistent", FLAG, None),
+        given("enqueued_at", LONG, 0),
+        given("header", TEXT, None),
+    )
