@@ -56,8 +56,8 @@ bench: setup ## measure speed and write what was found
 golden-update: $(STAMP) ## rewrite the golden logs; review the change with git diff
 	LEDGERMQ_GOLDEN_UPDATE=1 $(BIN)/python -m pytest -q tests/golden
 
-mutants: $(STAMP) ## break the fold in every small way and write what the tests missed
-	$(BIN)/python tests/mutation/run.py
+mutants: $(STAMP) ## break core and client in every small way, write what tests missed (ARGS=--help)
+	$(BIN)/python tests/mutation/run.py $(ARGS)
 
 lock: ## resolve requirements/*.in again into the locked files (needs uv)
 	$(LOCK) requirements/development.in -o requirements/development.txt
