@@ -62,13 +62,17 @@ def part(package: str, verdicts: list[Verdict], how: str, reasons: dict[str, str
     explained = sum(name_of(one) in reasons for one in alive)
     count = Counter(one.outcome for one in tried)
     killed = len(tried) - len(alive)
+    share = killed / max(1, len(tried))
+    told = [
+        f"{how}: {len(tried)} of {len(verdicts)} mutants tried,",
+        f"{killed} killed ({share:.1%}; {count['timeout']} of them ran without end),",
+        f"{len(alive)} survived: {explained} of these make no difference,",
+        f"{count['unexecuted']} are executed by no test.",
+    ]
     lines = [
         f"## {package}",
         "",
-        f"{how}: {len(tried)} of {len(verdicts)} mutants tried, {killed} killed "
-        f"({killed / max(1, len(tried)):.1%}; {count['timeout']} of them",
-        f"ran without end), {len(alive)} survived: {explained} of these make no difference, "
-        f"{count['unexecuted']} are executed by no test.",
+        " ".join(told),
         "",
         "| file | mutants | tried | killed | survived |",
         "|---|---|---|---|---|",

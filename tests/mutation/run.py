@@ -25,11 +25,11 @@ import lark  # noqa: F401
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from mutation.baseline import Baseline, baseline_of  # noqa: E402
-from mutation.mutators import Mutant, mutants  # noqa: E402
-from mutation.packages import PACKAGES, ROOT, SERVICES, Package  # noqa: E402
-from mutation.report import Verdict, name_of, part, reasons_in, written  # noqa: E402
-from mutation.trial import outcome_of, start  # noqa: E402
+from mutation.baseline import Baseline, baseline_of
+from mutation.mutators import Mutant, mutants
+from mutation.packages import PACKAGES, ROOT, SERVICES, Package
+from mutation.report import Verdict, name_of, part, reasons_in, written
+from mutation.trial import outcome_of, start
 
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 REPORT = ROOT / "docs" / "mutation.md"
