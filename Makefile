@@ -12,7 +12,7 @@ export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo bench golden-update mutants lock clean
+.PHONY: help setup check test demo bench golden-update rules mutants lock clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,8 +56,11 @@ bench: setup ## measure speed and write what was found
 golden-update: $(STAMP) ## rewrite the golden logs; review the change with git diff
 	LEDGERMQ_GOLDEN_UPDATE=1 $(BIN)/python -m pytest -q tests/golden
 
-mutants: $(STAMP) ## break the fold in every small way and write what the tests missed
-	$(BIN)/python tests/mutation/run.py
+rules: $(STAMP) ## run the tests that name a rule and write docs/rules.md (ARGS='-k "not kafka"')
+	PYTHONPATH=tests $(BIN)/python -m support.rules_page $(ARGS)
+
+mutants: $(STAMP) ## break core and client in every small way, write what tests missed (ARGS=--help)
+	$(BIN)/python tests/mutation/run.py $(ARGS)
 
 lock: ## resolve requirements/*.in again into the locked files (needs uv)
 	$(LOCK) requirements/development.in -o requirements/development.txt

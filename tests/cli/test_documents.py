@@ -16,7 +16,7 @@ from ledgermq.client.reasons import REASON_ERRORS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/operations.md", "docs/errors.md"]
-DOCUMENTS += ["docs/jms.md", "docs/ibm-mq.md"]
+DOCUMENTS += ["docs/jms.md", "docs/ibm-mq.md", "docs/rules.md"]
 JMS_EXCEPTIONS = {
     *("JMS", "IllegalState", "InvalidClientID", "InvalidDestination", "InvalidSelector"),
     *("JMSSecurity", "MessageEOF", "MessageFormat", "MessageNotReadable", "MessageNotWriteable"),

@@ -53,7 +53,7 @@ def lose_session(breakable, core, eventually):
 
 
 def test_a_commit_of_a_session_that_was_ended_is_rolled_back(breakable, eventually):
-    """The error says so, what it held is with others again, and a new session goes on."""
+    """The error says so, what it held is with others again, and a new session goes on (SES-20)."""
     with breakable.connect(suspect_timeout_seconds=1.0) as connection:
         with connection.session() as other:
             other.producer("queue:in").send("a")
@@ -74,7 +74,7 @@ def test_a_commit_of_a_session_that_was_ended_is_rolled_back(breakable, eventual
 
 
 def test_a_commit_under_way_when_its_session_ends_is_rolled_back(breakable, eventually):
-    """SessionEnded stands before the commit on the log: the commit was not applied."""
+    """SessionEnded stands before the commit on the log: the commit was not applied (SES-20)."""
     with breakable.connect(suspect_timeout_seconds=1.0) as connection:
         session = connection.session(transacted=True)
         session.producer("queue:out").send("never")

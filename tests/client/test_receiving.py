@@ -114,7 +114,7 @@ def test_messages_that_cross_the_close_of_their_consumer_are_not_kept_back(conne
 
 @pytest.mark.parametrize("what", ["consumer", "session", "connection"])
 def test_close_from_another_thread_ends_a_receive_that_waits(place, queue, what):
-    """The blocked call returns None, whatever of the three is closed."""
+    """The blocked call returns None, whatever of the three is closed (SES-01, SES-21)."""
     connection = place.connect()
     session = connection.session()
     consumer = session.consumer(queue)
@@ -130,7 +130,7 @@ def test_close_from_another_thread_ends_a_receive_that_waits(place, queue, what)
 
 
 def test_use_by_two_threads_at_once_is_refused(connection, queue):
-    """While one thread waits in a session, another one cannot send through it."""
+    """While one thread waits in a session, another one cannot send through it (SES-01)."""
     with connection.session() as session:
         consumer = session.consumer(queue)
         producer = session.producer(queue)

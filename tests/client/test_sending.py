@@ -38,7 +38,7 @@ def test_a_body_arrives_as_it_was_sent(connection, queue, body):
 
 
 def test_all_header_fields_arrive(connection, queue):
-    """What the sender sets, the receiver reads."""
+    """What the sender sets, the receiver reads (SES-65)."""
     with connection.session() as session:
         receipt = session.producer(queue).send(
             {"id": 1},
@@ -161,7 +161,7 @@ def test_a_synchronous_send_follows_what_was_sent_asynchronously(connection, que
 
 
 def test_closing_a_session_lets_asynchronous_sends_arrive(connection, queue):
-    """What was sent and not flushed is on the queue after the session has closed."""
+    """What was sent and not flushed is on the queue after the session has closed (SES-18)."""
     with connection.session() as session:
         producer = session.producer(queue)
         futures = [producer.send_async("x") for _ in range(500)]

@@ -21,7 +21,7 @@ def left(connection, queue):
 
 
 def test_auto_acknowledges_what_receive_returned(connection, queue):
-    """After a normal close, nothing handed over comes back and everything else is there."""
+    """After a normal close, nothing handed over comes back, and the rest is there (SES-05)."""
     put(connection, queue, "a", "b", "c")
     with connection.session() as session:
         consumer = session.consumer(queue)
@@ -45,7 +45,7 @@ def test_auto_acknowledges_within_a_moment_even_if_nothing_more_is_called(
 def test_client_acknowledge_settles_everything_handed_over_and_nothing_prefetched(
     connection, queue
 ):
-    """Acknowledging one message settles those before it; the prefetched ones stay."""
+    """Acknowledging one settles those before it; the prefetched ones stay (SES-06, SES-29)."""
     put(connection, queue, "a", "b", "c", "d")
     with connection.session(ack=AckMode.CLIENT) as session:
         consumer = session.consumer(queue)
@@ -82,7 +82,7 @@ def test_individual_acknowledge_settles_one_message(connection, queue):
 
 
 def test_recover_delivers_again_from_the_oldest(connection, queue):
-    """Seen messages come back with their delivery count raised, prefetched ones as they were."""
+    """What was seen comes back counted, what was prefetched as it was (SES-28, SES-30)."""
     put(connection, queue, "a", "b", "c")
     with connection.session(ack=AckMode.CLIENT) as session:
         consumer = session.consumer(queue)
@@ -110,7 +110,7 @@ def test_individual_acknowledge_after_recover_is_refused(connection, queue):
 
 
 def test_a_commit_puts_and_gets_as_one(connection, queue):
-    """Before it, nobody sees the puts; after it, the receipts know their numbers."""
+    """Before it, nobody sees the puts; then the receipts know their numbers (SES-11, SES-12)."""
     put(connection, queue, "in")
     with connection.session(transacted=True) as session:
         message = session.consumer(queue).receive(20)
@@ -144,7 +144,7 @@ def test_uncommitted_puts_are_seen_by_nobody(connection, queue):
 
 
 def test_rollback_delivers_again_in_the_old_order(connection, queue):
-    """Gets return to their places with their count raised, puts vanish without a gap."""
+    """Gets return to their places with their count raised, puts vanish without a gap (SES-13)."""
     put(connection, queue, *[str(number) for number in range(500)])
     with connection.session(transacted=True) as session:
         consumer = session.consumer(queue, prefetch=50)
@@ -162,7 +162,7 @@ def test_rollback_delivers_again_in_the_old_order(connection, queue):
 
 
 def test_closing_a_session_rolls_back(connection, queue):
-    """What was neither committed nor rolled back is undone by close."""
+    """What was neither committed nor rolled back is undone by close (SES-24)."""
     put(connection, queue, "a", "b")
     with connection.session(transacted=True) as session:
         session.producer(queue).send("never")
@@ -216,7 +216,7 @@ def test_a_unit_of_work_of_many_operations_commits_whole(connection, queue):
 
 
 def test_a_refused_put_rolls_the_whole_unit_back(connection, queue):
-    """The error says why; gets come back, the session goes on."""
+    """The error says why; gets come back, the session goes on (SES-20)."""
     connection.admin.create_queue(queue, message_bytes_max=100)
     put(connection, queue, "in")
     with connection.session(transacted=True) as session:

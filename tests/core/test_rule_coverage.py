@@ -1,36 +1,58 @@
-"""Each rule of sequence numbers has a test that names it."""
+"""Each rule and each refusal reason has a test that names it; docs/rules.md has them all."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from pathlib import Path
+from functools import cache
 
 import pytest
 
 from ledgermq.core import reasons
+from support.rules import ROOT, RULES, Naming, namings
 
-TESTS = Path(__file__).parents[1]
-# SEQ-17, topics, belongs to a later issue.
-RULES = [f"SEQ-{number:02}" for number in (*range(1, 17), 18, 19)]
-TITLES = re.compile(r"^=== .*$", re.MULTILINE)
-DEFINITION = re.compile(r'^def (test_\w+)\(.*?\):\n(?:    """(.*?)""")?', re.MULTILINE | re.DOTALL)
-
-
-def named() -> Iterator[str]:
-    """Titles of scripts, and names and docstrings of test functions, but for this file's."""
-    for path in TESTS.rglob("*.txt"):
-        yield from TITLES.findall(path.read_text(encoding="utf-8"))
-    for path in TESTS.rglob("test_*.py"):
-        if path != Path(__file__):
-            for name, text in DEFINITION.findall(path.read_text(encoding="utf-8")):
-                yield f"{name} {text}"
+EXPECTED = [f"SEQ-{number:02}" for number in range(1, 20)]
+EXPECTED += [f"SES-{number:02}" for number in range(1, 73)]
+EXPECTED += [f"INF-{number:02}" for number in (1, 2, 6, 7, 8, 13, 17, 19)]
+ROW = re.compile(r"^\| (\w+-\d\d) \| (.+?) \| (.+?) (?:\| [^|]* ){3}\|$", re.MULTILINE)
+HERE = "tests/core/test_rule_coverage.py"
 
 
-@pytest.mark.parametrize("rule", RULES)
+@cache
+def named() -> list[Naming]:
+    """All tests but this file's."""
+    return [one for one in namings() if one.file != HERE]
+
+
+@pytest.mark.parametrize("rule", EXPECTED)
 def test_rule_has_a_test_that_names_it(rule):
     """A rule that no test names could be broken unseen."""
-    assert [one for one in named() if rule in one], f"no test names {rule}"
+    assert [one for one in named() if rule in one.rules], f"no test names {rule}"
+
+
+def test_tests_name_rules_that_there_are():
+    """Each rule has its short text, and of sequence numbers and sessions no other is named."""
+    assert list(RULES) == EXPECTED
+    every = {rule for one in named() for rule in one.rules if not rule.startswith("INF")}
+    assert every - set(RULES) == set()
+
+
+def test_page_of_the_rules_has_every_rule_and_tests_that_exist():
+    """docs/rules.md: each rule once, with its text, and at least one test that is still there."""
+    page = (ROOT / "docs" / "rules.md").read_text(encoding="utf-8")
+    rows = re.findall(
+        r"^\| (\w+-\d\d) \| (.+?) \| (.+?) \| [^|]* \| [^|]* \| [^|]* \|$", page, re.M
+    )
+    assert [(rule, text) for rule, text, _ in rows] == list(RULES.items())
+    known = {(one.file, one.name.replace("|", "\\|")): one.rules for one in named()}
+    for rule, _, listed in rows:
+        tests = [
+            (file, name)
+            for file, names in re.findall(r"\]\(\.\./([^)]+)\): (.+?)(?=<br>|$)", listed)
+            for name in re.findall(r"`([^`]+)`", names)
+        ]
+        assert tests, rule
+        gone = [one for one in tests if rule not in known.get(one, ())]
+        assert gone == [], f"{rule}: run `make rules` again"
 
 
 REASONS = [getattr(reasons, name) for name in reasons.__all__ if name.isupper()]
@@ -39,4 +61,5 @@ REASONS = [getattr(reasons, name) for name in reasons.__all__ if name.isupper()]
 @pytest.mark.parametrize("reason", REASONS)
 def test_refusal_reason_has_a_test_that_names_it(reason):
     """Every reason code of the protocol is named by a test, but for those of questions."""
-    assert reason == "position-not-reached" or [one for one in named() if reason in one], reason
+    found = [one for one in named() if reason in f"{one.name} {one.text}"]
+    assert reason == "position-not-reached" or found, reason

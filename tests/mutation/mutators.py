@@ -1,8 +1,8 @@
 """Mutants of a Python source: the same module with one small thing wrong.
 
 Comparisons, boolean and arithmetic operators, constants, conditions and return values are
-exchanged, statements left out. Texts for people, type hints, docstrings, lists of names and the
-assertions about impossible states are left as they are.
+exchanged, statements left out. Texts for people (log entries too), type hints, docstrings, lists
+of names and the assertions about impossible states are left as they are.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ ARITHMETIC: dict[type[ast.operator], type[ast.operator]] = {
     ast.Pow: ast.Mult,
 }
 LEFT_ALONE = ("__all__", "__slots__")
+FOR_CHECKERS = ("cast", "TypeVar")
 Change = Callable[[ast.AST], ast.AST]
 
 
@@ -148,6 +149,8 @@ class _Sites(ast.NodeTransformer):
             # Hints and decorators are no behaviour of the fold.
             node.body = [self.visit(one) for one in node.body]
             node.args.defaults = [self.visit(one) for one in node.args.defaults]
+            given = node.args.kw_defaults
+            node.args.kw_defaults = [one if one is None else self.visit(one) for one in given]
             return node
         if isinstance(node, ast.ClassDef):
             node.body = [self.visit(one) for one in node.body]
@@ -159,8 +162,12 @@ class _Sites(ast.NodeTransformer):
 
 
 def _is_left_alone(node: ast.AST) -> bool:
-    """Docstrings, imports, f-strings (texts for people), lists of names, blocks for checkers."""
+    """Docstrings, imports, f-strings and logs (texts for people), lists of names, type hints."""
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return True
+    if isinstance(node, ast.Call) and ast.unparse(node.func) in FOR_CHECKERS:
+        return True
+    if isinstance(node, ast.Expr) and ast.unparse(node.value).startswith("LOGGER."):
         return True
     if isinstance(node, ast.Import | ast.ImportFrom | ast.JoinedStr):
         return True

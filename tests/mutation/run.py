@@ -1,9 +1,9 @@
-"""Mutation testing of the core: `make mutants` breaks the fold in every small way, one at a time.
+"""Mutation testing: `make mutants` breaks a package in every small way, one at a time.
 
 Each mutant gets a forked process that imports the mutated module in place of the real one and
-runs the core's tests until the first failure. A mutant that all tests pass has survived. The
-summary goes to docs/mutation.md; survivors that can make no difference have their reason in
-`equivalent.txt` (file, line's text before => after, reason).
+runs the tests that execute the mutated line, quickest first, until one fails. A mutant that all of
+them pass has survived. The summary goes to docs/mutation.md; survivors that can make no
+difference have their reason in `equivalent.txt` (file, line's text before => after, reason).
 """
 
 from __future__ import annotations
@@ -11,226 +11,170 @@ from __future__ import annotations
 import argparse
 import datetime
 import hashlib
-import importlib.abc
-import importlib.machinery
 import json
 import os
-import resource
-import signal
+import random
 import sys
-from collections import Counter
+import time
 from pathlib import Path
-from types import ModuleType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import fastavro  # noqa: F401  (imported once, before the forks)
 import hypothesis.stateful  # noqa: F401
-import pytest
+import lark  # noqa: F401
 
-ROOT = Path(__file__).parents[2]
-CORE = ROOT / "services" / "ledgermq" / "core"
-TESTS = ROOT / "tests"
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from mutation.baseline import Baseline, baseline_of
+from mutation.mutators import Mutant, mutants
+from mutation.packages import PACKAGES, ROOT, SERVICES, Package
+from mutation.report import Verdict, name_of, part, reasons_in, written
+from mutation.trial import outcome_of, start
+
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 REPORT = ROOT / "docs" / "mutation.md"
-MEMORY = ROOT / "mutants" / "verdicts.json"
-# Of processor time, so that a busy machine makes no mutant look endless; memory for the same end.
-TIMEOUT_SECONDS = 60
-MEMORY_BYTES = 3 * 1024**3
-sys.path.insert(0, str(TESTS))
-
-from mutation.mutators import Mutant, mutants  # noqa: E402
-
-# Quick and telling tests first. Tests that plant faults themselves prove nothing here.
-ARGUMENTS = [
-    *("-x", "-q", "--no-header", "-p", "no:cacheprovider", "-p", "no:faulthandler"),
-    *("-k", "not planted and not rule_coverage and not hash_seed and not as_the_script_says"),
-    *(str(TESTS / "core"), str(TESTS / "golden" / "test_golden_logs.py")),
-]
+MEMORY = ROOT / "mutants"
+VERDICTS = MEMORY / "verdicts.json"
+SEED = 1
 
 
-class Verdict(NamedTuple):
-    """What became of a mutant: `killed`, `survived` or `timeout` (which counts as killed)."""
+class Case(NamedTuple):
+    """A mutant and where it belongs."""
 
     path: Path
     mutant: Mutant
-    outcome: str
+
+    @property
+    def file(self) -> str:
+        """Its file as `core/apply.py`."""
+        return self.path.relative_to(SERVICES / "ledgermq").as_posix()
+
+    @property
+    def key(self) -> str:
+        """The same for the same change of the same source."""
+        return hashlib.sha256(f"{self.file}\n{self.mutant.source}".encode()).hexdigest()
+
+    def verdict(self, outcome: str) -> Verdict:
+        """With what became of it."""
+        line, before, after, _ = self.mutant
+        return Verdict(self.file, line, before, after, outcome)
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Loads one module from the mutated text."""
+class Trials:
+    """Tries mutants of a package, several at a time, until all are done or time is up."""
 
-    def __init__(self, name: str, path: Path, source: str) -> None:
-        self.name, self.path, self.source = name, path, source
+    def __init__(self, package: Package, jobs: int, deadline: float) -> None:
+        self.package = package
+        self.jobs = jobs
+        self.deadline = deadline
+        self.baseline: Baseline = baseline_of(package, MEMORY)
+        self.outcomes: dict[str, str] = {}
+        self._running: dict[int, Case] = {}
 
-    def find_spec(self, fullname, path, target=None):
-        """Answers for the mutated module only."""
-        if fullname != self.name:
-            return None
-        return importlib.machinery.ModuleSpec(fullname, self, origin=str(self.path))
+    def run(self, cases: list[Case]) -> None:
+        """Tries them in order."""
+        for case in cases:
+            if time.monotonic() > self.deadline:
+                break
+            names = self.baseline.tests_of(case.path, case.mutant.line)
+            if not names:
+                self._settle(case, "unexecuted")
+                continue
+            while len(self._running) >= self.jobs:
+                self._wait()
+            tests = {name: self.baseline.seconds[name] for name in names}
+            pid = start(self.package, case.path, case.mutant.source, tests)
+            self._running[pid] = case
+        while self._running:
+            self._wait()
 
-    def exec_module(self, module: ModuleType) -> None:
-        """Runs the mutated text as the module."""
-        exec(compile(self.source, str(self.path), "exec"), module.__dict__)
-
-
-def _child(path: Path, source: str) -> None:
-    """Runs the tests on one mutant; never returns."""
-    silent = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(silent, 1)
-    os.dup2(silent, 2)
-    resource.setrlimit(resource.RLIMIT_CPU, (TIMEOUT_SECONDS, TIMEOUT_SECONDS))
-    resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
-    os.environ["LEDGERMQ_EXAMPLES_DIVISOR"] = "4"
-    sys.meta_path.insert(0, _Finder(f"ledgermq.core.{path.stem}", path, source))
-    sys.dont_write_bytecode = True
-    code = 1
-    try:
-        _play_scripts()
-        code = int(pytest.main(ARGUMENTS))
-    finally:
-        os._exit(code)
-
-
-def _play_scripts() -> None:
-    """The scripts without pytest around them: they end most mutants within a moment."""
-    from support.play import play
-    from support.script import scripts_of
-
-    for script in scripts_of(TESTS / "core" / "scripts"):
-        play(script)
-
-
-def _start(path: Path, source: str) -> int:
-    pid = os.fork()
-    if pid == 0:
-        _child(path, source)
-    return pid
-
-
-def _outcome(status: int) -> str:
-    code = os.waitstatus_to_exitcode(status)
-    if code in (-signal.SIGXCPU, -signal.SIGKILL):
-        return "timeout"
-    return "survived" if code == 0 else "killed"
-
-
-def _run(path: Path, found: list[Mutant], jobs: int) -> list[Verdict]:
-    """The verdicts on the mutants of one file."""
-    waiting = list(reversed(found))
-    running: dict[int, Mutant] = {}
-    verdicts: list[Verdict] = []
-    while waiting or running:
-        while waiting and len(running) < jobs:
-            mutant = waiting.pop()
-            running[_start(path, mutant.source)] = mutant
+    def _wait(self) -> None:
         pid, status = os.wait()
-        verdicts.append(Verdict(path, running.pop(pid), _outcome(status)))
-    return verdicts
+        self._settle(self._running.pop(pid), outcome_of(status))
+
+    def _settle(self, case: Case, outcome: str) -> None:
+        self.outcomes[case.key] = outcome
+        verdict = case.verdict(outcome)
+        if verdict.alive:
+            print(f"  {outcome}: {case.file}:{verdict.line} {name_of(verdict)}", flush=True)
+
+    def check_sound(self) -> None:
+        """Tries no mutant at all: tests that began to fail would have killed whatever ran."""
+        path = self.package.sources()[0]
+        source = path.read_text(encoding="utf-8")
+        pid = start(self.package, path, source, self.baseline.seconds)
+        if outcome_of(os.waitpid(pid, 0)[1]) != "survived":
+            sys.exit(f"the tests of {self.package.name} fail without any mutant: no verdict counts")
 
 
-def _key(path: Path, mutant: Mutant) -> str:
-    return hashlib.sha256(f"{path.name}\n{mutant.source}".encode()).hexdigest()
+def cases_of(package: Package) -> list[Case]:
+    """All mutants of a package."""
+    found: list[Case] = []
+    for path in package.sources():
+        text = path.read_text(encoding="utf-8")
+        with_asserts = path.name.endswith("invariants.py")
+        found += [Case(path, one) for one in mutants(text, with_asserts=with_asserts)]
+    return found
 
 
-def _remembered() -> dict[str, str]:
-    """Outcomes of earlier runs by mutant; survivors are always tried again."""
-    return json.loads(MEMORY.read_text(encoding="utf-8")) if MEMORY.exists() else {}
+def wanted(cases: list[Case], asked: argparse.Namespace) -> list[Case]:
+    """Those of the files named, then a sample of them if one is asked for."""
+    if asked.files:
+        cases = [one for one in cases if {one.file, one.path.name} & set(asked.files)]
+    if asked.sample and asked.sample < len(cases):
+        places = random.Random(asked.seed).sample(range(len(cases)), asked.sample)
+        cases = [cases[place] for place in sorted(places)]
+    if asked.minutes:
+        # So that what there was time for is a sample of all.
+        random.Random(asked.seed).shuffle(cases)
+    return cases
 
 
-def _try_file(path: Path, known: dict[str, str], jobs: int, *, again: bool) -> list[Verdict]:
-    """The verdicts on one file; unless `again`, what was killed before is not run again."""
-    text = path.read_text(encoding="utf-8")
-    found = list(mutants(text, with_asserts=path.name == "invariants.py"))
-    before = {} if again else known
-    dead = [one for one in found if before.get(_key(path, one), "survived") != "survived"]
-    verdicts = [Verdict(path, one, known[_key(path, one)]) for one in dead]
-    verdicts += _run(path, [one for one in found if one not in dead], jobs)
-    known |= {_key(path, one.mutant): one.outcome for one in verdicts}
-    MEMORY.parent.mkdir(exist_ok=True)
-    MEMORY.write_text(json.dumps(known), encoding="utf-8")
-    return sorted(verdicts, key=lambda one: one.mutant.line)
+def remembered() -> dict[str, Any]:
+    """Outcomes of earlier runs, by package and mutant."""
+    return json.loads(VERDICTS.read_text(encoding="utf-8")) if VERDICTS.exists() else {}
 
 
-def _equivalent() -> dict[str, str]:
-    """Reasons of survivors that make no difference, by file and change."""
-    reasons: dict[str, str] = {}
-    for line in EQUIVALENT.read_text(encoding="utf-8").splitlines():
-        if line and not line.startswith("#"):
-            change, _, reason = line.rpartition(" | ")
-            reasons[change] = reason
-    return reasons
-
-
-def _name(verdict: Verdict) -> str:
-    return f"{verdict.path.name}: {verdict.mutant.before} => {verdict.mutant.after}"
-
-
-def report(verdicts: list[Verdict]) -> str:
-    """The summary in Markdown."""
-    reasons = _equivalent()
-    count = Counter(one.outcome for one in verdicts)
-    killed = count["killed"] + count["timeout"]
+def try_package(package: Package, asked: argparse.Namespace, deadline: float) -> str:
+    """Tries the mutants of a package that were not killed before; its part of the summary."""
+    memory = remembered()
+    known: dict[str, str] = memory.setdefault(package.name, {})
+    cases = cases_of(package)
+    chosen = wanted(cases, asked)
+    if asked.fresh:
+        for case in chosen:
+            known.pop(case.key, None)
+    open_ = [one for one in chosen if known.get(one.key, "survived") in ("survived", "unexecuted")]
+    print(f"{package.name}: {len(open_)} of {len(cases)} mutants to try", flush=True)
+    trials = Trials(package, asked.jobs, deadline)
+    trials.run(open_)
+    trials.check_sound()
+    known |= trials.outcomes
+    VERDICTS.write_text(json.dumps(memory), encoding="utf-8")
+    verdicts = [one.verdict(known.get(one.key, "untried")) for one in cases]
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
-    lines = [
-        "# Mutation testing of the core",
-        "",
-        "Written by `make mutants`; see `tests/mutation/`. Each mutant is `services/ledgermq/core`",
-        "with one small thing wrong; a failing test of `tests/core` or of a golden log kills it.",
-        "",
-        f"{today}: {len(verdicts)} mutants, {killed} killed ({killed / len(verdicts):.1%};",
-        f"{count['timeout']} of them ran without end), {count['survived']} survived.",
-        "",
-        "| file | mutants | killed | survived |",
-        "|---|---|---|---|",
-    ]
-    for path in sorted({one.path for one in verdicts}):
-        mine = Counter(one.outcome for one in verdicts if one.path == path)
-        alive = mine["survived"]
-        lines.append(f"| {path.name} | {mine.total()} | {mine.total() - alive} | {alive} |")
-    lines += ["", "## Survivors", "", "| where | before | after | reason |", "|---|---|---|---|"]
-    for one in verdicts:
-        if one.outcome == "survived":
-            before, after = (text.replace("|", "\\|") for text in one.mutant[1:3])
-            reason = reasons.get(_name(one), "**not explained**")
-            place = f"{one.path.name}:{one.mutant.line}"
-            lines.append(f"| {place} | `{before}` | `{after}` | {reason} |")
-    return "\n".join(lines) + "\n"
-
-
-def _check_sound() -> None:
-    path = CORE / "turn.py"
-    (sound,) = _run(path, [Mutant(0, "", "", path.read_text(encoding="utf-8"))], 1)
-    if sound.outcome != "survived":
-        sys.exit("the tests fail without any mutant: run `pytest tests/core` first")
+    how = f"{today}, a sample with seed {asked.seed}" if asked.sample else today
+    return part(package.name, verdicts, how, reasons_in(EQUIVALENT))
 
 
 def main() -> None:
-    """Runs all mutants, or those of the files named."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("files", nargs="*", help="files of the core, such as apply.py; all without")
+    """Runs the mutants asked for, and writes the summary."""
+    parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
+    parser.add_argument("files", nargs="*", help="files such as apply.py, core/queue.py; all else")
+    parser.add_argument("--package", action="append", choices=list(PACKAGES), help="all without")
+    parser.add_argument("--sample", type=int, help="so many mutants of a package, at random")
+    parser.add_argument("--seed", type=int, default=SEED, help="which sample that is")
+    parser.add_argument("--minutes", type=float, help="start no mutant after so long")
     parser.add_argument("--jobs", type=int, default=2, help="mutants at a time")
     parser.add_argument("--fresh", action="store_true", help="run again what was killed before")
     asked = parser.parse_args()
-    paths = [CORE / name for name in asked.files] or sorted(CORE.glob("*.py"))
-    known = _remembered()
-    _check_sound()
-    verdicts: list[Verdict] = []
-    for path in paths:
-        mine = _try_file(path, known, asked.jobs, again=asked.fresh)
-        verdicts += mine
-        alive = [one for one in mine if one.outcome == "survived"]
-        print(f"{path.name}: {len(mine)} mutants, {len(alive)} survived", flush=True)
-        for one in alive:
-            print(f"  {one.mutant.line}: {one.mutant.before} => {one.mutant.after}", flush=True)
-    try:
-        # Tests that began to fail meanwhile would have killed whatever ran since.
-        _check_sound()
-    except SystemExit:
-        MEMORY.unlink(missing_ok=True)
-        raise
-    if not asked.files:
-        REPORT.write_text(report(verdicts), encoding="utf-8")
-        print(f"summary in {REPORT.relative_to(ROOT)}")
+    deadline = time.monotonic() + 60 * asked.minutes if asked.minutes else float("inf")
+    parts = {
+        name: try_package(PACKAGES[name], asked, deadline) for name in asked.package or PACKAGES
+    }
+    before = REPORT.read_text(encoding="utf-8") if REPORT.exists() else ""
+    REPORT.write_text(written(before, parts, PACKAGES), encoding="utf-8")
+    print(f"summary in {REPORT.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ Called by the connection's reader and keeper, which never wait here.
 
 from __future__ import annotations
 
+import logging
 from typing import Final
 
 from ledgermq.client.protocol import Pending
@@ -21,6 +22,7 @@ from ledgermq.errors import (
 
 __all__ = ["SessionCore"]
 
+LOGGER = logging.getLogger("ledgermq.client")
 GAP: Final = "session-sequence-gap"
 WINDOW_FULL: Final = "session-window-full"
 SESSION_UNKNOWN: Final = "session-unknown"
@@ -101,6 +103,9 @@ class SessionCore(SessionWriting):
             return
         self.ended = True
         self.lost = SessionLostError(text + "; open another session and go on from there")
+        if not self.closing:
+            # Nobody may be waiting here: the session's next call raises it.
+            LOGGER.error("%s", self.lost)
 
         def error(pending: Pending) -> LedgerMQError:
             name = f"{pending.operation.__name__} {pending.number}"
