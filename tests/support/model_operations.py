@@ -123,11 +123,12 @@ class ModelOperations(ModelTopics):
         for one in entry.messages:
             if one["priority"] not in range(10) or len(one["content"]) == 0:
                 return "message-invalid"
-            if len(one["content"]) > most or self.header_size(one.get("header")) > 65536:
-                return "message-too-large"
             times = [one["header"][name] for name in TIMES] if "header" in one else []
             if not all(0 <= ms <= AGES_MS for ms in times):
                 return "message-invalid"
+        for one in entry.messages:
+            if len(one["content"]) > most or self.header_size(one.get("header")) > 65536:
+                return "message-too-large"
         place = self.use(entry.destination)
         added = [
             {

@@ -12,7 +12,14 @@ from ledgermq.core.limits import (
     PRIORITY_MAX,
     PUT_MESSAGES_MAX,
 )
-from ledgermq.core.operations import Acknowledge, CloseConsumer, Get, OpenConsumer, Put
+from ledgermq.core.operations import (
+    Acknowledge,
+    CloseConsumer,
+    Get,
+    Header,
+    OpenConsumer,
+    Put,
+)
 from ledgermq.core.outcomes import Enqueued, Reply
 from ledgermq.core.reasons import (
     CONSUMER_EXISTS,
@@ -63,14 +70,15 @@ def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal | None:
 
 
 def _messages(turn: Turn, queue: Queue, operation: Put) -> list[Message] | Refusal:
-    """Makes the messages of a Put, or says which of them is not acceptable."""
+    """Makes the messages of a Put, or says which of them is not acceptable: invalid first."""
     if not 0 < len(operation.messages) <= PUT_MESSAGES_MAX:
         return Refusal(
             MESSAGE_INVALID,
             f"a put brings 1 to {PUT_MESSAGES_MAX} messages, not {len(operation.messages)}",
         )
     size_bytes_max = queue.message_bytes_max or CONTENT_BYTES_MAX
-    position = turn.position
+    position, time = turn.position, turn.state.time
+    too_large: Refusal | None = None
     messages: list[Message] = []
     for index, entry in enumerate(operation.messages):
         priority = entry["priority"]
@@ -79,23 +87,14 @@ def _messages(turn: Turn, queue: Queue, operation: Put) -> list[Message] | Refus
             return Refusal(
                 MESSAGE_INVALID, f"message {index} has priority {priority}, must be 0 to 9"
             )
-        if not 0 < size_bytes <= size_bytes_max:
-            if not size_bytes:
-                return Refusal(MESSAGE_INVALID, f"message {index} has no content record")
-            return Refusal(
+        if not size_bytes:
+            return Refusal(MESSAGE_INVALID, f"message {index} has no content record")
+        if size_bytes > size_bytes_max:
+            too_large = too_large or Refusal(
                 MESSAGE_TOO_LARGE,
                 f"message {index} has {size_bytes} bytes, {queue.destination} takes "
                 f"{size_bytes_max}; send it in segments",
             )
-        if header is not None:
-            in_header = header_bytes(header)
-            if in_header > HEADER_BYTES_MAX:
-                return Refusal(
-                    MESSAGE_TOO_LARGE,
-                    f"message {index} has {in_header} bytes of properties and other header "
-                    f"fields, at most {HEADER_BYTES_MAX} are kept; put them in the body",
-                )
-            size_bytes += in_header
         message = Message(
             queue,
             position,
@@ -107,11 +106,25 @@ def _messages(turn: Turn, queue: Queue, operation: Put) -> list[Message] | Refus
             header,
         )
         if header is not None:
-            refusal = set_times(message, header, turn.state.time)
+            refusal = set_times(message, header, time)
             if refusal is not None:
                 return refusal
+            too_large = too_large or _add_header(message, header)
         messages.append(message)
-    return messages
+    return too_large or messages
+
+
+def _add_header(message: Message, header: Header) -> Refusal | None:
+    """Counts a message's header in its size, unless it is too large."""
+    in_header = header_bytes(header)
+    if in_header > HEADER_BYTES_MAX:
+        return Refusal(
+            MESSAGE_TOO_LARGE,
+            f"message {message.put_index} has {in_header} bytes of properties and other header "
+            f"fields, at most {HEADER_BYTES_MAX} are kept; put them in the body",
+        )
+    message.size_bytes += in_header
+    return None
 
 
 def open_consumer(turn: Turn, session: Session, operation: OpenConsumer) -> Refusal | None:
