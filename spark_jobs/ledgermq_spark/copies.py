@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from ledgermq_spark.directory import Directory
+from ledgermq_spark.lifetimes import EXPIRY, UNBORN, expired, expiry_position
 from ledgermq_spark.matching import Selected, matches
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ KEPT = (
     *("put_position", "put_index", "queue", "queue_created", "subscription", "sequence"),
     *("message_id", "priority", "persistent", "size_bytes", "content_digest", "enqueued_at"),
     *("numbered_position", "ended", "ended_due", "header", "selector"),
+    *EXPIRY,
 )
 SUBSCRIPTIONS = (
     "created_position long, topic string, topic_created long, kind string, name string, "
@@ -36,6 +38,7 @@ def settled_by(deliveries: DataFrame, keys: list[str]) -> DataFrame:
         f.sum(f.when(f.col("seen"), 1).otherwise(0)).alias("backout_count"),
         f.max(f.when(consumed, f.col("settled_position"))).alias("consumed_position"),
         f.max(f.expr("settled = 'open'")).alias("held"),
+        f.max(f.struct("position", "phase", "index", "settled", "settled_position")).alias("last"),
     )
 
 
@@ -73,17 +76,34 @@ def copies_table(each: DataFrame, directory: Directory, deliveries: DataFrame) -
     joined = copies.join(taken, ["put_position", "put_index", "subscription"], how="left")
     fate = (
         f.when(f.col("consumed_position").isNotNull(), "consumed")
+        .when(expired("ended"), "expired")
         .when(f.col("ended").isNotNull(), "dropped")
         .otherwise("resident")
     )
     return (
-        joined.withColumn("fate", fate)
-        .withColumn("fate_position", f.coalesce("consumed_position", "ended"))
-        .withColumn("fate_due", f.expr("fate = 'dropped' AND ended_due"))
+        joined.withColumn("expired_position", expiry_position())
+        .withColumn("fate", fate)
+        .withColumn(
+            "fate_position",
+            f.coalesce(
+                "consumed_position", f.expr("if(fate = 'expired', expired_position, ended)")
+            ),
+        )
+        .withColumn(
+            "on_return",
+            f.expr(
+                "fate = 'expired' AND coalesce(last.settled_position >= expiry_position, false)"
+            ),
+        )
+        .withColumn(
+            "fate_due",
+            f.expr("fate = 'dropped' AND ended_due OR fate = 'expired' AND expiry_due"),
+        )
         .withColumn("deliveries", f.coalesce("deliveries", f.lit(0)))
         .withColumn("backout_count", f.coalesce("backout_count", f.lit(0)))
         .withColumn("held", f.coalesce("held", f.lit(False)))
         .drop("consumed_position", "ended", "ended_due", "selector", "header")
+        .drop("expired_position", "last")
     )
 
 
@@ -140,7 +160,7 @@ def _filtered(batch: pa.RecordBatch, keep: list[bool]) -> pa.RecordBatch:
 def subscriptions_table(copies: DataFrame, directory: Directory) -> DataFrame:
     """Every subscription that ever was: who it was for, how it ended, what it had.
 
-    `added` = `consumed` + `dropped` (with the subscription) + `resident`.
+    `added` = `consumed` + `expired` + `dropped` (with the subscription) + `resident`.
     """
     frame = copies.sparkSession.createDataFrame(
         [tuple(one) for one in directory.subscriptions], SUBSCRIPTIONS
@@ -150,9 +170,10 @@ def subscriptions_table(copies: DataFrame, directory: Directory) -> DataFrame:
         f.count("*").alias("added"),
         *(
             f.count(f.when(f.col("fate") == fate, 1)).alias(fate)
-            for fate in ("consumed", "dropped", "resident")
+            for fate in ("consumed", "expired", "dropped", "resident")
         ),
         f.count(f.when(f.expr("fate = 'resident' AND held"), 1)).alias("in_flight"),
+        f.count(f.when(f.expr(UNBORN), 1)).alias("unborn"),
         f.min(resident).alias("min_resident"),
         f.max(resident).alias("max_resident"),
         f.min_by("enqueued_at", resident).alias("first_enqueued_at"),
@@ -161,5 +182,6 @@ def subscriptions_table(copies: DataFrame, directory: Directory) -> DataFrame:
         f.sum("deliveries").alias("deliveries"),
         f.sum("backout_count").alias("backouts"),
     )
-    zero = ("added", "consumed", "dropped", "resident", "in_flight", "deliveries", "backouts")
+    zero = ("added", "consumed", "expired", "dropped", "resident", "in_flight", "unborn")
+    zero += ("deliveries", "backouts")
     return frame.join(counted, "created_position", how="left").fillna(0, subset=list(zero))

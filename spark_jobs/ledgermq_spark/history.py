@@ -74,6 +74,7 @@ def life_of(tables: Tables, queue_manager: str, message_id: bytes) -> Life | Non
     )
     deliveries = tables.deliveries.where(same).orderBy("position", "index", "offset").collect()
     steps = list(_births(tables, message))
+    steps.extend(_birth(tables, message))
     subscriptions = {one.created: one for one in tables.facts.directory.subscriptions}
     if is_topic(message["queue"]):
         copies = tables.copies.where(same).orderBy("subscription").collect()
@@ -81,6 +82,8 @@ def life_of(tables: Tables, queue_manager: str, message_id: bytes) -> Life | Non
     for row in deliveries:
         steps.extend(_delivery_steps(row, subscriptions))
     steps.extend(_corrections(tables, message))
+    if message["fate"] == "expired":
+        steps.append(_expiry(tables, message, "its time to live was over"))
     order = sorted(range(len(steps)), key=lambda at: (steps[at].position, at))
     return Life(
         queue_manager=queue_manager,
@@ -138,6 +141,22 @@ def _births(tables: Tables, message: Any) -> Iterator[LifeStep]:
     )
 
 
+def _birth(tables: Tables, message: Any) -> Iterator[LifeStep]:
+    """Where a delayed message came to be available."""
+    if message["birth_position"] is not None:
+        yield LifeStep(
+            position=message["birth_position"],
+            time=_time_at(tables, message["birth_position"]),
+            what="born",
+            reason="its delivery delay was over",
+        )
+
+
+def _expiry(tables: Tables, gone: Any, reason: str) -> LifeStep:
+    where = gone["fate_position"]
+    return LifeStep(position=where, time=_time_at(tables, where), what="expired", reason=reason)
+
+
 def _where(queue: str) -> str:
     return f"topic {plain_name(queue)}" if is_topic(queue) else f"queue {queue}"
 
@@ -167,8 +186,10 @@ def _copies(
         reason=told,
     )
     for copy in copies:
+        one = subscriptions[copy["subscription"]]
+        if copy["fate"] == "expired":
+            yield _expiry(tables, copy, f"in {_called(one)}: its time to live was over")
         if copy["fate"] == "dropped":
-            one = subscriptions[copy["subscription"]]
             yield LifeStep(
                 position=copy["fate_position"],
                 time=_time_at(tables, copy["fate_position"]),

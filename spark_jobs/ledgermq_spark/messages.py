@@ -8,6 +8,7 @@ from pyspark.sql import functions as f
 
 from ledgermq_spark.copies import settled_by
 from ledgermq_spark.derive import Facts
+from ledgermq_spark.lifetimes import expired, expiry_position, with_lifetimes
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -16,7 +17,8 @@ __all__ = ["each_message", "messages_table"]
 
 
 def each_message(facts: Facts, puts: DataFrame) -> DataFrame:
-    """Every message that was put, with what its Put says and who sent it."""
+    """Every message that was put, with what its Put says, who sent it, and its lifetime."""
+    timed = not facts.operations.where("timed").isEmpty()
     contents = facts.operations.where("kind = 'Put'").select(
         "position",
         "message_ids",
@@ -35,7 +37,7 @@ def each_message(facts: Facts, puts: DataFrame) -> DataFrame:
     fields = f.arrays_zip(
         "message_ids", "priorities", "persistent", "sizes_bytes", "content_digests"
     )
-    return (
+    each = (
         puts.join(contents, "position", how="inner")
         .join(times, "position", how="left")
         .join(f.broadcast(opens), "session", how="left")
@@ -64,6 +66,7 @@ def each_message(facts: Facts, puts: DataFrame) -> DataFrame:
             "queue_deleted",
         )
     )
+    return with_lifetimes(each, facts.timeline, timed=timed)
 
 
 def messages_table(
@@ -72,7 +75,9 @@ def messages_table(
     """Every message and what became of it; of a topic message, what its copies came to."""
     taken = settled_by(deliveries.where("subscription IS NULL"), ["put_position", "put_index"])
     # The copy that went last decides; at one place what was consumed went first.
-    order = f.expr("if(fate_due, 0, if(fate = 'consumed', 1, 2))").alias("order")
+    order = f.expr(
+        "if(fate = 'expired' AND fate_due, -1, if(fate_due, 0, if(fate = 'dropped', 2, 1)))"
+    ).alias("order")
     end = f.struct("fate_position", order, "fate")
     by_message = copies.groupBy("put_position", "put_index").agg(
         f.count("*").alias("copies"),
@@ -98,7 +103,9 @@ def messages_table(
     )
     of_topics = each.where(topic).join(by_message, ["put_position", "put_index"], how="left")
     queues = _with_fate(of_queues).withColumn("copies", f.lit(None).cast("long"))
-    return queues.unionByName(_topic_fates(of_topics))
+    none = f.lit(False)
+    topics = _topic_fates(of_topics).withColumn("on_return", none).withColumn("fate_due", none)
+    return queues.unionByName(topics)
 
 
 def _ends(fate: Column, where: Column) -> tuple[Column, Column]:
@@ -148,14 +155,26 @@ def _with_fate(messages: DataFrame) -> DataFrame:
     """What became of each message of a queue, and at which position."""
     removed = f.col("removed_position").isNotNull()
     consumed = f.col("consumed_position").isNotNull()
+    over = expired("queue_deleted")
     fate = (
         f.when(removed, "removed")
         .when(consumed, "consumed")
+        .when(over, "expired")
         .when(f.col("queue_deleted").isNotNull(), "purged")
         .otherwise("resident")
     )
-    where = f.coalesce("removed_position", "consumed_position", "queue_deleted")
-    told, at = _ends(fate, where)
-    return _filled(messages.withColumn("fate", told).withColumn("fate_position", at)).drop(
-        "queue_deleted", "removed_position", "consumed_position"
+    where = f.coalesce(
+        "removed_position",
+        "consumed_position",
+        f.when(over, f.col("expired_position")),
+        "queue_deleted",
     )
+    messages = messages.withColumn("expired_position", expiry_position())
+    told, at = _ends(fate, where)
+    on_return = f.col("last.settled_position") >= f.col("expiry_position")
+    return _filled(
+        messages.withColumn("fate", told)
+        .withColumn("fate_position", at)
+        .withColumn("on_return", (f.col("fate") == "expired") & f.coalesce(on_return, f.lit(False)))
+        .withColumn("fate_due", (f.col("fate") == "expired") & f.col("expiry_due"))
+    ).drop("queue_deleted", "removed_position", "consumed_position", "expired_position", "last")

@@ -38,6 +38,7 @@ TOTAL_COLUMNS = (
     ("resident", "Resident"),
     ("in_flight", "of these in flight"),
     ("consumed", "Consumed"),
+    ("expired", "Expired"),
     ("dropped", "Dropped"),
     ("removed", "Removed"),
     ("purged", "Purged"),
@@ -53,6 +54,7 @@ COPY_COLUMNS = (
     ("resident", "Resident"),
     ("in_flight", "of these in flight"),
     ("consumed", "Consumed"),
+    ("expired", "Expired"),
     ("dropped", "Dropped"),
     ("backouts", "Backouts"),
 )
@@ -205,8 +207,9 @@ def _totals(totals: list[dict[str, Any]]) -> str:
         rows.append([name, *(_number(one[name]) for name, _ in TOTAL_COLUMNS), verdict])
     head = ["Queue or topic", *(title for _, title in TOTAL_COLUMNS), "Balances"]
     note = (
-        "put = resident + consumed + dropped + removed + purged + rolled back + uncommitted; "
-        "next number = resident + consumed + dropped + removed + purged."
+        "put = resident + consumed + expired + dropped + removed + purged + rolled back + "
+        "uncommitted; "
+        "next number = resident + consumed + expired + dropped + removed + purged."
     )
     columns = frozenset(range(1, len(TOTAL_COLUMNS) + 1))
     return _section("Balancing totals per queue and topic", _table(head, rows, columns), note)
@@ -232,7 +235,9 @@ def _subscriptions(totals: list[dict[str, Any]]) -> str:
     head = ["Topic", "Kind", "Name", "Asks for", "Made at", "Ended at"]
     head = [*head, *(title for _, title in COPY_COLUMNS), "Balances"]
     columns = frozenset(range(6, 6 + len(COPY_COLUMNS)))
-    note = "added = resident + consumed + dropped, where dropped went with the subscription."
+    note = (
+        "added = resident + consumed + expired + dropped, where dropped went with the subscription."
+    )
     return _section("Balancing totals per subscription", _table(head, rows, columns), note)
 
 

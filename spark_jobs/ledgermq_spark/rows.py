@@ -151,11 +151,15 @@ def content_digest(content: bytes, header: Any) -> int:
     return int.from_bytes(hashed.digest(), "big", signed=True)
 
 
+_TIMES = {"time_to_live_ms": "l", "delivery_delay_ms": "d", "age_ms": "a"}
+
+
 def header_text(header: op.Header | None) -> str | None:
-    """What selectors read of a header, as JSON: properties `p`, correlation id `c`, type `t`."""
+    """A header as JSON: properties `p`, correlation id `c`, type `t`, times in ms `l`, `d`, `a`."""
     if header is None:
         return None
     told = {"p": header["properties"], "c": header["correlation_id"], "t": header["type"]}
+    told |= {short: header[name] for name, short in _TIMES.items() if header[name]}  # type: ignore[literal-required]
     return json.dumps(told, separators=(",", ":"))
 
 

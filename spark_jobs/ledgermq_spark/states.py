@@ -49,6 +49,8 @@ QUEUE_FIELDS = (
     "suspended",
     "message_count",
     "sent_and_committed",
+    "expired",
+    "unborn",
     "removed_by_administration",
     "min_sequence",
     "max_sequence",
@@ -59,13 +61,13 @@ QUEUE_FIELDS = (
 )
 TOPIC_FIELDS = (
     *("created_position", "description", "message_bytes_max", "temporary", "subscriptions"),
-    *("receivers", "message_count", "sent_and_committed", "dropped", "min_sequence"),
+    *("receivers", "message_count", "sent_and_committed", "expired", "dropped", "min_sequence"),
     *("max_sequence", "next_sequence", "uncommitted_puts"),
 )
 SUBSCRIPTION_FIELDS = (
     *("topic", "kind", "name", "client_id", "shared", "selector", "no_local", "receivers"),
     *("message_count", "added", "sent_and_committed", "min_sequence", "max_sequence", "current"),
-    *("pending", "unacknowledged", "uncommitted_gets"),
+    *("expired", "unborn", "pending", "unacknowledged", "uncommitted_gets"),
 )
 # Without an unconsumed message they tell of the one that went last, which the tables do not order.
 ENQUEUE_TIMES = ("first_enqueued_at", "last_enqueued_at")

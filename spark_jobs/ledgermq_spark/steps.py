@@ -45,6 +45,7 @@ def kept_messages(tables: Tables) -> DataFrame:
     columns = [
         *("queue", "queue_created", "put_position", "put_index", "message_id", "priority"),
         *("sequence", "numbered_position", "fate", "fate_position", "persistent", "enqueued_at"),
+        *("fate_due", "on_return", "deliver_at", "birth_position"),
     ]
     of_queues = tables.messages.where("sequence IS NOT NULL AND queue NOT LIKE 'topic:%'")
     # What is in a subscription is what its selector matches: no consumer of it has another.
@@ -52,13 +53,11 @@ def kept_messages(tables: Tables) -> DataFrame:
         *columns,
         "header",
         f.lit(-1).cast(LONG).alias("holder"),
-        f.lit(False).alias("fate_due"),
     ).unionByName(
         tables.copies.select(
             *columns,
             f.lit(None).cast(TEXT).alias("header"),
             f.col("subscription").alias("holder"),
-            "fate_due",
         )
     )
 
@@ -102,7 +101,20 @@ def _limits(tables: Tables) -> DataFrame:
 def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
     """Everything that happened to the messages of all queues and subscriptions."""
     numbered = kept_messages(tables)
-    gone = numbered.where("fate IN ('removed', 'purged', 'dropped')")
+    gone = numbered.where(
+        "fate IN ('removed', 'purged', 'dropped') OR fate = 'expired' AND NOT on_return"
+    )
+    # What expired before it was born, and what is not born yet, was never to be delivered.
+    born = numbered.where("deliver_at IS NULL OR birth_position IS NOT NULL").where(
+        "NOT (fate = 'expired' AND birth_position IS NOT NULL AND fate_position <= birth_position)"
+    )
+    over = numbered.where("on_return").select(
+        "put_position",
+        "put_index",
+        "holder",
+        f.col("fate_position").alias("settled_position"),
+        f.lit(True).alias("expired"),
+    )
     deliveries = (
         tables.deliveries.withColumn("holder", f.coalesce("subscription", f.lit(-1)))
         .drop("persistent", "enqueued_at")
@@ -118,16 +130,30 @@ def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
     settled = deliveries.where("settled_position IS NOT NULL").join(
         f.broadcast(ended), ["settled_position", "session"], how="left"
     )
+    settled = settled.join(
+        f.broadcast(over), ["put_position", "put_index", "holder", "settled_position"], how="left"
+    )
     entry, nothing = f.lit(1), f.lit(0)
-    back = f.when(f.col("settled") == "returned", "returned").otherwise("gone")
+    back = f.when(f.expr("settled = 'returned' AND expired IS NULL"), "returned").otherwise("gone")
     due = f.when(f.col("settled_due"), 0).otherwise(1)
     ended_index = f.coalesce("ended_index", nothing)
     delivered = f.lit("delivered")
     # What goes with its subscription goes after what came back to it.
     left = f.when(f.col("fate_due"), 0).otherwise(1)
-    last = f.when(f.col("fate") == "dropped", LAST).otherwise(0)
+    last = f.when(f.expr("fate = 'dropped' OR fate = 'expired' AND NOT fate_due"), LAST).otherwise(
+        0
+    )
+    birth = f.col("birth_position").isNotNull()
+    begins = born.withColumn("begins", f.coalesce("birth_position", "numbered_position"))
     parts = [
-        _step(numbered, f.lit("numbered"), "numbered_position", entry, nothing, nothing),
+        _step(
+            begins,
+            f.lit("numbered"),
+            "begins",
+            f.when(birth, 0).otherwise(entry),
+            f.when(birth, -1).otherwise(nothing),
+            nothing,
+        ),
         _step(gone, f.lit("gone"), "fate_position", left, last, nothing),
         _limits(tables),
         _step(settled, back, "settled_position", due, ended_index, nothing),

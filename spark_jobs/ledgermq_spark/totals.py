@@ -9,6 +9,7 @@ from pyspark.sql import functions as f
 
 from ledgermq_spark.destinations import is_topic, plain_name
 from ledgermq_spark.directory import Lifetime
+from ledgermq_spark.lifetimes import UNBORN
 
 if TYPE_CHECKING:
     from ledgermq_spark.tables import Tables
@@ -19,19 +20,28 @@ POINTS_MAX = 240
 CHART_QUEUES_MAX = 8
 
 
-FATES = ("resident", "consumed", "dropped", "removed", "purged", "rolled back", "uncommitted")
+FATES = (
+    "resident",
+    "consumed",
+    "expired",
+    "dropped",
+    "removed",
+    "purged",
+    "rolled back",
+    "uncommitted",
+)
 COUNTED = (
-    *("put", "resident", "consumed", "dropped", "removed", "purged", "rolled_back", "uncommitted"),
-    *("in_flight", "numbered", "deliveries", "backouts"),
+    *("put", "resident", "consumed", "expired", "dropped", "removed", "purged", "rolled_back"),
+    *("uncommitted", "in_flight", "unborn", "numbered", "deliveries", "backouts"),
 )
 
 
 def queue_totals(tables: Tables) -> list[dict[str, Any]]:
     """Totals of every queue and topic that ever was, by name and creation.
 
-    `put` = resident + consumed + dropped + removed + purged + rolled back + uncommitted, where
-    `dropped` left a topic without being consumed and `purged` went with queue or topic. `status`
-    holds what a status says, as the tables see it.
+    `put` = resident + consumed + expired + dropped + removed + purged + rolled back +
+    uncommitted, where `dropped` left a topic without being consumed and `purged` went with queue or
+    topic. `status` holds what a status says, as the tables see it.
     """
     resident = f.when(f.col("fate") == "resident", f.col("sequence"))
     counts = {
@@ -44,6 +54,7 @@ def queue_totals(tables: Tables) -> list[dict[str, Any]]:
                 for fate in FATES
             ),
             f.count(f.when(f.expr("fate = 'resident' AND held"), 1)).alias("in_flight"),
+            f.count(f.when(f.expr(UNBORN), 1)).alias("unborn"),
             f.count("sequence").alias("numbered"),
             f.sum("deliveries").alias("deliveries"),
             f.sum("backout_count").alias("backouts"),
@@ -85,6 +96,8 @@ def _total(
         "subscriptions": subscriptions,
         "message_count": counted["resident"],
         "sent_and_committed": counted["consumed"],
+        "expired": counted["expired"],
+        "unborn": counted["unborn"],
         "dropped": counted["dropped"],
         "removed_by_administration": counted["removed"],
         "min_sequence": 0 if row is None else int(row[ends[0]]),
@@ -92,7 +105,7 @@ def _total(
         "next_sequence": counted["numbered"],
         "first_enqueued_at": None if row is None else row["first_enqueued_at"],
         "last_enqueued_at": None if row is None else row["last_enqueued_at"],
-        "current": counted["resident"] - counted["in_flight"],
+        "current": counted["resident"] - counted["in_flight"] - counted["unborn"],
         "uncommitted_puts": counted["uncommitted"],
         "receivers": receivers.get(lifetime.queue, 0),
     }
@@ -107,7 +120,7 @@ def _total(
 
 def balances(total: dict[str, int]) -> bool:
     """Whether totals of a queue or topic add up: puts, and sequence numbers (SEQ-14, SEQ-17)."""
-    numbered = ("resident", "consumed", "dropped", "removed", "purged")
+    numbered = ("resident", "consumed", "expired", "dropped", "removed", "purged")
     ends = (*numbered, "rolled_back", "uncommitted")
     return total["put"] == sum(total[name] for name in ends) and total["numbered"] == sum(
         total[name] for name in numbered
@@ -117,7 +130,7 @@ def balances(total: dict[str, int]) -> bool:
 def subscription_totals(tables: Tables) -> list[dict[str, Any]]:
     """Totals of every subscription that ever was, by topic and creation.
 
-    `added` = resident + consumed + dropped, where `dropped` went with the subscription.
+    `added` = resident + consumed + expired + dropped, where `dropped` went with the subscription.
     """
     receivers = Counter(
         one.subscription for one in tables.facts.directory.receptions if one.closed is None
@@ -156,16 +169,19 @@ def _subscription(row: Any, receivers: int, uncommitted_gets: int) -> dict[str, 
         "message_count": row["resident"],
         "added": row["added"],
         "sent_and_committed": row["consumed"],
+        "expired": row["expired"],
+        "unborn": row["unborn"],
         "min_sequence": following if first is None else first,
         "max_sequence": following if last is None else last,
-        "current": row["resident"] - row["in_flight"],
-        "pending": row["in_flight"],
+        "current": row["resident"] - row["in_flight"] - row["unborn"],
+        "pending": row["in_flight"] + row["unborn"],
         "unacknowledged": row["in_flight"] - uncommitted_gets,
         "uncommitted_gets": uncommitted_gets,
         "first_enqueued_at": row["first_enqueued_at"],
         "last_enqueued_at": row["last_enqueued_at"],
     }
-    balance = row["added"] == row["resident"] + row["consumed"] + row["dropped"]
+    ends = ("resident", "consumed", "expired", "dropped")
+    balance = row["added"] == sum(row[name] for name in ends)
     return total | {"status": status, "balances": balance}
 
 
