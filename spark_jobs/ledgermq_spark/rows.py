@@ -159,7 +159,8 @@ def header_text(header: op.Header | None) -> str | None:
     if header is None:
         return None
     told = {"p": header["properties"], "c": header["correlation_id"], "t": header["type"]}
-    told |= {short: header[name] for name, short in _TIMES.items() if header[name]}  # type: ignore[literal-required]
+    times: dict[str, Any] = dict(header)
+    told |= {short: times[name] for name, short in _TIMES.items() if times[name]}
     return json.dumps(told, separators=(",", ":"))
 
 
