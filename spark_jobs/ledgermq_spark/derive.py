@@ -52,11 +52,11 @@ class Facts:
     directory: Directory
 
 
-def claims_of(outcomes: DataFrame) -> DataFrame:
+def claims_of(outcomes: DataFrame, *, timed: bool = False) -> DataFrame:
     """Deliveries as recorded outcomes claim them, one row per Delivered, repeats taken once.
 
     `phase` is 0 for those made before the operation of their position was applied: deliveries of
-    what a session gave back whose deadline fell due there (§6).
+    what a session gave back whose deadline fell due there, and (`timed`) of what was born (§6).
     """
     once = _once(outcomes.where("kind = 'Delivered'"))
     ended = f.expr("kind = 'SessionEnded' AND session_sequence = 0")
@@ -71,11 +71,12 @@ def claims_of(outcomes: DataFrame) -> DataFrame:
             f.max(ended.cast("int")).alias("due"),
             f.min(f.when(reply, f.col("index"))).alias("reply_index"),
         )
-        .where("due = 1")
-        .select("position", "reply_index", f.lit(True).alias("due"))
+        .select("position", "reply_index", (f.col("due") == 1).alias("due"))
     )
-    before = f.expr("due AND (reply_index IS NULL OR index < reply_index)")
-    return once.join(f.broadcast(early), "position", how="left").withColumn(
+    # Births may come before any reply; else only ends of sessions do, and those are few.
+    found = early if timed else f.broadcast(early.where("due"))
+    before = f.expr("index < reply_index OR due AND reply_index IS NULL")
+    return once.join(found, "position", how="left").withColumn(
         "phase", f.when(f.coalesce(before, f.lit(False)), 0).otherwise(2).cast("long")
     )
 

@@ -56,7 +56,8 @@ def build_tables(store: Store, operations: DataFrame, outcomes: DataFrame) -> Ta
         outcomes: Rows of `read_log.RECORDED_COLUMNS`, repeats included.
     """
     times = store.keep("timeline", timeline(operations))
-    claims = claims_of(outcomes)
+    timed = not operations.where("timed").isEmpty()
+    claims = claims_of(outcomes, timed=timed)
     directory = Directory()
     for number in count():
         raw = store.keep(f"scan-{number}", derive_acts(operations, claims, times, directory))
