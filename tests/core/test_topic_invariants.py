@@ -180,3 +180,15 @@ def test_what_is_in_flight_keeps_a_plain_subscription():
         state = play(read_scripts("\n".join([*lines, "close-consumer 1"]))[0]).state
         assert len(state.subscriptions) == 1
         invariants.check(state)
+
+
+def test_topic_forgets_what_selectors_asked_for():
+    """The index by values has nothing of subscriptions that are gone."""
+    lines = ["open CLIENT", 'consumer 1 topic:t selector=color~==~"red"']
+    lines += ['consumer 2 topic:t selector=color~==~"red"', 'consumer 3 topic:t selector=n~==~"a"']
+    lines += [f"close-consumer {number}" for number in (1, 2)]
+    player = play(read_scripts("\n".join(lines))[0])
+    topic = player.state.topics["t"]
+    assert [(name, list(values)) for name, values in topic._by_value.items()] == [("n", ["a"])]
+    last = play(read_scripts("\n".join([*lines, "close-consumer 3"]))[0])
+    assert last.state.topics["t"]._by_value == {}
