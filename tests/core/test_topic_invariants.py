@@ -192,3 +192,17 @@ def test_topic_forgets_what_selectors_asked_for():
     assert [(name, list(values)) for name, values in topic._by_value.items()] == [("n", ["a"])]
     last = play(read_scripts("\n".join([*lines, "close-consumer 3"]))[0])
     assert last.state.topics["t"]._by_value == {}
+
+
+def test_what_two_sessions_have_in_flight_keeps_a_shared_subscription():
+    """Unacknowledged and uncommitted ones count together, not against each other."""
+    lines = ["open CLIENT", "consumer 1 topic:t shared=s", "get 1"]
+    lines += ["T: open TRANSACTED", "T: consumer 1 topic:t shared=s", "T: get 1"]
+    lines += ["P: open", "P: put topic:t A B -> enqueued 0..1; S: delivered on=topic:t A@0;"]
+    lines[-1] += " T: delivered on=topic:t B@1"
+    state = play(
+        read_scripts("\n".join([*lines, "close-consumer 1", "T: close-consumer 1"]))[0]
+    ).state
+    (subscription,) = state.subscriptions.values()
+    assert (subscription.unacknowledged, subscription.uncommitted_gets) == (1, 1)
+    invariants.check(state)
