@@ -106,11 +106,14 @@ def test_ses_15_a_transaction_is_what_was_done_since_the_last_one(connection, qu
 def test_ses_16_units_of_work_are_the_sessions_own(connection, queue):
     """There is no JTA: nothing but its session ends a unit of work, and none spans two."""
     with connection.session(transacted=True) as one, connection.session(transacted=True) as other:
-        one.producer(queue).send("one")
-        other.producer(queue).send("other")
+        mine, others = one.producer(queue), other.producer(queue)
+        for producer in (mine, others):
+            producer.send("one" if producer is mine else "other")
+            producer.flush()
         one.rollback()
         assert [run.count for run in other.commit().enqueued] == [1]
-        one.producer(queue).send("again")
+        mine.send("again")
+        mine.flush()
         other.rollback()
         one.commit()
     assert left(connection, queue) == [("other", 1), ("again", 1)]
@@ -327,18 +330,16 @@ def test_ses_65_the_delivery_count_rises_with_each_delivery(connection, queue):
 def test_ses_68_what_a_session_sends_to_a_destination_arrives_in_that_order(connection, queue):
     """Whichever way it is sent, by whichever producer; a higher priority alone goes before."""
     with connection.session() as session:
-        producers = [session.producer(queue), session.producer(queue), session.producer(None)]
-        ways = [
-            producers[0].send_async,
-            producers[1].send,
-            lambda body: producers[2].send_async(body, destination=queue),
-            lambda body: producers[0].send(body, confirm="log"),
-            lambda body: producers[1].send_many([body]),
-        ]
-        for number in range(100):
-            ways[number * 7 % 5](str(number))
-        producers[0].send("urgent", priority=9)
-        session.consumer(queue + ".other")
+        producer, other, free = (session.producer(one) for one in (queue, queue, None))
+        for number in range(0, 100, 10):
+            bodies = [str(number + place) for place in range(10)]
+            for body in bodies[:6]:
+                producer.send_async(body)
+            other.send(bodies[6])
+            free.send_async(bodies[7], destination=queue)
+            producer.send(bodies[8], confirm="log")
+            other.send_many(bodies[9:])
+        producer.send("urgent", priority=9)
     with connection.session(transacted=True) as session:
         for number in range(100, 120):
             session.producer(queue).send(str(number))

@@ -15,7 +15,8 @@ HEAD = """\
 
 Written by `make mutants`; see `tests/mutation/`. Each mutant is the package with one small thing
 wrong. It is tried with the tests that execute what was changed: of `core` the scripts, tests/core
-and the golden logs, of `client` those of tests/client that need no broker. A failing test kills it.
+and the golden logs, of `client` those of tests/client that need no broker (so without the modules
+that speak with one). A failing test kills it.
 """
 
 

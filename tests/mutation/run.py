@@ -145,6 +145,8 @@ def try_package(package: Package, asked: argparse.Namespace, deadline: float) ->
         for case in chosen:
             known.pop(case.key, None)
     open_ = [one for one in chosen if known.get(one.key, "survived") in ("survived", "unexecuted")]
+    # What survived before, perhaps with a test for it by now, comes before what was never tried.
+    open_.sort(key=lambda one: one.key not in known)
     print(f"{package.name}: {len(open_)} of {len(cases)} mutants to try", flush=True)
     trials = Trials(package, asked.jobs, deadline)
     trials.run(open_)

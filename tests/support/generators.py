@@ -33,6 +33,8 @@ from support.verbs import identifier
 
 __all__ = ["Entry", "informed_histories", "naive_histories", "naive_operations"]
 
+# Where much happens, so that what is rare happens to messages in flight too.
+BUSY = "queue:q"
 STEPS_US = (0, 0, 0, 1_000, 50_000, 1_000_000, 10_000_000)
 LEAPS_US = (*STEPS_US, 30_000_000, 60_000_000, 61_000_000, 200_000_000, -5_000_000)
 
@@ -145,6 +147,16 @@ class _Writer:
         for session in self.model.sessions[:2]:
             self.settle(session)
             self.consume(session)
+        for session in self.model.sessions[:2]:
+            self.receive(session)
+        self.put(self.model.sessions[0], BUSY)
+
+    def receive(self, session: dict[str, Any]) -> None:
+        """A consumer that takes whatever the busy queue has."""
+        number = max((one["number"] for one in self.model.consumers_of(session)), default=0) + 1
+        common = self.common(session)
+        self.write(op.OpenConsumer(**common, consumer=number, destination=BUSY, selector=""))
+        self.write(op.Get(**self.common(session), consumer=number, credit=10))
 
     def open(self) -> None:
         """A session of one of three connections; that of c is a client that is known by name."""
@@ -175,7 +187,7 @@ class _Writer:
             self.time += self.one(LEAPS_US) if kind == "leap" else 0
             self.write(op.Tick(worker="w"))
 
-    def put(self, session: dict[str, Any]) -> None:
+    def put(self, session: dict[str, Any], destination: str | None = None) -> None:
         """Some messages."""
         count = self.one((1, 1, 2, 5))
         place = len(self.history) * 10
@@ -186,12 +198,18 @@ class _Writer:
             for one in range(count)
         ]
         self.write(
-            op.Put(**self.common(session), destination=self.destination(), messages=messages)
+            op.Put(
+                **self.common(session),
+                destination=destination or self.destination(),
+                messages=messages,
+            )
         )
 
     def destination(self) -> str:
         """A queue, a topic, or a temporary one of a connection."""
-        kind = self.one(("queue", "queue", "queue", "topic", "topic", "temporary"))
+        kind = self.one(("busy", "busy", "busy", "queue", "queue", "topic", "topic", "temporary"))
+        if kind == "busy":
+            return BUSY
         if kind == "topic":
             return "topic:" + self.one("tu")
         if kind == "queue":
@@ -280,31 +298,23 @@ class _Writer:
     def close_consumer(self, session: dict[str, Any]) -> None:
         """End of a consumer, if there is one."""
         mine = [one["number"] for one in self.model.consumers_of(session) if one["open"]]
-        number = self.one(mine or [1])
+        # One that holds something, if there is one: most of them do not.
+        holding = [number for number in mine if self.flights(session, number)]
+        number = self.one(holding or mine or [1])
         unseen = self.some_of(self.flights(session, number))
         self.write(op.CloseConsumer(**self.common(session), consumer=number, unseen=unseen))
 
     def administer(self, session: dict[str, Any]) -> None:
         """Suspend, resume, create, delete, correct."""
         queue = self.one(QUEUES)
-        kind = self.one(("suspend", "resume", "create", "delete", "correct", "correct"))
-        numbers = [one["sequence"] for one in self.model.messages if one["queue"] == queue]
+        kind = self.one(("suspend", "resume", "create", "delete", "correct", "correct", "correct"))
         if kind == "create":
             self.write(op.CreateQueue(**self.common(session), queue=queue))
         elif kind == "delete":
             purge = self.draw(st.booleans())
             self.write(op.DeleteQueue(**self.common(session), queue=queue, purge=purge))
         elif kind == "correct":
-            self.write(
-                op.Correct(
-                    **self.common(session),
-                    queue=queue,
-                    sequence=self.one([one for one in numbers if one is not None] or [0]),
-                    action=self.one(("REMOVE", "RELEASE")),
-                    actor="a",
-                    reason="r",
-                )
-            )
+            self.correct(session)
         else:
             suspended = kind == "suspend"
             limit = self.one((None, None, 0, 1, 3))
@@ -316,6 +326,22 @@ class _Writer:
                     unacknowledged_max=limit,
                 )
             )
+
+    def correct(self, session: dict[str, Any]) -> None:
+        """A message of a queue is removed or released by hand, whoever has it."""
+        known = [one for one in self.model.messages if one["queue"] in QUEUES]
+        places = [(one["queue"], one["sequence"]) for one in known if one["sequence"] is not None]
+        queue, sequence = self.one(places or [("q", 0)])
+        self.write(
+            op.Correct(
+                **self.common(session),
+                queue=queue,
+                sequence=sequence,
+                action=self.one(("REMOVE", "RELEASE")),
+                actor="a",
+                reason="r",
+            )
+        )
 
 
 WEIGHTS = (
