@@ -99,3 +99,12 @@ def test_a_rollback_waits_for_the_commit_before_it(connection, queue):
             small.send("x" * 100)
             session.commit_async()
             session.rollback()
+
+
+def test_what_is_created_without_a_description_has_none(connection, queue):
+    """An empty text, for queues and topics."""
+    name = queue.partition(":")[2]
+    connection.admin.create_queue(queue)
+    connection.admin.create_topic(name)
+    assert connection.admin.queue_status(queue).description == ""
+    assert connection.admin.topic(name).description == ""
