@@ -150,8 +150,7 @@ def audit(subject: Subject) -> AuditReport:
     live = _live(subject, notes)
     # What a deletion or a correction finds, the tables decide before they know what expired.
     decided = "kind IN ('DeleteQueue', 'DeleteTopic', 'Correct')"
-    operations = subject.operations
-    timed = not (operations.where("timed").isEmpty() or operations.where(decided).isEmpty())
+    timed = subject.tables.facts.timed and not subject.operations.where(decided).isEmpty()
     secondary = [] if unproven or timed else _second_opinions(subject)
     if timed:
         notes.append(

@@ -12,12 +12,12 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pyspark.sql import Window
 from pyspark.sql import functions as f
 
 from ledgermq_spark.acts import ACT_COLUMNS, EVENT_COLUMNS, Act, Event
 from ledgermq_spark.conduct import ConnectionScan
 from ledgermq_spark.directory import Directory
+from ledgermq_spark.lifetimes import due_positions
 from ledgermq_spark.rows import arrow_batch, spark_schema
 
 if TYPE_CHECKING:
@@ -43,13 +43,17 @@ class Store:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What the operations and the claimed deliveries came to."""
+    """What the operations and the claimed deliveries came to.
+
+    `timed`: some messages expire, or are not to be delivered at once.
+    """
 
     operations: DataFrame
     timeline: DataFrame
     claims: DataFrame
     acts: DataFrame
     directory: Directory
+    timed: bool
 
 
 def claims_of(outcomes: DataFrame, *, timed: bool = False) -> DataFrame:
@@ -251,19 +255,8 @@ def ended_by_deadline(
     waiting = acts.where("deadline IS NOT NULL").select("deadline").distinct()
     if waiting.isEmpty():
         return acts.withColumn("due", f.lit(False))
-    moments = waiting.select(
-        f.col("deadline").alias("at"), f.lit(0).alias("entry"), f.lit(None).cast("long").alias("p")
-    ).unionByName(
-        times.select(
-            f.col("state_time").alias("at"), f.lit(1).alias("entry"), f.col("position").alias("p")
-        )
-    )
-    from_here = Window.orderBy("at", "entry", "p").rowsBetween(0, Window.unboundedFollowing)
-    due = (
-        moments.withColumn("due_position", f.first("p", ignorenulls=True).over(from_here))
-        .where("entry = 0")
-        .select(f.col("at").alias("deadline"), "due_position")
-    )
+    moments = due_positions(waiting.select(f.col("deadline").alias("at")), times)
+    due = moments.withColumnsRenamed({"at": "deadline", "due": "due_position"})
     joined = acts.join(f.broadcast(due), "deadline", how="left")
     reached = f.col("due_position").isNotNull()
     late = f.col("deadline").isNotNull() & ~reached

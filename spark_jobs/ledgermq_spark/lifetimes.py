@@ -14,7 +14,7 @@ from pyspark.sql import functions as f
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["EXPIRY", "UNBORN", "expired", "expiry_position", "with_lifetimes"]
+__all__ = ["EXPIRY", "UNBORN", "due_positions", "expired", "expiry_position", "with_lifetimes"]
 
 ROUNDING_US = 50_000
 # A message that is there and not to be delivered yet.
@@ -46,7 +46,7 @@ def with_lifetimes(messages: DataFrame, times: DataFrame, *, timed: bool) -> Dat
         .where("at IS NOT NULL")
         .distinct()
     )
-    due = _due_positions(moments, times)
+    due = due_positions(moments, times)
     for name in ("expires_at", "deliver_at"):
         told = told.join(
             f.broadcast(due.withColumnsRenamed({"at": name, "due": f"{name}_due"})),
@@ -89,8 +89,8 @@ def _moment(sent: Column, name: str) -> Column:
     return (f.ceil(exact / ROUNDING_US) * ROUNDING_US).cast("long")
 
 
-def _due_positions(moments: DataFrame, times: DataFrame) -> DataFrame:
-    """The position at which each moment falls due; null where the log ends before."""
+def due_positions(moments: DataFrame, times: DataFrame) -> DataFrame:
+    """The position at which each moment (`at`) falls due; null where the log ends before."""
     none = f.lit(None).cast("long")
     merged = moments.select("at", f.lit(0).alias("entry"), none.alias("p")).unionByName(
         times.select(

@@ -18,7 +18,6 @@ __all__ = ["each_message", "messages_table"]
 
 def each_message(facts: Facts, puts: DataFrame) -> DataFrame:
     """Every message that was put, with what its Put says, who sent it, and its lifetime."""
-    timed = not facts.operations.where("timed").isEmpty()
     contents = facts.operations.where("kind = 'Put'").select(
         "position",
         "message_ids",
@@ -66,7 +65,7 @@ def each_message(facts: Facts, puts: DataFrame) -> DataFrame:
             "queue_deleted",
         )
     )
-    return with_lifetimes(each, facts.timeline, timed=timed)
+    return with_lifetimes(each, facts.timeline, timed=facts.timed)
 
 
 def messages_table(

@@ -71,7 +71,12 @@ def build_tables(store: Store, operations: DataFrame, outcomes: DataFrame) -> Ta
         if settled:
             break
     facts = Facts(
-        operations=operations, timeline=times, claims=claims, acts=acts, directory=directory
+        operations=operations,
+        timeline=times,
+        claims=claims,
+        acts=acts,
+        directory=directory,
+        timed=timed,
     )
     return _assemble(store, facts, puts, held)
 

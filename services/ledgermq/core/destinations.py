@@ -70,7 +70,12 @@ def use_destination(turn: Turn, destination: str) -> Queue | Refusal:
         return Refusal(
             reason, f"{kind} {name} does not exist and automatic creation is off; create it"
         )
-    return Queue(name, turn.position) if kind == "queue" else Topic(name, turn.position)
+    return _new(kind, name, turn.position)
+
+
+def _new(kind: str, name: str, position: int) -> Queue:
+    """A queue or topic without messages, not kept yet."""
+    return Queue(name, position) if kind == "queue" else Topic(name, position)
 
 
 def keep(state: QueueManager, found: Queue) -> None:
@@ -125,7 +130,7 @@ def create_temporary(turn: Turn, session: Session, operation: CreateTemporary) -
         return Refusal(NAME_INVALID, f"{destination!r} is not queue:{own}NAME or topic:{own}NAME")
     if find_destination(turn.state, destination) is not None:
         return Refusal(QUEUE_EXISTS, f"{destination} exists already")
-    made = Queue(name, turn.position) if kind == "queue" else Topic(name, turn.position)
+    made = _new(kind, name, turn.position)
     made.owner = connection
     connection.owned[destination] = made
     keep(turn.state, made)
