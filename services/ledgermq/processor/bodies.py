@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections import OrderedDict
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -49,7 +50,7 @@ class LogReader:
         self._timeout_seconds = timeout_seconds
         self._consumer: Consumer | None = None
         self._next = -1
-        self._pool: dict[int, bytes | None] = {}
+        self._pool: OrderedDict[int, bytes | None] = OrderedDict()
         self._pool_bytes = 0
         self.last_used = 0.0
 
@@ -140,9 +141,11 @@ class BodyStore:
     def __init__(self, cache_bytes: int, reader: LogReader) -> None:
         self._limit = cache_bytes
         self._reader = reader
-        self._recent: dict[int, tuple[int, list[bytes]]] = {}
+        # Ordered dicts, because finding the oldest entry of a plain one looks at every place that
+        # was freed before it.
+        self._recent: OrderedDict[int, tuple[int, list[bytes]]] = OrderedDict()
         self._recent_bytes = 0
-        self._cold: dict[int, tuple[int, list[bytes]]] = {}
+        self._cold: OrderedDict[int, tuple[int, list[bytes]]] = OrderedDict()
         self._cold_bytes = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="bodies")
         self.read_back = 0
@@ -153,8 +156,7 @@ class BodyStore:
         self._recent[position] = (cost, [message["content"] for message in messages])
         self._recent_bytes += cost
         while self._recent_bytes > self._limit:
-            oldest = next(iter(self._recent))
-            self._recent_bytes -= self._recent.pop(oldest)[0]
+            self._recent_bytes -= self._recent.popitem(last=False)[1][0]
 
     def fill(self, messages: list[DeliveredMessage]) -> int:
         """Fills in the contents; their bytes together, or -1 if one is not in memory."""
@@ -191,8 +193,7 @@ class BodyStore:
         size = self.fill(messages)
         assert size >= 0, "every body was found or an error was raised"
         while self._cold_bytes > self._limit // 4:
-            oldest = next(iter(self._cold))
-            self._cold_bytes -= self._cold.pop(oldest)[0]
+            self._cold_bytes -= self._cold.popitem(last=False)[1][0]
         return size
 
     def _read(self, positions: list[int]) -> dict[int, tuple[int, list[bytes]]]:
