@@ -55,6 +55,7 @@ def test_stored_message_has_all_that_delivery_needs():
         "header": [],
         "expires_at": -1,
         "deliver_at": -1,
+        "uncounted_backout_count": -1,
     }
 
 
@@ -79,6 +80,7 @@ def test_open_put_has_no_number_and_no_time_yet():
                     "header": [],
                     "expires_at": -1,
                     "deliver_at": -1,
+                    "uncounted_backout_count": -1,
                 }
             ],
         }

@@ -39,6 +39,7 @@ BOOKKEEPING = {
     "answered_through",
     "confirmed",
     "deadline",
+    "handed_through",
     "last_sequence",
     "replies",
     "suspected",
@@ -86,6 +87,10 @@ def substance(state: QueueManager) -> tuple[Any, ...]:
         {name: value for name, value in session.items() if name not in BOOKKEEPING}
         for session in root["sessions"]
     ]
+    for session in sessions:
+        # What is told as handed over is so in a refused operation too.
+        for consumer in session["consumers"]:
+            consumer.pop("doubt")
     connections = [(one["connection"], one["lane"]) for one in root["connections"]]
     settings = (root["version"], root["automatic_creation"], root["wait_order"])
     return settings, root["queues"], connections, sessions, list(blocks(state))

@@ -74,6 +74,7 @@ def _delivered(outcome: Delivered) -> list[Word]:
     words.append((f"consumer={outcome.consumer}", outcome.consumer == 1))
     words.append((f"on={outcome.destination.removeprefix('queue:')}", True))
     words.append((f"#{outcome.first_delivery}", True))
+    words += _must("in-doubt") if outcome.in_doubt else []
     return words + [(_message(one), False) for one in outcome.messages]
 
 

@@ -105,6 +105,7 @@ class _Writer:
             "session": session["session"],
             "session_sequence": session["last"] + 1,
             "answered_through": self.one((0, 0, session["last"])),
+            "handed_through": self.one((0, 0, 0, 0, 0, 1, 3, session["next_delivery"])),
         }
 
     def some_of(self, numbers: list[int]) -> list[op.DeliveryRange]:
@@ -295,6 +296,20 @@ class _Writer:
         """End of a session."""
         self.write(op.Close(**self.common(session), seen=self.some_of(self.flights(session))))
 
+    def hand_over(self, session: dict[str, Any]) -> None:
+        """Word of the delivery in doubt, or of another one."""
+        doubts = [self.model.doubt(one) for one in self.model.consumers_of(session)]
+        handing = self.one([one for one in doubts if one] or (0, 1, 2))
+        self.write(op.Alive(**self.common(session), handing=handing))
+
+    def lose(self, session: dict[str, Any]) -> None:
+        """A session that is not heard of again, and one that gets what it held."""
+        self.write(op.Suspect(worker="w", sessions=[session["session"]]))
+        self.time += 10_000_000
+        self.write(op.Tick(worker="w"))
+        if self.model.sessions:
+            self.receive(self.one(self.model.sessions))
+
     def close_consumer(self, session: dict[str, Any]) -> None:
         """End of a consumer, if there is one."""
         mine = [one["number"] for one in self.model.consumers_of(session) if one["open"]]
@@ -349,6 +364,7 @@ WEIGHTS = (
     *("subscribe", "subscribe", "subscribe", "temporary", "unsubscribe"),
     *("settle", "settle", "settle", "back", "back", "open", "close", "close_consumer"),
     *("worker", "worker", "again", "administer", "administer", "naive"),
+    *("lose", "lose", "hand_over", "hand_over", "hand_over"),
 )
 
 

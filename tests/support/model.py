@@ -76,6 +76,7 @@ class Model(ModelOperations):
             for consumer in self.consumers_of(session):
                 self.touch(consumer["queue"])
         session["answered"] = max(session["answered"], operation.answered_through)
+        self.handed_through(session, operation.handed_through)
         kept = {
             one["session_sequence"]: one
             for one in session["replies"]
@@ -165,6 +166,7 @@ class Model(ModelOperations):
                 "suspected": one["suspected"],
                 "consumers": len([1 for consumer in self.consumers_of(one) if consumer["open"]]),
                 "consumers_paused": len(list(filter(self.paused, self.consumers_of(one)))),
+                "consumers_in_doubt": len(list(filter(self.doubt, self.consumers_of(one)))),
                 "in_flight": len([1 for message in mine if message["place"] == "flight"]),
                 "open_puts": len([1 for message in mine if message["place"] == "open"]),
                 "last_sequence": one["last"],
@@ -174,7 +176,7 @@ class Model(ModelOperations):
         """The numbered messages of all queues, by queue and number."""
         told = ("queue", "put_position", "put_index", "sequence", "message_id", "priority")
         told = (*told, "persistent", "enqueued_at", "backout_count")
-        told = (*told, "expires_at", "deliver_at")
+        told = (*told, "expires_at", "deliver_at", "uncounted_backout_count")
         held = [one for one in self.messages if one["place"] in RESIDENT]
         held.sort(key=lambda one: (one["queue"], one["sequence"]))
         return [
@@ -188,13 +190,16 @@ class Model(ModelOperations):
         found = []
         for session in self.sessions:
             same = ("session", "confirmed", "deadline", "last", "answered", "next_delivery")
-            row = {name: session[name] for name in same}
+            row = {name: session[name] for name in (*same, "handed_through")}
+            handing = [one["delivery"] for one in self.flight(session) if one["handing"]]
+            row["handed_doubts"] = handing
             row["replies"] = [one["session_sequence"] for one in session["replies"]]
             held = self.flight(session)
             row["deliveries"] = [(one["delivery"], one["sequence"]) for one in held]
             mine = [(one, self._in_flight(one)) for one in self.consumers_of(session)]
+            told = ("number", "queue", "credit", "since", "open")
             row["consumers"] = [
-                (one["number"], one["queue"], one["credit"], one["since"], one["open"], in_flight)
+                (*(one[name] for name in told), in_flight, self.doubt(one))
                 for one, in_flight in mine
                 if one["open"] or in_flight
             ]

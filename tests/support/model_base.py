@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from support.model_doubts import ModelDoubts
+
 __all__ = ["BODY_MAX", "INT_MAX", "ModelBase"]
 
 Row = dict[str, Any]
@@ -13,7 +15,7 @@ INT_MAX = 2147483647
 BATCH_BYTES = 1024 * 1024
 
 
-class ModelBase:
+class ModelBase(ModelDoubts):
     """Queues, consumers, sessions and messages as lists of mappings."""
 
     def __init__(self) -> None:
@@ -83,7 +85,7 @@ class ModelBase:
         """Deliveries in flight of a session by number."""
         handle = session["session"]
         mine = [one for one in self.messages if one["place"] == "flight"]
-        mine = [one for one in mine if one["session"] == handle]
+        mine = [one for one in mine if one["session"] == handle and one["delivery"] is not None]
         return sorted(mine, key=lambda one: one["delivery"])
 
     def open_puts(self, session: Row) -> list[Row]:
@@ -190,8 +192,7 @@ class ModelBase:
 
     def gone(self, message: Row, place: str) -> None:
         """A message leaves: consumed, or removed by administration."""
-        message["place"] = place
-        message["session"] = message["consumer"] = message["delivery"] = None
+        self.leave_flight(message, place)
         queue = self.queue(message["queue"])
         if queue is not None:
             queue["gone"].append(message)
@@ -202,8 +203,7 @@ class ModelBase:
 
     def back(self, message: Row, *, backout: bool) -> None:
         """A delivery returns to its place."""
-        message["place"] = "available"
-        message["session"] = message["consumer"] = message["delivery"] = None
+        self.leave_flight(message, "available")
         message["backout_count"] += backout
         self.touch(message["queue"])
         self.expire()
@@ -227,9 +227,15 @@ class ModelBase:
                 self.touch(message["queue"])
 
     def all_back(self, session: Row, seen: list[Row] | None) -> int:
-        """Every delivery of a session returns; seen None: all count as backed out."""
+        """Every delivery of a session returns; seen None: all count as backed out, and are in
+        doubt.
+        """
         held = self.flight(session)
         for message in held:
+            if seen is None:
+                told = message["handing"] or message["delivery"] <= session["handed_through"]
+                uncounted = max(message["uncounted_backout_count"], 0)
+                message["uncounted_backout_count"] = uncounted + (not told)
             self.back(message, backout=seen is None or any(one is message for one in seen))
         return len(held)
 
@@ -291,6 +297,7 @@ class ModelBase:
                 if not self._suspected(one["session"])
                 if not self.at_limit(one)
             ]
+            waiting = [one for one in waiting if not self.has_doubt(one)]
             waiting = [one for one in waiting if self.selects(one["selector"], message)]
             if not waiting:
                 continue
@@ -322,7 +329,9 @@ class ModelBase:
         batches: list[list[Row]] = [[]]
         for message in share:
             size = sum(one["size"] for one in batches[-1]) + message["size"]
-            if batches[-1] and (len(batches[-1]) == BATCH_MESSAGES or size > BATCH_BYTES):
+            alone = message["uncounted_backout_count"] >= 0
+            full = len(batches[-1]) == BATCH_MESSAGES or size > BATCH_BYTES
+            if batches[-1] and (full or alone):
                 batches.append([])
             batches[-1].append(message)
         told = ("sequence", "put_position", "put_index", "message_id", "priority", "persistent")
@@ -338,6 +347,7 @@ class ModelBase:
                 consumer=consumer["number"],
                 destination=self.destination_of(consumer["queue"]),
                 first_delivery=first,
+                in_doubt=batch[0]["uncounted_backout_count"] >= 0,
                 messages=[
                     {name: one[name] for name in (*told, "backout_count", "enqueued_at")}
                     | {"content": b""}

@@ -56,6 +56,7 @@ class ModelOperations(ModelTopics):
             "answered": 0,
             "replies": [],
             "next_delivery": 1,
+            "handed_through": 0,
         }
         self.sessions.append(session)
         key = entry.session_key
@@ -144,6 +145,8 @@ class ModelOperations(ModelTopics):
                 "sequence": None,
                 "enqueued_at": None,
                 "backout_count": 0,
+                "uncounted_backout_count": -1,
+                "handing": False,
                 "place": "open",
                 "session": session["session"],
                 "consumer": None,
@@ -248,7 +251,12 @@ class ModelOperations(ModelTopics):
         return {"kind": "SessionEnded"}
 
     def do_alive(self, session: Row, entry: Any) -> None:
-        """Nothing more."""
+        """A delivery in doubt that is being handed over."""
+        doubts = {self.doubt(one): one for one in self.consumers_of(session)}
+        for message in self.flight(session):
+            if message["delivery"] == entry.handing and entry.handing in doubts:
+                message["handing"] = True
+                self.touch(message["queue"])
 
     def do_create_queue(self, session: Row, entry: Any) -> str | None:
         """A new queue."""

@@ -78,6 +78,7 @@ common: dict[str, Any] = {
     "session": handles,
     "session_sequence": st.sampled_from((FOLLOWING,) * 6 + (-1, 0, 1, 2, 3, 9)),
     "answered_through": st.integers(-1, 6),
+    "handed_through": st.sampled_from((0, 0, 0, -1, 1, 2, 9)),
 }
 opens = st.builds(
     op.Open,
@@ -132,7 +133,7 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
     st.builds(op.Rollback, **common, seen=ranges),
     st.builds(op.Recover, **common, seen=ranges),
     st.builds(op.Close, **common, seen=ranges),
-    st.builds(op.Alive, **common),
+    st.builds(op.Alive, **common, handing=small),
     st.builds(
         op.CreateQueue,
         **common,

@@ -27,7 +27,16 @@ from support.verbs import VERBS, selector_text
 __all__ = ["START_US", "Player", "play"]
 
 START_US = 1_790_000_000_000_000
-QUESTIONS = ("status", "topic", "subscription", "session", "manager", "browse", "deadline")
+QUESTIONS = (
+    "status",
+    "topic",
+    "subscription",
+    "session",
+    "manager",
+    "browse",
+    "deadline",
+    "uncounted",
+)
 STATUS_NAMES = {
     "count": "message_count",
     "sent": "sent_and_committed",
@@ -184,6 +193,14 @@ class Player:
         status["replies"] = len(session.replies)
         self._compare_options(line, status, {})
 
+    def ask_uncounted(self, line: Line) -> None:
+        """`uncounted QUEUE NUMBER=COUNT ...`: all messages in doubt, and their backouts that do
+        not count.
+        """
+        doubts = self.state.queues[line.words[0]].doubts
+        told = dict(one.split("=") for one in line.words[1:])
+        self._equal("uncounted", doubts, {int(one): int(count) for one, count in told.items()})
+
     def ask_manager(self, line: Line) -> None:
         """`manager name=value`."""
         status = query.manager_status(self.state, "QM1", "worker")
@@ -254,6 +271,8 @@ def _numbers(session: Session) -> dict[str, Any]:
         "answered": session.answered_through,
         "replies": list(session.replies),
         "next_delivery": session.next_delivery,
+        "handed_through": session.handed_through,
+        "handed_doubts": list(session.handed_doubts),
         "deliveries": [(number, one.sequence) for number, one in session.deliveries.items()],
         "consumers": [
             (
@@ -263,6 +282,7 @@ def _numbers(session: Session) -> dict[str, Any]:
                 one.waiting_since,
                 one.open,
                 one.in_flight,
+                one.doubt,
             )
             for one in session.consumers.values()
         ],

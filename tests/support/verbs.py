@@ -39,6 +39,7 @@ def _common(player: Player, line: Line) -> dict[str, Any]:
         "session": int(line.options.get("handle", handle)),
         "session_sequence": int(line.options.get("n", following)),
         "answered_through": int(line.options.get("answered", 0)),
+        "handed_through": int(line.options.get("handed", 0)),
     }
 
 
@@ -212,7 +213,7 @@ def _seen(kind: type[Operation]) -> Verb:
 
 
 def _alive(player: Player, line: Line) -> Operation:
-    return operations.Alive(**_common(player, line))
+    return operations.Alive(**_common(player, line), handing=int(line.options.get("handing", 0)))
 
 
 def _create(player: Player, line: Line) -> Operation:

@@ -80,12 +80,22 @@ class Consumer(Closing):
                 # Not "usable": another coroutine may be rolling back, in a thread of the pool.
                 core.check_alive_locked()
                 consumer.ask_locked()
-                if consumer._buffer.count:
-                    delivery, raw = consumer._buffer.take()
+                buffer = consumer._buffer
+                doubt = buffer.doubt if buffer.in_doubt and not core.protocol.full else 0
+                if doubt:
+                    told = core.write_handing_locked(buffer)
+                elif buffer.count and not buffer.in_doubt:
+                    delivery, raw = buffer.take()
                     consumer._settling.hand_over_locked(delivery)
                     return Message(raw, delivery, self)
-                consumer._settling.write_locked()
-                future = self._news.future_locked()
+                else:
+                    consumer._settling.write_locked()
+                    future = self._news.future_locked()
+            if doubt:
+                await self._news.reply(told, None)
+                with core.lock:
+                    buffer.resolve(doubt)
+                continue
             if await self._news.wait(future, deadline):
                 continue
             if consumer.prefetch or not await asyncio.to_thread(consumer._crossed):

@@ -17,6 +17,7 @@ COLUMNS = (
     Column(key="state", heading="STATE"),
     Column(key="consumers", heading="CONSUMERS", number=True),
     Column(key="consumers_paused", heading="PAUSED", number=True),
+    Column(key="consumers_in_doubt", heading="IN DOUBT", number=True),
     Column(key="in_flight", heading="IN FLIGHT", number=True),
     Column(key="open_puts", heading="OPEN PUTS", number=True),
     Column(key="last_sequence", heading="OPERATIONS", number=True),
@@ -24,7 +25,7 @@ COLUMNS = (
     Column(key="connection", heading="CONNECTION"),
 )
 # Left out for people where no session has them.
-DETAILS = ("consumers_paused", "client_id")
+DETAILS = ("consumers_paused", "consumers_in_doubt", "client_id")
 
 
 @click.group()

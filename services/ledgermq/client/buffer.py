@@ -16,7 +16,10 @@ __all__ = ["ConsumerBuffer"]
 
 
 class ConsumerBuffer:
-    """Deliveries of one consumer in delivery order; knows nothing of threads or Kafka."""
+    """Deliveries of one consumer in delivery order; knows nothing of threads or Kafka.
+
+    `doubt` is the delivery in doubt that the queue manager must hear of first; 0: none.
+    """
 
     __slots__ = (
         "_batch",
@@ -25,6 +28,7 @@ class ConsumerBuffer:
         "_place",
         "count",
         "destination",
+        "doubt",
         "due",
         "number",
         "prefetch",
@@ -38,6 +42,7 @@ class ConsumerBuffer:
         self.threshold = max(1, prefetch // 2)
         self.due = prefetch
         self.count = 0
+        self.doubt = 0
         self._batches: deque[tuple[int, list[DeliveredMessage]]] = deque()
         self._batch: list[DeliveredMessage] = []
         self._first = 0
@@ -78,6 +83,16 @@ class ConsumerBuffer:
             return self._first + self._place
         return self._batches[0][0]
 
+    @property
+    def in_doubt(self) -> bool:
+        """Whether the next message must be told of before it is handed over (H20)."""
+        return self.doubt > 0 and self.count > 0 and self.next_delivery == self.doubt
+
+    def resolve(self, doubt: int) -> None:
+        """The queue manager knows that a message in doubt is handed over."""
+        if self.doubt == doubt:
+            self.doubt = 0
+
     def grant(self) -> int:
         """How much credit to write now; it then counts as granted."""
         due, self.due = self.due, 0
@@ -89,6 +104,7 @@ class ConsumerBuffer:
         self._batch = []
         self._place = 0
         self.count = 0
+        self.doubt = 0
         self.due = self.prefetch
 
     def unseen(self) -> DeliveryRanges:

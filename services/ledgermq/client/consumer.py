@@ -87,9 +87,8 @@ class Consumer:
         buffer = self._buffer
         with self._core.lock:
             self._check_locked()
-            if (not buffer.count or buffer.due >= buffer.threshold) and not self._fill_locked(
-                timeout
-            ):
+            ready = buffer.count and buffer.due < buffer.threshold and not buffer.in_doubt
+            if not ready and not self._fill_locked(timeout):
                 return None
             delivery, raw = buffer.take()
             self._settling.hand_over_locked(delivery)
@@ -110,7 +109,7 @@ class Consumer:
             self._check_locked()
             if not self._fill_locked(timeout):
                 return found
-            while buffer.count and len(found) < max:
+            while buffer.count and len(found) < max and not buffer.in_doubt:
                 first, run = buffer.take_run(max - len(found))
                 self._settling.hand_over_run_locked(first, first + len(run) - 1)
                 destination, session = self.destination, self._session
@@ -140,6 +139,10 @@ class Consumer:
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
             self.ask_locked()
+            if buffer.in_doubt:
+                core.tell_doubt_locked(buffer)
+                if self._closed or core.closing:
+                    return False
             if buffer.count:
                 return True
             self._settling.write_locked()

@@ -160,7 +160,11 @@ class Listening:
                 consumer.ask_locked()
             ready = [one for one in self._listeners if one._buffer.count]
             if ready:
-                return min(ready, key=lambda one: one._buffer.next_delivery)
+                first = min(ready, key=lambda one: one._buffer.next_delivery)
+                if not first._buffer.in_doubt:
+                    return first
+                core.tell_doubt_locked(first._buffer)
+                continue
             self._settling.write_locked()
             core.wait_locked(None)
         return None

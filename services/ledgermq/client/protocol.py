@@ -107,6 +107,13 @@ class SessionProtocol:
         """Whether even a small operation of the library's own may be one too many."""
         return self.next_number - 1 - self.answered_through >= CROWDED
 
+    @property
+    def handed_through(self) -> int:
+        """Up to which delivery everything was handed to the application, or went back (H20)."""
+        unseen = [one.next_delivery for one in self.consumers.values() if one.count]
+        unseen += [one.lowest for one in self.late.values() if one]
+        return min(unseen) - 1 if unseen else self.delivery_highest
+
     def write(self, operation: type[SessionOperation], **fields: Any) -> Pending:
         """Numbers and encodes an operation; the shell writes its value to the log."""
         number = self.next_number
@@ -115,6 +122,7 @@ class SessionProtocol:
                 session=self.handle,
                 session_sequence=number,
                 answered_through=self.answered_through,
+                handed_through=self.handed_through,
                 **fields,
             )
         )
@@ -192,6 +200,8 @@ class SessionProtocol:
         buffer = self.consumers.get(outcome.consumer)
         if buffer is not None:
             buffer.deliver(first, messages)
+            if outcome.in_doubt:
+                buffer.doubt = first
             return buffer
         if outcome.consumer in self.late:
             self.late[outcome.consumer].add_range(first, last)

@@ -77,6 +77,11 @@ class DeliveryRanges:
                 joined.append({"first": first, "last": last})
         return joined
 
+    @property
+    def lowest(self) -> int:
+        """The lowest number; only while there is one."""
+        return min(first for first, _ in self._runs)
+
     def __contains__(self, number: int) -> bool:
         return any(first <= number <= last for first, last in self._runs)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
+from ledgermq.client.buffer import ConsumerBuffer
 from ledgermq.client.protocol import Pending
 from ledgermq.client.session_writing import SessionWriting
 from ledgermq.core.operations import Acknowledge, Alive, CloseConsumer, Commit
@@ -137,6 +138,17 @@ class SessionCore(SessionWriting):
         """Any operation clears a suspicion (H5); in a crowd, those pending are repeated anyway."""
         if not self.ended and not self.protocol.crowded:
             self.write_locked(Alive)
+
+    def write_handing_locked(self, buffer: ConsumerBuffer) -> Pending:
+        """Says that the message in doubt that comes next is about to be handed over (H20)."""
+        return self.write_locked(Alive, target=buffer.destination, handing=buffer.doubt)
+
+    def tell_doubt_locked(self, buffer: ConsumerBuffer) -> None:
+        """Waits until the queue manager knows which message in doubt the application gets next."""
+        self.wait_for_room_locked()
+        doubt = buffer.doubt
+        self.await_locked(self.write_handing_locked(buffer))
+        buffer.resolve(doubt)
 
     def show_life(self) -> None:
         """Confirms the session, and clears a suspicion that may stand."""

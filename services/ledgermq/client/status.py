@@ -211,6 +211,8 @@ class SessionStatus:
         consumers: Open consumers.
         consumers_paused: Those of them that get nothing because the session holds as many
             unsettled messages as the queue's `unacknowledged_max` allows.
+        consumers_in_doubt: Consumers that get nothing because they were sent a message that an
+            application may have fallen over, and have not handed it over yet.
         in_flight: Deliveries not settled.
         open_puts: Messages put in the unit of work that is open.
     """
@@ -222,6 +224,7 @@ class SessionStatus:
     suspected: bool
     consumers: int
     consumers_paused: int
+    consumers_in_doubt: int
     in_flight: int
     open_puts: int
     last_sequence: int

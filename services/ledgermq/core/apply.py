@@ -24,6 +24,7 @@ from ledgermq.core import (
 )
 from ledgermq.core.clock import advance, agrees, next_deadline
 from ledgermq.core.delivery import deliver_touched
+from ledgermq.core.doubt import tell_handed_through
 from ledgermq.core.limits import PROTOCOL_VERSION, REPLIES_MAX
 from ledgermq.core.operations import (
     Acknowledge,
@@ -126,6 +127,8 @@ def _apply_in_session(turn: Turn, operation: SessionOperation) -> None:
         return
     sessions.show_life(session, turn)
     _forget_answered(session, operation.answered_through)
+    if operation.handed_through > session.handed_through:
+        tell_handed_through(turn, session, operation.handed_through)
     connection = session.connection
     turned_away = _turn_away(turn, session, sequence)
     if turned_away is not None:

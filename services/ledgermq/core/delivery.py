@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 
 from ledgermq.core.available import Available
+from ledgermq.core.doubt import in_doubt
 from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
 from ledgermq.core.outcomes import Delivered, DeliveredMessage
 from ledgermq.core.state import Consumer, Message, Queue
@@ -12,7 +13,10 @@ from ledgermq.core.subscribing import retire
 from ledgermq.core.timing import expire_due
 from ledgermq.core.turn import Turn
 
-__all__ = ["deliver", "deliver_touched", "delivered_message", "is_paused"]
+__all__ = ["deliver", "deliver_touched", "delivered_message", "is_held_back", "is_paused"]
+
+# Of a delivery in doubt that was chosen; it is numbered when all shares are known.
+NOT_NUMBERED = -1
 
 
 def deliver_touched(turn: Turn) -> None:
@@ -31,10 +35,11 @@ def deliver(turn: Turn, queue: Queue) -> None:
     """Hands out what is available to those who wait, fewest in flight first."""
     if queue.suspended or not queue.available.count or not queue.ready:
         return
-    ready = [one for one in queue.ready.values() if not one.session.suspected]
+    ready = [one for one in queue.ready.values() if not is_held_back(one)]
     if not ready:
         return
-    if queue.unacknowledged_max or any(one.selector is not None for one in ready):
+    special = queue.unacknowledged_max or queue.doubts
+    if special or any(one.selector is not None for one in ready):
         shares = _choose(turn, queue, ready)
     elif len(ready) == 1:
         messages = queue.available.take(ready[0].credit)
@@ -68,8 +73,10 @@ def _choose(
         consumer = min(takers, key=_turn_of)
         _give(turn, consumer, [first])
         queue.available.leave()
+        if first.sequence in queue.doubts:
+            consumer.doubt = NOT_NUMBERED
         shares.setdefault(consumer.key, []).append(first)
-        waiting = [one for one in waiting if _room(one) > 0]
+        waiting = [one for one in waiting if not one.doubt and _room(one) > 0]
     return [(consumers[key], messages) for key, messages in shares.items()]
 
 
@@ -81,6 +88,11 @@ def _room(consumer: Consumer) -> int:
     others = consumer.session.consumers.values()
     held = sum(one.in_flight for one in others if one.queue is consumer.queue)
     return min(consumer.credit, limit - held)
+
+
+def is_held_back(consumer: Consumer) -> bool:
+    """Whether it gets nothing: its session is suspected (H23), or it has a doubt in hand (H20)."""
+    return consumer.session.suspected or consumer.doubt != 0
 
 
 def is_paused(consumer: Consumer) -> bool:
@@ -148,6 +160,17 @@ def _number_and_emit(turn: Turn, consumer: Consumer, messages: list[Message]) ->
     Numbers are given only here: two consumers of one session may share a queue, and each outcome
     numbers its messages one after the other.
     """
+    if messages and in_doubt(messages[-1]):
+        # What is in doubt comes alone, and nothing comes behind it.
+        *plain, doubtful = messages
+        _number_batches(turn, consumer, plain)
+        consumer.doubt = consumer.session.next_delivery
+        _number_batches(turn, consumer, [doubtful])
+    else:
+        _number_batches(turn, consumer, messages)
+
+
+def _number_batches(turn: Turn, consumer: Consumer, messages: list[Message]) -> None:
     session = consumer.session
     deliveries = session.deliveries
     delivery = session.next_delivery
@@ -165,7 +188,8 @@ def _number_and_emit(turn: Turn, consumer: Consumer, messages: list[Message]) ->
         deliveries[delivery] = message
         delivery += 1
     session.next_delivery = delivery
-    _emit_batch(turn, consumer, delivery - len(batch), batch)
+    if batch:
+        _emit_batch(turn, consumer, delivery - len(batch), batch)
 
 
 def _emit_batch(
@@ -181,6 +205,7 @@ def _emit_batch(
             destination=consumer.queue.destination,
             first_delivery=first_delivery,
             messages=batch,
+            in_doubt=first_delivery == consumer.doubt,
         ),
     )
 

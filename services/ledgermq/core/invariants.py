@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ledgermq.core.delivery import is_paused
+from ledgermq.core.delivery import is_held_back, is_paused
+from ledgermq.core.doubt import in_doubt
 from ledgermq.core.limits import REPLIES_MAX
 from ledgermq.core.selecting import matching
 from ledgermq.core.state import Consumer, Message, Queue, QueueManager, Session
@@ -54,10 +55,13 @@ def _check_queue(queue: Queue) -> None:
     for key, consumer in queue.ready.items():
         assert queue.consumers[key] is consumer, f"{where}: waiting consumer {key} is not open"
         assert consumer.credit > 0, f"{where}: waiting consumer {key} has no credit"
+    for number, uncounted in queue.doubts.items():
+        counted = queue.messages[number].backout_count - uncounted
+        assert uncounted >= 0 <= counted, f"{where}: message {number} in doubt"
     _check_orders(queue, where)
     if not queue.suspended:
         for one in queue.ready.values():
-            idle = one.session.suspected or is_paused(one) or not _wanted(one, available)
+            idle = is_held_back(one) or is_paused(one) or not _wanted(one, available)
             assert idle, f"{where}: messages and a waiting consumer, but no delivery"
 
 
@@ -87,6 +91,10 @@ def _check_session(state: QueueManager, session: Session) -> None:
     numbers = list(session.deliveries)
     assert numbers == sorted(numbers), f"{where}: deliveries out of order"
     assert all(number < session.next_delivery for number in numbers), f"{where}: next delivery"
+    assert session.handed_through < session.next_delivery, f"{where}: handed through"
+    doubts = [one.doubt for one in session.consumers.values() if one.doubt]
+    for number in (*doubts, *session.handed_doubts):
+        assert in_doubt(session.deliveries[number]), f"{where}: {number} is not in doubt"
     counts = dict.fromkeys(session.consumers, 0)
     for number, message in session.deliveries.items():
         consumer = message.consumer
@@ -96,6 +104,8 @@ def _check_session(state: QueueManager, session: Session) -> None:
         assert message.queue.messages[message.sequence] is message, f"{where}: {number} is gone"
         counts[consumer.number] += 1
     for number, consumer in session.consumers.items():
+        holds = not consumer.doubt or session.deliveries[consumer.doubt].consumer is consumer
+        assert holds, f"{where}: consumer {number} in doubt"
         assert consumer.in_flight == counts[number], f"{where}: consumer {number} in flight"
         assert consumer.open or consumer.in_flight, f"{where}: consumer {number} lingers"
         is_open = consumer.queue.consumers.get(consumer.key) is consumer

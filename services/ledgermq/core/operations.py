@@ -113,6 +113,7 @@ class SessionOperation(Operation):
     session: int
     session_sequence: int
     answered_through: int
+    handed_through: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +191,9 @@ class Close(SessionOperation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alive(SessionOperation):
-    """Shows that a session lives."""
+    """Shows that a session lives; `handing` names the delivery in doubt that is handed over now."""
+
+    handing: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -140,13 +140,17 @@ class SessionEnded(Reply):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivered(Outcome):
-    """Messages for one consumer, with delivery numbers from `first_delivery` on."""
+    """Messages for one consumer, with delivery numbers from `first_delivery` on.
+
+    `in_doubt`: it is one that a lost session held, and the session gets no other for now (H20).
+    """
 
     session: int
     consumer: int
     destination: str
     first_delivery: int
     messages: list[DeliveredMessage]
+    in_doubt: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

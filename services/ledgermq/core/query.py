@@ -173,6 +173,7 @@ def _session_status(session: Session) -> Document:
         "suspected": session.suspected,
         "consumers": sum(1 for one in session.consumers.values() if one.open),
         "consumers_paused": sum(1 for one in session.consumers.values() if is_paused(one)),
+        "consumers_in_doubt": sum(1 for one in session.consumers.values() if one.doubt),
         "in_flight": len(session.deliveries),
         "open_puts": sum(len(messages) for messages in session.open_puts.values()),
         "last_sequence": session.last_sequence,
@@ -227,7 +228,9 @@ def _deliveries(state: QueueManager, session: Session) -> list[Delivered]:
     previous: tuple[int, object] | None = None
     for number, message in session.deliveries.items():
         assert message.consumer is not None, "a delivery in flight has a consumer"
-        if previous == (number - 1, message.consumer) and len(run) < DELIVERED_MESSAGES_MAX:
+        doubtful = number == message.consumer.doubt
+        follows = previous == (number - 1, message.consumer) and not doubtful
+        if follows and len(run) < DELIVERED_MESSAGES_MAX:
             run.append(delivered_message(message))
         else:
             run = [delivered_message(message)]
@@ -240,7 +243,8 @@ def _deliveries(state: QueueManager, session: Session) -> list[Delivered]:
                     destination=message.queue.destination,
                     first_delivery=number,
                     messages=run,
+                    in_doubt=doubtful,
                 )
             )
-        previous = (number, message.consumer)
+        previous = None if doubtful else (number, message.consumer)
     return found

@@ -111,6 +111,7 @@ class Queue:
         "consumers",
         "created_position",
         "description",
+        "doubts",
         "expired",
         "last_consumed_enqueued_at",
         "message_bytes_max",
@@ -149,6 +150,8 @@ class Queue:
         self.messages: dict[int, Message] = {}
         self.available = Available()
         self.selected: dict[str, tuple[Selector, Available]] = {}
+        # Messages in doubt by number, and how many of their backouts do not count (H20).
+        self.doubts: dict[int, int] = {}
         self.consumers: dict[tuple[int, int], Consumer] = {}
         self.ready: dict[tuple[int, int], Consumer] = {}
         self.uncommitted_puts = 0
@@ -262,6 +265,8 @@ class Queue:
         """Takes a numbered message out of the queue for good."""
         sequence = message.sequence
         del self.messages[sequence]
+        if self.doubts:
+            self.doubts.pop(sequence, None)
         self.touched_blocks[sequence // BLOCK_MESSAGES] = None
         self.last_consumed_enqueued_at = message.enqueued_at
 

@@ -169,7 +169,7 @@ def correct(turn: Turn, session: Session, operation: Correct) -> Refusal | None:
         )
     if operation.action == "REMOVE":
         if message.consumer is not None:
-            take_delivery(message.consumer.session, _delivery_of(message))
+            take_delivery(turn, message.consumer.session, _delivery_of(message))
         else:
             queue.withdraw(message)
         queue.forget(message)

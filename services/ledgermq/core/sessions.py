@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 
 from ledgermq.core import connections
+from ledgermq.core.doubt import tell_handing
 from ledgermq.core.limits import (
     REPLIES_MAX,
     SUSPECT_TIMEOUT_MS_MAX,
@@ -124,7 +125,8 @@ def keep_reply(session: Session, reply: Reply) -> None:
 
 
 def alive(turn: Turn, session: Session, operation: Alive) -> None:
-    """Does nothing more than what every operation does: it shows that the session lives."""
+    """Shows that the session lives, as every operation does; may tell what is handed over."""
+    tell_handing(turn, session, operation.handing)
 
 
 def commit(turn: Turn, session: Session, operation: Commit) -> Reply | Refusal:

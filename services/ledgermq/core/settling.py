@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ledgermq.core.doubt import leave_flight, was_lost
 from ledgermq.core.limits import BLOCK_MESSAGES
 from ledgermq.core.operations import DeliveryRange
 from ledgermq.core.reasons import DELIVERY_UNKNOWN, Refusal
@@ -39,12 +40,14 @@ def check_deliveries(
     return None
 
 
-def take_delivery(session: Session, delivery: int) -> Message:
+def take_delivery(turn: Turn, session: Session, delivery: int) -> Message:
     """Takes a message out of flight."""
     message = session.deliveries.pop(delivery)
     consumer = message.consumer
     assert consumer is not None, "a delivery in flight has a consumer"
     message.consumer = None
+    if message.queue.doubts:
+        leave_flight(turn, consumer, delivery)
     consumer.in_flight -= 1
     if session.transacted:
         message.queue.uncommitted_gets -= 1
@@ -61,7 +64,7 @@ def consume(turn: Turn, session: Session, ranges: list[DeliveryRange]) -> int:
     for one in ranges:
         first, last = one["first"], one["last"]
         for delivery in range(first, last + 1):
-            message = take_delivery(session, delivery)
+            message = take_delivery(turn, session, delivery)
             queue = message.queue
             queue.consume(message)
             if queue.unacknowledged_max:
@@ -74,7 +77,7 @@ def consume(turn: Turn, session: Session, ranges: list[DeliveryRange]) -> int:
 
 def give_back(turn: Turn, session: Session, delivery: int, *, backed_out: bool) -> None:
     """Returns one delivery to its place, counting the backout if the application saw it (D7)."""
-    message = take_delivery(session, delivery)
+    message = take_delivery(turn, session, delivery)
     queue = message.queue
     if backed_out:
         message.backout_count += 1
@@ -89,7 +92,7 @@ def give_back(turn: Turn, session: Session, delivery: int, *, backed_out: bool) 
 
 
 def give_back_all(turn: Turn, session: Session, seen: list[DeliveryRange] | None) -> int:
-    """Returns every delivery of a session; `seen` None means that all count as backed out."""
+    """Returns every delivery of a session; `seen` None: it was lost, and all are in doubt."""
     marked = (
         {number for one in seen for number in range(one["first"], one["last"] + 1)}
         if seen is not None
@@ -97,5 +100,7 @@ def give_back_all(turn: Turn, session: Session, seen: list[DeliveryRange] | None
     )
     numbers = list(session.deliveries)
     for delivery in numbers:
+        if marked is None:
+            was_lost(session, delivery, session.deliveries[delivery])
         give_back(turn, session, delivery, backed_out=marked is None or delivery in marked)
     return len(numbers)

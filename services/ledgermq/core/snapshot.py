@@ -93,6 +93,8 @@ def _session_entry(session: Session) -> Record:
         "last_sequence": session.last_sequence,
         "answered_through": session.answered_through,
         "next_delivery": session.next_delivery,
+        "handed_through": session.handed_through,
+        "handed_doubts": list(session.handed_doubts),
         "consumer_highest": session.consumer_highest,
         "deadline": session.deadline,
         "suspected": session.suspected,
@@ -104,6 +106,7 @@ def _session_entry(session: Session) -> Record:
                 "waiting_since": one.waiting_since,
                 "open": one.open,
                 "selector": "" if one.selector is None else one.selector.text,
+                "doubt": one.doubt,
             }
             for one in session.consumers.values()
         ],
@@ -139,6 +142,7 @@ def _stored(message: Message) -> Record:
         "header": [] if message.header is None else [message.header],
         "expires_at": -1 if message.times is None else message.times.expires_at,
         "deliver_at": -1 if message.times is None else message.times.deliver_at,
+        "uncounted_backout_count": message.queue.doubts.get(message.sequence, -1),
     }
 
 
@@ -200,6 +204,8 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
         queue = state.stores[block["created_position"]]
         for stored in block["messages"]:
             queue.messages[stored["sequence"]] = _message_from(queue, stored)
+            if stored["uncounted_backout_count"] >= 0:
+                queue.doubts[stored["sequence"]] = stored["uncounted_backout_count"]
     for entry in root["connections"]:
         connection = Connection(
             entry["connection"], entry["lane"], entry["client_id"], entry["takeover"]
@@ -275,6 +281,8 @@ def _restore_session(state: QueueManager, entry: Record) -> None:
     session.last_sequence = entry["last_sequence"]
     session.answered_through = entry["answered_through"]
     session.next_delivery = entry["next_delivery"]
+    session.handed_through = entry["handed_through"]
+    session.handed_doubts = dict.fromkeys(entry["handed_doubts"])
     session.consumer_highest = entry["consumer_highest"]
     session.deadline = entry["deadline"]
     session.suspected = entry["suspected"]
@@ -309,6 +317,7 @@ def _restore_consumer(state: QueueManager, session: Session, entry: Record) -> N
     consumer.credit = entry["credit"]
     consumer.waiting_since = entry["waiting_since"]
     consumer.open = entry["open"]
+    consumer.doubt = entry["doubt"]
     session.consumers[consumer.number] = consumer
     if consumer.credit:
         queue.ready[consumer.key] = consumer

@@ -27,6 +27,7 @@ class Consumer:
 
     __slots__ = (
         "credit",
+        "doubt",
         "in_flight",
         "number",
         "open",
@@ -47,6 +48,8 @@ class Consumer:
         self.in_flight = 0
         self.waiting_since = 0
         self.open = True
+        # Its delivery in doubt that was not told as handed over; 0: none (H20).
+        self.doubt = 0
 
     @property
     def key(self) -> tuple[int, int]:
@@ -96,6 +99,8 @@ class Session:
         "consumers",
         "deadline",
         "deliveries",
+        "handed_doubts",
+        "handed_through",
         "handle",
         "last_sequence",
         "next_delivery",
@@ -131,6 +136,9 @@ class Session:
         self.consumer_highest = 0
         self.consumers: dict[int, Consumer] = {}
         self.deliveries: dict[int, Message] = {}
+        # Up to where the application was handed everything; what it was handed that is in doubt.
+        self.handed_through = 0
+        self.handed_doubts: dict[int, None] = {}
         # By destination.
         self.open_puts: dict[str, list[Message]] = {}
 
