@@ -296,6 +296,29 @@ def test_resync_joins_runs_of_one_consumer_up_to_1000_messages():
     ]
 
 
+def test_resync_tells_the_message_in_doubt_by_itself():
+    """What was not handed over yet says so again; what was does not (H2, H20)."""
+    state = played(
+        "A: open timeout=1000",
+        "A: consumer 1 q",
+        "A: put q M N O -> enqueued 0..2",
+        "A: get 3 -> accepted; delivered M@0 N@1 O@2",
+        "suspect A -> A: suspected",
+        "tick +1s -> A: ended LOST returned=3",
+        "open",
+        "put q L/9 -> enqueued 3..3",
+        "consumer 1 q",
+        "get 9 -> accepted; delivered L@3; delivered in-doubt M@0+1",
+        "alive handing=2 -> accepted; delivered in-doubt N@1+1",
+    )
+    told = query.resync(state, identifier("S"))[1]
+    found = [one for one in told if isinstance(one, Delivered)]
+    assert [(one.first_delivery, len(one.messages), one.in_doubt) for one in found] == [
+        (1, 2, False),
+        (3, 1, True),
+    ]
+
+
 def test_resync_of_an_unknown_connection_names_no_session():
     """A connection whose sessions are gone begins anew."""
     state = played("open", "close -> ended CLOSED")
