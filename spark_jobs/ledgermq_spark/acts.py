@@ -21,6 +21,7 @@ class Event(NamedTuple):
     session: int
     session_sequence: int
     answered_through: int
+    handed_through: int
     acknowledge_mode: str
     suspect_timeout_ms: int
     lane: int
@@ -41,13 +42,14 @@ class Event(NamedTuple):
     no_local: int
     durable: int
     shared: int
+    in_doubt: int
 
 
 class Act(NamedTuple):
     """What the scan tells; `what` is act, settled, unit, vanished, ended, consumer, alive or stray.
 
     `position` is None where the session ended by a deadline whose position is found later. `queue`
-    is a queue's name, or `topic:NAME`.
+    is a queue's name, or `topic:NAME`. `text` of what a lost session held: `counted`, `uncounted`.
     """
 
     what: str

@@ -28,10 +28,13 @@ FIELDS = (
     "persistent",
     "enqueued_at",
     "backout_count",
+    "in_doubt",
     "content_digest",
 )
 # A topic message is held by each of its subscriptions apart; -1 stands for a queue.
 KEYS = ["put_position", "put_index", "holder"]
+# What a delivery tells of those before it, and where that is worked out.
+SETTLED = {"backout_count": "backed_out", "in_doubt": "was_lost"}
 STRAYS = {
     "missing": ("lost", "no outcome delivers these numbers, later ones follow"),
     "repeated": ("duplicated", "an outcome delivers these numbers again"),
@@ -43,7 +46,8 @@ def check_claims(tables: Tables) -> list[Evidence]:
     """Compare each claimed delivery with the put that it names; never put is unexpected.
 
     So is one of a topic message that its subscription never got. The backouts that a delivery
-    tells are those that the operations settled before it.
+    tells are those that the operations settled before it; it is in doubt if a session was lost that
+    held the message (H20).
     """
     before = (
         Window.partitionBy(*KEYS)
@@ -51,21 +55,23 @@ def check_claims(tables: Tables) -> list[Evidence]:
         .rowsBetween(Window.unboundedPreceding, -1)
     )
     backed_out = f.coalesce(f.sum(f.when(f.col("seen"), 1).otherwise(0)).over(before), f.lit(0))
+    lost = f.coalesce(f.max(f.col("blame").isNotNull()).over(before), f.lit(False))
     holder = f.coalesce("subscription", f.lit(-1))
-    claimed = tables.deliveries.withColumn("holder", holder).withColumn("backed_out", backed_out)
-    told = claimed.select(
-        *KEYS, "position", "index", "session", f.struct(*FIELDS).alias("told"), "backed_out"
+    claimed = (
+        tables.deliveries.withColumn("holder", holder)
+        .withColumn("backed_out", backed_out)
+        .withColumn("was_lost", lost)
     )
-    columns = [*KEYS, *(name for name in FIELDS if name != "backout_count")]
+    place = ("position", "index", "session")
+    told = claimed.select(*KEYS, *place, f.struct(*FIELDS).alias("told"), *SETTLED.values())
+    columns = [*KEYS, *(name for name in FIELDS if name not in SETTLED)]
     of_queues = tables.messages.where("sequence IS NOT NULL AND queue NOT LIKE 'topic:%'")
     known = (
         of_queues.withColumn("holder", f.lit(-1).cast("long"))
         .select(*columns)
         .unionByName(tables.copies.withColumnRenamed("subscription", "holder").select(*columns))
     )
-    put = f.struct(
-        *(f.col("backed_out" if name == "backout_count" else name).alias(name) for name in FIELDS)
-    )
+    put = f.struct(*(f.col(SETTLED.get(name, name)).alias(name) for name in FIELDS))
     rows = (
         told.join(known, KEYS, how="left")
         .withColumn("put", put)

@@ -17,8 +17,9 @@ from ledgermq_spark.acts import Act, Event
 from ledgermq_spark.destinations import store_of, valid_name
 from ledgermq_spark.directory import Directory
 from ledgermq_spark.refusing import ScannedConsumer, ScannedSession, refusal
+from ledgermq_spark.settlements import settle, settle_lost
 
-__all__ = ["ConnectionScan", "runs"]
+__all__ = ["ConnectionScan"]
 
 MODES = ("AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED")
 UNCONFIRMED_US = 30_000_000
@@ -33,20 +34,6 @@ def _deadline(event: Event, period_us: int) -> int:
     """Some time after an entry, rounded up; an append time that did not count is counted here."""
     due = max(event.state_time, event.append_time_us) + period_us
     return -(-due // ROUNDING_US) * ROUNDING_US
-
-
-def runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
-    """Rising numbers as runs of (first, last)."""
-    first = last = None
-    for number in numbers:
-        if last is not None and number == last + 1:
-            last = number
-            continue
-        if first is not None and last is not None:
-            yield first, last
-        first = last = number
-    if first is not None and last is not None:
-        yield first, last
 
 
 class ConnectionScan:
@@ -77,6 +64,7 @@ class ConnectionScan:
         session.suspected = False
         session.deadline = None
         session.answered = max(session.answered, min(event.answered_through, session.last))
+        session.handed = max(session.handed, min(event.handed_through, session.next_delivery - 1))
         yield from self._number(session, event)
 
     def finish(self) -> Iterator[Act]:
@@ -106,7 +94,7 @@ class ConnectionScan:
 
     def _corrected(self, session: ScannedSession, event: Event) -> Iterator[Act]:
         backed_out = {event.number} if event.kind == "released" else set()
-        yield from self._settle(session, [event.number], event.position, event.kind, backed_out)
+        yield from settle(session, [event.number], event.position, event.kind, backed_out)
 
     def _vanished(self, session: ScannedSession, event: Event) -> Iterator[Act]:
         """Open puts to a temporary destination that is gone are no longer in the unit of work."""
@@ -228,57 +216,27 @@ class ConnectionScan:
             consumer = session.consumers[event.consumer]
             # No credit withdraws what there is.
             consumer.credit = consumer.credit + event.number if event.number else 0
+        elif kind == "Alive" and event.number in session.doubts:
+            session.handing.add(event.number)
         elif kind == "CloseConsumer":
-            yield from self._settle(session, named, position, kind, set())
+            yield from settle(session, named, position, kind, set())
             if session.consumers[event.consumer].open:
                 yield self._consumer_closed(session, event.consumer, position, None)
         elif kind == "Acknowledge":
-            yield from self._settle(session, named, position, kind, None)
+            yield from settle(session, named, position, kind, None)
         elif kind == "Commit":
-            yield from self._settle(session, named, position, kind, None)
+            yield from settle(session, named, position, kind, None)
             yield from self._end_unit(session, position, None, "commit", len(named))
         elif kind in ("Rollback", "Recover"):
             returned = list(session.in_flight)
             for consumer in session.consumers.values():
                 consumer.credit = 0
-            yield from self._settle(session, returned, position, kind, set(named))
+            yield from settle(session, returned, position, kind, set(named))
             if kind == "Rollback":
                 yield from self._end_unit(session, position, None, "rollback", len(returned))
         elif kind == "Close":
             yield from self._end(session, position, None, set(named))
             del self._sessions[session.handle]
-
-    def _settle(
-        self,
-        session: ScannedSession,
-        numbers: list[int],
-        position: int | None,
-        how: str,
-        backed_out: set[int] | None,
-    ) -> Iterator[Act]:
-        """Takes deliveries out of flight; `backed_out` None: they are consumed."""
-        in_flight = session.in_flight
-        parts: list[tuple[list[int], bool | None]] = [(numbers, None)]
-        if backed_out is not None:
-            parts = [
-                ([one for one in numbers if one in backed_out], True),
-                ([one for one in numbers if one not in backed_out], False),
-            ]
-        deadline = session.deadline if position is None else None
-        for part, flag in parts:
-            for number in part:
-                in_flight.pop(number, None)
-            for first, last in runs(part):
-                yield Act(
-                    "settled",
-                    session.handle,
-                    position,
-                    deadline,
-                    how,
-                    first=first,
-                    last=last,
-                    flag=flag,
-                )
 
     def _end_unit(
         self,
@@ -333,8 +291,10 @@ class ConnectionScan:
         kind = how if position is not None else lost if deadline is not None else "open"
         in_flight = list(session.in_flight)
         if kind != "open":
-            backed_out = set(in_flight) if seen is None else seen
-            yield from self._settle(session, in_flight, position, kind, backed_out)
+            if seen is None:
+                yield from settle_lost(session, position, kind)
+            else:
+                yield from settle(session, in_flight, position, kind, seen)
             yield Act("ended", session.handle, position, deadline, kind, count=session.unit_puts)
         if session.unit_begin is not None:
             yield from self._end_unit(session, position, deadline, kind, len(in_flight))
@@ -383,6 +343,8 @@ class ConnectionScan:
             first = again + 1
         for number in range(first, last + 1):
             session.in_flight[number] = event.consumer
+            if event.in_doubt:
+                session.doubts.add(number)
         if event.consumer in session.consumers:
             session.consumers[event.consumer].credit -= max(0, last + 1 - first)
         session.next_delivery = max(session.next_delivery, last + 1)

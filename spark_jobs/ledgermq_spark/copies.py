@@ -37,6 +37,7 @@ def settled_by(deliveries: DataFrame, keys: list[str]) -> DataFrame:
         f.count("*").alias("deliveries"),
         f.sum(f.when(f.col("seen"), 1).otherwise(0)).alias("backout_count"),
         f.max(f.when(consumed, f.col("settled_position"))).alias("consumed_position"),
+        f.sum(f.expr("if(blame = 'uncounted', 1, if(blame IS NULL, NULL, 0))")).alias("uncounted"),
         f.max(f.expr("settled = 'open'")).alias("held"),
         f.max(f.struct("position", "phase", "index", "settled", "settled_position")).alias("last"),
     )
@@ -102,7 +103,8 @@ def copies_table(each: DataFrame, directory: Directory, deliveries: DataFrame) -
         .withColumn("deliveries", f.coalesce("deliveries", f.lit(0)))
         .withColumn("backout_count", f.coalesce("backout_count", f.lit(0)))
         .withColumn("held", f.coalesce("held", f.lit(False)))
-        .drop("consumed_position", "ended", "ended_due", "selector", "header")
+        .withColumn("uncounted_backout_count", f.coalesce("uncounted", f.lit(-1)))
+        .drop("uncounted", "consumed_position", "ended", "ended_due", "selector", "header")
         .drop("expired_position", "last")
     )
 

@@ -231,6 +231,8 @@ def _delivery_steps(row: Any, subscriptions: dict[int, Subscription]) -> Iterato
     else:
         what = "returned"
         counted = "counts as a backout" if row["seen"] else "not seen, no backout"
+        if row["blame"] == "uncounted":
+            counted += ", but not against it: nobody was known to be handed it"
         reason = f"{_ENDS.get(row['how'], row['how'])}; {counted}"
     yield LifeStep(
         position=row["settled_position"], time=row["settled_at"], what=what, reason=reason

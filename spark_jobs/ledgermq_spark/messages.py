@@ -136,6 +136,7 @@ def _topic_fates(messages: DataFrame) -> DataFrame:
         .otherwise(f.col("last.fate_position"))
     )
     told, at = _ends(fate, where)
+    messages = messages.withColumn("uncounted", f.lit(None).cast("long"))
     return _filled(messages.withColumn("fate", told).withColumn("fate_position", at)).drop(
         "queue_deleted", "resident", "last"
     )
@@ -147,6 +148,8 @@ def _filled(messages: DataFrame) -> DataFrame:
         messages.withColumn("deliveries", f.coalesce("deliveries", zero))
         .withColumn("backout_count", f.coalesce("backout_count", zero))
         .withColumn("held", f.coalesce("held", f.lit(False)))
+        .withColumn("uncounted_backout_count", f.coalesce("uncounted", f.lit(-1)))
+        .drop("uncounted")
     )
 
 

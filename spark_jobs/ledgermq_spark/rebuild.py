@@ -132,6 +132,7 @@ STORED_COLUMNS = (
     ("size_bytes", LONG),
     ("enqueued_at", LONG),
     ("backout_count", LONG),
+    ("uncounted_backout_count", LONG),
 )
 
 

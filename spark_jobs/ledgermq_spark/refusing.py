@@ -56,6 +56,10 @@ class ScannedSession:
     next_delivery: int = 1
     # Deliveries in flight and the consumer that each is claimed for; -1 where the claim is lost.
     in_flight: dict[int, int] = field(default_factory=dict)
+    # Up to where all was handed over; deliveries claimed to be in doubt, and those told by Alive.
+    handed: int = 0
+    doubts: set[int] = field(default_factory=set)
+    handing: set[int] = field(default_factory=set)
     unit: int = 1
     unit_begin: int | None = None
     # Open puts by where they go.

@@ -79,6 +79,7 @@ OPERATION_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
     ("takeover", BYTES),
     ("unacknowledged_max", LONG),
     ("timed", FLAG),
+    ("handed_through", LONG),
 )
 
 OUTCOME_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
@@ -109,6 +110,7 @@ OUTCOME_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
     ("backout_counts", LONGS),
     ("enqueued_ats", LONGS),
     ("content_digests", LONGS),
+    ("in_doubt", FLAG),
 )
 
 _ARROW: dict[t.DataType, pa.DataType] = {
@@ -170,13 +172,13 @@ def operation_row(
     """The row of one operation; `number` and `flag` mean what the kind has a use for.
 
     `number` is the credit of a Get, the puts of a Commit, the version of an Upgrade, the sequence
-    number of a Correct, the writer's clock of a TimeAgreed; `flag` the purge of a DeleteQueue or
-    DeleteTopic, `suspended` of an AlterQueue, `automatic_creation` of an AlterQueueManager.
-    `target` is a destination, or the bare name where only queues are meant. `headers` is null
-    where no message of a Put has one.
+    number of a Correct, the delivery that an Alive is handing, the writer's clock of a TimeAgreed;
+    `flag` the purge of a DeleteQueue or DeleteTopic, `suspended` of an AlterQueue,
+    `automatic_creation` of an AlterQueueManager. `target` is a destination, or the bare name where
+    only queues are meant. `headers` is null where no message of a Put has one.
     """
     head = _first_columns(operation, position, append_time_us, trusted)
-    return (*head, *_selection(operation))
+    return (*head, *_selection(operation), getattr(operation, "handed_through", None))
 
 
 def _first_columns(
@@ -297,7 +299,7 @@ _SESSION_TAILS: dict[type, Any] = {
     op.Rollback: lambda one: _tail(ranges=one.seen),
     op.Recover: lambda one: _tail(ranges=one.seen),
     op.Close: lambda one: _tail(ranges=one.seen),
-    op.Alive: lambda _: _tail(),
+    op.Alive: lambda one: _tail(number=one.handing),
     op.CreateQueue: lambda one: _tail(
         target=one.queue, description=one.description, message_bytes_max=one.message_bytes_max
     ),
@@ -374,7 +376,7 @@ def outcome_row(
     elif isinstance(outcome, out.Opened):
         key = outcome.session_key
     middle = (kind, session, sequence, reason, detail, number, count, key, runs)
-    return (*head, *middle, *_NOTHING[:12])
+    return (*head, *middle, *_NOTHING[:13])
 
 
 def _delivered(outcome: out.Delivered, with_content: bool) -> tuple[Any, ...]:
@@ -394,4 +396,5 @@ def _delivered(outcome: out.Delivered, with_content: bool) -> tuple[Any, ...]:
         [content_digest(one["content"], one.get("header")) for one in messages]
         if with_content
         else None,
+        outcome.in_doubt,
     )

@@ -80,6 +80,7 @@ MESSAGE_FIELDS = (
     "size_bytes",
     "enqueued_at",
     "backout_count",
+    "uncounted_backout_count",
 )
 SESSION_FIELDS = (
     "acknowledge_mode",

@@ -199,6 +199,7 @@ def deliveries_table(claims: DataFrame, acts: DataFrame) -> DataFrame:
         "index",
         "phase",
         "first_delivery",
+        "in_doubt",
         f.posexplode(
             f.arrays_zip(
                 "sequences",
@@ -222,6 +223,7 @@ def deliveries_table(claims: DataFrame, acts: DataFrame) -> DataFrame:
         "index",
         f.col("offset").cast("long").alias("offset"),
         "phase",
+        "in_doubt",
         f.col("message.sequences").alias("sequence"),
         f.col("message.put_positions").alias("put_position"),
         f.col("message.put_indexes").alias("put_index"),
@@ -238,6 +240,7 @@ def deliveries_table(claims: DataFrame, acts: DataFrame) -> DataFrame:
         f.col("position").alias("settled_position"),
         f.col("kind").alias("how"),
         f.col("flag").alias("seen"),
+        f.col("text").alias("blame"),
         f.col("due").alias("settled_due"),
     )
     how = (

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
+
 import pytest
 
+from ledgermq.core import invariants, selecting, topics, turns
 from ledgermq.core import operations as op
-from ledgermq.core import selecting, topics
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.outcomes import Delivered, Refused
 from support import checks
@@ -165,3 +167,76 @@ def test_deadlines_of_messages_that_are_gone_do_not_pile_up():
         first = delivered.first_delivery
         driver.do(op.Acknowledge, session, deliveries=[{"first": first, "last": first + 999}])
     assert len(driver.state.expiries._entries) <= 3 * 1_024
+
+
+def test_a_message_costs_the_same_with_a_thousand_waiting_consumers(monkeypatch):
+    """Few of them are looked at for each message and acknowledgement (H23)."""
+    driver = Driver()
+    session = driver.open(1)
+    for number in range(1, 1_001):
+        driver.do(op.OpenConsumer, session, consumer=number, destination="queue:q")
+        driver.do(op.Get, session, consumer=number, credit=1_000)
+    looked_at: list[int] = []
+    real = turns.turn_of
+
+    def counted(consumer):
+        looked_at.append(consumer.number)
+        return real(consumer)
+
+    monkeypatch.setattr(turns, "turn_of", counted)
+    got: set[int] = set()
+    for number in range(1_100):
+        message = colored(number, "red")
+        *_, delivered = driver.do(op.Put, session, destination="queue:q", messages=[message])
+        got.add(delivered.consumer)
+        first = delivered.first_delivery
+        driver.do(op.Acknowledge, session, deliveries=[{"first": first, "last": first}])
+    assert got == set(range(1, 1_001))
+    # Once all of them were put in order; then a few for each message.
+    assert len(looked_at) < 1_000 + 1_100 * 12
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_whose_turn_it_is_never_depends_on_how_it_was_found(seed):
+    """Fewest in flight, then the longest wait, whatever is settled, granted, closed, suspected or
+    limited in between (H23).
+    """
+    chance = random.Random(seed)
+    driver = Driver()
+    putter, *handles = [driver.open(number) for number in range(5)]
+    for handle in handles:
+        for number in range(1, 9):
+            driver.do(op.OpenConsumer, handle, consumer=number, destination="queue:q")
+            driver.do(op.Get, handle, consumer=number, credit=chance.randint(1, 4))
+    queue = driver.state.queues["q"]
+    for step in range(400):
+        handle = chance.choice(handles)
+        session = driver.state.sessions[handle]
+        what = chance.random()
+        if what < 0.5:
+            ready = [one for one in queue.ready.values() if not turns.is_held_back(one)]
+            if queue.unacknowledged_max:
+                held = {one: len(driver.state.sessions[one].deliveries) for one in handles}
+                limit = queue.unacknowledged_max
+                ready = [one for one in ready if held[one.session.handle] < limit]
+            waiting = not queue.available.count
+            expected = min(map(turns.turn_of, ready), default=None)
+            messages = [colored(step, "red")]
+            found = driver.do(op.Put, putter, destination="queue:q", messages=messages)
+            told = [(one.session, one.consumer) for one in found if isinstance(one, Delivered)]
+            if waiting:
+                assert told == ([] if expected is None else [expected[2:]])
+        elif what < 0.7 and session.deliveries:
+            number = chance.choice(list(session.deliveries))
+            driver.do(op.Acknowledge, handle, deliveries=[{"first": number, "last": number}])
+        elif what < 0.75:
+            driver.do(op.Recover, handle, seen=[])
+        elif what < 0.8:
+            driver.fold(op.Suspect(worker="w", sessions=[handle]))
+        elif what < 0.83:
+            limit = chance.choice((0, 0, 2))
+            driver.do(op.AlterQueue, handle, queue="q", unacknowledged_max=limit)
+        else:
+            number = chance.randint(1, 8)
+            driver.do(op.Get, handle, consumer=number, credit=chance.randint(1, 3))
+        invariants.check(driver.state)

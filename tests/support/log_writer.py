@@ -186,6 +186,7 @@ class ScriptSession:
     script: Script
     handle: int
     number: int = 0
+    handed: int = 0
 
     def send(self, kind: Callable[..., op.Operation], **fields: Any) -> int:
         """Appends the session's next operation; returns its position."""
@@ -195,6 +196,7 @@ class ScriptSession:
     def again(self, kind: Callable[..., op.Operation], number: int, **fields: Any) -> int:
         """Appends an operation under a number of one's choice."""
         fields.setdefault("answered_through", max(0, number - 1))
+        fields.setdefault("handed_through", self.handed)
         return self.script.add(kind(session=self.handle, session_sequence=number, **fields))
 
     def put(self, queue: str, *bodies: str, priority: int = 4) -> int:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
-
 from ledgermq.core.available import Available
 from ledgermq.core.doubt import in_doubt
 from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
@@ -12,8 +10,9 @@ from ledgermq.core.state import Consumer, Message, Queue
 from ledgermq.core.subscribing import retire
 from ledgermq.core.timing import expire_due
 from ledgermq.core.turn import Turn
+from ledgermq.core.turns import Turns, is_held_back, turn_of
 
-__all__ = ["deliver", "deliver_touched", "delivered_message", "is_held_back", "is_paused"]
+__all__ = ["deliver", "deliver_touched", "delivered_message", "is_paused"]
 
 # Of a delivery in doubt that was chosen; it is numbered when all shares are known.
 NOT_NUMBERED = -1
@@ -35,42 +34,56 @@ def deliver(turn: Turn, queue: Queue) -> None:
     """Hands out what is available to those who wait, fewest in flight first."""
     if queue.suspended or not queue.available.count or not queue.ready:
         return
-    ready = [one for one in queue.ready.values() if not is_held_back(one)]
-    if not ready:
-        return
-    special = queue.unacknowledged_max or queue.doubts
-    if special or any(one.selector is not None for one in ready):
-        shares = _choose(turn, queue, ready)
-    elif len(ready) == 1:
-        messages = queue.available.take(ready[0].credit)
-        _give(turn, ready[0], messages)
-        shares = [(ready[0], messages)]
+    special = _is_special(queue)
+    if not special and len(queue.ready) > 1:
+        shares = _share(turn, queue)
     else:
-        shares = _share(turn, queue, ready)
+        # Nobody keeps the turns while they are not asked for.
+        queue.turns = None
+        if special:
+            shares = _choose(turn, queue)
+        else:
+            shares = _serve_one(turn, queue)
     for _, order in queue.selected.values():
         order.tidy(queue.available.count)
     for consumer, messages in shares:
         _number_and_emit(turn, consumer, messages)
 
 
-def _choose(
-    turn: Turn, queue: Queue, ready: list[Consumer]
-) -> list[tuple[Consumer, list[Message]]]:
+def _serve_one(turn: Turn, queue: Queue) -> list[tuple[Consumer, list[Message]]]:
+    """Gives the one consumer that waits as much as it may take."""
+    (consumer,) = queue.ready.values()
+    if is_held_back(consumer):
+        return []
+    messages = queue.available.take(consumer.credit)
+    _give(turn, consumer, messages)
+    return [(consumer, messages)]
+
+
+def _is_special(queue: Queue) -> bool:
+    """Whether not every waiting consumer may take each message."""
+    if queue.unacknowledged_max or queue.doubts:
+        return True
+    selected = queue.selected
+    return bool(selected) and any(one.selector is not None for one in queue.ready.values())
+
+
+def _choose(turn: Turn, queue: Queue) -> list[tuple[Consumer, list[Message]]]:
     """Shares messages one by one where not every consumer may take each of them.
 
     The message that comes first of all that anybody waiting may take goes to one of those who may
     take it: whoever's order it leads.
     """
     shares: dict[tuple[int, int], list[Message]] = {}
-    consumers = {one.key: one for one in ready}
-    waiting = [one for one in ready if _room(one) > 0]
+    consumers = queue.ready.copy()
+    waiting = [one for one in consumers.values() if not is_held_back(one) and _room(one) > 0]
     while waiting:
         heads = {one.key: _order(queue, one).first() for one in waiting}
         first = min((one for one in heads.values() if one is not None), key=_place, default=None)
         if first is None:
             break
         takers = [one for one in waiting if heads[one.key] is first]
-        consumer = min(takers, key=_turn_of)
+        consumer = min(takers, key=turn_of)
         _give(turn, consumer, [first])
         queue.available.leave()
         if first.sequence in queue.doubts:
@@ -90,11 +103,6 @@ def _room(consumer: Consumer) -> int:
     return min(consumer.credit, limit - held)
 
 
-def is_held_back(consumer: Consumer) -> bool:
-    """Whether it gets nothing: its session is suspected (H23), or it has a doubt in hand (H20)."""
-    return consumer.session.suspected or consumer.doubt != 0
-
-
 def is_paused(consumer: Consumer) -> bool:
     """Whether a consumer waits for acknowledgements, because its session is at the limit."""
     return consumer.open and consumer.credit > 0 and _room(consumer) <= 0
@@ -110,31 +118,23 @@ def _place(message: Message) -> tuple[int, int]:
     return (-message.priority, message.sequence)
 
 
-def _turn_of(consumer: Consumer) -> tuple[int, int, int, int]:
-    """Whose turn it is: fewest in flight, longest wait (H23)."""
-    handle = consumer.session.handle
-    return (consumer.in_flight, consumer.waiting_since, handle, consumer.number)
-
-
-def _share(turn: Turn, queue: Queue, ready: list[Consumer]) -> list[tuple[Consumer, list[Message]]]:
+def _share(turn: Turn, queue: Queue) -> list[tuple[Consumer, list[Message]]]:
     """Shares available messages one by one; ties go to whoever waits longest."""
-    waiting = [(one.in_flight, one.waiting_since, one.session.handle, one.number) for one in ready]
-    heapq.heapify(waiting)
-    shares: dict[tuple[int, int], list[Message]] = {}
-    consumers = queue.ready.copy()
-    total = sum(one.credit for one in ready)
-    for message in queue.available.take(total):
-        _, _, handle, number = waiting[0]
-        key = (handle, number)
-        consumer = consumers[key]
-        _give(turn, consumer, [message])
-        shares.setdefault(key, []).append(message)
+    if queue.turns is None:
+        queue.turns = Turns(queue.ready)
+    turns = queue.turns
+    shares: dict[tuple[int, int], tuple[Consumer, list[Message]]] = {}
+    while queue.available.count:
+        consumer = turns.first()
+        if consumer is None:
+            break
+        messages = queue.available.take(1)
+        _give(turn, consumer, messages)
+        shares.setdefault(consumer.key, (consumer, []))[1].extend(messages)
         if consumer.credit:
-            entry = (consumer.in_flight, consumer.waiting_since, handle, number)
-            heapq.heapreplace(waiting, entry)
-        else:
-            heapq.heappop(waiting)
-    return [(consumers[key], messages) for key, messages in shares.items()]
+            turns.join(consumer)
+    turns.rest()
+    return list(shares.values())
 
 
 def _give(turn: Turn, consumer: Consumer, messages: list[Message]) -> None:

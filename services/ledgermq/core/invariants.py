@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from ledgermq.core.delivery import is_held_back, is_paused
+from ledgermq.core.delivery import is_paused
 from ledgermq.core.doubt import in_doubt
 from ledgermq.core.limits import REPLIES_MAX
 from ledgermq.core.selecting import matching
 from ledgermq.core.state import Consumer, Message, Queue, QueueManager, Session
 from ledgermq.core.topic_invariants import check_topics
 from ledgermq.core.topics import Subscription
+from ledgermq.core.turns import is_held_back
 
 __all__ = ["check"]
 

@@ -226,6 +226,8 @@ def get(turn: Turn, session: Session, operation: Get) -> Refusal | None:
         turn.state.wait_order += 1
         consumer.waiting_since = turn.state.wait_order
         consumer.queue.ready[consumer.key] = consumer
+        if consumer.queue.turns is not None:
+            consumer.queue.turns.join(consumer)
     consumer.credit += credit
     turn.touch(consumer.queue)
     return None

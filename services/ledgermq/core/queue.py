@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from ledgermq.core.selector import Selector
     from ledgermq.core.state import Connection, Consumer, QueueManager
+    from ledgermq.core.turns import Turns
 
 __all__ = ["Message", "Queue", "Times"]
 
@@ -125,6 +126,7 @@ class Queue:
         "sent_and_committed",
         "suspended",
         "touched_blocks",
+        "turns",
         "unacknowledged",
         "unacknowledged_max",
         "unborn",
@@ -154,6 +156,8 @@ class Queue:
         self.doubts: dict[int, int] = {}
         self.consumers: dict[tuple[int, int], Consumer] = {}
         self.ready: dict[tuple[int, int], Consumer] = {}
+        # Whose turn it is, once several have waited at a time.
+        self.turns: Turns | None = None
         self.uncommitted_puts = 0
         self.unacknowledged = 0
         self.uncommitted_gets = 0

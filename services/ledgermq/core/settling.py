@@ -49,6 +49,9 @@ def take_delivery(turn: Turn, session: Session, delivery: int) -> Message:
     if message.queue.doubts:
         leave_flight(turn, consumer, delivery)
     consumer.in_flight -= 1
+    turns = message.queue.turns
+    if turns is not None and consumer.credit:
+        turns.join(consumer)
     if session.transacted:
         message.queue.uncommitted_gets -= 1
     else:

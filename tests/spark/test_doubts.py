@@ -1,0 +1,165 @@
+"""The audit and messages in doubt: what lost sessions held, worked out without the fold (H20)."""
+
+import random
+from copy import deepcopy
+from dataclasses import replace
+
+import pytest
+
+from ledgermq.core import operations as op
+from ledgermq.core.outcomes import Delivered
+from ledgermq_spark.audit import audit
+from ledgermq_spark.history import life_of
+from support.audits import audited, subject_of
+from support.log_writer import Script, ScriptSession, fold
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+PLACES = ("queue:q", "topic:t")
+
+
+class RandomDoubts:
+    """Sessions that take messages of a queue and a topic, and of which many are lost."""
+
+    def __init__(self, script: Script) -> None:
+        self.script = script
+        self.random = script.random
+        self.connections = [script.identifier() for _ in range(3)]
+        self.sessions = [self.open(number) for number in range(3)]
+
+    def open(self, number: int) -> ScriptSession:
+        """A session with two consumers that have credit."""
+        session = self.script.session(
+            "TRANSACTED" if number else "CLIENT",
+            connection=self.connections[number],
+            lane=number,
+            suspect_timeout_ms=1_000,
+        )
+        session.consumer("q", 1, credit=self.random.randint(1, 6))
+        session.send(
+            op.OpenConsumer,
+            consumer=2,
+            destination="topic:t",
+            subscription="s",
+            durable=False,
+            shared=True,
+        )
+        session.get(self.random.randint(1, 6), 2)
+        return session
+
+    def held(self, session: ScriptSession) -> list[int]:
+        """Some of what a session holds."""
+        return [one for one in self.script.in_flight(session) if self.random.random() < 0.6]
+
+    def step(self) -> None:
+        """One thing that a session does, or that happens to it."""
+        what, number = self.random.random(), self.random.randrange(3)
+        session = self.sessions[number]
+        known = self.script.state.sessions[session.handle]
+        if self.random.random() < 0.3:
+            session.handed = self.random.randrange(known.next_delivery + 1)
+        if what < 0.25:
+            session.send(
+                op.Put,
+                destination=self.random.choice(PLACES),
+                messages=[self.script.message("x") for _ in range(3)],
+            )
+        elif what < 0.40:
+            session.get(self.random.randint(1, 4), self.random.randint(1, 2))
+        elif what < 0.60:
+            doubts = [one.doubt for one in known.consumers.values() if one.doubt]
+            session.send(op.Alive, handing=self.random.choice(doubts or [1, 2]))
+        elif what < 0.75:
+            (session.commit if known.transacted else session.acknowledge)(*self.held(session))
+        elif what < 0.85:
+            (session.rollback if known.transacted else session.recover)(*self.held(session))
+            session.get(3, 1)
+        else:
+            self.script.add(op.Suspect(worker="w", sessions=[session.handle]))
+            self.script.wait(1.1)
+            self.script.add(op.Tick(worker="w"))
+            self.sessions[number] = self.open(number)
+
+
+def grown(seed: int, steps: int) -> Script:
+    """A random log."""
+    script = Script(random=random.Random(seed))
+    log = RandomDoubts(script)
+    for _ in range(steps):
+        log.step()
+    return script
+
+
+@pytest.mark.parametrize("seed", [4])
+def test_a_random_log_of_lost_sessions_agrees(spark, tmp_path, seed):
+    """Backouts, counted or not, and what was told to be in doubt are what the fold says (H20)."""
+    script = grown(seed, 120)
+    told = [one.outcome for found in fold(script.entries)[1] for one in found]
+    assert sum(isinstance(one, Delivered) and one.in_doubt for one in told) > 30
+    report = audited(spark, tmp_path, script.entries)
+    assert report.anomalies == []
+    assert report.verdict == "agrees"
+
+
+@pytest.fixture(scope="module")
+def crashed(spark, tmp_path_factory):
+    """Two messages that a session had when it was lost, one of which fells the next one too."""
+    script = Script()
+    with_two = script.session(suspect_timeout_ms=1_000)
+    with_two.put("q", "one", "two")
+    with_two.consumer("q", 1, credit=2)
+    lose(script, with_two)
+    other = script.session(suspect_timeout_ms=1_000)
+    other.consumer("q", 1, credit=2)
+    other.send(op.Alive, handing=1)
+    lose(script, other)
+    return script, subject_of(spark, tmp_path_factory.mktemp("crashed"), script.entries)
+
+
+def lose(script: Script, session: ScriptSession) -> None:
+    """A session is not heard of again."""
+    script.add(op.Suspect(worker="w", sessions=[session.handle]))
+    script.wait(1.1)
+    script.add(op.Tick(worker="w"))
+
+
+def test_the_tables_know_which_backouts_count(crashed):
+    """The one that was handed over is blamed for the second loss, its neighbour for none (H20)."""
+    _, subject = crashed
+    assert audit(subject).verdict == "agrees"
+    rows = subject.tables.messages.orderBy("sequence").collect()
+    told = [(one["backout_count"], one["uncounted_backout_count"]) for one in rows]
+    assert told == [(2, 1), (2, 2)]
+
+
+def test_the_life_of_a_message_says_whether_a_loss_counts_against_it(crashed):
+    """The first return does not, the second does: it was being handed over (H20)."""
+    _, subject = crashed
+    first = subject.tables.messages.orderBy("sequence").first()
+    steps = life_of(subject.tables, "QM1", first["message_id"]).steps
+    returns = [one.reason for one in steps if one.what == "returned"]
+    assert ["not against it" in one for one in returns] == [True, False]
+
+
+def test_a_delivery_that_hides_its_doubt_is_found_without_the_fold(spark, tmp_path, crashed):
+    """The outcome on the lane says that nobody was lost with it: the claims say otherwise."""
+    script, _ = crashed
+    recorded = deepcopy(fold(script.entries)[1])
+    place, at = next(
+        (entry, number)
+        for entry in recorded
+        for number, one in enumerate(entry)
+        if isinstance(one.outcome, Delivered) and one.outcome.in_doubt
+    )
+    place[at] = replace(place[at], outcome=replace(place[at].outcome, in_doubt=False))
+    found = audited(spark, tmp_path, script.entries, recorded).anomalies
+    assert {(one.kind, one.field) for one in found} == {("altered outcome", "in_doubt")}
+    assert {one.position for one in found} == {place[at].outcome.position}
+
+
+def test_a_backout_that_counts_in_the_state_alone_is_found(crashed):
+    """What the rebuilt state says of a message is not what the tables worked out."""
+    _, subject = crashed
+    wrong = subject.rebuilt_messages.replace(1, 0, subset=["uncounted_backout_count"])
+    (found,) = audit(replace(subject, rebuilt_messages=wrong)).anomalies
+    assert (found.kind, found.field) == ("state mismatch", "uncounted_backout_count")
