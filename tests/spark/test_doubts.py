@@ -151,7 +151,7 @@ def test_a_delivery_that_hides_its_doubt_is_found_without_the_fold(spark, tmp_pa
         for number, one in enumerate(entry)
         if isinstance(one.outcome, Delivered) and one.outcome.in_doubt
     )
-    place[at] = replace(place[at], outcome=replace(place[at].outcome, in_doubt=False))
+    place[at] = place[at]._replace(outcome=replace(place[at].outcome, in_doubt=False))
     found = audited(spark, tmp_path, script.entries, recorded).anomalies
     assert {(one.kind, one.field) for one in found} == {("altered outcome", "in_doubt")}
     assert {one.position for one in found} == {place[at].outcome.position}
