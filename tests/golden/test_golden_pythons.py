@@ -155,7 +155,10 @@ def test_every_python_folds_to_the_same_digests(interpreter, hash_seed, logs_pat
     found = json.loads(told)
     assert list(found) == list(expected())
     other = {name: one for name, one in found.items() if one != expected()[name]}
-    assert other == {}, f"{interpreter} comes to other digests than this Python"
+    assert other == {}, (
+        f"{interpreter} comes to other digests than this Python; to find the entry, compare what "
+        f"`python -m support.fold_digests {logs_path} NAME` prints under both"
+    )
 
 
 def test_an_interpreter_that_fails_is_no_reason_to_skip(tmp_path, libraries):

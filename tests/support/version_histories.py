@@ -75,10 +75,9 @@ def _refusals() -> Script:
         assert any(type(one.outcome).__name__ == "Refused" for one in told), (kind, fields)
 
     # Each has a number of its own: if one were taken after all, the next is still looked at.
-    number = 0
     for number, selector in enumerate(NO_SELECTORS, start=1):
         refused(op.OpenConsumer, consumer=number, destination="queue:q", selector=selector)
-    for number, name in enumerate(NAMES, start=number + 1):
+    for number, name in enumerate(NAMES, start=len(NO_SELECTORS) + 1):
         fields = {"destination": "topic:t", "subscription": name, "durable": True}
         refused(op.OpenConsumer, consumer=number, **fields)
         refused(op.Unsubscribe, subscription=name)
