@@ -27,17 +27,17 @@ def connection_for(turn: Turn, operation: Open) -> Connection | Refusal:
         return Refusal(SETTING_INVALID, f"lane {operation.lane} is not this connection's lane")
     if client_id and not is_name(client_id):
         return Refusal(
-            SETTING_INVALID, f"{client_id!r} is no client id: 1 to 128 of A-Z a-z 0-9 . _ / % -"
+            SETTING_INVALID, f"{client_id!a} is no client id: 1 to 128 of A-Z a-z 0-9 . _ / % -"
         )
     if standing is not None:
         if standing.client_id != client_id:
-            return Refusal(SETTING_INVALID, f"client id {client_id!r} is not this connection's")
+            return Refusal(SETTING_INVALID, f"client id {client_id!a} is not this connection's")
         return standing
     other = state.client_ids.get(client_id)
     if other is not None and (not other.takeover or other.takeover != operation.takeover):
         return Refusal(
             CLIENT_ID_IN_USE,
-            f"client id {client_id!r} is in use by connection {other.identity.hex()}; close that, "
+            f"client id {client_id!a} is in use by connection {other.identity.hex()}; close that, "
             "or take over from it with its token",
         )
     return Connection(operation.connection, operation.lane, client_id, operation.takeover)

@@ -56,10 +56,10 @@ def use_destination(turn: Turn, destination: str) -> Queue | Refusal:
     kind, colon, name = destination.partition(":")
     if not colon or kind not in ("queue", "topic"):
         return Refusal(
-            DESTINATION_INVALID, f"destination {destination!r} is not queue:NAME or topic:NAME"
+            DESTINATION_INVALID, f"destination {destination!a} is not queue:NAME or topic:NAME"
         )
     if not is_name(name):
-        return Refusal(DESTINATION_INVALID, f"destination {destination!r} has no valid {kind} name")
+        return Refusal(DESTINATION_INVALID, f"destination {destination!a} has no valid {kind} name")
     if name.startswith(TEMPORARY):
         return Refusal(
             DESTINATION_UNKNOWN,
@@ -107,10 +107,10 @@ def check_new_name(kind: str, name: str) -> Refusal | None:
     """Refuses what may not name a queue or topic that is made by name."""
     if not is_name(name):
         return Refusal(
-            NAME_INVALID, f"{name!r} is no {kind} name: 1 to 128 of A-Z a-z 0-9 . _ / % -"
+            NAME_INVALID, f"{name!a} is no {kind} name: 1 to 128 of A-Z a-z 0-9 . _ / % -"
         )
     if name.startswith(TEMPORARY):
-        return Refusal(NAME_INVALID, f"{name!r}: names of temporary destinations are not given")
+        return Refusal(NAME_INVALID, f"{name!a}: names of temporary destinations are not given")
     return None
 
 
@@ -127,7 +127,7 @@ def create_temporary(turn: Turn, session: Session, operation: CreateTemporary) -
     kind, _, name = destination.partition(":")
     own = f"{TEMPORARY}{connection.identity.hex()}/"
     if kind not in ("queue", "topic") or not is_name(name) or not name.startswith(own):
-        return Refusal(NAME_INVALID, f"{destination!r} is not queue:{own}NAME or topic:{own}NAME")
+        return Refusal(NAME_INVALID, f"{destination!a} is not queue:{own}NAME or topic:{own}NAME")
     if find_destination(turn.state, destination) is not None:
         return Refusal(QUEUE_EXISTS, f"{destination} exists already")
     made = _new(kind, name, turn.position)

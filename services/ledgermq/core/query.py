@@ -75,14 +75,14 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
     if kind == "TOPIC":
         topic = state.topics.get(ask["queue"])
         if topic is None:
-            detail = f"there is no topic {ask['queue']!r} on {name}"
+            detail = f"there is no topic {ask['queue']!a} on {name}"
             return Told(reason=TOPIC_UNKNOWN, detail=detail)
         return Told(document=topic_status(topic))
     if kind not in ("QUEUE", "BROWSE"):
         detail = f"this worker does not know questions of kind {kind}; it may be too old"
         return Told(reason=KIND_UNKNOWN, detail=detail)
     if ask["queue"] not in state.queues:
-        return Told(reason=QUEUE_UNKNOWN, detail=f"there is no queue {ask['queue']!r} on {name}")
+        return Told(reason=QUEUE_UNKNOWN, detail=f"there is no queue {ask['queue']!a} on {name}")
     if kind == "QUEUE":
         return Told(document=queue_status(state, ask["queue"]))
     try:

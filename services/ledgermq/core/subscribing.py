@@ -49,7 +49,7 @@ def subscription_for(
     standing = turn.state.subscriptions.get(key)
     if standing is None:
         return wanted
-    where = f"subscription {key.name!r} of client id {key.client_id!r}"
+    where = f"subscription {key.name!a} of client id {key.client_id!a}"
     if standing.shared != wanted.shared:
         kind = "shared" if standing.shared else "not shared"
         return Refusal(SUBSCRIPTION_DIFFERS, f"{where} is {kind}: use another name")
@@ -75,13 +75,13 @@ def _key(
         if name:
             return Refusal(
                 SUBSCRIPTION_INVALID,
-                f"subscription {name!r} is neither durable nor shared: such have no name",
+                f"subscription {name!a} is neither durable nor shared: such have no name",
             )
         return SubscriptionKey("consumer", f"{session.handle}/{operation.consumer}", client_id)
     if not is_name(name):
         return Refusal(
             SUBSCRIPTION_INVALID,
-            f"{name!r} is no subscription name: 1 to 128 of A-Z a-z 0-9 . _ / % -",
+            f"{name!a} is no subscription name: 1 to 128 of A-Z a-z 0-9 . _ / % -",
         )
     if operation.shared and operation.no_local:
         return Refusal(SUBSCRIPTION_INVALID, "a shared subscription has no noLocal")
@@ -90,7 +90,7 @@ def _key(
     if not operation.shared and not client_id:
         return Refusal(
             CLIENT_ID_MISSING,
-            f"durable subscription {name!r} needs a client id, or must be shared",
+            f"durable subscription {name!a} needs a client id, or must be shared",
         )
     if topic.owner is not None:
         return Refusal(
@@ -144,13 +144,13 @@ def unsubscribe(turn: Turn, session: Session, operation: Unsubscribe) -> Refusal
     if standing is None:
         return Refusal(
             SUBSCRIPTION_UNKNOWN,
-            f"there is no durable subscription {operation.subscription!r} of client id "
-            f"{client_id!r}",
+            f"there is no durable subscription {operation.subscription!a} of client id "
+            f"{client_id!a}",
         )
     if _in_use(standing):
         return Refusal(
             SUBSCRIPTION_IN_USE,
-            f"subscription {operation.subscription!r} has {len(standing.consumers)} consumers and "
+            f"subscription {operation.subscription!a} has {len(standing.consumers)} consumers and "
             f"{standing.unacknowledged + standing.uncommitted_gets} deliveries in flight; "
             "close and settle them first",
         )
