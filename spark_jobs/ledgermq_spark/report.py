@@ -299,7 +299,7 @@ STYLE = """
 *{box-sizing:border-box}
 body{margin:0;background:var(--ground);color:var(--ink);
 font:15px/1.5 system-ui,-apple-system,"Segoe UI",Roboto,sans-serif}
-main{max-width:1120px;margin:0 auto;padding:24px 20px 60px}
+main{max-width:1280px;margin:0 auto;padding:24px 20px 60px}
 header{border-radius:14px;padding:26px 30px;color:#fff;margin-bottom:22px}
 header.agrees{background:linear-gradient(120deg,#0f5a38,#1b8454)}
 header.anomalies{background:linear-gradient(120deg,#7d1020,#b62a3d)}
@@ -324,9 +324,9 @@ th{text-align:left;color:var(--dim);font-weight:600;border-bottom:2px solid var(
 padding:6px 10px 6px 0;vertical-align:bottom}
 td{border-bottom:1px solid var(--line);padding:7px 10px 7px 0;vertical-align:top}
 tr:last-child td{border-bottom:0}
-.number{text-align:right;font-variant-numeric:tabular-nums;padding-right:14px}
+.number{text-align:right;font-variant-numeric:tabular-nums;padding-right:12px}
 td:first-child code,td:first-child small{white-space:nowrap}
-code{font:12.5px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow-wrap:anywhere}
+code{font:12.5px ui-monospace,SFMono-Regular,Menlo,Consolas,monospace;overflow-wrap:break-word}
 small{color:var(--dim)}
 .good{color:var(--good);font-weight:600}.bad{color:var(--bad);font-weight:600}
 ul{margin:0;padding-left:20px}

@@ -24,6 +24,7 @@ TOTALS_COLUMNS: Final = (
     Column(key="put", heading="PUT", number=True),
     Column(key="consumed", heading="CONSUMED", number=True),
     Column(key="resident", heading="RESIDENT", number=True),
+    Column(key="expired", heading="EXPIRED", number=True),
     Column(key="dropped", heading="DROPPED", number=True),
     Column(key="removed", heading="REMOVED", number=True),
     Column(key="purged", heading="PURGED", number=True),
@@ -44,6 +45,7 @@ SUBSCRIPTION_COLUMNS: Final = (
     Column(key="added", heading="ADDED", number=True),
     Column(key="consumed", heading="CONSUMED", number=True),
     Column(key="resident", heading="RESIDENT", number=True),
+    Column(key="expired", heading="EXPIRED", number=True),
     Column(key="dropped", heading="DROPPED", number=True),
     Column(key="balances", heading="BALANCES"),
 )
