@@ -194,6 +194,26 @@ def test_a_message_costs_the_same_with_a_thousand_waiting_consumers(monkeypatch)
     assert got == set(range(1, 1_001))
     # Once all of them were put in order; then a few for each message.
     assert len(looked_at) < 1_000 + 1_100 * 12
+    assert len(driver.state.queues["q"].turns._entries) <= 2 * 1_000 + 64 + 1
+
+
+def test_consumers_that_are_passed_over_do_not_pile_up():
+    """A suspected session waits on through 300 messages of others (H23)."""
+    driver = Driver()
+    putter, *handles = [driver.open(number) for number in range(4)]
+    for handle in handles:
+        driver.do(op.OpenConsumer, handle, consumer=1, destination="queue:q")
+        driver.do(op.Get, handle, consumer=1, credit=1_000)
+    driver.fold(op.Suspect(worker="w", sessions=handles[:1]))
+    for number in range(300):
+        messages = [colored(number, "red")]
+        *_, delivered = driver.do(op.Put, putter, destination="queue:q", messages=messages)
+        assert delivered.session != handles[0]
+    assert len(driver.state.queues["q"].turns._entries) <= 2 * 3 + 64 + 1
+    driver.do(op.Alive, handles[0])
+    message = colored(0, "red")
+    *_, delivered = driver.do(op.Put, putter, destination="queue:q", messages=[message])
+    assert delivered.session == handles[0]
 
 
 @pytest.mark.parametrize("seed", range(5))
