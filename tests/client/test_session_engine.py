@@ -8,8 +8,8 @@ import ledgermq
 from ledgermq.client.protocol import OUTSTANDING_BYTES_MAX
 from ledgermq.client.receipts import Eventual
 from ledgermq.core.operations import Acknowledge, Alive, Close, CloseConsumer, Commit
-from ledgermq.core.outcomes import SessionEnded, Suspected
-from support.hand_made import IDENTITY, Desk, accepted, delivered, refused
+from ledgermq.core.outcomes import Suspected
+from support.hand_made import IDENTITY, Desk, accepted, delivered, ended, refused
 
 
 @pytest.fixture
@@ -21,19 +21,6 @@ def desk():
 def commit(desk, core):
     """Writes a commit of nothing."""
     return desk.write(core, Commit, deliveries=[], puts=0)
-
-
-def ended(session, number=0, reason="SUSPECTED"):
-    """The end of a session: by the queue manager, or as the answer to a Close."""
-    return SessionEnded(
-        position=9,
-        index=0,
-        session=session,
-        session_sequence=number,
-        reason=reason,
-        returned=3,
-        discarded=2,
-    )
 
 
 def kinds_of(desk):
@@ -248,12 +235,12 @@ def test_the_queue_managers_end_of_a_session_tells_what_was_not_applied(desk, ca
     core.take(delivered(3, 5, 1, 4))
     desk.write(core, Alive)
     commit(desk, core)
-    core.take(ended(5))
-    core.take(ended(5))
+    core.take(ended(9, 5))
+    core.take(ended(9, 5))
     assert kinds_of(desk) == ["SessionLostError", "TransactionRolledBackError"]
     assert [one.uncertain for one in desk.settled] == [False, False]
     told = str(core.lost)
-    assert "session QM1@5 was ended at QM1@9 (suspected)" in told
+    assert "session QM1@5 was ended at QM1@9 (lost)" in told
     assert "3 deliveries went back, 2 uncommitted puts vanished" in told
     assert buffer.count == 0
     assert [one.levelname for one in caplog.records] == ["ERROR"]
@@ -298,7 +285,7 @@ def test_a_close_that_was_answered_loses_nothing(desk, caplog):
     """It is the end that was asked for: no error, neither raised nor logged."""
     core = desk.session(5)
     desk.write(core, Close, seen=[])
-    core.take(ended(5, 1, "CLOSED"))
+    core.take(ended(9, 5, 1, reason="CLOSED"))
     assert (core.ended, core.lost) == (True, None)
     assert kinds_of(desk) == ["SessionEnded"]
     core.forget("the connection was closed")
@@ -310,7 +297,7 @@ def test_a_session_that_is_lost_while_it_closes_is_not_reported(desk, caplog):
     """Whoever closes it hears of it; a log entry would be for nobody."""
     core = desk.session(5)
     core.closing = True
-    core.take(ended(5))
+    core.take(ended(9, 5))
     assert core.lost is not None
     assert not caplog.records
 
