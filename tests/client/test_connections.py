@@ -7,25 +7,16 @@ import pytest
 
 import ledgermq
 from ledgermq.client import connection as module
-from ledgermq.client.connection import Connection
-from ledgermq.client.settings import settings_from
 from ledgermq.core.operations import Alive, Close, CreateQueue, Open, OpenConsumer
 from ledgermq.testing import MemoryBroker
-from support.hand_made import HandRoute, ended
+from support.hand_made import ended
+from support.hand_route import HandRoute
 
 
 @pytest.fixture
 def route():
     """A queue manager that opens and ends sessions and accepts everything else."""
     return HandRoute()
-
-
-def connect(route, timeout=20.0, **settings):
-    """A connection over it."""
-    told = {"client_id": None, "topic_prefix": None, "suspect_timeout_seconds": 15.0} | settings
-    return Connection(
-        settings_from("kafka://h:1/QM1", timeout_seconds=timeout, **told), route=route
-    )
 
 
 def closing(connection):
@@ -38,7 +29,7 @@ def closing(connection):
 
 def test_a_connection_opens_a_session_for_itself_and_confirms_it(route):
     """H16: an Open alone ends after 30 seconds; Alive behind it makes the session stay."""
-    with connect(route, client_id="me", takeover="t", application="shop") as connection:
+    with route.connect(client_id="me", takeover="t", application="shop") as connection:
         session = connection.session(ack="CLIENT")
         first, alive, second, again = route.log.operations[:4]
     assert (type(first), type(second)) == (Open, Open)
@@ -59,13 +50,13 @@ def test_a_connection_opens_a_session_for_itself_and_confirms_it(route):
 
 def test_without_an_application_the_client_says_what_it_is_alone(route):
     """No space is left at the end."""
-    with connect(route):
+    with route.connect():
         assert route.log.operations[0].client == "ledgermq-python"
 
 
 def test_a_session_that_is_open_is_not_being_opened_any_more(route):
     """Else the keeper would ask for it for ever."""
-    with connect(route) as connection:
+    with route.connect() as connection:
         connection.session()
         assert connection._router.openings == {}
         route.refusing[Open] = "client-id-in-use"
@@ -79,14 +70,14 @@ def test_a_worker_that_does_not_answer_is_told_and_nothing_stays_behind(route):
     before = threading.active_count()
     route.silent.add(Open)
     with pytest.raises(ledgermq.WorkerUnavailableError, match=r"QM1 answered within 0.1 s"):
-        connect(route, timeout=0.05)
+        route.connect(timeout=0.05)
     assert route.lane.closed
     assert threading.active_count() == before
 
 
 def test_a_connection_says_what_it_is(route):
     """Queue manager, identity, address and whether it is open."""
-    connection = connect(route)
+    connection = route.connect()
     assert connection.queue_manager == "QM1"
     assert connection.identity == route.settings.identity.hex()
     assert repr(connection) == "Connection(QM1 at h:1, open)"
@@ -100,7 +91,7 @@ def test_a_connection_says_what_it_is(route):
 
 def test_temporary_destinations_of_a_connection_differ(route):
     """Whatever their kind and session (SES-39)."""
-    with connect(route) as connection:
+    with route.connect() as connection:
         one, other = connection.session(), connection.session()
         made = [one.temporary_queue(), other.temporary_topic(), one.temporary_queue()]
     start = f"temporary/{connection.identity}"
@@ -112,7 +103,7 @@ def test_temporary_destinations_of_a_connection_differ(route):
 
 def test_a_lane_that_went_on_without_the_reader_makes_it_ask(route):
     """H17: what was missed is told by the answer to RESYNC."""
-    with connect(route):
+    with route.connect():
         asked = threading.Event()
         route.log.on_ask = lambda _: asked.set()
         route.lane.missing = True
@@ -124,7 +115,7 @@ def test_a_lane_that_went_on_without_the_reader_makes_it_ask(route):
 def test_the_reader_outlives_errors(route, monkeypatch, caplog):
     """The next read comes, and what it brings is taken."""
     monkeypatch.setattr(module, "READ_SECONDS", 0.01)
-    with connect(route) as connection:
+    with route.connect() as connection:
         route.lane.failures.append(ValueError("a fault"))
         connection.session().close()
         assert not route.lane.failures
@@ -143,7 +134,7 @@ def test_the_reader_serves_reports_once_in_a_while(route, monkeypatch):
 
     route.log.serve = serve
     monkeypatch.setattr(module, "SERVE_SECONDS", time.monotonic() / 2)
-    with connect(route) as connection:
+    with route.connect() as connection:
         for _ in range(5):
             connection.session().close()
     assert len(calls) == 1
@@ -154,7 +145,7 @@ def test_the_reader_serves_reports_once_in_a_while(route, monkeypatch):
 
 def test_administration_opens_a_session_anew_when_its_own_was_lost(route):
     """And keeps it as long as it is there."""
-    with connect(route) as connection:
+    with route.connect() as connection:
         first = connection._control
         assert connection.admin.create_queue("a") == 2
         assert connection._control is first
@@ -174,7 +165,7 @@ def test_administration_opens_a_session_anew_when_its_own_was_lost(route):
 def test_administration_waits_no_longer_than_the_connection_says(route):
     """Its outcome is unknown then, and the error names what it was about."""
     route.silent.add(CreateQueue)
-    connection = connect(route, timeout=0.05)
+    connection = route.connect(timeout=0.05)
     with pytest.raises(ledgermq.OutcomeUnknownError, match=r"CreateQueue 2 .* 0.05 s") as caught:
         connection.admin.create_queue("a")
     assert caught.value.destination == "queue:a"
@@ -203,7 +194,7 @@ def test_closing_a_connection_closes_all_its_sessions_and_its_own():
 
 def test_a_closed_session_is_not_kept(route):
     """A connection may open and close any number of them."""
-    with connect(route) as connection:
+    with route.connect() as connection:
         kept = connection.session()
         connection.session().close()
         assert list(connection._sessions) == [kept]
@@ -212,7 +203,7 @@ def test_a_closed_session_is_not_kept(route):
 
 def test_a_close_without_an_answer_says_so(route):
     """The session of the connection itself ends when the queue manager hears no more of it."""
-    connection = connect(route)
+    connection = route.connect()
     route.silent.add(Close)
     with pytest.raises(ledgermq.OutcomeUnknownError, match=r"Close 2 of session QM1@0 within"):
         connection.close(timeout=0.02)
@@ -224,7 +215,7 @@ def test_a_close_without_an_answer_says_so(route):
 
 def test_of_several_failures_at_the_close_the_first_is_raised(route):
     """Every session is closed all the same, and the connection with them."""
-    connection = connect(route)
+    connection = route.connect()
     sessions = [connection.session(), connection.session()]
     route.silent.add(Close)
     with pytest.raises(ledgermq.OutcomeUnknownError, match=rf"QM1@{sessions[0].handle} within"):
@@ -237,7 +228,7 @@ def test_a_connection_whose_session_was_lost_closes_without_a_word(route, caplog
     """Its own session is gone before its Close or by it: that is what close is for."""
     for at_close in (False, True):
         route = HandRoute()
-        connection = connect(route)
+        connection = route.connect()
         control = connection._control
         caplog.clear()
         if at_close:
@@ -260,7 +251,7 @@ def test_an_error_in_the_block_is_not_hidden_by_one_of_the_close(route, caplog):
     route.silent.add(Close)
 
     def fails():
-        with connect(route, timeout=0.05) as connection:
+        with route.connect(timeout=0.05) as connection:
             connection.session(ack="CLIENT")
             raise KeyError("the block's own")
 
@@ -269,15 +260,19 @@ def test_an_error_in_the_block_is_not_hidden_by_one_of_the_close(route, caplog):
     assert "closing a connection after an exception did not work" in caplog.text
     other = HandRoute()
     other.silent.add(Close)
-    with pytest.raises(ledgermq.OutcomeUnknownError), connect(other, timeout=0.05):
+    with pytest.raises(ledgermq.OutcomeUnknownError), other.connect(timeout=0.05):
         pass
 
 
 def test_a_broken_connection_says_why_and_is_closed_all_the_same(route):
     """Connecting again is what helps (H2)."""
-    connection = connect(route)
+    connection = route.connect()
     connection._router.broken = "outcomes were lost"
-    for use in (connection.session, lambda: connection.admin, lambda: connection.browser("queue:a")):
+    for use in (
+        connection.session,
+        lambda: connection.admin,
+        lambda: connection.browser("queue:a"),
+    ):
         with pytest.raises(ledgermq.ConnectionClosedError, match="outcomes were lost"):
             use()
     connection.close()
@@ -286,7 +281,7 @@ def test_a_broken_connection_says_why_and_is_closed_all_the_same(route):
 
 def test_after_a_fork_the_child_uses_and_closes_nothing(route):
     """The parent's connection is the parent's."""
-    connection = connect(route)
+    connection = route.connect()
     connection._forked = True
     with pytest.raises(ledgermq.IllegalStateError, match="fork"):
         connection.session()
@@ -299,7 +294,7 @@ def test_after_a_fork_the_child_uses_and_closes_nothing(route):
 
 def test_a_consumer_that_was_not_opened_is_none(route):
     """Its number is used up, its buffer is not kept."""
-    with connect(route) as connection, connection.session() as session:
+    with route.connect() as connection, connection.session() as session:
         route.refusing[OpenConsumer] = "queue-unknown"
         with pytest.raises(ledgermq.QueueNotFoundError):
             session.consumer("queue:a")

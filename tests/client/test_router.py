@@ -147,7 +147,7 @@ def test_sessions_show_that_they_live_when_something_was_missed(desk):
 
 
 def test_an_outcome_that_was_lost_for_good_breaks_the_connection(desk):
-    """A RESYNC refused while something is missing: the sessions are lost, and the reason is told."""
+    """A RESYNC refused while something is missing: the sessions are lost, the reason is told."""
     core = desk.session(5)
     desk.write(core, Commit, deliveries=[], puts=0)
     desk.chunk(START, accepted(10, 5, 7))

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from ledgermq.client.questions import Questions
-from ledgermq.client.route import Route
 from ledgermq.client.router import Router
 from ledgermq.client.session_core import SessionCore
-from ledgermq.client.settings import ConnectionSettings
 from ledgermq.client.transport import LogReceipt
-from ledgermq.core.operations import Close, Open, Operation
+from ledgermq.core.operations import Operation
 from ledgermq.core.outcomes import (
     Accepted,
     Delivered,
     DeliveredMessage,
-    Opened,
     Outcome,
     Refused,
     SessionEnded,
@@ -30,8 +26,6 @@ from ledgermq.wire.headers import Headers
 __all__ = [
     "IDENTITY",
     "Desk",
-    "HandLane",
-    "HandRoute",
     "NotingLog",
     "accepted",
     "delivered",
@@ -54,6 +48,7 @@ class NotingLog:
         served: How often reports were served.
         on_write: Called after each operation, in the thread of the writer.
         on_ask: Called after each question, likewise.
+        on_close: Called at the end.
     """
 
     def __init__(self) -> None:
@@ -65,6 +60,7 @@ class NotingLog:
         self.served = 0
         self.on_write: Callable[[Any], None] = lambda _: None
         self.on_ask: Callable[[dict[str, Any]], None] = lambda _: None
+        self.on_close: Callable[[], None] = lambda: None
 
     def write(self, value: bytes, headers: Headers, receipt: LogReceipt | None = None) -> None:
         """Notes an operation."""
@@ -97,6 +93,7 @@ class NotingLog:
 
     def close(self, timeout_seconds: float) -> None:
         """Nothing is under way."""
+        self.on_close()
 
     def kinds(self) -> list[str]:
         """The names of the operations."""
@@ -105,95 +102,6 @@ class NotingLog:
     def numbers(self, kind: type[Operation]) -> list[int]:
         """The numbers of the operations of a kind, in the order written."""
         return [one.session_sequence for one in self.operations if type(one) is kind]
-
-
-class HandLane:
-    """A lane that brings what the test puts on it.
-
-    Attributes:
-        missing: What the next read says of missing records.
-        failures: Raised by the next reads, one each.
-        closed: Whether it was left.
-    """
-
-    lane = 2
-
-    def __init__(self) -> None:
-        self.missing = False
-        self.failures: deque[Exception] = deque()
-        self.closed = False
-        self._values: list[bytes] = []
-        self._changed = threading.Condition()
-
-    def put(self, value: bytes) -> None:
-        """Lets the lane bring a record."""
-        with self._changed:
-            self._values.append(value)
-            self._changed.notify()
-
-    def read(self, timeout_seconds: float) -> tuple[list[bytes], bool]:
-        """What was put meanwhile."""
-        with self._changed:
-            if not self._values and not self.failures and not self.missing:
-                self._changed.wait(timeout_seconds)
-            if self.failures:
-                raise self.failures.popleft()
-            found, self._values = self._values, []
-            missing, self.missing = self.missing, False
-        return found, missing
-
-    def close(self) -> None:
-        """Leaves it."""
-        self.closed = True
-
-
-class HandRoute:
-    """A route whose queue manager opens and ends sessions and accepts everything else.
-
-    Attributes:
-        silent: The kinds of operations that get no answer.
-        refusing: The kinds of operations that are refused, and for which reason.
-        settings: What the connection was made with.
-    """
-
-    def __init__(self) -> None:
-        self.lane = HandLane()
-        self.log = NotingLog()
-        self.log.on_write = self._answer
-        self.silent: set[type[Operation]] = set()
-        self.refusing: dict[type[Operation], str] = {}
-        self.settings: ConnectionSettings | None = None
-        self._last = (-1, -1)
-        self._lock = threading.Lock()
-
-    def __call__(self, settings: ConnectionSettings, deadline: float) -> Route:
-        """Both directions, as a connection wants them."""
-        del deadline
-        self.settings = settings
-        return Route(self.lane, self.log)
-
-    def tell(self, outcome: Outcome) -> None:
-        """Lets the lane bring an outcome as the next of the chain."""
-        with self._lock:
-            self.lane.put(encode_chunk(*self._last, [outcome]))
-            self._last = (outcome.position, outcome.index)
-
-    def _answer(self, operation: Any) -> None:
-        position = len(self.log.operations) - 1
-        kind = type(operation)
-        session = getattr(operation, "session", -1)
-        number = getattr(operation, "session_sequence", 0)
-        if kind in self.silent:
-            return
-        if kind in self.refusing:
-            self.tell(refused(position, session, number, self.refusing[kind]))
-        elif isinstance(operation, Open):
-            key = operation.session_key
-            self.tell(Opened(position=position, index=0, session_key=key, session=position))
-        elif isinstance(operation, Close):
-            self.tell(ended(position, session, number, reason="CLOSED"))
-        else:
-            self.tell(accepted(position, session, number))
 
 
 class Desk:
@@ -279,9 +187,7 @@ def refused(position: int, session: int, number: int, reason: str, expected: int
     )
 
 
-def ended(
-    position: int, session: int, number: int = 0, *, reason: str = "LOST"
-) -> SessionEnded:
+def ended(position: int, session: int, number: int = 0, *, reason: str = "LOST") -> SessionEnded:
     """The end of a session: by the queue manager, or as the answer to a Close."""
     return SessionEnded(
         position=position,
