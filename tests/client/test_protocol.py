@@ -257,6 +257,7 @@ def test_a_chain_that_begins_anew_is_followed():
         ("kafka://[::1]:9093/QM2", "[::1]:9093", "QM2"),
         ("kafka://[::1]/QM2", "[::1]:9092", "QM2"),
     ],
+    ids=range(6),
 )
 def test_an_address_names_brokers_and_a_queue_manager(address, bootstrap, queue_manager):
     """Port 9092 and QM1 are what is meant where nothing is said."""
@@ -266,6 +267,7 @@ def test_an_address_names_brokers_and_a_queue_manager(address, bootstrap, queue_
 @pytest.mark.parametrize(
     "address",
     ["", "localhost", "http://a", "kafka://", "kafka://a:0", "kafka://:1", "kafka://a/b c"],
+    ids=range(7),
 )
 def test_a_text_that_is_no_address_is_refused(address):
     """The error shows the form."""
