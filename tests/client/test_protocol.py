@@ -305,3 +305,66 @@ def test_an_unknown_reason_is_still_an_error_with_its_code():
     error = error_of_reason("brand-new", "why", queue_manager="QM1")
     assert isinstance(error, RefusedError)
     assert error.code == "brand-new"
+
+
+def told(pending):
+    """Up to which delivery an operation says that everything was handed over."""
+    return decode_operation(pending.value).handed_through
+
+
+def test_every_operation_tells_up_to_where_everything_was_handed_over():
+    """H20: what is buffered is not, nor what crossed the close of its consumer."""
+    protocol = SessionProtocol(5)
+    assert told(protocol.write(Alive)) == 0
+    first, second = (protocol.open_consumer("queue:q", 10) for _ in range(2))
+    protocol.take_delivered(delivered(1, 2, consumer=2))
+    protocol.take_delivered(delivered(3, 3, consumer=1))
+    assert told(protocol.write(Alive)) == 0
+    second.take()
+    assert told(protocol.write(Alive)) == 1
+    second.take()
+    first.take()
+    assert told(protocol.write(Alive)) == 3
+    protocol.close_consumer(2)
+    assert told(protocol.write(Alive)) == 3
+    first.take_run(2)
+    assert told(protocol.write(Alive)) == 5
+    protocol.take_delivered(delivered(6, 2, consumer=2))
+    protocol.take_delivered(delivered(8, 1, consumer=1))
+    assert told(protocol.write(Alive)) == 5
+    protocol.take_late(2)
+    assert told(protocol.write(Alive)) == 7
+
+
+def test_the_lowest_of_some_ranges_is_found_wherever_it_stands():
+    """Ranges are kept in the order in which they were added."""
+    ranges = DeliveryRanges([(7, 9), (3, 4), (12, 12)])
+    assert ranges.lowest == 3
+    assert (3 in ranges, 4 in ranges, 5 in ranges, 9 in ranges, 13 in ranges) == (
+        *(True, True, False, True),
+        False,
+    )
+    assert repr(ranges) == "DeliveryRanges(3..4, 7..9, 12..12)"
+    assert [ranges.discard(number) for number in (8, 8, 13)] == [True, False, False]
+    assert repr(ranges) == "DeliveryRanges(3..4, 7..7, 9..9, 12..12)"
+    ranges.clear()
+    assert not ranges
+
+
+def test_the_next_delivery_is_in_doubt_until_it_was_told_of():
+    """H20: that one only, and only while it is here."""
+    buffer = ConsumerBuffer(1, "queue:q", 10)
+    assert not buffer.in_doubt
+    buffer.doubt = 4
+    assert not buffer.in_doubt
+    buffer.deliver(3, [None, None])
+    assert not buffer.in_doubt
+    assert buffer.take() == (3, None)
+    assert buffer.in_doubt
+    buffer.resolve(3)
+    assert buffer.in_doubt
+    buffer.resolve(4)
+    assert (buffer.in_doubt, buffer.doubt) == (False, 0)
+    buffer.doubt = 4
+    buffer.withdraw()
+    assert (buffer.doubt, buffer.count, buffer.due) == (0, 0, 10)
