@@ -1,11 +1,14 @@
 """Connections over a route by hand, or in memory: opening, the reader, administration, the end."""
 
+import importlib
+import pkgutil
 import threading
 import time
 
 import pytest
 
 import ledgermq
+from ledgermq import client
 from ledgermq.client import connection as module
 from ledgermq.core.operations import Alive, Close, CreateQueue, Open, OpenConsumer
 from ledgermq.testing import MemoryBroker
@@ -46,6 +49,36 @@ def test_a_connection_opens_a_session_for_itself_and_confirms_it(route):
     told = route.log.headers[0]
     assert (told["ce_id"], told["ce_type"]) == (b"-1:0", b"ledgermq.operation.Open")
     assert (told["ledgermq-lane"], told["ledgermq-session"]) == (b"2", b"-1")
+
+
+def test_what_the_library_logs_has_one_name():
+    """An application that wants to hear it, or not, names `ledgermq.client` alone."""
+    modules = [
+        importlib.import_module(one.name)
+        for one in pkgutil.iter_modules(client.__path__, "ledgermq.client.")
+    ]
+    loggers = {one.LOGGER.name for one in modules if hasattr(one, "LOGGER")}
+    assert loggers == {"ledgermq.client"}
+
+
+def test_the_threads_of_a_connection_do_not_keep_a_program_alive(route):
+    """They end with the connection, and with a program that never closes it."""
+    connection = route.connect()
+    consumer = connection.session().consumer("queue:a")
+    consumer.set_message_listener(print)
+    threads = [
+        connection._reader,
+        connection._keeper._thread,
+        consumer._session._listening._thread,
+    ]
+    assert [thread.name for thread in threads] == [
+        "ledgermq-reader",
+        "ledgermq-keeper",
+        "ledgermq-listener-2",
+    ]
+    assert all(thread.daemon and thread.is_alive() for thread in threads)
+    connection.close()
+    assert not any(thread.is_alive() for thread in threads)
 
 
 def test_without_an_application_the_client_says_what_it_is_alone(route):

@@ -185,6 +185,48 @@ def test_a_chain_that_begins_anew_ends_the_sessions_of_the_older_one(desk):
     assert "QM1@5 was ended meanwhile" in str(older.lost)
 
 
+@pytest.mark.parametrize("anew", [False, True])
+def test_after_a_hole_nothing_is_waited_for_any_more(desk, anew):
+    """A further question is for any position: what lay beyond the hole was reached (H2)."""
+    desk.chunk(START, accepted(10, 5, 1))
+    desk.chunk((11, 0), accepted(12, 5, 2))
+    if anew:
+        desk.chunk(START, opened(20))
+    else:
+        desk.resynced(1, (15, 0), [])
+    desk.router.ask_resync()
+    assert desk.log.asks[-1]["not_before"] == -1
+    assert not desk.router.chain.hole
+    assert desk.router.chain.last == ((20, 0) if anew else (15, 0))
+    desk.chunk(desk.router.chain.last, accepted(21, 5, 3))
+    assert desk.router.chain.last == (21, 0)
+
+
+def test_what_was_set_aside_is_forgotten_when_the_chain_begins_anew(desk):
+    """It belongs to sessions that are gone."""
+    core = desk.session(30)
+    desk.write(core, Alive)
+    desk.chunk(START, accepted(10, 5, 1))
+    desk.chunk((11, 0), accepted(12, 30, 1))
+    desk.chunk(START, opened(20))
+    desk.chunk((25, 0), accepted(26, 5, 1))
+    desk.resynced(2, (26, 0), [30])
+    assert desk.settled == []
+
+
+def test_a_repeated_beginning_is_no_new_one(desk):
+    """Nor is a chunk that ends where the last one did, or an empty one."""
+    core = desk.session(5)
+    desk.chunk(START, accepted(10, 5, 1), accepted(11, 5, 2))
+    for previous in (START, (10, 0)):
+        desk.chunk(previous, accepted(11, 5, 2))
+    desk.chunk((99, 0))
+    assert (desk.router.chain.restarts, desk.router.chain.hole) == (0, False)
+    desk.chunk((10, 0), accepted(11, 5, 2), accepted(12, 5, 3))
+    assert desk.router.chain.last == (12, 0)
+    assert not core.ended
+
+
 def test_an_opened_that_was_lost_is_made_up_for_by_the_answer(desk):
     """The session key tells whose it is; a repeat of Opened makes no second session."""
     opening = Opening(desk.core)
