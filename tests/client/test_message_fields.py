@@ -182,6 +182,8 @@ def test_a_number_that_is_too_large_is_refused_with_the_bits_there_are(kind, bit
 def test_reading_no_bytes_is_reading():
     """0 is a number of bytes; the error at the end says how many there were and are left."""
     message = ledgermq.BytesMessage(b"abc")
+    with pytest.raises(ledgermq.MessageNotReadableError):
+        message.read_bytes(-1)
     message.reset()
     assert message.body_length == 3
     assert (message.read_bytes(0), message.read_bytes(1)) == (b"", b"a")
