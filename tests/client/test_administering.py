@@ -4,6 +4,8 @@ import pytest
 
 import ledgermq
 from ledgermq.client import route as routes
+from ledgermq.client.consumer import Source
+from ledgermq.client.making import Sending
 from ledgermq.client.settings import AddressError, ConnectionSettings, settings_from
 from ledgermq.core import operations
 from ledgermq.core.operations import Get, OpenConsumer, Put
@@ -334,3 +336,9 @@ def test_a_route_checks_the_broker_before_it_looks_for_the_queue_manager(monkeyp
         assert told == [*start, ("start", "claim", 1.0), ("made", 2), ("warm_up", 1.0)]
         assert isinstance(lane, Part)
         assert isinstance(log, Part)
+
+
+def test_what_is_not_told_of_a_consumer_or_a_message_is_nothing():
+    """Every message of a destination, and a message as Jakarta Messaging has it by default."""
+    assert Source() == ("", False, "", False, False)
+    assert Sending() == (None, None, None, None, 4, True, 0, 0)

@@ -7,7 +7,7 @@ import pytest
 
 import ledgermq
 from ledgermq.client import listening as module
-from ledgermq.core.operations import Acknowledge, CloseConsumer, Recover
+from ledgermq.core.operations import Acknowledge, CloseConsumer, Get, Recover
 from support.hand_made import delivered
 from support.hand_route import HandRoute
 
@@ -276,3 +276,42 @@ def test_a_closed_consumer_has_no_listener_and_gets_nothing(route, connection, u
             calls[use]()
     assert len(route.written(CloseConsumer)) == 1
     assert consumer.is_closed
+
+
+def test_closing_the_last_consumer_ends_the_listeners_even_if_nobody_answers(route, connection):
+    """SES-21: their thread does not wait for the outcome of the close."""
+    session = connection.session()
+    consumer = session.consumer("queue:a")
+    consumer.set_message_listener(print)
+    thread = session._listening._thread
+    with session._core.lock:
+        while not route.written(Get):
+            assert session._core.condition.wait(20)
+    connection._keeper.stop()
+    route.silent.add(CloseConsumer)
+    with pytest.raises(ledgermq.OutcomeUnknownError, match="CloseConsumer"):
+        consumer.close(timeout=0.02)
+    thread.join(20)
+    assert not thread.is_alive()
+
+
+def test_a_listener_set_beside_another_one_gets_messages_without_further_news(route, connection):
+    """The thread that waits is told of it, and asks for its messages."""
+    session = connection.session()
+    first, second = session.consumer("queue:a"), session.consumer("queue:b")
+    first.set_message_listener(print)
+    connection._keeper.stop()
+    with session._core.lock:
+        while session._core.protocol.pending or not route.written(Get):
+            assert session._core.condition.wait(20)
+    asked = threading.Event()
+    answer = route.log.on_write
+
+    def write(operation):
+        answer(operation)
+        if isinstance(operation, Get) and operation.consumer == 2:
+            asked.set()
+
+    route.log.on_write = write
+    second.set_message_listener(print)
+    assert asked.wait(20)
