@@ -312,10 +312,12 @@ def test_a_broken_connection_says_why_and_is_closed_all_the_same(route):
     assert route.lane.closed
 
 
-def test_after_a_fork_the_child_uses_and_closes_nothing(route):
+def test_after_a_fork_the_child_uses_and_closes_nothing(route, monkeypatch):
     """The parent's connection is the parent's."""
     connection = route.connect()
-    connection._forked = True
+    assert connection in module._ALIVE
+    monkeypatch.setattr(module, "_ALIVE", {connection})
+    module._mark_forked()
     with pytest.raises(ledgermq.IllegalStateError, match="fork"):
         connection.session()
     connection.close()
@@ -323,6 +325,7 @@ def test_after_a_fork_the_child_uses_and_closes_nothing(route):
     connection._forked = False
     connection.close()
     assert route.lane.closed
+    assert not module._ALIVE
 
 
 def test_a_consumer_that_was_not_opened_is_none(route):

@@ -1,5 +1,7 @@
 """Administration takes messages away that a session holds; and calls that nobody answers."""
 
+import threading
+
 import pytest
 
 import ledgermq
@@ -306,3 +308,38 @@ def test_flushing_a_unit_of_work_writes_it_and_waits(route, connection):
     with pytest.raises(ledgermq.OutcomeUnknownError, match="Put"):
         session.flush(timeout=0.02)
     assert route.written(Commit) == []
+
+
+@pytest.mark.parametrize(("mode", "count"), [("AUTO", 1), ("DUPS_OK", 0)])
+def test_ses_08_before_a_wait_auto_acknowledges_and_dups_ok_does_not(
+    route, connection, mode, count
+):
+    """What was handed over is acknowledged with the call that finds nothing more (SES-05)."""
+    connection._keeper.stop()
+    session = connection.session(ack=mode)
+    consumer, _ = got(route, session, 3, prefetch=10)
+    assert consumer.receive(0) is None
+    acknowledged = [one.deliveries for one in route.written(Acknowledge)]
+    assert acknowledged == [[{"first": 1, "last": 3}]] * count
+
+
+def test_a_session_that_is_lost_ends_a_receive_that_waits(route, connection):
+    """It says so, instead of waiting for what cannot come (SES-69)."""
+    session = connection.session(ack="CLIENT")
+    core, consumer = session._core, session.consumer("queue:q")
+    found = []
+
+    def receive():
+        try:
+            consumer.receive(20)
+        except ledgermq.SessionLostError as error:
+            found.append(str(error))
+
+    waiting = threading.Thread(target=receive)
+    waiting.start()
+    with core.lock:
+        while core._user is None or core.protocol.pending:
+            core.condition.wait(0.01)
+    core.forget("gone")
+    waiting.join(30)
+    assert found == ["gone; open another session and go on from there"]
