@@ -368,3 +368,25 @@ def test_the_next_delivery_is_in_doubt_until_it_was_told_of():
     buffer.doubt = 4
     buffer.withdraw()
     assert (buffer.doubt, buffer.count, buffer.due) == (0, 0, 10)
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=12), st.randoms())
+def test_ranges_added_whole_are_the_set_they_were_made_of(sizes, dice):
+    """In whatever order they come, alone or all at once; taking them leaves none."""
+    runs, first = [], 1
+    for place, size in enumerate(sizes):
+        if place % 3:
+            runs.append((first, first + size - 1))
+        first += size
+    numbers = [number for low, high in runs for number in range(low, high + 1)]
+    dice.shuffle(runs)
+    ranges, other = DeliveryRanges(), DeliveryRanges()
+    for place, run in enumerate(runs):
+        (ranges if place % 2 else other).add_range(*run)
+    ranges.add_all(other)
+    found = [n for one in ranges.as_list() for n in range(one["first"], one["last"] + 1)]
+    assert found == numbers
+    assert len(ranges) == len(numbers)
+    assert not ranges or ranges.lowest == numbers[0]
+    taken = ranges.take_all()
+    assert (len(taken), len(ranges)) == (len(numbers), 0)
