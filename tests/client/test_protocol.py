@@ -144,10 +144,11 @@ def test_deliveries_that_cross_the_close_of_their_consumer_are_known():
     """They were seen by nobody and must go back."""
     protocol = SessionProtocol(5)
     buffer = protocol.open_consumer("queue:q", 10)
-    protocol.take_delivered(delivered(1, 4))
+    assert protocol.take_delivered(delivered(1, 4)) is buffer
+    assert protocol.take_delivered(delivered(1, 4)) is None
     buffer.take()
     assert protocol.close_consumer(1).as_list() == [{"first": 2, "last": 4}]
-    protocol.take_delivered(delivered(5, 2))
+    assert protocol.take_delivered(delivered(5, 2)) is None
     assert protocol.take_late(1).as_list() == [{"first": 5, "last": 6}]
     assert not protocol.take_late(1)
 
