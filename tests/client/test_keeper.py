@@ -34,6 +34,12 @@ def pending(desk, core, sent_at, kind=Alive):
     return one
 
 
+def test_the_keepers_pauses_keep_what_the_modes_promise():
+    """SES-08: AUTO within a few tenths of a second, DUPS_OK within a second."""
+    assert 0 < module.ACKNOWLEDGE_WITHIN_SECONDS <= 0.3
+    assert 0 < module.ROUND_SECONDS + module.ACKNOWLEDGE_WITHIN_SECONDS <= 1.0
+
+
 def test_heartbeats_come_at_their_interval(desk, keeper):
     """H5: a session that does nothing lives on them; they are not more frequent than that."""
     beats = []

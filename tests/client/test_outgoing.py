@@ -254,6 +254,28 @@ def test_a_unit_of_work_gathers_by_destination_and_goes_with_its_commit(queues, 
     assert [one.puts for one in queues.written(Commit)] == [4, 1]
 
 
+def test_one_operation_gathers_250_messages_unless_told_otherwise(queues, connection):
+    """In units of work, and in asynchronous sends likewise."""
+    session = connection.session(transacted=True)
+    producer = session.producer("queue:q")
+    for _ in range(250):
+        producer.send("x")
+    assert queues.written(Put) == []
+    producer.send("x")
+    assert queues.counts() == [("q", 250)]
+
+
+def test_a_flush_writes_a_unit_of_work_although_there_is_no_time_to_wait(queues, connection):
+    """What was sent is then on the log, uncommitted."""
+    for flush in ("session", "producer"):
+        session = connection.session(transacted=True)
+        producer = session.producer(f"queue:{flush}")
+        producer.send("x")
+        with pytest.raises(ledgermq.OutcomeUnknownError):
+            (session if flush == "session" else producer).flush(timeout=-1)
+    assert queues.counts() == [("session", 1), ("producer", 1)]
+
+
 def test_a_full_batch_of_a_unit_of_work_is_written_before_the_commit(queues):
     """So many messages per operation as the connection was told."""
     connection = queues.connect()

@@ -5,7 +5,6 @@ import threading
 import pytest
 
 import ledgermq
-from ledgermq.client.protocol import OUTSTANDING_BYTES_MAX
 from ledgermq.client.receipts import Eventual
 from ledgermq.core.operations import Acknowledge, Alive, Close, CloseConsumer, Commit
 from ledgermq.core.outcomes import Suspected
@@ -130,7 +129,7 @@ def test_a_session_is_full_by_bytes_too(desk):
     assert core.protocol.pending_bytes == len(one.value) + len(two.value)
     core.take(accepted(6, 5, 1))
     assert core.protocol.pending_bytes == len(two.value)
-    core.protocol.pending_bytes = OUTSTANDING_BYTES_MAX
+    core.protocol.pending_bytes = 32 * 1024 * 1024
     assert core.protocol.full
     core.protocol.pending_bytes -= 1
     assert not core.protocol.full
