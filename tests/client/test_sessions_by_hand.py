@@ -35,6 +35,7 @@ def route():
 def connection(route):
     """A connection to it, which is dropped at the end without a word."""
     opened = route.connect()
+    opened._keeper.stop()  # nothing is repeated, however slow the machine is
     yield opened
     opened._stop(0.0)
 
