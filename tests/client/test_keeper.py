@@ -211,9 +211,14 @@ def test_a_keeper_that_is_stopped_by_itself_or_before_it_began_ends(desk):
 def test_telling_the_keeper_to_be_soon_wakes_it(desk, monkeypatch):
     """It need not sleep out its round for an acknowledgement that waits."""
     monkeypatch.setattr(module, "ROUND_SECONDS", 3600.0)
-    rounds = threading.Semaphore(0)
-    desk.log.serve = rounds.release
+    rounds, awake = threading.Semaphore(0), []
     keeper = Keeper(desk.router, desk.log, 5.0)
+
+    def serve():
+        awake.append(keeper._wake.is_set())
+        rounds.release()
+
+    desk.log.serve = serve
     keeper.start()
     assert rounds.acquire(timeout=20)
     core = desk.session(5, "AUTO")
@@ -224,3 +229,4 @@ def test_telling_the_keeper_to_be_soon_wakes_it(desk, monkeypatch):
     assert rounds.acquire(timeout=20), "a round later it is written"
     keeper.stop()
     assert desk.log.numbers(Acknowledge) == [1]
+    assert awake == [False] * 3, "it sleeps again after each round"
