@@ -4,13 +4,14 @@ import pytest
 
 import ledgermq
 from ledgermq.client import route as routes
+from ledgermq.client.browser import Browser
 from ledgermq.client.consumer import Source
 from ledgermq.client.making import Sending
 from ledgermq.client.settings import AddressError, ConnectionSettings, settings_from
 from ledgermq.core import operations
 from ledgermq.core.operations import Get, OpenConsumer, Put
 from ledgermq.wire.answers import encode_answer
-from support.hand_made import delivered
+from support.hand_made import Desk, delivered
 from support.hand_route import HandRoute
 
 
@@ -342,4 +343,5 @@ def test_a_route_checks_the_broker_before_it_looks_for_the_queue_manager(monkeyp
 def test_what_is_not_told_of_a_consumer_or_a_message_is_nothing():
     """Every message of a destination, and a message as Jakarta Messaging has it by default."""
     assert Source() == ("", False, "", False, False)
+    assert Browser(Desk().questions, "queue:a", 1.0).selector == ""
     assert Sending() == (None, None, None, None, 4, True, 0, 0)

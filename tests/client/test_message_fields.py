@@ -6,6 +6,7 @@ import pytest
 
 import ledgermq
 from ledgermq.client.message import Message
+from ledgermq.client.message_kinds import EMPTY
 from ledgermq.client.receipts import (
     Eventual,
     ReceiptFuture,
@@ -118,14 +119,16 @@ def test_the_typed_object_of_a_message_has_all_that_the_message_has(kind):
     assert type(typed) is TYPES[kind]
     assert (typed.correlation_id, typed.reply_to, typed.type) == ("c", "queue:back", "t")
     assert typed.property_names() == ["a", "JMSXDeliveryCount"]
-    with pytest.raises(ledgermq.MessageNotWriteableError, match="clear_properties"):
-        typed.set_property("a", 2)
+    for name in ("a", "no name"):
+        with pytest.raises(ledgermq.MessageNotWriteableError, match="clear_properties"):
+            typed.set_property(name, 2)
     assert repr(typed).startswith(f"{TYPES[kind].__name__}(")
     assert repr(typed).endswith("properties={'a': 1})")
     if kind == "object":
         assert (typed.value, typed.allow_pickle) == ([1], False)
     if kind != "plain":
         typed.clear_body()
+        assert typed.unloaded_body == EMPTY[kind]
         assert type(typed.unloaded_body) is type(BODIES[kind])
 
 
