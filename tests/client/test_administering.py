@@ -7,9 +7,15 @@ from ledgermq.client import route as routes
 from ledgermq.client.browser import Browser
 from ledgermq.client.consumer import Source
 from ledgermq.client.making import Sending
-from ledgermq.client.settings import AddressError, ConnectionSettings, settings_from
+from ledgermq.client.settings import (
+    AddressError,
+    ConnectionSettings,
+    PickleWarning,
+    settings_from,
+)
 from ledgermq.core import operations
 from ledgermq.core.operations import Get, OpenConsumer, Put
+from ledgermq.testing import MemoryBroker
 from ledgermq.wire.answers import encode_answer
 from support.hand_made import Desk, delivered
 from support.hand_route import HandRoute
@@ -301,6 +307,14 @@ def test_settings_that_cannot_be_used_are_refused(told, error):
     """Before anything is connected."""
     with pytest.raises(error):
         settings_from("kafka://h:1", **(GIVEN | told))
+
+
+def test_the_warning_about_pickles_points_at_whoever_connects():
+    """So that it says which line of the application asked for them, and nobody else's."""
+    with pytest.warns(PickleWarning, match="runs code that its sender chose") as caught:
+        connection = MemoryBroker().connect(allow_pickle=True)
+    connection.close()
+    assert [one.filename for one in caught] == [__file__]
 
 
 # -- the route over Kafka ----------------------------------------------------------------------
