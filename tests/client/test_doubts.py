@@ -12,7 +12,7 @@ QUEUE = "queue:jobs"
 
 
 @pytest.fixture
-def broker():
+def memory():
     """A queue manager in memory, whose clients can die, with three messages."""
     found = MemoryBroker()
     with found.connect() as connection, connection.session() as session:
@@ -20,33 +20,33 @@ def broker():
     return found
 
 
-def blamed(broker):
+def blamed(memory):
     """How often each message that is there was in the application's hands when that died."""
-    queue = broker._state.queues["jobs"]
+    queue = memory._state.queues["jobs"]
     return [
         message.backout_count - queue.doubts.get(number, message.backout_count)
         for number, message in queue.messages.items()
     ]
 
 
-def fall_over_receive(broker):
+def fall_over_receive(memory):
     """An application that dies with the first message in its hands."""
-    connection = broker.connect()
+    connection = memory.connect()
     session = connection.session(ack="CLIENT")
     assert session.consumer(QUEUE, prefetch=10).receive(5).body == "poison"
-    broker.crash(connection)
+    memory.crash(connection)
 
 
-def fall_over_receive_many(broker):
+def fall_over_receive_many(memory):
     """The same, asking for more at a time than there is in doubt."""
-    connection = broker.connect()
+    connection = memory.connect()
     session = connection.session(transacted=True)
     found = session.consumer(QUEUE, prefetch=10).receive_many(1, 5)
     assert [one.body for one in found] == ["poison"]
-    broker.crash(connection)
+    memory.crash(connection)
 
 
-def fall_over_listening(broker):
+def fall_over_listening(memory):
     """The same with a listener, which never returns."""
     called, over = threading.Event(), threading.Event()
 
@@ -55,23 +55,23 @@ def fall_over_listening(broker):
         called.set()
         over.wait(20)
 
-    connection = broker.connect()
+    connection = memory.connect()
     session = connection.session()
     session.consumer(QUEUE, prefetch=10).set_message_listener(listener)
     assert called.wait(20)
-    broker.crash(connection)
+    memory.crash(connection)
     over.set()
 
 
-def fall_over_in_a_coroutine(broker):
+def fall_over_in_a_coroutine(memory):
     """The same in an event loop."""
 
     async def work():
-        connection = aio.Connection(broker.connect())
+        connection = aio.Connection(memory.connect())
         session = await connection.session(ack="CLIENT")
         consumer = await session.consumer(QUEUE, prefetch=10)
         assert (await consumer.receive(5)).body == "poison"
-        await asyncio.to_thread(broker.crash, connection._connection)
+        await asyncio.to_thread(memory.crash, connection._connection)
 
     asyncio.run(work())
 
@@ -80,21 +80,21 @@ FALLS = [fall_over_receive, fall_over_receive_many, fall_over_listening, fall_ov
 
 
 @pytest.mark.parametrize("fall", FALLS, ids=lambda fall: fall.__name__)
-def test_a_crash_loop_blames_the_message_that_was_handed_over_alone(broker, fall):
+def test_a_crash_loop_blames_the_message_that_was_handed_over_alone(memory, fall):
     """From the second time on each death counts against it, and never against what was fetched
     with it (H20).
     """
     for deaths in range(4):
-        fall(broker)
-        assert blamed(broker) == [deaths, 0, 0]
+        fall(memory)
+        assert blamed(memory) == [deaths, 0, 0]
 
 
-def test_messages_in_doubt_can_be_taken_together_and_come_in_order(broker):
+def test_messages_in_doubt_can_be_taken_together_and_come_in_order(memory):
     """One unit of work takes them all, as if nothing had happened, with their counts (SES-65)."""
-    connection = broker.connect()
+    connection = memory.connect()
     assert connection.session(ack="CLIENT").consumer(QUEUE, prefetch=10).receive(5)
-    broker.crash(connection)
-    with broker.connect() as other, other.session(transacted=True) as session:
+    memory.crash(connection)
+    with memory.connect() as other, other.session(transacted=True) as session:
         session.producer(QUEUE).send("three")
         session.commit()
         consumer = session.consumer(QUEUE, prefetch=10)
@@ -111,14 +111,14 @@ def test_messages_in_doubt_can_be_taken_together_and_come_in_order(broker):
         assert other.admin.queue_status("jobs").message_count == 0
 
 
-def test_an_idle_consumer_with_a_message_in_doubt_holds_up_nobody_else(broker):
+def test_an_idle_consumer_with_a_message_in_doubt_holds_up_nobody_else(memory):
     """Another consumer of the same session goes on, and the idle one keeps its place (H20)."""
-    connection = broker.connect()
+    connection = memory.connect()
     assert connection.session(ack="CLIENT").consumer(QUEUE, prefetch=10).receive(5)
-    with broker.connect() as other, other.session(ack="INDIVIDUAL") as session:
+    with memory.connect() as other, other.session(ack="INDIVIDUAL") as session:
         idle = session.consumer(QUEUE, prefetch=10)
         assert idle.receive(0) is None
-        broker.crash(connection)
+        memory.crash(connection)
         busy = session.consumer(QUEUE, prefetch=10)
         assert busy.receive(5).body == "one"
         assert busy.receive(5).body == "two"
@@ -127,12 +127,12 @@ def test_an_idle_consumer_with_a_message_in_doubt_holds_up_nobody_else(broker):
         assert idle.receive(5).body == "poison"
 
 
-def test_what_is_recovered_in_doubt_comes_again(broker):
+def test_what_is_recovered_in_doubt_comes_again(memory):
     """A recover before, and one after the message in doubt was handed over (SES-28, H20)."""
-    connection = broker.connect()
+    connection = memory.connect()
     assert connection.session(ack="CLIENT").consumer(QUEUE, prefetch=10).receive(5)
-    broker.crash(connection)
-    with broker.connect() as other, other.session(ack="CLIENT") as session:
+    memory.crash(connection)
+    with memory.connect() as other, other.session(ack="CLIENT") as session:
         consumer = session.consumer(QUEUE, prefetch=10)
         session.recover()
         assert [consumer.receive(5).body for _ in range(2)] == ["poison", "one"]
@@ -142,12 +142,12 @@ def test_what_is_recovered_in_doubt_comes_again(broker):
         assert told == [("poison", 3), ("one", 3), ("two", 2)]
 
 
-def test_closing_with_a_message_in_doubt_unseen_counts_nothing(broker):
+def test_closing_with_a_message_in_doubt_unseen_counts_nothing(memory):
     """It goes back as it came, and the next one must still say that it hands it over."""
-    connection = broker.connect()
+    connection = memory.connect()
     assert connection.session(ack="CLIENT").consumer(QUEUE, prefetch=10).receive(5)
-    broker.crash(connection)
-    with broker.connect() as other, other.session() as session:
+    memory.crash(connection)
+    with memory.connect() as other, other.session() as session:
         with session.consumer(QUEUE, prefetch=10):
             pass
         assert session.consumer(QUEUE).receive(5).delivery_count == 2

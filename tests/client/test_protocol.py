@@ -144,10 +144,11 @@ def test_deliveries_that_cross_the_close_of_their_consumer_are_known():
     """They were seen by nobody and must go back."""
     protocol = SessionProtocol(5)
     buffer = protocol.open_consumer("queue:q", 10)
-    protocol.take_delivered(delivered(1, 4))
+    assert protocol.take_delivered(delivered(1, 4)) is buffer
+    assert protocol.take_delivered(delivered(1, 4)) is None
     buffer.take()
     assert protocol.close_consumer(1).as_list() == [{"first": 2, "last": 4}]
-    protocol.take_delivered(delivered(5, 2))
+    assert protocol.take_delivered(delivered(5, 2)) is None
     assert protocol.take_late(1).as_list() == [{"first": 5, "last": 6}]
     assert not protocol.take_late(1)
 
@@ -257,6 +258,7 @@ def test_a_chain_that_begins_anew_is_followed():
         ("kafka://[::1]:9093/QM2", "[::1]:9093", "QM2"),
         ("kafka://[::1]/QM2", "[::1]:9092", "QM2"),
     ],
+    ids=range(6),
 )
 def test_an_address_names_brokers_and_a_queue_manager(address, bootstrap, queue_manager):
     """Port 9092 and QM1 are what is meant where nothing is said."""
@@ -266,6 +268,7 @@ def test_an_address_names_brokers_and_a_queue_manager(address, bootstrap, queue_
 @pytest.mark.parametrize(
     "address",
     ["", "localhost", "http://a", "kafka://", "kafka://a:0", "kafka://:1", "kafka://a/b c"],
+    ids=range(7),
 )
 def test_a_text_that_is_no_address_is_refused(address):
     """The error shows the form."""
@@ -303,3 +306,88 @@ def test_an_unknown_reason_is_still_an_error_with_its_code():
     error = error_of_reason("brand-new", "why", queue_manager="QM1")
     assert isinstance(error, RefusedError)
     assert error.code == "brand-new"
+
+
+def told(pending):
+    """Up to which delivery an operation says that everything was handed over."""
+    return decode_operation(pending.value).handed_through
+
+
+def test_every_operation_tells_up_to_where_everything_was_handed_over():
+    """H20: what is buffered is not, nor what crossed the close of its consumer."""
+    protocol = SessionProtocol(5)
+    assert told(protocol.write(Alive)) == 0
+    first, second = (protocol.open_consumer("queue:q", 10) for _ in range(2))
+    protocol.take_delivered(delivered(1, 2, consumer=2))
+    protocol.take_delivered(delivered(3, 3, consumer=1))
+    assert told(protocol.write(Alive)) == 0
+    second.take()
+    assert told(protocol.write(Alive)) == 1
+    second.take()
+    first.take()
+    assert told(protocol.write(Alive)) == 3
+    protocol.close_consumer(2)
+    assert told(protocol.write(Alive)) == 3
+    first.take_run(2)
+    assert told(protocol.write(Alive)) == 5
+    protocol.take_delivered(delivered(6, 2, consumer=2))
+    protocol.take_delivered(delivered(8, 1, consumer=1))
+    assert told(protocol.write(Alive)) == 5
+    protocol.take_late(2)
+    assert told(protocol.write(Alive)) == 7
+
+
+def test_the_lowest_of_some_ranges_is_found_wherever_it_stands():
+    """Ranges are kept in the order in which they were added."""
+    ranges = DeliveryRanges([(7, 9), (3, 4), (12, 12)])
+    assert ranges.lowest == 3
+    assert (3 in ranges, 4 in ranges, 5 in ranges, 9 in ranges, 13 in ranges) == (
+        *(True, True, False, True),
+        False,
+    )
+    assert repr(ranges) == "DeliveryRanges(3..4, 7..9, 12..12)"
+    assert [ranges.discard(number) for number in (8, 8, 13)] == [True, False, False]
+    assert repr(ranges) == "DeliveryRanges(3..4, 7..7, 9..9, 12..12)"
+    ranges.clear()
+    assert not ranges
+
+
+def test_the_next_delivery_is_in_doubt_until_it_was_told_of():
+    """H20: that one only, and only while it is here."""
+    buffer = ConsumerBuffer(1, "queue:q", 10)
+    assert not buffer.in_doubt
+    buffer.doubt = 4
+    assert not buffer.in_doubt
+    buffer.deliver(3, [None, None])
+    assert not buffer.in_doubt
+    assert buffer.take() == (3, None)
+    assert buffer.in_doubt
+    buffer.resolve(3)
+    assert buffer.in_doubt
+    buffer.resolve(4)
+    assert (buffer.in_doubt, buffer.doubt) == (False, 0)
+    buffer.doubt = 4
+    buffer.withdraw()
+    assert (buffer.doubt, buffer.count, buffer.due) == (0, 0, 10)
+
+
+@given(st.lists(st.integers(1, 4), min_size=1, max_size=12), st.randoms())
+def test_ranges_added_whole_are_the_set_they_were_made_of(sizes, dice):
+    """In whatever order they come, alone or all at once; taking them leaves none."""
+    runs, first = [], 1
+    for place, size in enumerate(sizes):
+        if place % 3:
+            runs.append((first, first + size - 1))
+        first += size
+    numbers = [number for low, high in runs for number in range(low, high + 1)]
+    dice.shuffle(runs)
+    ranges, other = DeliveryRanges(), DeliveryRanges()
+    for place, run in enumerate(runs):
+        (ranges if place % 2 else other).add_range(*run)
+    ranges.add_all(other)
+    found = [n for one in ranges.as_list() for n in range(one["first"], one["last"] + 1)]
+    assert found == numbers
+    assert len(ranges) == len(numbers)
+    assert not ranges or ranges.lowest == numbers[0]
+    taken = ranges.take_all()
+    assert (len(taken), len(ranges)) == (len(numbers), 0)

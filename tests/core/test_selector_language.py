@@ -317,3 +317,17 @@ def test_a_text_is_parsed_once():
     assert selector != parse_selector("a  = 'cached'")
     assert "cached" in repr(selector)
     assert {selector: 1}[parsed("a = 'cached'")] == 1
+
+
+def test_selectors_of_one_text_are_equal_however_often_it_is_parsed():
+    """The text is what counts, and what is shown."""
+    one = parse_selector("a = 1 AND b")
+    parse_selector.cache_clear()
+    other = parse_selector("a = 1 AND b")
+    assert one is not other
+    assert one == other
+    assert hash(one) == hash(other)
+    assert one != parse_selector("a = 1 AND  b")
+    assert repr(one) == (
+        "Selector(text='a = 1 AND b', identifiers=('a', 'b'), equalities=(('a', 1),))"
+    )

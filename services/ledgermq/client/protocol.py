@@ -36,7 +36,6 @@ class Pending:
         sent_at: Clock of the shell at the last send, in seconds.
         reply: What answered it; None until then.
         error: Why there is no reply and will be none; None otherwise.
-        uncertain: With error: it may have been applied.
         on_settled: Called once by the shell, outside its locks, when reply or error is there.
         deliveries: What it settles, put back if it is refused.
         result: What the caller's function makes of the reply; for `resolve`.
@@ -54,7 +53,6 @@ class Pending:
         "result",
         "sends",
         "sent_at",
-        "uncertain",
         "value",
     )
 
@@ -67,7 +65,6 @@ class Pending:
         self.sent_at = 0.0
         self.reply: Reply | None = None
         self.error: LedgerMQError | None = None
-        self.uncertain = False
         self.on_settled: Callable[[Pending], None] | None = None
         self.deliveries: DeliveryRanges | None = None
         self.destination: str | None = None
@@ -207,9 +204,7 @@ class SessionProtocol:
             self.late[outcome.consumer].add_range(first, last)
         return None
 
-    def end(
-        self, error: Callable[[Pending], LedgerMQError], *, applied_unknown: bool
-    ) -> list[Pending]:
+    def end(self, error: Callable[[Pending], LedgerMQError]) -> list[Pending]:
         """Settles every pending operation with an error, because the session is over."""
         over = list(self.pending.values())
         self.pending.clear()
@@ -217,7 +212,6 @@ class SessionProtocol:
         self.withdrawals = 0
         self.answered_through = self.next_number - 1
         for pending in over:
-            pending.uncertain = applied_unknown
             pending.error = error(pending)
         for consumer in self.consumers.values():
             consumer.withdraw()

@@ -118,7 +118,7 @@ class SessionCore(SessionWriting):
                 return OutcomeUnknownError(f"{text}; whether {name} was applied is unknown")
             return SessionLostError(f"{text}; {name} was not applied")
 
-        over = self.protocol.end(error, applied_unknown=uncertain)
+        over = self.protocol.end(error)
         settled.extend(over)
         # AUTO promises that nothing acknowledged comes back; here it may, so close must say so.
         broken = [one.error for one in over if one.on_settled == self._take_back_refused]

@@ -65,7 +65,6 @@ class SessionWriting:
         self.closing = False
         self.lost: LedgerMQError | None = None
         self.ended = False
-        self.suspected = False
         self._identity = identity
         self._lane = lane
         self._headers: dict[type[SessionOperation], Headers] = {}

@@ -1,0 +1,361 @@
+"""Administration and browsing by hand: what is written and asked where nothing else was told."""
+
+import pytest
+
+import ledgermq
+from ledgermq.client import route as routes
+from ledgermq.client.browser import Browser
+from ledgermq.client.consumer import Source
+from ledgermq.client.making import Sending
+from ledgermq.client.settings import (
+    AddressError,
+    ConnectionSettings,
+    PickleWarning,
+    settings_from,
+)
+from ledgermq.core import operations
+from ledgermq.core.operations import Get, OpenConsumer, Put
+from ledgermq.testing import MemoryBroker
+from ledgermq.wire.answers import encode_answer
+from support.hand_made import Desk, delivered
+from support.hand_route import HandRoute
+
+
+@pytest.fixture
+def route():
+    """A queue manager that accepts everything."""
+    return HandRoute()
+
+
+@pytest.fixture
+def connection(route):
+    """A connection to it, which is dropped at the end without a word."""
+    opened = route.connect()
+    opened._keeper.stop()  # nothing is repeated, however slow the machine is
+    yield opened
+    opened._stop(0.0)
+
+
+def fields_of(operation, kind):
+    """What an operation says beside its identity."""
+    assert type(operation) is kind
+    common = operations.SessionOperation.__dataclass_fields__
+    names = [name for name in kind.__dataclass_fields__ if name not in common]
+    return {name: getattr(operation, name) for name in names}
+
+
+UNCHANGED = dict.fromkeys(
+    ("description", "message_bytes_max", "suspended", "unacknowledged_max"), None
+)
+LIMITS = {"message_bytes_max": 0, "unacknowledged_max": 0}
+CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
+
+
+@pytest.mark.parametrize(
+    ("call", "kind", "fields", "target"),
+    [
+        (
+            lambda admin: admin.create_queue("a"),
+            operations.CreateQueue,
+            {"queue": "a", "description": "", **LIMITS},
+            "queue:a",
+        ),
+        (
+            lambda admin: admin.alter_queue("queue:a", message_bytes_max=0),
+            operations.AlterQueue,
+            {"queue": "a", **UNCHANGED, "message_bytes_max": 0},
+            "queue:a",
+        ),
+        (
+            lambda admin: admin.suspend_queue("a"),
+            operations.AlterQueue,
+            {"queue": "a", **UNCHANGED, "suspended": True},
+            "queue:a",
+        ),
+        (
+            lambda admin: admin.resume_queue("a"),
+            operations.AlterQueue,
+            {"queue": "a", **UNCHANGED, "suspended": False},
+            "queue:a",
+        ),
+        (
+            lambda admin: admin.delete_queue("a"),
+            operations.DeleteQueue,
+            {"queue": "a", "purge": False},
+            "queue:a",
+        ),
+        (
+            lambda admin: admin.create_topic("b"),
+            operations.CreateTopic,
+            {"topic": "b", "description": "", "message_bytes_max": 0},
+            "topic:b",
+        ),
+        (
+            lambda admin: admin.delete_topic("topic:b"),
+            operations.DeleteTopic,
+            {"topic": "b", "purge": False},
+            "topic:b",
+        ),
+        (
+            lambda admin: admin.unsubscribe("s"),
+            operations.Unsubscribe,
+            {"subscription": "s"},
+            None,
+        ),
+        (
+            lambda admin: admin.alter_queue_manager(),
+            operations.AlterQueueManager,
+            {"automatic_creation": None},
+            None,
+        ),
+        (lambda admin: admin.upgrade(2), operations.Upgrade, {"version": 2}, None),
+        (
+            lambda admin: admin.correct("a", **CORRECT),
+            operations.Correct,
+            {"queue": "a", **CORRECT},
+            "queue:a",
+        ),
+    ],
+)
+def test_a_change_says_no_more_than_it_was_told(route, connection, call, kind, fields, target):
+    """It returns the position of its outcome, and its refusal names what it was about."""
+    assert call(connection.admin) == 2
+    assert fields_of(route.log.operations[2], kind) == fields
+    route.refusing[kind] = "destination-in-use"
+    with pytest.raises(ledgermq.LedgerMQError) as caught:
+        call(connection.admin)
+    assert (caught.value.destination, caught.value.position) == (target, 3)
+
+
+ASKING = {
+    "queue_status": ("QUEUE", "a"),
+    "list_queues": ("QUEUES", ""),
+    "topic": ("TOPIC", "a"),
+    "topics": ("TOPICS", ""),
+    "subscriptions": ("SUBSCRIPTIONS", ""),
+    "queue_manager_status": ("QUEUE_MANAGER", ""),
+    "sessions": ("SESSIONS", ""),
+    "checkpoint": ("CHECKPOINT", ""),
+}
+
+
+@pytest.mark.parametrize("what", ASKING)
+def test_a_status_is_true_at_any_position_or_not_before_the_one_told(route, connection, what):
+    """The worker waits for that as long as the connection does."""
+
+    def refuse(ask):
+        answer = encode_answer(ask["question"], 0, 0, reason="kind-unknown", detail="too old")
+        route.lane.put(answer)
+
+    route.log.on_ask = refuse
+    kind, name = ASKING[what]
+    arguments = ["a"] if name else []
+    for more in ({}, {"not_before": 0}):
+        with pytest.raises(ledgermq.RefusedError, match="too old"):
+            getattr(connection.admin, what)(*arguments, **more)
+    told = [(ask["kind"], ask["queue"], ask["not_before"]) for ask in route.log.asks]
+    assert told == [(kind, name, -1), (kind, name, 0)]
+    assert [ask["wait_ms"] for ask in route.log.asks] == [0, 20_000]
+
+
+def paging(route, pages):
+    """Answers questions by pages of a queue: numbers of messages, and the cursor behind them."""
+    left = iter(pages)
+
+    def answer(ask):
+        first, count, document = next(left)
+        messages = delivered(0, 0, first, count).messages
+        value = encode_answer(ask["question"], 40 + first, 0, document=document, messages=messages)
+        route.lane.put(value)
+
+    route.log.on_ask = answer
+
+
+def page(more, priority, sequence):
+    """The document of a page."""
+    return {"more": more, "after_priority": priority, "after_sequence": sequence}
+
+
+def test_a_browser_asks_page_by_page_from_the_front(route, connection):
+    """From priority 9 before number 0 on; then behind the cursor that the last page told."""
+    pages = [(1, 2, page(True, 7, 2)), (3, 0, page(True, 4, 9)), (4, 1, page(False, 4, 20))]
+    paging(route, pages)
+    browser = connection.browser("queue:a", selector="x = 1")
+    assert (browser.position, browser.selector) == (-1, "x = 1")
+    assert [one.sequence for one in browser] == [1, 2, 4]
+    assert browser.position == 44
+    told = [(ask["after_priority"], ask["after_sequence"]) for ask in route.log.asks]
+    assert told == [(9, -1), (7, 2), (4, 9)]
+    assert {(ask["kind"], ask["queue"], ask["limit"]) for ask in route.log.asks} == {
+        ("BROWSE", "a", 500)
+    }
+    assert {ask["selector"] for ask in route.log.asks} == {"x = 1"}
+
+
+def test_a_browser_that_was_closed_shows_no_further_page(route, connection):
+    """Its block closes it; what was on the page that is here is still shown."""
+    paging(route, [(1, 2, page(True, 7, 2))])
+    with connection.browser("queue:a") as browser:
+        found = iter(browser)
+        assert next(found).sequence == 1
+    assert next(found).sequence == 2
+    with pytest.raises(ledgermq.IllegalStateError, match="browser is closed"):
+        next(found)
+    with pytest.raises(ledgermq.IllegalStateError, match="browser is closed"):
+        next(iter(browser))
+    assert len(route.log.asks) == 1
+
+
+def test_a_session_that_is_closed_makes_no_browser(route, connection):
+    """Nor anything else; the connection still does."""
+    session = connection.session()
+    session.close()
+    with pytest.raises(ledgermq.IllegalStateError, match="session is closed"):
+        session.browser("queue:a")
+    connection.browser("queue:a").close()
+
+
+def test_a_consumer_asks_for_200_messages_unless_told_otherwise(route, connection):
+    """And again once half of them were taken."""
+    session = connection.session()
+    consumer = session.consumer("queue:a")
+    assert consumer.receive(0) is None
+    route.tell(delivered(0, session.handle, 1, 200))
+    for _ in range(100):
+        consumer.receive(20)
+    assert [one.credit for one in route.written(Get)] == [200]
+    consumer.receive(20)
+    assert [one.credit for one in route.written(Get)] == [200, 100]
+    assert (consumer.prefetch, consumer._buffer.destination) == (200, "queue:a")
+    assert fields_of(route.written(OpenConsumer)[0], OpenConsumer) == {
+        "consumer": 1,
+        "destination": "queue:a",
+        "selector": "",
+        "no_local": False,
+        "subscription": "",
+        "durable": False,
+        "shared": False,
+    }
+
+
+def test_a_message_is_sent_as_jakarta_messaging_has_it_by_default(route, connection):
+    """Priority 4, persistent, without a header where nothing was given."""
+    session = connection.session()
+    producer = session.producer("queue:a")
+    producer.send_async("x")
+    producer.send_async("y", type="t")
+    plain, typed = (one.messages[0] for one in route.written(Put))
+    assert (plain["priority"], plain["persistent"]) == (4, True)
+    assert plain.get("header") is None
+    assert (typed["header"]["type"], typed["header"]["time_to_live_ms"]) == ("t", 0)
+
+
+# -- settings ----------------------------------------------------------------------------------
+
+GIVEN = {
+    "client_id": None,
+    "timeout_seconds": 1.0,
+    "suspect_timeout_seconds": 15.0,
+    "topic_prefix": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("a:1", r"must begin with kafka://, as in kafka://HOST:PORT\[,HOST:PORT\.\.\.\]/QUEUE-"),
+        ("kafka:///Q", r"names no host, as in kafka://HOST:PORT\["),
+        ("kafka://a/b c", "is no queue manager name"),
+        ("kafka://a:65536", "'a:65536' .* is no HOST:PORT"),
+        ("kafka://a:0", "is no HOST:PORT"),
+        ("kafka://a:x", "is no HOST:PORT"),
+        ("kafka://:9092", "is no HOST:PORT"),
+    ],
+    ids=range(7),
+)
+def test_an_address_that_cannot_be_used_is_told_with_the_form_that_can(address, said):
+    """What is wrong, and what it should look like."""
+    with pytest.raises(AddressError, match=said) as caught:
+        settings_from(address, **GIVEN)
+    assert caught.value.code == "setting-invalid"
+
+
+def test_settings_that_were_not_given_are_those_of_the_documentation():
+    """Also where they are made directly."""
+    found = settings_from("kafka://h:65535", **GIVEN)
+    assert (found.bootstrap, found.queue_manager) == ("h:65535", "QM1")
+    assert (found.client_id, found.takeover, found.application) == ("", b"", "")
+    assert (found.allow_pickle, found.timeout_seconds) == (False, 1.0)
+    assert settings_from("kafka://h:1", **GIVEN).bootstrap == "h:1"
+    bare = ConnectionSettings(bootstrap="h:1", queue_manager="Q")
+    assert (bare.timeout_seconds, bare.suspect_timeout_ms) == (30.0, 15_000)
+    assert (bare.client_id, bare.takeover, bare.application) == ("", b"", "")
+    assert bare.allow_pickle is False
+    assert len(bare.identity) == 16
+    assert bare.identity != ConnectionSettings(bootstrap="h:1", queue_manager="Q").identity
+
+
+@pytest.mark.parametrize(
+    ("told", "error"),
+    [
+        ({"timeout_seconds": 0}, AddressError),
+        ({"takeover": "t"}, AddressError),
+        ({"client_id": "a b"}, ledgermq.InvalidClientIDError),
+    ],
+)
+def test_settings_that_cannot_be_used_are_refused(told, error):
+    """Before anything is connected."""
+    with pytest.raises(error):
+        settings_from("kafka://h:1", **(GIVEN | told))
+
+
+def test_the_warning_about_pickles_points_at_whoever_connects():
+    """So that it says which line of the application asked for them, and nobody else's."""
+    with pytest.warns(PickleWarning, match="runs code that its sender chose") as caught:
+        connection = MemoryBroker().connect(allow_pickle=True)
+    connection.close()
+    assert [one.filename for one in caught] == [__file__]
+
+
+# -- the route over Kafka ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_route_checks_the_broker_before_it_looks_for_the_queue_manager(monkeypatch, fails):
+    """It connects its producer at once, and leaves its lane if there is no queue manager."""
+    told = []
+
+    class Part:
+        def __init__(self, *given):
+            told.append(("made", len(given)))
+
+        def __getattr__(self, name):
+            return lambda *given: told.append((name, *given))
+
+    def find(settings, seconds):
+        told.append(("find", seconds >= 1.0))
+        if fails:
+            raise ledgermq.QueueManagerNotFoundError("there is none")
+        return "claim"
+
+    monkeypatch.setattr(routes, "LaneReader", Part)
+    monkeypatch.setattr(routes, "Transport", Part)
+    monkeypatch.setattr(routes, "find_claim", find)
+    settings = settings_from("kafka://h:1", **GIVEN)
+    start = [("made", 1), ("check_broker", 1.0), ("find", True)]
+    if fails:
+        with pytest.raises(ledgermq.QueueManagerNotFoundError):
+            routes.kafka_route(settings, 0.0)
+        assert told == [*start, ("close",)]
+    else:
+        lane, log = routes.kafka_route(settings, 0.0)
+        assert told == [*start, ("start", "claim", 1.0), ("made", 2), ("warm_up", 1.0)]
+        assert isinstance(lane, Part)
+        assert isinstance(log, Part)
+
+
+def test_what_is_not_told_of_a_consumer_or_a_message_is_nothing():
+    """Every message of a destination, and a message as Jakarta Messaging has it by default."""
+    assert Source() == ("", False, "", False, False)
+    assert Browser(Desk().questions, "queue:a", 1.0).selector == ""
+    assert Sending() == (None, None, None, None, 4, True, 0, 0)

@@ -1,0 +1,400 @@
+"""Sessions over a route by hand: what is refused, what a failed commit leaves, how they close."""
+
+import threading
+
+import pytest
+
+import ledgermq
+from ledgermq.core.operations import (
+    Acknowledge,
+    Close,
+    CloseConsumer,
+    Commit,
+    CreateTemporary,
+    DeleteQueue,
+    DeleteTopic,
+    Get,
+    OpenConsumer,
+    Put,
+    Recover,
+    Rollback,
+    Unsubscribe,
+)
+from ledgermq.core.outcomes import Committed, Enqueued
+from support.hand_made import delivered, ended
+from support.hand_route import HandRoute
+
+
+@pytest.fixture
+def route():
+    """A queue manager that accepts everything."""
+    return HandRoute()
+
+
+@pytest.fixture
+def connection(route):
+    """A connection to it, which is dropped at the end without a word."""
+    opened = route.connect()
+    opened._keeper.stop()  # nothing is repeated, however slow the machine is
+    yield opened
+    opened._stop(0.0)
+
+
+def got(route, session, count=3, **options):
+    """A consumer, and the messages that it was given."""
+    consumer = session.consumer("queue:q", **options)
+    route.tell(delivered(0, session.handle, 1, count, consumer._buffer.number))
+    return consumer, [consumer.receive(20) for _ in range(count)]
+
+
+def lose(route, session):
+    """Lets the queue manager end a session."""
+    route.tell(ended(0, session.handle))
+    with session._core.lock:
+        while session._core.lost is None:
+            assert session._core.condition.wait(20)
+
+
+def answering(route, **outcomes):
+    """Answers operations of some kinds by other outcomes than Accepted."""
+    answer = route.log.on_write
+
+    def write(operation):
+        make = outcomes.get(type(operation).__name__)
+        if make is None or type(operation) in route.refusing or type(operation) in route.silent:
+            answer(operation)
+        else:
+            same = {
+                "session": operation.session,
+                "session_sequence": operation.session_sequence,
+                "position": len(route.log.operations) - 1,
+                "index": 0,
+            }
+            route.tell(make(operation, same))
+
+    route.log.on_write = write
+
+
+def committed(operation, same):
+    """A commit that worked."""
+    return Committed(enqueued=[], consumed=len(operation.deliveries), **same)
+
+
+# -- what is refused ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mode", "call", "told"),
+    [
+        ("CLIENT", lambda one: one.commit(), "^commit needs a transacted .* this one is CLIENT"),
+        ("AUTO", lambda one: one.commit_async(), "^commit needs a transacted .* one is AUTO"),
+        ("AUTO", lambda one: one.rollback(), "^rollback needs a transacted session"),
+        ("AUTO", lambda one: one.transaction().__enter__(), "^transaction needs a transacted"),
+        ("TRANSACTED", lambda one: one.acknowledge(), "^acknowledge is not for a transacted"),
+        ("TRANSACTED", lambda one: one.recover(), "^recover is not for a transacted session"),
+        ("TRANSACTED", lambda one: one.requestor("queue:q"), "a request in a transacted session"),
+        ("AUTO", lambda one: one.delete_temporary("queue:q"), "queue:q is no temporary destin"),
+    ],
+)
+def test_a_call_that_does_not_fit_the_session_is_refused_by_name(connection, mode, call, told):
+    """With the mode that there is; nothing is written (SES-17, SES-31)."""
+    session = connection.session(ack=mode)
+    before = len(connection._transport.operations)
+    with pytest.raises(ledgermq.IllegalStateError, match=told):
+        call(session)
+    assert len(connection._transport.operations) == before
+
+
+@pytest.mark.parametrize("what", ["commit", "rollback", "close"])
+def test_a_callback_cannot_wait_for_its_own_thread(route, connection, what):
+    """SES-19, SES-24: it is told so, and the session goes on."""
+    answering(route, Commit=committed)
+    session = connection.session(transacted=True)
+    found, called = [], threading.Event()
+
+    def callback(_):
+        try:
+            getattr(session, what)()
+        except ledgermq.IllegalStateError as error:
+            found.append(str(error))
+        called.set()
+
+    route.silent.add(Commit)
+    future = session.commit_async()
+    future.add_done_callback(callback)
+    route.tell(committed(route.written(Commit)[0], _place(route, session)))
+    assert called.wait(20)
+    assert found[0].startswith(f"{what} cannot be called by a completion callback")
+    assert not session.is_closed
+
+
+def _place(route, session):
+    (operation,) = route.written(Commit)
+    return {
+        "session": session.handle,
+        "session_sequence": operation.session_sequence,
+        "position": len(route.log.operations) - 1,
+        "index": 0,
+    }
+
+
+def test_a_unit_of_work_that_is_open_is_not_taken_over_by_a_block(route, connection):
+    """Whether something was sent or something was got."""
+    answering(route, Commit=committed)
+    session = connection.session(transacted=True)
+    session.producer("queue:q").send("x")
+    with pytest.raises(ledgermq.IllegalStateError, match="open already"):
+        session.transaction().__enter__()
+    session.commit()
+    got(route, session, 1)
+    with pytest.raises(ledgermq.IllegalStateError, match="open already"):
+        session.transaction().__enter__()
+    assert session.commit().consumed == 1
+    with session.transaction() as inside:
+        assert inside is session
+    assert len(route.written(Commit)) == 3
+
+
+# -- commits -----------------------------------------------------------------------------------
+
+
+def test_after_a_failed_asynchronous_commit_nothing_goes_on_before_a_rollback(route, connection):
+    """The first failure is told; the rollback returns what the commit was to consume (SES-13)."""
+    answering(route, Commit=committed)
+    session = connection.session(transacted=True)
+    consumer, _ = got(route, session)
+    route.refusing[Commit] = "commit-incomplete"
+    error = session.commit_async().exception(20)
+    assert error.code == "commit-incomplete"
+    with pytest.raises(
+        ledgermq.TransactionError, match=r"failed \(refused.*roll back first"
+    ) as one:
+        session.commit()
+    assert one.value.__cause__ is error
+    with pytest.raises(ledgermq.IllegalStateError, match=r"an earlier commit .* roll back"):
+        consumer.receive(0)
+    session.rollback()
+    assert [one.seen for one in route.written(Rollback)] == [[{"first": 1, "last": 3}]]
+    assert not session._settling.handed
+    route.refusing.clear()
+    session.commit()
+    assert consumer.receive(0) is None
+
+
+def test_a_refused_commit_is_rolled_back_and_raises_why(route, connection):
+    """SES-20: the exception is one of its own, with the refusal as its cause."""
+    session = connection.session(transacted=True)
+    got(route, session)
+    route.refusing[Commit] = "commit-incomplete"
+    with pytest.raises(ledgermq.TransactionRolledBackError, match="commit-incomplete") as caught:
+        session.commit()
+    assert caught.value.__cause__.code == "commit-incomplete"
+    assert [one.seen for one in route.written(Rollback)] == [[{"first": 1, "last": 3}]]
+    assert session._broken is None
+
+
+def test_a_rollback_waits_for_the_commits_before_it(route, connection):
+    """As long as it was told to; what they consume is then no longer in hand."""
+    session = connection.session(transacted=True)
+    got(route, session)
+    route.silent.add(Commit)
+    future = session.commit_async()
+    with pytest.raises(ledgermq.TransactionInDoubtError, match=r"Commit .* within 0.02 s"):
+        session.rollback(timeout=0.02)
+    assert route.written(Rollback) == []
+    route.tell(committed(route.written(Commit)[0], _place(route, session)))
+    assert future.result(20).consumed == 1
+    session.rollback()
+    assert [one.seen for one in route.written(Rollback)] == [[]]
+
+
+def test_a_commit_of_a_lost_session_says_what_became_of_it(route, connection):
+    """SES-20: nothing is rolled back by hand, the session's end did that."""
+    session = connection.session(transacted=True)
+    route.silent.add(Commit)
+    future = session.commit_async()
+    lose(route, session)
+    assert isinstance(future.exception(20), ledgermq.TransactionRolledBackError)
+    with pytest.raises(ledgermq.SessionLostError):
+        session.commit()
+    assert route.written(Rollback) == []
+    assert session.is_closed
+
+
+# -- flushing and closing ----------------------------------------------------------------------
+
+
+def enqueued(operation, same):
+    """A put that worked."""
+    return Enqueued(first_sequence=7, count=len(operation.messages), **same)
+
+
+def test_a_flush_waits_for_everything_that_was_sent(route, connection):
+    """Also for what was still gathering; it takes no longer than it was told to."""
+    answering(route, Put=enqueued)
+    session = connection.session()
+    producer = session.producer("queue:q")
+    futures = [producer.send_async("x") for _ in range(5)]
+    session.flush()
+    assert [future.result(0).sequence for future in futures[:2]] == [7, 7]
+    assert session._core.protocol.pending == {}
+    route.silent.add(Put)
+    producer.send_async("x")
+    with pytest.raises(ledgermq.OutcomeUnknownError, match=r"Put .* within 0.02 s"):
+        session.flush(timeout=0.02)
+    with pytest.raises(ledgermq.OutcomeUnknownError, match=r"within 0.02 s; their futures go on"):
+        producer.flush(timeout=0.02)
+
+
+def test_closing_writes_what_gathered_and_what_was_to_be_acknowledged(route, connection):
+    """Then Close, which names what was handed over and not settled; once (SES-25)."""
+    route.silent.add(Put)
+    session = connection.session()
+    producer = session.producer("queue:q")
+    for _ in range(4):
+        producer.send_async("x")
+    got(route, session, 2)
+    session._core.unwritten.add(9)
+    session.close()
+    session.close()
+    kinds = [type(one) for one in route.log.operations[-4:]]
+    assert [kind for kind in kinds if kind in (Put, Acknowledge, Close)][-2:] == [
+        Acknowledge,
+        Close,
+    ]
+    assert [len(one.messages) for one in route.written(Put)] == [1, 1, 2]
+    assert [one.seen for one in route.written(Close)] == [[]]
+    assert repr(session) == f"Session(QM1@{session.handle}, AUTO, closed)"
+    assert session not in connection._sessions
+
+
+def test_closing_a_lost_session_writes_nothing_and_is_silent(route, connection, caplog):
+    """AUTO with an acknowledgement under way says that it may not have counted (SES-69)."""
+    quiet, doubtful = connection.session(ack="CLIENT"), connection.session()
+    route.silent.add(Acknowledge)
+    doubtful._core.unwritten.add(1)
+    with doubtful._core.lock:
+        doubtful._core.write_acknowledgements_locked()
+    for session in (quiet, doubtful):
+        lose(route, session)
+    caplog.clear()
+    quiet.close()
+    with pytest.raises(ledgermq.SessionLostError, match="Acknowledge"):
+        doubtful.close()
+    doubtful.close()
+    assert route.written(Close) == []
+    assert not connection._sessions
+    assert not caplog.records
+
+
+def test_a_session_that_is_lost_by_its_close_closes_without_a_word(route, connection):
+    """Gone is gone."""
+    session = connection.session(ack="CLIENT")
+    route.refusing[Close] = "session-unknown"
+    session.close()
+    assert session.is_closed
+    assert session.handle not in connection._router.sessions
+
+
+def test_refused_acknowledgements_are_told_when_a_session_closes(route, connection, caplog):
+    """AUTO: what they were for comes again."""
+    session = connection.session()
+    session._core.refused.add(3)
+    session.close()
+    assert "acknowledgements were refused: DeliveryRanges(3..3)" in caplog.text
+
+
+def test_an_error_in_a_sessions_block_is_not_hidden_by_one_of_its_close(route, connection, caplog):
+    """The latter is logged; without the former it is raised."""
+    route.silent.add(Close)
+
+    def fails(error):
+        with connection.session() as session:
+            session._core.timeout_seconds = 0.02
+            if error is not None:
+                raise error
+
+    with pytest.raises(KeyError):
+        fails(KeyError("the block's own"))
+    assert "closing a session after an exception did not work" in caplog.text
+    with pytest.raises(ledgermq.OutcomeUnknownError, match="Close"):
+        fails(None)
+
+
+# -- what a session makes ----------------------------------------------------------------------
+
+
+def test_temporary_destinations_are_made_and_deleted_by_operations(route, connection):
+    """With all that they hold; a refusal names them (SES-39)."""
+    session = connection.session()
+    made = [session.temporary_queue(), session.temporary_topic()]
+    assert [one.destination for one in route.written(CreateTemporary)] == made
+    for destination in made:
+        session.delete_temporary(destination)
+    (queue,), (topic,) = route.written(DeleteQueue), route.written(DeleteTopic)
+    assert (f"queue:{queue.queue}", queue.purge) == (made[0], True)
+    assert (f"topic:{topic.topic}", topic.purge) == (made[1], True)
+    route.refusing[DeleteQueue] = "destination-in-use"
+    with pytest.raises(ledgermq.RefusedError, match="destination-in-use") as caught:
+        session.delete_temporary(made[0])
+    assert caught.value.destination == made[0]
+    session.unsubscribe("s")
+    assert [one.subscription for one in route.written(Unsubscribe)] == ["s"]
+
+
+def test_a_consumer_says_what_it_is_for(route, connection):
+    """All that it was told, to the queue manager and to whoever asks."""
+    session = connection.session()
+    told = {"selector": "a = 1", "no_local": True, "durable": True, "shared": True}
+    consumer = session.consumer("topic:t", subscription="s", prefetch=3, **told)
+    (operation,) = route.written(OpenConsumer)
+    assert {name: getattr(operation, name) for name in told} == told
+    assert (operation.subscription, operation.destination) == ("s", "topic:t")
+    assert (consumer.subscription, consumer.selector, consumer.prefetch) == ("s", "a = 1", 3)
+    assert session.consumer("queue:q").subscription is None
+    assert session.ack_mode is ledgermq.AckMode.AUTO
+
+
+def test_with_prefetch_0_a_receive_that_ran_out_of_time_takes_back_what_it_asked_for(
+    route, connection
+):
+    """And asks anew the next time; a message that crossed that is handed over."""
+    session = connection.session(ack="CLIENT")
+    consumer = session.consumer("queue:q", prefetch=0)
+    assert consumer.receive(0) is None
+    assert [one.credit for one in route.written(Get)] == [1, 0]
+    answer = route.log.on_write
+
+    def cross(operation):
+        if isinstance(operation, Get) and not operation.credit:
+            route.tell(delivered(0, session.handle, 1, 1))
+        answer(operation)
+
+    route.log.on_write = cross
+    assert consumer.receive(0).delivery == 1
+    assert [one.credit for one in route.written(Get)] == [1, 0, 1, 0]
+    route.log.on_write = answer
+    assert consumer.receive_many(5, 0) == []
+    assert [one.credit for one in route.written(Get)] == [1, 0, 1, 0, 1, 0]
+
+
+def test_receiving_many_takes_what_is_here_and_no_more_than_asked_for(route, connection):
+    """Numbered one after the other, from several deliveries."""
+    session = connection.session(ack="INDIVIDUAL")
+    consumer = session.consumer("queue:q", prefetch=10)
+    for first in (1, 3, 6):
+        route.tell(delivered(0, session.handle, first, 2))
+    with session._core.lock:
+        while consumer._buffer.count < 6:
+            assert session._core.condition.wait(20)
+    found = [[one.delivery for one in consumer.receive_many(3, 20)] for _ in range(2)]
+    assert found == [[1, 2, 3], [4, 6, 7]]
+    assert session._settling.handed.as_list() == [
+        {"first": 1, "last": 4},
+        {"first": 6, "last": 7},
+    ]
+    with pytest.raises(ledgermq.IllegalStateError, match="max is 0, must be at least 1"):
+        consumer.receive_many(0)
+    consumer.close(timeout=20)
+    assert [one.unseen for one in route.written(CloseConsumer)] == [[]]
+    assert route.written(Recover) == []

@@ -1,0 +1,345 @@
+"""Administration takes messages away that a session holds; and calls that nobody answers."""
+
+import threading
+
+import pytest
+
+import ledgermq
+from ledgermq.core.operations import (
+    Acknowledge,
+    Close,
+    Commit,
+    Get,
+    Put,
+    Recover,
+    Rollback,
+)
+from ledgermq.testing import MemoryBroker
+from support.hand_made import delivered
+from support.hand_route import HandRoute
+
+
+@pytest.fixture
+def memory():
+    """A connection to a queue manager in memory that nobody else uses."""
+    with MemoryBroker().connect(timeout=20.0) as opened:
+        yield opened
+
+
+@pytest.fixture
+def route():
+    """A queue manager that accepts everything."""
+    return HandRoute()
+
+
+@pytest.fixture
+def connection(route):
+    """A connection to it, which is dropped at the end without a word."""
+    opened = route.connect()
+    opened._keeper.stop()  # nothing is repeated, however slow the machine is
+    yield opened
+    opened._stop(0.0)
+
+
+def filled(memory, bodies="abc"):
+    """A queue with messages."""
+    with memory.session() as session:
+        session.producer("queue:q").send_many(bodies)
+
+
+def take_away(memory, sequence):
+    """As an operator does."""
+    memory.admin.correct("q", sequence=sequence, action="REMOVE", actor="test", reason="test")
+
+
+def got(route, session, count=3, **options):
+    """A consumer, and the messages that it was given."""
+    consumer = session.consumer("queue:q", **options)
+    route.tell(delivered(0, session.handle, 1, count, consumer._buffer.number))
+    return consumer, [consumer.receive(20) for _ in range(count)]
+
+
+# -- in memory ---------------------------------------------------------------------------------
+
+
+def test_what_is_left_can_be_acknowledged_when_a_message_was_taken_away(memory):
+    """The refusal is raised once; what is in flight still counts as handed over (SES-06)."""
+    filled(memory)
+    with memory.session(ack="CLIENT") as session:
+        consumer = session.consumer("queue:q")
+        messages = [consumer.receive(20) for _ in range(3)]
+        take_away(memory, 1)
+        with pytest.raises(ledgermq.DeliveryUnknownError):
+            messages[0].acknowledge()
+        assert session._settling.handed.as_list() == [
+            {"first": 1, "last": 1},
+            {"first": 3, "last": 3},
+        ]
+        messages[0].acknowledge()
+        assert not session._settling.handed
+        assert memory.admin.queue_status("q").message_count == 0
+
+
+@pytest.mark.parametrize("transacted", [False, True])
+def test_what_is_left_goes_back_when_a_message_was_taken_away(memory, transacted):
+    """Recover and rollback count the others as backed out (SES-13)."""
+    filled(memory)
+    mode = {"transacted": True} if transacted else {"ack": "CLIENT"}
+    with memory.session(**mode) as session:
+        consumer = session.consumer("queue:q")
+        for _ in range(3):
+            consumer.receive(20)
+        take_away(memory, 0)
+        session.rollback() if transacted else session.recover()
+        assert not session._settling.handed
+        found = [consumer.receive(20) for _ in range(2)]
+    assert [(one.body, one.delivery_count) for one in found] == [("b", 2), ("c", 2)]
+
+
+def test_a_session_closes_although_a_message_was_taken_away(memory):
+    """What it had handed over otherwise goes back as seen."""
+    filled(memory)
+    with memory.session(ack="CLIENT") as session:
+        consumer = session.consumer("queue:q")
+        for _ in range(2):
+            consumer.receive(20)
+        take_away(memory, 0)
+    counts = [(one.body, one.delivery_count) for one in memory.browser("queue:q")]
+    assert counts == [("b", 2), ("c", 1)]
+
+
+def test_automatic_acknowledgements_are_made_again_for_what_is_left(memory):
+    """AUTO: one message taken away does not bring its neighbours back (SES-05, SES-69)."""
+    filled(memory, "abcd")
+    with memory.session() as session:
+        consumer = session.consumer("queue:q", prefetch=4)
+        core = session._core
+        assert [one.body for one in consumer.receive_many(1, 20)] == ["a"]
+        take_away(memory, 1)
+        assert [one.body for one in consumer.receive_many(3, 20)] == ["b", "c", "d"]
+        with core.lock:
+            core.write_acknowledgements_locked()
+        assert memory.admin.queue_status("q").message_count == 3, "refused as a whole"
+        consumer.receive(0)
+        assert not core.refused
+        assert memory.admin.queue_status("q").message_count == 0
+
+
+def test_a_commit_of_what_was_taken_away_is_rolled_back(memory):
+    """All of it, with the reason; what is left comes again (SES-20)."""
+    filled(memory, "ab")
+    with memory.session(transacted=True) as session:
+        consumer = session.consumer("queue:q")
+        for _ in range(2):
+            consumer.receive(20)
+        session.producer("queue:out").send("never")
+        take_away(memory, 0)
+        with pytest.raises(ledgermq.TransactionRolledBackError, match="rolled back, because"):
+            session.commit()
+        assert consumer.receive(20).delivery_count == 2
+        assert session.commit().consumed == 1
+    assert memory.admin.queue_status("out").next_sequence == 0
+
+
+# -- by hand -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mode", "kind", "call"),
+    [
+        ("CLIENT", Acknowledge, lambda session, _: session.acknowledge(timeout=0.02)),
+        ("CLIENT", Acknowledge, lambda _, found: found[0].acknowledge(timeout=0.02)),
+        ("INDIVIDUAL", Acknowledge, lambda _, found: found[0].acknowledge(timeout=0.02)),
+        ("CLIENT", Recover, lambda session, _: session.recover(timeout=0.02)),
+        ("TRANSACTED", Rollback, lambda session, _: session.rollback(timeout=0.02)),
+        ("TRANSACTED", Commit, lambda session, _: session.commit(timeout=0.02)),
+        ("CLIENT", Close, lambda session, _: session.close(timeout=0.02)),
+    ],
+    ids=["acknowledge", "message", "individual", "recover", "rollback", "commit", "close"],
+)
+def test_a_call_that_nobody_answers_in_its_time_says_so(route, connection, mode, kind, call):
+    """It waits for its own outcome, for as long as it was told to."""
+    session = connection.session(ack=mode)
+    _, found = got(route, session)
+    route.silent.add(kind)
+    with pytest.raises(ledgermq.OutcomeUnknownError, match=rf"{kind.__name__} \d+ .* 0.02 s"):
+        call(session, found)
+    (operation,) = route.written(kind)
+    told = getattr(operation, "deliveries", None) or operation.seen
+    last = 1 if mode == "INDIVIDUAL" else 3
+    assert told == [{"first": 1, "last": last}]
+
+
+def test_an_acknowledgement_that_is_not_waited_for_is_written_at_once(route, connection):
+    """Its refusal is raised by the session's next call, once."""
+    session = connection.session(ack="CLIENT")
+    _, found = got(route, session)
+    route.refusing[Acknowledge] = "delivery-unknown"
+    found[0].acknowledge(wait=False)
+    assert len(route.written(Acknowledge)) == 1
+    del route.refusing[Acknowledge]
+    with session._core.lock:
+        while session._core._deferred is None:
+            session._core.condition.wait(0.01)
+    with pytest.raises(ledgermq.DeliveryUnknownError):
+        session.acknowledge()
+    session.acknowledge()
+    assert len(route.written(Acknowledge)) == 1, "there is nothing left to settle"
+
+
+def test_an_acknowledgement_that_somebody_waits_for_is_refused_to_him_alone(route, connection):
+    """The session's next call does not raise it again."""
+    session = connection.session(ack="CLIENT")
+    _, found = got(route, session)
+    route.refusing[Acknowledge] = "delivery-unknown"
+    pending, ranges = session._begin_acknowledge_message(found[0])
+    assert ranges.as_list() == [{"first": 1, "last": 3}]
+    with session._core.lock, pytest.raises(ledgermq.DeliveryUnknownError):
+        session._core.await_locked(pending)
+    session.recover()
+
+
+def test_acknowledging_again_what_was_settled_is_refused_for_one_and_nothing_for_all(
+    route, connection
+):
+    """INDIVIDUAL names the delivery; CLIENT has nothing to do and writes nothing."""
+    one, every = connection.session(ack="INDIVIDUAL"), connection.session(ack="CLIENT")
+    _, found = got(route, one)
+    found[1].acknowledge()
+    with pytest.raises(ledgermq.AlreadySettledError, match="delivery 2 "):
+        found[1].acknowledge()
+    assert one._settling.handed.as_list() == [{"first": 1, "last": 1}, {"first": 3, "last": 3}]
+    every.acknowledge()
+    assert [operation.session for operation in route.written(Acknowledge)] == [one.handle]
+
+
+def test_what_administration_took_away_is_asked_for_by_session(route, connection):
+    """The answer tells of all sessions of the connection; only its own count."""
+    session, other = connection.session(ack="CLIENT"), connection.session(ack="CLIENT")
+    got(route, session, 4)
+    route.in_flight(
+        delivered(0, session.handle, 2, 2),
+        delivered(0, other.handle, 1, 1),
+        delivered(0, other.handle, 4, 1),
+    )
+    route.refusing[Acknowledge] = "delivery-unknown"
+    with pytest.raises(ledgermq.DeliveryUnknownError):
+        session.acknowledge()
+    assert session._settling.handed.as_list() == [{"first": 2, "last": 3}]
+    assert [ask["kind"] for ask in route.log.asks] == ["RESYNC"]
+
+
+def test_a_repair_that_nobody_answers_is_raised(route, connection):
+    """AUTO: acknowledging again is waited for; with nothing left nothing is written."""
+    session = connection.session()
+    core = session._core
+    core.refused.add_range(1, 4)
+    route.in_flight(delivered(0, session.handle, 2, 2))
+    route.silent.add(Acknowledge)
+    with pytest.raises(ledgermq.OutcomeUnknownError):
+        session._settling.repair(0.02)
+    assert [one.deliveries for one in route.written(Acknowledge)] == [[{"first": 2, "last": 3}]]
+    core.refused.add_range(6, 7)
+    session._settling.repair(0.02)
+    assert len(route.written(Acknowledge)) == 1
+
+
+def test_a_repair_is_made_before_more_is_asked_for_and_its_failure_is_put_off(route, connection):
+    """AUTO: a `receive` repairs; if that is refused again, the next call says so."""
+    session = connection.session()
+    consumer = session.consumer("queue:q")
+    session._core.refused.add(1)
+    route.in_flight(delivered(0, session.handle, 1, 1))
+    route.refusing[Acknowledge] = "delivery-unknown"
+    assert consumer.receive(0) is None
+    assert [one.deliveries for one in route.written(Acknowledge)] == [[{"first": 1, "last": 1}]]
+    assert len(route.written(Get)) == 1
+    with pytest.raises(ledgermq.DeliveryUnknownError):
+        consumer.receive(0)
+
+
+def test_a_failed_listener_gives_its_message_back_as_seen(route, connection):
+    """AUTO: what was acknowledged before is written first; a session that is gone does nothing."""
+    session = connection.session()
+    session._core.unwritten.add(1)
+    session._settling.return_failed(2)
+    assert [type(one) for one in route.log.operations[-2:]] == [Acknowledge, Recover]
+    assert route.log.operations[-1].seen == [{"first": 2, "last": 2}]
+    session._core.forget("gone")
+    session._settling.return_failed(3)
+    assert len(route.written(Recover)) == 1
+
+
+@pytest.mark.parametrize("many", [False, True], ids=["one", "many"])
+@pytest.mark.parametrize(("mode", "soon"), [("AUTO", True), ("DUPS_OK", False), ("CLIENT", False)])
+def test_ses_08_only_auto_tells_the_keeper_to_acknowledge_soon(route, connection, mode, soon, many):
+    """DUPS_OK leaves it to the keeper's round; the other modes leave it to the application."""
+    session = connection.session(ack=mode)
+    calls = []
+    session._settling._soon = lambda: calls.append(1)
+    consumer = session.consumer("queue:q")
+    route.tell(delivered(0, session.handle, 1, 2))
+    if many:
+        found = []
+        while len(found) < 2:
+            found += consumer.receive_many(2, 20)
+    else:
+        found = [consumer.receive(20) for _ in range(2)]
+    assert bool(calls) == soon
+    unwritten, handed = session._core.unwritten.as_list(), session._settling.handed.as_list()
+    told = [{"first": 1, "last": 2}]
+    assert handed == (told if mode == "CLIENT" else [])
+    if mode == "DUPS_OK":
+        waiting = session._core.ripe.as_list()
+        acknowledged = [one.deliveries for one in route.written(Acknowledge)]
+        assert told in (unwritten, waiting, *acknowledged)
+
+
+def test_flushing_a_unit_of_work_writes_it_and_waits(route, connection):
+    """It stands in the log uncommitted; nobody answering is told."""
+    session = connection.session(transacted=True)
+    producer = session.producer("queue:q")
+    producer.send("a")
+    assert route.written(Put) == []
+    session.flush()
+    assert [len(one.messages) for one in route.written(Put)] == [1]
+    assert session._core.protocol.pending == {}
+    route.silent.add(Put)
+    producer.send("b")
+    with pytest.raises(ledgermq.OutcomeUnknownError, match="Put"):
+        session.flush(timeout=0.02)
+    assert route.written(Commit) == []
+
+
+@pytest.mark.parametrize(("mode", "count"), [("AUTO", 1), ("DUPS_OK", 0)])
+def test_ses_08_before_a_wait_auto_acknowledges_and_dups_ok_does_not(
+    route, connection, mode, count
+):
+    """What was handed over is acknowledged with the call that finds nothing more (SES-05)."""
+    session = connection.session(ack=mode)
+    consumer, _ = got(route, session, 3, prefetch=10)
+    assert consumer.receive(0) is None
+    acknowledged = [one.deliveries for one in route.written(Acknowledge)]
+    assert acknowledged == [[{"first": 1, "last": 3}]] * count
+
+
+def test_a_session_that_is_lost_ends_a_receive_that_waits(route, connection):
+    """It says so, instead of waiting for what cannot come (SES-69)."""
+    session = connection.session(ack="CLIENT")
+    core, consumer = session._core, session.consumer("queue:q")
+    found = []
+
+    def receive():
+        try:
+            consumer.receive(20)
+        except ledgermq.SessionLostError as error:
+            found.append(str(error))
+
+    waiting = threading.Thread(target=receive)
+    waiting.start()
+    with core.lock:
+        while core._user is None or core.protocol.pending:
+            core.condition.wait(0.01)
+    core.forget("gone")
+    waiting.join(30)
+    assert found == ["gone; open another session and go on from there"]
