@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ledgermq_spark.contents import Contents
 from ledgermq_spark.destinations import (
     is_temporary,
     is_topic,
@@ -44,21 +45,24 @@ class _Connection:
 
 
 def read_directory(
-    rows: Iterable[AdministrationRow], situations: dict[int, Situation]
+    rows: Iterable[AdministrationRow],
+    situations: dict[int, Situation],
+    contents: Contents | None = None,
 ) -> Directory:
     """Read the directory off the administrative operations that were in turn, and first uses."""
-    return _Reader(situations).read(rows)
+    return _Reader(situations, contents or Contents()).read(rows)
 
 
 class _Reader:
     """Goes through administrative operations in order and decides each (PROTOCOL.md §5)."""
 
-    def __init__(self, situations: dict[int, Situation]) -> None:
+    def __init__(self, situations: dict[int, Situation], contents: Contents) -> None:
         self._situations = situations
+        self._contents = contents
         self._found = Directory()
         self._standing: dict[str, int] = {}
-        # Messages removed by hand, and those that went with earlier queues of the same name.
-        self._gone: dict[str, int] = {}
+        # Of messages removed by hand from the queue that stands: when each would have expired.
+        self._gone: dict[str, list[int | None]] = {}
         self._removed: set[tuple[str, int, int]] = set()
         self._version = 1
         self._subscriptions = Subscriptions(self._found)
@@ -130,7 +134,6 @@ class _Reader:
         connection = self._connections.get(row.connection)
         if connection is not None:
             connection.owned[store] = None
-            self._gone.pop(store, None)
             self._create(store, row.position, owner=row.connection)
         return None
 
@@ -163,17 +166,14 @@ class _Reader:
             return "queue-unknown"
         if queue.owner not in ("", row.connection):
             return "temporary-foreign"
-        situation = self._situations.get(row.position, Situation())
-        if situation.in_use:
+        if self._situations.get(row.position, Situation()).in_use:
             return "queue-in-use"
-        unconsumed = situation.unconsumed
-        if queue.owner:
-            # Others bore its name before.
-            unconsumed = dict(situation.since).get(queue.created, 0)
-        resident = unconsumed - self._gone.get(row.queue, 0)
+        resident = self._contents.standing(row.queue, queue.created, row.position)
+        # The contents know nothing of corrections, so they count these until they expire.
+        gone = self._gone.get(row.queue, ())
+        resident -= sum(moment is None or moment > row.position for moment in gone)
         if resident and not row.flag:
             return "queue-not-empty"
-        self._gone[row.queue] = unconsumed
         self._found.purged[row.position] = resident
         self._delete(row.queue, row.position, due=False)
         return None
@@ -196,6 +196,7 @@ class _Reader:
         if self._found.limits[name]:
             self._found.limits[name].append((position, 0))
         place = self._standing.pop(name)
+        self._gone.pop(name, None)
         one = self._found.lifetimes[place]
         self._found.lifetimes[place] = one._replace(deleted=position, deleted_due=due)
         owner = self._connections.get(one.owner)
@@ -283,7 +284,7 @@ class _Reader:
             return "correction-invalid"
         if row.action == "REMOVE":
             self._removed.add(message)
-            self._gone[row.queue] = self._gone.get(row.queue, 0) + 1
+            self._gone.setdefault(row.queue, []).append(situation.expires)
         self._found.corrections.append(
             Correction(
                 row.position,

@@ -7,15 +7,16 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
+from ledgermq_spark.derive import Facts
 from ledgermq_spark.directory import Directory
-from ledgermq_spark.lifetimes import EXPIRY, UNBORN, expired, expiry_position
+from ledgermq_spark.lifetimes import EXPIRY, UNBORN, born, expired, settled_by, with_expiry
 from ledgermq_spark.matching import Selected, matches
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["copies_table", "settled_by", "subscriptions_table"]
+__all__ = ["copies_table", "subscriptions_table"]
 
 KEPT = (
     *("put_position", "put_index", "queue", "queue_created", "subscription", "sequence"),
@@ -30,22 +31,9 @@ SUBSCRIPTIONS = (
 )
 
 
-def settled_by(deliveries: DataFrame, keys: list[str]) -> DataFrame:
-    """What deliveries came to: how many, backouts, where one was consumed, whether one is held."""
-    consumed = f.col("settled").isin("acknowledged", "committed")
-    return deliveries.groupBy(*keys).agg(
-        f.count("*").alias("deliveries"),
-        f.sum(f.when(f.col("seen"), 1).otherwise(0)).alias("backout_count"),
-        f.max(f.when(consumed, f.col("settled_position"))).alias("consumed_position"),
-        f.sum(f.expr("if(blame = 'uncounted', 1, if(blame IS NULL, NULL, 0))")).alias("uncounted"),
-        f.max(f.expr("settled = 'open'")).alias("held"),
-        f.max(f.struct("position", "phase", "index", "settled", "settled_position")).alias("last"),
-    )
-
-
-def copies_table(each: DataFrame, directory: Directory, deliveries: DataFrame) -> DataFrame:
+def copies_table(each: DataFrame, facts: Facts, deliveries: DataFrame) -> DataFrame:
     """A row for each subscription that got a topic message, and what it did with it."""
-    spark = each.sparkSession
+    spark, directory = each.sparkSession, facts.directory
     standing = spark.createDataFrame(
         [
             (
@@ -70,42 +58,35 @@ def copies_table(each: DataFrame, directory: Directory, deliveries: DataFrame) -
     )
     wanted = _not_local(reached, directory).select(*KEPT)
     chosen = wanted.where("selector != ''").mapInArrow(_select, wanted.schema)
-    taken = settled_by(
-        deliveries.where("subscription IS NOT NULL"), ["put_position", "put_index", "subscription"]
-    )
+    keys = ["put_position", "put_index", "subscription"]
+    taken = settled_by(deliveries.where("subscription IS NOT NULL"), keys, timed=facts.timed)
     copies = wanted.where("selector = ''").unionByName(chosen)
-    joined = copies.join(taken, ["put_position", "put_index", "subscription"], how="left")
+    joined = copies.join(taken, keys, how="left")
     fate = (
-        f.when(f.col("consumed_position").isNotNull(), "consumed")
-        .when(expired("ended"), "expired")
+        f.when(expired("ended"), "expired")
+        .when(f.col("consumed_position").isNotNull(), "consumed")
         .when(f.col("ended").isNotNull(), "dropped")
         .otherwise("resident")
     )
     return (
-        joined.withColumn("expired_position", expiry_position())
+        with_expiry(joined)
         .withColumn("fate", fate)
         .withColumn(
             "fate_position",
-            f.coalesce(
-                "consumed_position", f.expr("if(fate = 'expired', expired_position, ended)")
-            ),
+            f.expr("if(fate = 'expired', expired_position, coalesce(consumed_position, ended))"),
         )
-        .withColumn(
-            "on_return",
-            f.expr(
-                "fate = 'expired' AND coalesce(last.settled_position >= expiry_position, false)"
-            ),
-        )
+        .withColumn("birth_position", born(f.col("fate_position")))
+        .withColumn("on_return", f.expr("fate = 'expired' AND on_return"))
         .withColumn(
             "fate_due",
-            f.expr("fate = 'dropped' AND ended_due OR fate = 'expired' AND expiry_due"),
+            f.expr("fate = 'dropped' AND ended_due OR fate = 'expired' AND expired_due"),
         )
         .withColumn("deliveries", f.coalesce("deliveries", f.lit(0)))
         .withColumn("backout_count", f.coalesce("backout_count", f.lit(0)))
         .withColumn("held", f.coalesce("held", f.lit(False)))
         .withColumn("uncounted_backout_count", f.coalesce("uncounted", f.lit(-1)))
         .drop("uncounted", "consumed_position", "ended", "ended_due", "selector", "header")
-        .drop("expired_position", "last")
+        .drop("expired_position", "expired_due")
     )
 
 

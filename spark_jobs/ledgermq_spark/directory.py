@@ -132,19 +132,16 @@ class AdministrationRow(NamedTuple):
 class Situation(NamedTuple):
     """How things stood where a DeleteQueue, DeleteTopic or Correct was asked for.
 
-    `in_use`: consumers, open puts and deliveries in flight of the queue or topic. `unconsumed`:
-    messages numbered so far under its name, less those consumed; `since` tells the same of what
-    was put after each of several positions, for the names of temporary ones. `resident` and the
-    holder (session, delivery) concern the message that a Correct names; earlier corrections are
-    left out of account.
+    `in_use`: consumers, open puts and deliveries in flight of the queue or topic. `resident` and
+    the holder (session, delivery) concern the message that a Correct names, `expires` the moment
+    from which it is gone, were it not corrected; earlier corrections are left out of account.
     """
 
     in_use: int = 0
-    unconsumed: int = 0
-    since: tuple[tuple[int, int], ...] = ()
     resident: bool = False
     session: int = -1
     delivery: int = -1
+    expires: int | None = None
 
 
 @dataclass(slots=True)

@@ -14,7 +14,16 @@ from pyspark.sql import functions as f
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["EXPIRY", "UNBORN", "due_positions", "expired", "expiry_position", "with_lifetimes"]
+__all__ = [
+    "EXPIRY",
+    "UNBORN",
+    "born",
+    "due_positions",
+    "expired",
+    "settled_by",
+    "with_expiry",
+    "with_lifetimes",
+]
 
 ROUNDING_US = 50_000
 # A message that is there and not to be delivered yet.
@@ -105,23 +114,70 @@ def due_positions(moments: DataFrame, times: DataFrame) -> DataFrame:
     )
 
 
-def expiry_position() -> Column:
-    """Where a message expired that nobody consumed: when it was due, or when it came back.
+def settled_by(deliveries: DataFrame, keys: list[str], *, timed: bool) -> DataFrame:
+    """What deliveries came to: how many, backouts, where one was consumed, whether one is held.
 
-    `last` is its last delivery (settled, settled_position); a message in flight does not expire.
+    `flights` are all of them where messages expire, otherwise the last one.
     """
-    came_back = f.col("last.settled_position") >= f.col("expiry_position")
+    consumed = f.col("settled").isin("acknowledged", "committed")
+    flight = f.struct("position", "phase", "index", "settled", "settled_position", "settled_due")
+    return deliveries.groupBy(*keys).agg(
+        f.count("*").alias("deliveries"),
+        f.sum(f.when(f.col("seen"), 1).otherwise(0)).alias("backout_count"),
+        f.max(f.when(consumed, f.col("settled_position"))).alias("consumed_position"),
+        f.sum(f.expr("if(blame = 'uncounted', 1, if(blame IS NULL, NULL, 0))")).alias("uncounted"),
+        f.max(f.expr("settled = 'open'")).alias("held"),
+        (f.collect_list(flight) if timed else f.array(f.max(flight))).alias("flights"),
+    )
+
+
+def with_expiry(messages: DataFrame) -> DataFrame:
+    """Where each message expired that nobody had consumed: when it was due, or when it came back.
+
+    Messages have `flights`, as `settled_by` tells them. Who held a message when it was due, the
+    last delivery before that says: of what is claimed to be delivered later, it had expired.
+    `expired_due` says that it went before the entry at `expired_position` was applied, `on_return`
+    that it expired because it came back.
+    """
+    last = f.expr(
+        "array_max(filter(flights, "
+        "one -> expiry_position IS NULL OR one.position < expiry_position))"
+    )
+    back = f.expr("last.settled = 'returned' AND last.settled_position >= expiry_position")
+    waits = f.expr("last IS NULL OR last.settled = 'returned'")
     return (
-        f.when(f.col("last").isNull(), f.col("expiry_position"))
-        .when(
-            f.col("last.settled") == "returned",
-            f.when(came_back, f.col("last.settled_position")).otherwise(f.col("expiry_position")),
+        messages.withColumn("last", last)
+        .withColumn("on_return", f.coalesce(back, f.lit(False)))
+        .withColumn(
+            "expired_position",
+            f.when(f.col("on_return"), f.col("last.settled_position")).when(
+                waits, f.col("expiry_position")
+            ),
         )
-        .otherwise(f.lit(None).cast("long"))
+        .withColumn(
+            "expired_due",
+            f.when(f.col("on_return"), f.col("last.settled_due")).otherwise(f.col("expiry_due")),
+        )
+        .drop("last", "flights")
     )
 
 
 def expired(until: str) -> Column:
-    """Whether it expired before what it was in went (at the position of a column, if it did)."""
+    """Whether it expired before what it was in went (at the position of a column, if it did).
+
+    At one place what is due, and what comes back, expires before queues and subscriptions end;
+    what had expired before it was numbered, after that.
+    """
     at = f.col("expired_position")
-    return at.isNotNull() & (f.col(until).isNull() | (at <= f.col(until)))
+    first = (at < f.col(until)) | (at == f.col(until)) & (f.col("on_return") | f.col("expiry_due"))
+    return at.isNotNull() & (f.col(until).isNull() | first)
+
+
+def born(gone: Column) -> Column:
+    """The birth's position of a message that was not gone by then.
+
+    What is due expires before anything is born; what an entry removes was there for its births.
+    """
+    birth = f.col("birth_position")
+    over = f.col("expired_due") & (f.col("fate") == "expired") & (gone == birth)
+    return f.when(gone.isNull() | (gone > birth) | (gone == birth) & ~over, birth)

@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from ledgermq_spark.copies import settled_by
 from ledgermq_spark.derive import Facts
-from ledgermq_spark.lifetimes import expired, expiry_position, with_lifetimes
+from ledgermq_spark.lifetimes import born, expired, settled_by, with_expiry, with_lifetimes
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -72,10 +71,14 @@ def messages_table(
     facts: Facts, each: DataFrame, deliveries: DataFrame, copies: DataFrame
 ) -> DataFrame:
     """Every message and what became of it; of a topic message, what its copies came to."""
-    taken = settled_by(deliveries.where("subscription IS NULL"), ["put_position", "put_index"])
-    # The copy that went last decides; at one place what was consumed went first.
+    keys = ["put_position", "put_index"]
+    taken = settled_by(deliveries.where("subscription IS NULL"), keys, timed=facts.timed)
+    # The copy that went last decides. At one place what is due comes first (once the time of a
+    # message is over, no copy is dropped); then the entry consumes or gives back, ends
+    # subscriptions, and what had expired before it was numbered goes.
     order = f.expr(
-        "if(fate = 'expired' AND fate_due, -1, if(fate_due, 0, if(fate = 'dropped', 2, 1)))"
+        "CASE WHEN fate_due THEN 0 WHEN fate = 'dropped' THEN 2 "
+        "WHEN fate = 'expired' AND NOT on_return THEN 3 ELSE 1 END"
     ).alias("order")
     end = f.struct("fate_position", order, "fate")
     by_message = copies.groupBy("put_position", "put_index").agg(
@@ -97,7 +100,7 @@ def messages_table(
     topic = f.col("queue").startswith("topic:")
     of_queues = (
         each.where(~topic)
-        .join(taken, ["put_position", "put_index"], how="left")
+        .join(taken, keys, how="left")
         .join(f.broadcast(removed), ["queue", "queue_created", "sequence"], how="left")
     )
     of_topics = each.where(topic).join(by_message, ["put_position", "put_index"], how="left")
@@ -155,28 +158,32 @@ def _filled(messages: DataFrame) -> DataFrame:
 
 def _with_fate(messages: DataFrame) -> DataFrame:
     """What became of each message of a queue, and at which position."""
+    messages = with_expiry(messages)
     removed = f.col("removed_position").isNotNull()
     consumed = f.col("consumed_position").isNotNull()
     over = expired("queue_deleted")
     fate = (
         f.when(removed, "removed")
-        .when(consumed, "consumed")
         .when(over, "expired")
+        .when(consumed, "consumed")
         .when(f.col("queue_deleted").isNotNull(), "purged")
         .otherwise("resident")
     )
     where = f.coalesce(
         "removed_position",
-        "consumed_position",
         f.when(over, f.col("expired_position")),
+        "consumed_position",
         "queue_deleted",
     )
-    messages = messages.withColumn("expired_position", expiry_position())
     told, at = _ends(fate, where)
-    on_return = f.col("last.settled_position") >= f.col("expiry_position")
+    by_time = f.col("fate") == "expired"
     return _filled(
         messages.withColumn("fate", told)
         .withColumn("fate_position", at)
-        .withColumn("on_return", (f.col("fate") == "expired") & f.coalesce(on_return, f.lit(False)))
-        .withColumn("fate_due", (f.col("fate") == "expired") & f.col("expiry_due"))
-    ).drop("queue_deleted", "removed_position", "consumed_position", "expired_position", "last")
+        .withColumn("birth_position", born(f.col("fate_position")))
+        .withColumn("on_return", by_time & f.col("on_return"))
+        .withColumn("fate_due", by_time & f.col("expired_due"))
+    ).drop(
+        *("queue_deleted", "removed_position", "consumed_position"),
+        *("expired_position", "expired_due"),
+    )

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
 from ledgermq_spark.administration import read_directory
+from ledgermq_spark.contents import Contents, contents_of, expiries_of
+from ledgermq_spark.derive import Store
 from ledgermq_spark.destinations import store_of
 from ledgermq_spark.directory import AdministrationRow, Directory, Situation
 from ledgermq_spark.moments import connection_rows, consumer_rows, vanished_puts
+from ledgermq_spark.puts import lifetimes_frame, numbered_puts
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["directory_from"]
+__all__ = ["Scanned", "directory_from"]
 
 KINDS = (
     *("CreateQueue", "AlterQueue", "DeleteQueue", "AlterQueueManager", "Upgrade", "Correct"),
@@ -26,17 +29,25 @@ FLAGS = ("no_local", "durable", "shared")
 TEXTS = ("action", "actor", "why", "client_id", "selector", "subscription")
 
 
-def directory_from(
-    operations: DataFrame,
-    acts: DataFrame,
-    puts: DataFrame,
-    deliveries: Callable[[], DataFrame],
-) -> Directory:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scanned:
+    """A log, and what a scan of its sessions with the directory known so far came to."""
+
+    store: Store
+    operations: DataFrame
+    times: DataFrame
+    acts: DataFrame
+    puts: DataFrame
+    timed: bool
+
+
+def directory_from(log: Scanned, deliveries: DataFrame) -> Directory:
     """Read the next round's directory off a scan that was made with the one known so far.
 
-    `deliveries` makes the table of claimed deliveries; it is asked only where something was
-    deleted or corrected, or somebody subscribed.
+    The table of claimed deliveries is made only where something was deleted or corrected, or
+    somebody subscribed.
     """
+    operations, acts, puts = log.operations, log.acts, log.puts
     rows = _asked(operations, acts)
     in_turn = acts.where("what = 'act' AND reason IS NULL")
     uses = in_turn.where("kind IN ('Put', 'OpenConsumer')").select("queue", "position")
@@ -46,23 +57,53 @@ def directory_from(
     rows.extend(_first_uses(uses, deletes))
     corrects = [one for one in rows if one.kind == "Correct"]
     temporaries = any(one.kind == "CreateTemporary" for one in rows)
+    consumers = any(one.kind == "OpenConsumer" for one in rows)
     kept = None
-    if any(one.kind == "OpenConsumer" for one in rows):
-        kept = deliveries()
+    if deletes or corrects or consumers:
+        kept = log.store.keep("held", deliveries)
+    if kept is not None and consumers:
         rows.extend(consumer_rows(acts, kept))
-    rows.extend(connection_rows(operations, acts, always=kept is not None or temporaries))
-    situations: dict[int, Situation] = {}
-    if deletes or corrects:
-        kept = deliveries() if kept is None else kept
-        situations = _at_deletes(acts, puts, kept, rows) if deletes else {}
-    if kept is not None and corrects:
-        # Which queue of a name a Correct means, the deletions decide.
-        known = read_directory(rows, situations)
-        situations |= _at_corrects(puts, kept, corrects, known)
-    found = read_directory(rows, situations)
+    rows.extend(connection_rows(operations, acts, always=consumers or temporaries))
+    if kept is not None and (deletes or corrects):
+        found = _decided(log, kept, rows)
+    else:
+        found = read_directory(rows, {})
     if temporaries:
         found.vanished.extend(vanished_puts(puts, found))
     return found
+
+
+def _decided(log: Scanned, kept: DataFrame, rows: list[AdministrationRow]) -> Directory:
+    """The directory of a log with deletions or corrections."""
+    expiries = None
+    if log.timed:
+        made = expiries_of(log.operations, log.times, log.puts, kept)
+        expiries = log.store.keep("expiries", made)
+    deletes = [one for one in rows if one.kind in DELETES]
+    situations: dict[int, Situation] = {}
+    contents = Contents()
+    if deletes:
+        situations = _at_deletes(log.acts, log.puts, kept, deletes)
+        contents = contents_of(log.puts, kept, expiries, _boundaries(rows))
+    known = read_directory(rows, situations, contents)
+    corrects = [one for one in rows if one.kind == "Correct"]
+    # Which queue of a name a Correct means, the deletions decide; and whether a queue was empty,
+    # the corrections before. Each time round at least one more of them is right.
+    while corrects:
+        told = _at_corrects(log, kept, expiries, corrects, known)
+        found = read_directory(rows, situations | told, contents)
+        if found.lifetimes == known.lifetimes:
+            return found
+        known = found
+    return known
+
+
+def _boundaries(rows: list[AdministrationRow]) -> list[tuple[str, int]]:
+    """Where queues of a name may begin or end: those asked about, and temporary ones."""
+    deletes = [(one.queue, one.position) for one in rows if one.kind == "DeleteQueue"]
+    names = {queue for queue, _ in deletes}
+    made = [(store_of(one.queue), one.position) for one in rows if one.kind == "CreateTemporary"]
+    return [*deletes, *(one for one in made if one[0] in names)]
 
 
 def _asked(operations: DataFrame, acts: DataFrame) -> list[AdministrationRow]:
@@ -123,32 +164,13 @@ def _first_uses(uses: DataFrame, deletes: list[AdministrationRow]) -> list[Admin
     return [AdministrationRow(row["position"], "Use", row["queue"]) for row in found]
 
 
-def _since(rows: list[AdministrationRow], asked: AdministrationRow) -> list[int]:
-    """Where messages under a name may begin to count: other temporary ones may have borne it."""
-    made = [
-        one.position
-        for one in rows
-        if one.kind == "CreateTemporary" and one.position < asked.position
-        if store_of(one.queue) == asked.queue
-    ]
-    return [-1, *made]
-
-
 def _at_deletes(
-    acts: DataFrame,
-    puts: DataFrame,
-    deliveries: DataFrame,
-    rows: list[AdministrationRow],
+    acts: DataFrame, puts: DataFrame, deliveries: DataFrame, deletes: list[AdministrationRow]
 ) -> dict[int, Situation]:
-    """What uses a queue or topic, and how many messages are under its name, before a deletion."""
+    """What uses a queue or topic before a deletion."""
     spark = acts.sparkSession
-    deletes = [
-        (one.queue, one.position, since)
-        for one in rows
-        if one.kind in DELETES
-        for since in _since(rows, one)
-    ]
-    asked = f.broadcast(spark.createDataFrame(deletes, "queue string, asked long, since long"))
+    positions = [(one.queue, one.position) for one in deletes]
+    asked = f.broadcast(spark.createDataFrame(positions, "queue string, asked long"))
     consumers = acts.where("what = 'consumer'").select(
         "queue", f.col("first").alias("begin"), f.col("position").alias("end")
     )
@@ -163,54 +185,25 @@ def _at_deletes(
         .alias("begin"),
         f.col("settled_position").alias("end"),
     )
-    holds = consumers.unionByName(open_puts).unionByName(in_flight)
-    using = (
-        holds.join(asked, "queue", how="inner")
+    rows = (
+        consumers.unionByName(open_puts)
+        .unionByName(in_flight)
+        .join(asked, "queue", how="inner")
         .where("begin < asked AND (end IS NULL OR end > asked)")
-        .select("asked", "since", f.lit(1).cast("long").alias("in_use"), f.lit(0).alias("count"))
+        .groupBy("asked")
+        .agg(f.count("*").alias("in_use"))
     )
-    steps = (
-        puts.where("numbered_position IS NOT NULL")
-        .select("queue", f.col("numbered_position").alias("at"), "count")
-        .unionByName(
-            deliveries.where("settled IN ('acknowledged', 'committed')").select(
-                "queue",
-                f.col("settled_position").alias("at"),
-                f.lit(-1).cast("long").alias("count"),
-            )
-        )
-    )
-    standing = (
-        steps.join(asked, "queue", how="inner")
-        .where("at < asked AND at > since")
-        .select("asked", "since", f.lit(0).cast("long").alias("in_use"), "count")
-    )
-    found = (
-        using.unionByName(standing)
-        .groupBy("asked", "since")
-        .agg(f.sum("in_use").alias("in_use"), f.sum("count").alias("unconsumed"))
-        .collect()
-    )
-    situations: dict[int, Situation] = {}
-    for row in found:
-        one = situations.get(row["asked"], Situation())
-        one = one._replace(in_use=one.in_use + row["in_use"])
-        if row["since"] < 0:
-            one = one._replace(unconsumed=row["unconsumed"])
-        else:
-            one = one._replace(since=(*one.since, (row["since"], row["unconsumed"])))
-        situations[row["asked"]] = one
-    return situations
+    return {row["asked"]: Situation(in_use=row["in_use"]) for row in rows.collect()}
 
 
 def _at_corrects(
-    puts: DataFrame,
+    log: Scanned,
     deliveries: DataFrame,
+    expiries: DataFrame | None,
     corrects: list[AdministrationRow],
     known: Directory,
 ) -> dict[int, Situation]:
     """Whether the message that a Correct names was resident then, and who held it."""
-    spark = puts.sparkSession
     asked = []
     for one in corrects:
         lifetime = known.lifetime_at(one.queue, one.position)
@@ -218,8 +211,12 @@ def _at_corrects(
             asked.append((one.position, one.queue, lifetime.created, one.number or 0))
     if not asked:
         return {}
-    frame = spark.createDataFrame(asked, "asked long, queue string, created long, sequence long")
-    held = f.broadcast(frame).join(
+    frame = f.broadcast(
+        log.puts.sparkSession.createDataFrame(
+            asked, "asked long, queue string, queue_created long, sequence long"
+        )
+    )
+    held = frame.join(
         deliveries.select(
             "queue",
             "sequence",
@@ -236,35 +233,41 @@ def _at_corrects(
     )
     claims: dict[int, list[Any]] = {}
     for row in held.collect():
-        if row["created"] <= row["delivered_position"]:
+        if row["queue_created"] <= row["delivered_position"]:
             claims.setdefault(row["asked"], []).append(row)
-    numbers = _numbers_before(puts, asked)
+    moments = _numbered_before(log, expiries, frame, known)
     return {
-        position: _message_situation(
-            position,
-            sequence < numbers.get(position, 0),
-            claims.get(position, []),
-        )
-        for position, _, _, sequence in asked
+        position: _message_situation(position, moment, claims.get(position, []))
+        for position, moment in moments.items()
     }
 
 
-def _numbers_before(puts: DataFrame, asked: list[tuple[int, str, int, int]]) -> dict[int, int]:
-    """How many sequence numbers the queue had given out before each position asked about."""
-    spark = puts.sparkSession
-    frame = spark.createDataFrame(asked, "asked long, queue string, created long, sequence long")
-    found = (
-        puts.where("numbered_position IS NOT NULL")
-        .join(f.broadcast(frame), "queue", how="inner")
-        .where("position >= created AND numbered_position < asked")
-        .groupBy("asked")
-        .agg(f.sum("count").alias("total"))
+def _numbered_before(
+    log: Scanned, expiries: DataFrame | None, asked: DataFrame, known: Directory
+) -> dict[int, int | None]:
+    """Of each Correct whose message had its number by then: the moment at which it expired."""
+    lifetimes = lifetimes_frame(log.puts.sparkSession, known.lifetimes)
+    named = (
+        numbered_puts(log.puts, lifetimes, log.times)
+        .join(asked, ["queue", "queue_created"], how="inner")
+        .where("numbered_position < asked AND sequence >= first_sequence")
+        .where("sequence < first_sequence + count")
+        .select(
+            "asked",
+            f.col("position").alias("put_position"),
+            (f.col("sequence") - f.col("first_sequence")).alias("put_index"),
+        )
     )
-    return {row["asked"]: row["total"] for row in found.collect()}
+    if expiries is None:
+        named = named.withColumn("moment", f.lit(None).cast("long"))
+    else:
+        ends = expiries.select("put_position", "put_index", "moment")
+        named = named.join(ends, ["put_position", "put_index"], how="left")
+    return {row["asked"]: row["moment"] for row in named.collect()}
 
 
-def _message_situation(position: int, numbered: bool, claims: list[Any]) -> Situation:
-    if not numbered:
+def _message_situation(position: int, moment: int | None, claims: list[Any]) -> Situation:
+    if moment is not None and moment <= position:
         return Situation()
     for row in claims:
         earlier = row["delivered_position"] < position or (
@@ -278,5 +281,7 @@ def _message_situation(position: int, numbered: bool, claims: list[Any]) -> Situ
         if over and row["settled"] in ("acknowledged", "committed"):
             return Situation()
         if not over:
-            return Situation(resident=True, session=row["session"], delivery=row["delivery"])
-    return Situation(resident=True)
+            return Situation(
+                resident=True, session=row["session"], delivery=row["delivery"], expires=moment
+            )
+    return Situation(resident=True, expires=moment)

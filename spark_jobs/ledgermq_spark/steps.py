@@ -104,10 +104,8 @@ def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
     gone = numbered.where(
         "fate IN ('removed', 'purged', 'dropped') OR fate = 'expired' AND NOT on_return"
     )
-    # What expired before it was born, and what is not born yet, was never to be delivered.
-    born = numbered.where("deliver_at IS NULL OR birth_position IS NOT NULL").where(
-        "NOT (fate = 'expired' AND birth_position IS NOT NULL AND fate_position <= birth_position)"
-    )
+    # What went before it was born, and what is not born yet, was never to be delivered.
+    born = numbered.where("deliver_at IS NULL OR birth_position IS NOT NULL")
     over = numbered.where("on_return").select(
         "put_position",
         "put_index",

@@ -14,20 +14,20 @@ from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import Window
 from pyspark.sql import functions as f
 
 from ledgermq_spark.copies import copies_table, subscriptions_table
 from ledgermq_spark.derive import Facts, Store, claims_of, derive_acts, ended_by_deadline
 from ledgermq_spark.directory import Directory
 from ledgermq_spark.messages import each_message, messages_table
-from ledgermq_spark.situations import directory_from
+from ledgermq_spark.puts import lifetimes_frame, numbered_puts, puts_table
+from ledgermq_spark.situations import Scanned, directory_from
 from ledgermq_spark.timeline import timeline
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["TABLES", "Tables", "build_tables", "deliveries_table", "puts_table", "write_tables"]
+__all__ = ["TABLES", "Tables", "build_tables", "deliveries_table", "write_tables"]
 
 TABLES = ("messages", "copies", "subscriptions", "deliveries", "units_of_work")
 # What the tables call a destination: a queue by its name alone.
@@ -64,7 +64,10 @@ def build_tables(store: Store, operations: DataFrame, outcomes: DataFrame) -> Ta
         acts = ended_by_deadline(raw, times, partial(store.keep, f"acts-{number}"))
         puts = puts_table(acts)
         held = deliveries_table(claims, acts)
-        found = directory_from(operations, acts, puts, partial(store.keep, "held", held))
+        log = Scanned(
+            store=store, operations=operations, times=times, acts=acts, puts=puts, timed=timed
+        )
+        found = directory_from(log, held)
         settled = found.bearing() == directory.bearing()
         directory = found
         # Every round settles the earliest decision that was open, so this ends.
@@ -83,15 +86,12 @@ def build_tables(store: Store, operations: DataFrame, outcomes: DataFrame) -> Ta
 
 def _assemble(store: Store, facts: Facts, puts: DataFrame, held: DataFrame) -> Tables:
     spark, directory = store.spark, facts.directory
-    lifetimes = spark.createDataFrame(
-        [(one.queue, one.created, one.deleted) for one in directory.lifetimes],
-        "queue string, queue_created long, queue_deleted long",
-    )
+    lifetimes = lifetimes_frame(spark, directory.lifetimes)
     receivers = spark.createDataFrame(
         [(one.session, one.consumer, one.subscription) for one in directory.receptions],
         "session long, consumer long, subscription long",
     )
-    numbered = store.keep("puts", _numbered(puts, lifetimes, facts.timeline))
+    numbered = store.keep("puts", numbered_puts(puts, lifetimes, facts.timeline))
     deliveries = store.keep(
         "deliveries",
         _in_lifetime(held, lifetimes, facts.timeline)
@@ -99,7 +99,7 @@ def _assemble(store: Store, facts: Facts, puts: DataFrame, held: DataFrame) -> T
         .drop("queue_deleted"),
     )
     each = store.keep("each", each_message(facts, numbered))
-    copies = store.keep("copies", copies_table(each, facts.directory, deliveries))
+    copies = store.keep("copies", copies_table(each, facts, deliveries))
     messages = store.keep("messages", messages_table(facts, each, deliveries, copies))
     subscriptions = store.keep("subscriptions", subscriptions_table(copies, facts.directory))
     units = store.keep("units_of_work", _units_of_work(facts))
@@ -122,70 +122,6 @@ def write_tables(tables: Tables, directory: Path) -> list[Path]:
         getattr(tables, name).write.mode("overwrite").parquet(str(place))
         written.append(place)
     return written
-
-
-def puts_table(acts: DataFrame) -> DataFrame:
-    """Puts that were applied, one row each, with what became of their unit of work.
-
-    `numbered_position` is where their messages got sequence numbers: the put itself, or the commit.
-    Puts that vanished with a temporary destination left their unit of work (`unit_end` vanished);
-    `closed_position` is where that ended all the same.
-    """
-    puts = acts.where("what = 'act' AND kind = 'Put' AND reason IS NULL").select(
-        "session", "position", "unit", "queue", "count"
-    )
-    units = acts.where("what = 'unit'").select(
-        "session",
-        "unit",
-        f.col("position").alias("closed_position"),
-        f.col("kind").alias("closed"),
-        f.col("due").alias("closed_due"),
-    )
-    vanished = acts.where("what = 'vanished'").select(
-        f.col("session").alias("by"),
-        f.col("queue").alias("gone"),
-        f.col("unit").alias("in_unit"),
-        f.col("position").alias("vanished_position"),
-    )
-    out = f.expr("by = session AND in_unit = unit AND gone = queue")
-    joined = (
-        puts.join(units, ["session", "unit"], how="left")
-        .join(f.broadcast(vanished), out & f.expr("position < vanished_position"), how="left")
-        .withColumn("unit_position", f.expr("coalesce(vanished_position, closed_position)"))
-        .withColumn("unit_end", f.expr("if(vanished_position IS NULL, closed, 'vanished')"))
-        .withColumn("unit_due", f.expr("vanished_position IS NULL AND closed_due"))
-        .drop("by", "gone", "in_unit", "vanished_position", "closed")
-    )
-    numbered = f.when(f.col("unit").isNull(), f.col("position")).when(
-        f.col("unit_end") == "commit", f.col("unit_position")
-    )
-    return joined.withColumn("numbered_position", numbered)
-
-
-def _numbered(puts: DataFrame, lifetimes: DataFrame, times: DataFrame) -> DataFrame:
-    """Puts with the queue they went to, the first of their sequence numbers and its time."""
-    placed = puts.join(
-        f.broadcast(lifetimes),
-        (puts["queue"] == lifetimes["queue"])
-        & (lifetimes["queue_created"] <= puts["position"])
-        & (lifetimes["queue_deleted"].isNull() | (puts["position"] < lifetimes["queue_deleted"])),
-        how="left",
-    ).drop(lifetimes["queue"])
-    before = (
-        Window.partitionBy("queue", "queue_created")
-        .orderBy("numbered_position", "position")
-        .rowsBetween(Window.unboundedPreceding, -1)
-    )
-    with_number = placed.where("numbered_position IS NOT NULL").withColumn(
-        "first_sequence", f.coalesce(f.sum("count").over(before), f.lit(0))
-    )
-    without = placed.where("numbered_position IS NULL").withColumn(
-        "first_sequence", f.lit(None).cast("long")
-    )
-    moments = times.select(
-        f.col("position").alias("numbered_position"), f.col("state_time").alias("enqueued_at")
-    )
-    return with_number.unionByName(without).join(moments, "numbered_position", how="left")
 
 
 def deliveries_table(claims: DataFrame, acts: DataFrame) -> DataFrame:

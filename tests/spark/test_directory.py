@@ -1,12 +1,18 @@
 """Tests of how queues come and go, read off administrative operations without the fold."""
 
 from ledgermq_spark.administration import read_directory
+from ledgermq_spark.contents import Contents
 from ledgermq_spark.directory import AdministrationRow, Situation
 
 
 def row(position, kind, queue="q", **more):
     """An administrative operation in turn."""
     return AdministrationRow(position=position, kind=kind, queue=queue, **more)
+
+
+def held(boundaries, *changes, queue="q"):
+    """Messages numbered after so many of the boundaries, there for all but so many, how many."""
+    return Contents({queue: boundaries}, {queue: list(changes)})
 
 
 def test_a_first_use_creates_a_queue_and_a_later_create_is_refused():
@@ -23,7 +29,7 @@ def test_a_queue_comes_back_as_another_one():
         row(3, "DeleteQueue", flag=True),
         row(7, "Use"),
     ]
-    found = read_directory(rows, {3: Situation(unconsumed=2)})
+    found = read_directory(rows, {}, held([3], (0, 0, 2)))
     assert [(one.created, one.deleted) for one in found.lifetimes] == [(1, 3), (7, None)]
     assert found.purged == {3: 2}
     assert [found.message_bytes_max("q", at) for at in (1, 2, 7, 8)] == [0, 100, 0, 0]
@@ -32,8 +38,7 @@ def test_a_queue_comes_back_as_another_one():
 def test_what_is_in_use_or_not_empty_stays():
     """A deletion is refused with the first reason that applies."""
     rows = [row(1, "Use"), row(2, "DeleteQueue", flag=True), row(3, "DeleteQueue", flag=False)]
-    situations = {2: Situation(in_use=1, unconsumed=1), 3: Situation(unconsumed=1)}
-    found = read_directory(rows, situations)
+    found = read_directory(rows, {2: Situation(in_use=1)}, held([2, 3], (0, 0, 1)))
     assert found.refusals == {2: "queue-in-use", 3: "queue-not-empty"}
 
 
@@ -46,9 +51,39 @@ def test_a_removed_message_no_longer_fills_its_queue():
         row(4, "DeleteQueue", flag=False),
     ]
     resident = Situation(resident=True)
-    found = read_directory(rows, {2: resident, 3: resident, 4: Situation(unconsumed=1)})
+    found = read_directory(rows, {2: resident, 3: resident}, held([4], (0, 0, 1)))
     assert found.refusals == {3: "sequence-unknown"}
     assert found.lifetimes[0].deleted == 4
+
+
+def test_a_removed_message_that_had_expired_since_is_not_taken_off_twice():
+    """Of two removed ones the first would have expired by the deletion; a third is there."""
+    rows = [
+        row(1, "Use"),
+        row(2, "Correct", number=0, action="REMOVE"),
+        row(3, "Correct", number=1, action="REMOVE"),
+        row(6, "DeleteQueue", flag=False),
+        row(8, "DeleteQueue", flag=False),
+    ]
+    situations = {2: Situation(resident=True, expires=6), 3: Situation(resident=True, expires=7)}
+    contents = held([6, 8], (0, 0, 3 - 1), (0, 1, -1), (0, 1, -1))
+    found = read_directory(rows, situations, contents)
+    assert found.refusals == {6: "queue-not-empty"}
+    assert found.lifetimes[0].deleted == 8
+
+
+def test_what_went_with_an_earlier_queue_is_not_missed_when_it_would_have_expired():
+    """Two messages purged at 3, one of them to expire at 5; the queue that followed has one."""
+    rows = [
+        row(1, "Use"),
+        row(3, "DeleteQueue", flag=True),
+        row(4, "Use"),
+        row(6, "DeleteQueue", flag=False),
+    ]
+    contents = held([3, 6], (0, 0, 2), (0, 1, -1), (1, 1, 1))
+    found = read_directory(rows, {}, contents)
+    assert found.refusals == {6: "queue-not-empty"}
+    assert found.purged == {3: 2}
 
 
 def test_automatic_creation_counts_from_the_entry_after_its_switch():
@@ -160,8 +195,8 @@ def test_what_an_earlier_temporary_queue_of_that_name_held_does_not_count():
         row(6, "CreateTemporary", "queue:" + own, session=1, connection=A),
         row(8, "DeleteQueue", own, session=1, connection=A, flag=False),
     ]
-    situation = Situation(unconsumed=5, since=((2, 1), (6, 0)))
-    assert read_directory(rows, {8: situation}).refusals == {
+    contents = held([1, 2, 6, 8], (1, 1, 4), (2, 2, 1), queue=own)
+    assert read_directory(rows, {}, contents).refusals == {
         6: "queue-exists",
         8: "queue-not-empty",
     }

@@ -7,10 +7,11 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-from ledgermq.core.operations import OpenConsumer, Put
+from ledgermq.core.operations import Correct, DeleteQueue, OpenConsumer, Put
 from ledgermq.core.outcomes import Addressed, Committed, Delivered
 from ledgermq.wire.codec import decode_operation
 from support.log_writer import Script, ScriptSession, color_header
+from support.random_ends import timed_message
 
 Recorded = list[list[Addressed]]
 
@@ -64,6 +65,26 @@ def selection(script: Script, queue: str) -> ScriptSession:
         producer.send(Put, destination="queue:" + queue, messages=[message])
     consumer = script.session("CLIENT", connection=script.identifier())
     consumer.send(OpenConsumer, consumer=1, destination="queue:" + queue, selector="color = 'red'")
+    consumer.get(1)
+    return consumer
+
+
+def departure(script: Script, queue: str) -> ScriptSession:
+    """Of three messages the first and third are got; before that the second one went.
+
+    It is removed by hand where the queue is named so; otherwise it expires. Returns the consuming
+    session; its connection is its own.
+    """
+    consumer = script.session("CLIENT", connection=script.identifier())
+    producer = script.session("CLIENT", connection=script.identifier())
+    consumer.consumer(queue, credit=1)
+    for times in ((50_000, 0, 0), (1_000, 0, 0), (0, 0, 0)):
+        messages = [timed_message(script, times)]
+        producer.send(Put, destination="queue:" + queue, messages=messages)
+    if queue == "removed":
+        producer.send(Correct, queue=queue, sequence=1, action="REMOVE", actor="op", reason="test")
+    script.wait(2)
+    producer.send(DeleteQueue, queue=queue, purge=True)
     consumer.get(1)
     return consumer
 
@@ -269,6 +290,16 @@ def deliver_unselected(recorded: Recorded, queue: str, script: Script) -> str:
     return _deliver(recorded, queue, _put(script, recorded, queue, 0))
 
 
+def deliver_gone(recorded: Recorded, queue: str, script: Script) -> str:
+    """The message between two that were got is delivered after them."""
+    return _deliver(recorded, queue, _put(script, recorded, queue, 1))
+
+
+# As PLANTS: a queue each.
+END_PLANTS: tuple[tuple[str, Callable[[Recorded, str, Script], str], str], ...] = (
+    ("removed", deliver_gone, "unexpected"),
+    ("expired", deliver_gone, "unexpected"),
+)
 # As PLANTS: name of the topic, or of the queue where it begins so.
 TOPIC_PLANTS: tuple[tuple[str, Callable[[Recorded, str, Script], str], str], ...] = (
     ("blue", deliver_blue, "unexpected"),

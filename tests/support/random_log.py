@@ -1,12 +1,14 @@
 """Random logs: every kind of operation, legal or not, retries, lost sessions, leaps of time.
 
-`topics` adds those of topics, subscriptions, selectors, temporary destinations and client ids.
+`topics` adds those of topics, subscriptions, selectors, temporary destinations and client ids,
+`ends` messages that expire or wait to be born, and what else may end them meanwhile.
 """
 
 from __future__ import annotations
 
 from ledgermq.core import operations as op
 from support.log_writer import Script, ScriptSession, ranges
+from support.random_ends import RandomEnds
 from support.random_topics import RandomTopics
 
 QUEUES = ("q", "r", "s")
@@ -16,12 +18,13 @@ MODES = ("CLIENT", "AUTO", "INDIVIDUAL", "TRANSACTED", "TRANSACTED", "TRANSACTED
 class RandomLog:
     """Grows a script at random; it looks at the state, so that most operations are legal."""
 
-    def __init__(self, script: Script, *, topics: bool = False) -> None:
+    def __init__(self, script: Script, *, topics: bool = False, ends: bool = False) -> None:
         self.script = script
         self.random = script.random
         self.sessions: list[ScriptSession] = []
         self.connections = [script.identifier() for _ in range(4)]
         self.topics = RandomTopics(script, self.connections) if topics else None
+        self.ends = RandomEnds(script) if ends else None
 
     def grow(self, steps: int) -> None:
         """Appends about so many entries."""
@@ -30,6 +33,8 @@ class RandomLog:
 
     def step(self) -> None:
         """Appends one entry, now and then of a session that is gone."""
+        if self.ends is not None:
+            self.ends.wait()
         chance = self.random.random()
         alive = [one for one in self.sessions if one.handle in self.script.state.sessions]
         if chance < 0.03 and self.script.entries:
@@ -122,6 +127,8 @@ class RandomLog:
         }
         if self.topics is not None:
             weights |= self.topics.weights()
+        if self.ends is not None:
+            weights |= self.ends.weights()
         choice = random.choices(list(weights), list(weights.values()))[0]
         choice(session, held, transacted)
 
