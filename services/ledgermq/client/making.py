@@ -18,7 +18,7 @@ from ledgermq.core.limits import (
 )
 from ledgermq.core.operations import PutMessage
 from ledgermq.errors import MessageFormatError, MessageTooLargeError
-from ledgermq.wire.content import Content, ContentError, PropertyValue, encode_content
+from ledgermq.wire.content import ContentError, PropertyValue, encode_fields
 from ledgermq.wire.message_header import make_header
 
 __all__ = ["MessageMaker", "Sending", "aged"]
@@ -81,15 +81,11 @@ class MessageMaker:
             reply_to = body.reply_to if reply_to is None else reply_to
             type_ = body.type if type_ is None else type_
             body = body.unloaded_body
-        content = Content(
-            body=body,
-            reply_to=reply_to,
-            client_time=time.time_ns() // 1000,
-        )
         try:
-            check_property_names(properties or {})
+            if properties:
+                check_property_names(properties)
             header = make_header(properties, correlation_id, type_, **times_ms)
-            encoded = encode_content(content)
+            encoded = encode_fields(body, reply_to, time.time_ns() // 1000)
         except (ContentError, MessageFormatError) as error:
             raised = error.raised if isinstance(error, ContentError) else type(error)
             raise raised(

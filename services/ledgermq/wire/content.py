@@ -20,6 +20,7 @@ __all__ = [
     "checked_value",
     "decode_content",
     "encode_content",
+    "encode_fields",
 ]
 
 MapValue: TypeAlias = bool | int | float | str | bytes | None
@@ -57,11 +58,12 @@ class Content:
 
 def encode_content(content: Content) -> bytes:
     """The bytes of a content; ContentError names what cannot be carried."""
-    datum = {
-        "body": _checked_body(content.body),
-        "reply_to": content.reply_to,
-        "client_time": content.client_time,
-    }
+    return encode_fields(content.body, content.reply_to, content.client_time)
+
+
+def encode_fields(body: Any, reply_to: str | None, client_time: int) -> bytes:
+    """The bytes of the content that these would make, without making it."""
+    datum = {"body": _checked_body(body), "reply_to": reply_to, "client_time": client_time}
     try:
         return encode_record(CONTENT, datum)
     except (TypeError, ValueError, AttributeError) as error:
