@@ -35,6 +35,9 @@ $(STAMP): requirements/development.txt pyproject.toml
 	    $(BIN)/python -m pip install --quiet --require-hashes -r requirements/development.txt && \
 	    $(BIN)/python -m pip install --quiet --no-deps --no-build-isolation -e . ; \
 	fi
+	@# Compiled now: where Python is told to write no bytecode, every worker, client and Spark task
+	@# would compile all of it again at its start. Some packages bring templates that do not compile.
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib services spark_jobs || true
 	@touch $@
 
 check: $(STAMP) ## lint, format, types, import rules, tidiness
