@@ -9,7 +9,7 @@ from pyspark.sql import functions as f
 
 from ledgermq_spark.derive import Facts
 from ledgermq_spark.directory import Directory
-from ledgermq_spark.lifetimes import EXPIRY, UNBORN, born, expired, settled_by, with_expiry
+from ledgermq_spark.lifetimes import EXPIRY, UNBORN, born, expired, filled, settled_by, with_expiry
 from ledgermq_spark.matching import Selected, matches
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ def copies_table(each: DataFrame, facts: Facts, deliveries: DataFrame) -> DataFr
         .otherwise("resident")
     )
     return (
-        with_expiry(joined)
+        filled(with_expiry(joined))
         .withColumn("fate", fate)
         .withColumn(
             "fate_position",
@@ -81,11 +81,7 @@ def copies_table(each: DataFrame, facts: Facts, deliveries: DataFrame) -> DataFr
             "fate_due",
             f.expr("fate = 'dropped' AND ended_due OR fate = 'expired' AND expired_due"),
         )
-        .withColumn("deliveries", f.coalesce("deliveries", f.lit(0)))
-        .withColumn("backout_count", f.coalesce("backout_count", f.lit(0)))
-        .withColumn("held", f.coalesce("held", f.lit(False)))
-        .withColumn("uncounted_backout_count", f.coalesce("uncounted", f.lit(-1)))
-        .drop("uncounted", "consumed_position", "ended", "ended_due", "selector", "header")
+        .drop("consumed_position", "ended", "ended_due", "selector", "header")
         .drop("expired_position", "expired_due")
     )
 

@@ -20,6 +20,7 @@ __all__ = [
     "born",
     "due_positions",
     "expired",
+    "filled",
     "settled_by",
     "with_expiry",
     "with_lifetimes",
@@ -128,6 +129,18 @@ def settled_by(deliveries: DataFrame, keys: list[str], *, timed: bool) -> DataFr
         f.sum(f.expr("if(blame = 'uncounted', 1, if(blame IS NULL, NULL, 0))")).alias("uncounted"),
         f.max(f.expr("settled = 'open'")).alias("held"),
         (f.collect_list(flight) if timed else f.array(f.max(flight))).alias("flights"),
+    )
+
+
+def filled(messages: DataFrame) -> DataFrame:
+    """Messages joined with `settled_by`, where nothing was delivered as where something was."""
+    zero = f.lit(0)
+    return (
+        messages.withColumn("deliveries", f.coalesce("deliveries", zero))
+        .withColumn("backout_count", f.coalesce("backout_count", zero))
+        .withColumn("held", f.coalesce("held", f.lit(False)))
+        .withColumn("uncounted_backout_count", f.coalesce("uncounted", f.lit(-1)))
+        .drop("uncounted")
     )
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from ledgermq_spark.derive import Facts
-from ledgermq_spark.lifetimes import born, expired, settled_by, with_expiry, with_lifetimes
+from ledgermq_spark.lifetimes import born, expired, filled, settled_by, with_expiry, with_lifetimes
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -140,19 +140,8 @@ def _topic_fates(messages: DataFrame) -> DataFrame:
     )
     told, at = _ends(fate, where)
     messages = messages.withColumn("uncounted", f.lit(None).cast("long"))
-    return _filled(messages.withColumn("fate", told).withColumn("fate_position", at)).drop(
+    return filled(messages.withColumn("fate", told).withColumn("fate_position", at)).drop(
         "queue_deleted", "resident", "last"
-    )
-
-
-def _filled(messages: DataFrame) -> DataFrame:
-    zero = f.lit(0)
-    return (
-        messages.withColumn("deliveries", f.coalesce("deliveries", zero))
-        .withColumn("backout_count", f.coalesce("backout_count", zero))
-        .withColumn("held", f.coalesce("held", f.lit(False)))
-        .withColumn("uncounted_backout_count", f.coalesce("uncounted", f.lit(-1)))
-        .drop("uncounted")
     )
 
 
@@ -177,7 +166,7 @@ def _with_fate(messages: DataFrame) -> DataFrame:
     )
     told, at = _ends(fate, where)
     by_time = f.col("fate") == "expired"
-    return _filled(
+    return filled(
         messages.withColumn("fate", told)
         .withColumn("fate_position", at)
         .withColumn("birth_position", born(f.col("fate_position")))

@@ -1,5 +1,6 @@
 """What the client's tests share: topics of their own, the real worker, and a plain one to break."""
 
+import asyncio
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -8,8 +9,10 @@ from datetime import UTC, datetime
 import pytest
 
 import ledgermq
+from ledgermq import aio
 from ledgermq.client import keeper
 from ledgermq.testing import MemoryBroker
+from support.hand_route import HandRoute
 from support.plain_worker import PlainWorker
 from support.worker_process import Place, new_place
 
@@ -53,6 +56,26 @@ def connection(place) -> Iterator[ledgermq.Connection]:
     """A connection to it."""
     with place.connect() as opened:
         yield opened
+
+
+@pytest.fixture
+def run(place):
+    """Runs a coroutine that is given a connection, with a limit."""
+
+    def with_connection(work, **settings):
+        async def main():
+            async with aio.Connection(place.connect(**settings)) as connection:
+                return await work(connection)
+
+        return asyncio.run(asyncio.wait_for(main(), 60))
+
+    return with_connection
+
+
+@pytest.fixture
+def route() -> HandRoute:
+    """A queue manager by hand, which opens and ends sessions and accepts everything else."""
+    return HandRoute()
 
 
 @pytest.fixture

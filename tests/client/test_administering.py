@@ -18,22 +18,13 @@ from ledgermq.core.operations import Get, OpenConsumer, Put
 from ledgermq.testing import MemoryBroker
 from ledgermq.wire.answers import encode_answer
 from support.hand_made import Desk, delivered
-from support.hand_route import HandRoute
-
-
-@pytest.fixture
-def route():
-    """A queue manager that accepts everything."""
-    return HandRoute()
 
 
 @pytest.fixture
 def connection(route):
     """A connection to it, which is dropped at the end without a word."""
-    opened = route.connect()
-    opened._keeper.stop()  # nothing is repeated, however slow the machine is
-    yield opened
-    opened._stop(0.0)
+    with route.connected() as opened:
+        yield opened
 
 
 def fields_of(operation, kind):

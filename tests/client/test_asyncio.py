@@ -10,20 +10,6 @@ import ledgermq
 from ledgermq import aio
 
 
-@pytest.fixture
-def run(place):
-    """Runs a coroutine that is given a connection, with a limit."""
-
-    def with_connection(work, **settings):
-        async def main():
-            async with aio.Connection(place.connect(**settings)) as connection:
-                return await work(connection)
-
-        return asyncio.run(asyncio.wait_for(main(), 60))
-
-    return with_connection
-
-
 def test_messages_are_sent_received_and_acknowledged(run, queue):
     """One after the other, each call awaited."""
 

@@ -6,21 +6,6 @@ import uuid
 import pytest
 
 import ledgermq
-from ledgermq import aio
-
-
-@pytest.fixture
-def run(place):
-    """Runs a coroutine that is given a connection, with a limit."""
-
-    def with_connection(work, **settings):
-        async def main():
-            async with aio.Connection(place.connect(**settings)) as connection:
-                return await work(connection)
-
-        return asyncio.run(asyncio.wait_for(main(), 60))
-
-    return with_connection
 
 
 def test_aio_subscribers_get_what_they_select(run, queue):

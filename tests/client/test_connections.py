@@ -17,12 +17,6 @@ from support.hand_made import ended
 from support.hand_route import HandRoute
 
 
-@pytest.fixture
-def route():
-    """A queue manager that opens and ends sessions and accepts everything else."""
-    return HandRoute()
-
-
 def hurry(connection):
     """Gives later calls on a connection a twentieth of a second."""
     connection._settings = dataclasses.replace(connection._settings, timeout_seconds=0.05)

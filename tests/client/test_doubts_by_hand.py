@@ -8,22 +8,13 @@ import pytest
 import ledgermq
 from ledgermq.core.operations import Alive
 from support.hand_made import delivered
-from support.hand_route import HandRoute
-
-
-@pytest.fixture
-def route():
-    """A queue manager that accepts everything."""
-    return HandRoute()
 
 
 @pytest.fixture
 def connection(route):
     """A connection to it, which is dropped at the end without a word."""
-    opened = route.connect()
-    opened._keeper.stop()  # nothing is repeated, however slow the machine is
-    yield opened
-    opened._stop(0.0)
+    with route.connected() as opened:
+        yield opened
 
 
 def doubtful(route, session, first, count=1, consumer=1):

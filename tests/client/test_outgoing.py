@@ -78,10 +78,8 @@ def queues():
 @pytest.fixture
 def connection(queues):
     """A connection to it, which is dropped at the end without a word."""
-    opened = queues.connect()
-    opened._keeper.stop()  # nothing is repeated, however slow the machine is
-    yield opened
-    opened._stop(0.0)
+    with queues.connected() as opened:
+        yield opened
 
 
 def made(body="x", **fields):

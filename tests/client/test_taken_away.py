@@ -16,7 +16,6 @@ from ledgermq.core.operations import (
 )
 from ledgermq.testing import MemoryBroker
 from support.hand_made import delivered
-from support.hand_route import HandRoute
 
 
 @pytest.fixture
@@ -27,18 +26,10 @@ def memory():
 
 
 @pytest.fixture
-def route():
-    """A queue manager that accepts everything."""
-    return HandRoute()
-
-
-@pytest.fixture
 def connection(route):
     """A connection to it, which is dropped at the end without a word."""
-    opened = route.connect()
-    opened._keeper.stop()  # nothing is repeated, however slow the machine is
-    yield opened
-    opened._stop(0.0)
+    with route.connected() as opened:
+        yield opened
 
 
 def filled(memory, bodies="abc"):

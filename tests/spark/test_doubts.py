@@ -75,9 +75,7 @@ class RandomDoubts:
             (session.rollback if known.transacted else session.recover)(*self.held(session))
             session.get(3, 1)
         else:
-            self.script.add(op.Suspect(worker="w", sessions=[session.handle]))
-            self.script.wait(1.1)
-            self.script.add(op.Tick(worker="w"))
+            lose(self.script, session)
             self.sessions[number] = self.open(number)
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import dataclasses
 import threading
 from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ledgermq.client.connection import Connection
@@ -97,6 +99,16 @@ class HandRoute:
         told = {"client_id": None, "topic_prefix": None, "suspect_timeout_seconds": 15.0}
         given = settings_from("kafka://h:1/QM1", timeout_seconds=timeout, **(told | settings))
         return Connection(given, route=self)
+
+    @contextmanager
+    def connected(self) -> Iterator[Connection]:
+        """A connection that repeats nothing, however slow the machine is, and that is dropped at
+        the end without a word.
+        """
+        opened = self.connect()
+        opened._keeper.stop()
+        yield opened
+        opened._stop(0.0)
 
     def written(self, kind: type[Operation]) -> list[Any]:
         """The operations of a kind, in the order written."""

@@ -86,7 +86,7 @@ def _choose(turn: Turn, queue: Queue) -> list[tuple[Consumer, list[Message]]]:
         consumer = min(takers, key=turn_of)
         _give(turn, consumer, [first])
         queue.available.leave()
-        if first.sequence in queue.doubts:
+        if in_doubt(first):
             consumer.doubt = NOT_NUMBERED
         shares.setdefault(consumer.key, []).append(first)
         waiting = [one for one in waiting if not one.doubt and _room(one) > 0]

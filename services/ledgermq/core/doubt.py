@@ -27,8 +27,8 @@ def was_lost(session: Session, delivery: int, message: Message) -> None:
 
 
 def tell_handed_through(turn: Turn, session: Session, through: int) -> None:
-    """Notes up to which delivery the application has been handed everything."""
-    session.handed_through = max(session.handed_through, min(through, session.next_delivery - 1))
+    """Notes up to which delivery, above what was told before, all was handed over."""
+    session.handed_through = min(through, session.next_delivery - 1)
     for consumer in session.consumers.values():
         if 0 < consumer.doubt <= session.handed_through:
             _resolve(turn, consumer)

@@ -142,7 +142,7 @@ class SessionEnded(Reply):
 class Delivered(Outcome):
     """Messages for one consumer, with delivery numbers from `first_delivery` on.
 
-    `in_doubt`: it is one that a lost session held, and the session gets no other for now (H20).
+    `in_doubt`: it is one that a lost session held, and the consumer gets no other for now (H20).
     """
 
     session: int
