@@ -40,9 +40,10 @@ def _words(outcome: Outcome, start_us: int) -> list[Word]:
         case Opened():
             return _must("opened")
         case Accepted():
-            return _must("accepted")
+            return _must("accepted", *_warning(outcome))
         case Enqueued():
-            return _must("enqueued", _run(outcome.first_sequence, outcome.count))
+            run = _run(outcome.first_sequence, outcome.count)
+            return _must("enqueued", run, *_warning(outcome))
         case Committed():
             words = ["committed"]
             for run in outcome.enqueued:
@@ -67,6 +68,10 @@ def _words(outcome: Outcome, start_us: int) -> list[Word]:
             until = f"until={_time(outcome.deadline - start_us)}"
             return [("suspected", False), (until, True)]
     raise AssertionError(f"no words for {outcome}")
+
+
+def _warning(outcome: Accepted | Enqueued) -> list[str]:
+    return [f"warning={outcome.warning}"] if outcome.warning else []
 
 
 def _delivered(outcome: Delivered) -> list[Word]:

@@ -6,11 +6,14 @@ the snapshot through bytes and back is the same state, and a refused operation c
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from ledgermq.core import invariants, query, topic_query
 from ledgermq.core.apply import apply, new_state, next_deadline
-from ledgermq.core.browsing import browse
+from ledgermq.core.browsing import Cursor, browse
+from ledgermq.core.get_options import PLAIN, Options
+from ledgermq.core.group_query import group_document
 from ledgermq.core.operations import Open, Operation, Unreadable
 from ledgermq.core.outcomes import Addressed, Opened, Refused
 from ledgermq.core.selector import parse_selector
@@ -22,7 +25,7 @@ from support import checks
 from support.describe import describe, matches, spoken
 from support.model import Model
 from support.script import Line, Script, ScriptError, time_us
-from support.verbs import VERBS, selector_text
+from support.verbs import VERBS, get_options, group_id, selector_text
 
 __all__ = ["START_US", "Player", "play"]
 
@@ -34,6 +37,7 @@ QUESTIONS = (
     "session",
     "manager",
     "browse",
+    "group",
     "deadline",
     "uncounted",
 )
@@ -208,15 +212,33 @@ class Player:
         self._compare_options(line, status, {})
 
     def ask_browse(self, line: Line) -> None:
-        """`browse QUEUE MESSAGES`."""
+        """`browse QUEUE MESSAGES`; `browse QUEUE:logical,all MESSAGES` with options."""
         selector = parse_selector(selector_text(line.options.get("selector")))
-        found = browse(self.state.queues[line.words[0]], 9, -1, 1000, selector)
+        name, _, words = line.words[0].partition(":")
+        asked = replace(line, words=[name, *words.split(",")] if words else [name])
+        record = get_options(asked)
+        options = PLAIN if record is None else Options(**record)
+        found = browse(self.state.queues[name], Cursor(), 1000, selector, options)
         if self.model is not None:
             places = [(one["put_position"], one["put_index"]) for one in found[0]]
             text = selector_text(line.options.get("selector"))
-            self._equal("browse", places, self.model.browse(line.words[0], text))
+            self._equal("browse", places, self.model.browse(name, text, options))
         names = [one["message_id"].rstrip(b"\0").decode() for one in found[0]]
         self._equal("browse", names, [one for one in line.words[1:] if one != "none"])
+
+    def ask_group(self, line: Line) -> None:
+        """`group QUEUE GROUP name=value`, or `group QUEUE GROUP none`; lists without blanks."""
+        queue = self.state.queues[line.words[0]]
+        group = queue.groups.get(group_id(line.words[1]))
+        if line.words[2:] == ["none"]:
+            self._equal("group", group, None)
+            return
+        assert group is not None, f"no group {line.words[1]}"
+        told = group_document(queue, group)
+        listed = {name: str(told[name]).replace(" ", "") for name in ("missing", "clashing")}
+        listed["states"] = ",".join(one["state"] for one in told["members"])
+        listed["kept"] = "no" if told["holder"] is None else "yes"
+        self._compare_options(line, {**told, **listed}, {})
 
     def ask_deadline(self, line: Line) -> None:
         """`deadline TIME` after the start, or `deadline none`."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from ledgermq.core import operations
 from ledgermq.core.operations import (
     DeliveryRange,
+    GetOptions,
+    Group,
     Header,
     Operation,
     PropertyValue,
@@ -19,7 +21,7 @@ from support.script import Line, ScriptError, time_us
 if TYPE_CHECKING:
     from support.play import Player
 
-__all__ = ["VERBS", "identifier", "selector_text"]
+__all__ = ["VERBS", "get_options", "group_id", "identifier", "selector_text"]
 
 Entry = Operation | bytes | None
 Verb = Callable[["Player", Line], Entry]
@@ -28,6 +30,35 @@ Verb = Callable[["Player", Line], Entry]
 def identifier(name: str) -> bytes:
     """Sixteen bytes that show a name."""
     return name.encode().ljust(16, b"\0")
+
+
+def group_id(name: str) -> bytes:
+    """Twenty-four bytes that show a name; `0`: none but zeros; `short`: too few."""
+    if name == "short":
+        return b"short"
+    return b"" .ljust(24, b"\0") if name == "0" else name.encode().ljust(24, b"\0")
+
+
+def get_options(line: Line) -> GetOptions | None:
+    """`plain`, or any of `logical all segments complete`, and `group=Y seq=2 offset=0 msg=NAME
+    correlation=c number=5`; none: None.
+    """
+    given, words = line.options, line.words[1:]
+    named = ("group", "seq", "offset", "msg", "correlation", "number")
+    if not words and not any(one in given for one in named):
+        return None
+    return {
+        "logical_order": "logical" in words,
+        "all_messages_available": "all" in words,
+        "all_segments_available": "segments" in words,
+        "complete_message": "complete" in words,
+        "message_id": identifier(given["msg"]) if "msg" in given else b"",
+        "correlation_id": given.get("correlation"),
+        "group_id": group_id(given["group"]) if "group" in given else b"",
+        "group_sequence": int(given.get("seq", 0)),
+        "offset": int(given.get("offset", -1)),
+        "sequence": int(given.get("number", -1)),
+    }
 
 
 def _common(player: Player, line: Line) -> dict[str, Any]:
@@ -73,14 +104,38 @@ def _header(text: str) -> Header:
     if text.startswith("*"):
         text = "correlation=" + "c" * int(text[1:])
     given = dict(one.split("=") for one in text.split(",") if one)
+    group = _group(given.pop("g", None), ordered=given.pop("ordered", "no"))
     times = [time_us(given.pop(name, "0s")) // 1_000 for name in ("ttl", "delay", "age")]
     return {
+        "group": group,
         "correlation_id": given.pop("correlation", None),
         "type": given.pop("type", None),
         "properties": {name: _value(value) for name, value in given.items()},
         "time_to_live_ms": times[0],
         "delivery_delay_ms": times[1],
         "age_ms": times[2],
+    }
+
+
+def _group(text: str | None, *, ordered: str) -> Group | None:
+    """`Y.2` message 2 of group Y, `Y.2!` the last; `Y.2@10+5` its segment at 10 of length 5,
+    `Y.2@10+5!` the last segment, `Y.2!@10+5!` of the last message; `-Y.1@0+5` in no group.
+    """
+    if text is None:
+        return None
+    place, at, segment = text.partition("@")
+    name, _, number = place.removesuffix("!").removeprefix("-").partition(".")
+    offset, _, length = segment.removesuffix("!").partition("+")
+    return {
+        "group_id": group_id(name),
+        "group_sequence": int(number),
+        "offset": int(offset or 0),
+        "length": int(length or 0),
+        "in_group": not text.startswith("-"),
+        "last_in_group": place.endswith("!"),
+        "segment": bool(at),
+        "last_segment": segment.endswith("!"),
+        "logical_order": ordered == "yes",
     }
 
 
@@ -191,7 +246,12 @@ def _put(player: Player, line: Line) -> Operation:
 
 def _get(player: Player, line: Line) -> Operation:
     number = int(line.options.get("consumer", 1))
-    return operations.Get(**_common(player, line), consumer=number, credit=int(line.words[0]))
+    return operations.Get(
+        **_common(player, line),
+        consumer=number,
+        credit=int(line.words[0]),
+        options=get_options(line),
+    )
 
 
 def _ack(player: Player, line: Line) -> Operation:
@@ -223,6 +283,7 @@ def _create(player: Player, line: Line) -> Operation:
         description=_description(line) or "",
         message_bytes_max=int(line.options.get("max", 0)),
         unacknowledged_max=int(line.options.get("unacked_max", 0)),
+        group_affinity=_yes(line.options.get("affinity")) or False,
     )
 
 
@@ -241,6 +302,7 @@ def _alter(player: Player, line: Line) -> Operation:
         message_bytes_max=None if most is None else int(most),
         suspended=_yes(line.options.get("suspended")),
         unacknowledged_max=None if limit is None else int(limit),
+        group_affinity=_yes(line.options.get("affinity")),
     )
 
 

@@ -5,10 +5,11 @@ grows at its end. Messages that come back belong before some that were never del
 in a heap beside it. The next message is the lower of the two heads, so taking costs O(1) for new
 messages and O(log n) for returned ones.
 
-A queue has one such order of all its available messages, and one more for each selector that its
-consumers use, of those that match. A message that is taken from one order stays behind in the
-others as an entry that is passed over when it comes up, so taking never searches; when such
-entries outnumber the messages, the order is made anew.
+A queue has one such order of all its available messages, and others (`orders.py`) for what its
+consumers select. A message that is taken from one order stays behind in the others as an entry
+that is passed over when it comes up, so taking never searches; when such entries outnumber the
+messages, the order is made anew. What comes up but may not be given yet, because its group is kept
+for a consumer, is passed over too, and offered again when that changes.
 """
 
 from __future__ import annotations
@@ -28,13 +29,8 @@ __all__ = ["Available"]
 SPARE_ENTRIES = 64
 
 
-def _stands(message: Message) -> bool:
-    """Whether an entry's message is available: in its queue, and in nobody's hands."""
-    return message.consumer is None and message.queue.messages.get(message.sequence) is message
-
-
 class Available:
-    """Available messages of one queue, or those of them that a selector matches.
+    """Available messages of one queue, or some of them.
 
     `count` says how many there are in the order of all; the owner tells it what is taken
     elsewhere.
@@ -48,6 +44,15 @@ class Available:
         self._entries = 0
         self.count = 0
 
+    def stands(self, message: Message) -> bool:
+        """Whether an entry's message may be given: it is in its queue, in nobody's hands, and its
+        group is kept for nobody.
+        """
+        queue = message.queue
+        if message.consumer is not None or queue.messages.get(message.sequence) is not message:
+            return False
+        return not queue.kept or message.group is None or message.group.group_id not in queue.kept
+
     def extend(self, messages: Iterable[Message]) -> None:
         """Adds newly numbered messages; their numbers are above all numbers seen before."""
         fresh = self._fresh
@@ -60,8 +65,12 @@ class Available:
 
     def give_back(self, message: Message) -> None:
         """Adds a message that was delivered before, at the place of its number."""
-        heapq.heappush(self._returned[message.priority], (message.sequence, message))
+        self.offer(message)
         self.count += 1
+
+    def offer(self, message: Message) -> None:
+        """Adds an entry for a message that counts already, but may have been passed over."""
+        heapq.heappush(self._returned[message.priority], (message.sequence, message))
         self._entries += 1
 
     def leave(self, count: int = 1) -> None:
@@ -72,11 +81,12 @@ class Available:
     def tidy(self, standing_max: int) -> None:
         """Makes the order anew if it has many more entries than messages can be available."""
         if self._entries > 2 * standing_max + SPARE_ENTRIES:
-            kept = list(self)
+            kept, count = list(self), self.count
             self._fresh = [deque() for _ in range(PRIORITY_MAX + 1)]
             self._returned = [[] for _ in range(PRIORITY_MAX + 1)]
-            self._entries = self.count = 0
+            self._entries = 0
             self.extend(kept)
+            self.count = count
 
     def take(self, count: int) -> list[Message]:
         """Removes and returns the first `count` messages, or as many as there are."""
@@ -108,7 +118,7 @@ class Available:
             message = self.first()
             if message is None:
                 break
-            self._pop_head(message.priority)
+            self.pop_head(message.priority)
             # A message may have two entries: one left behind when it was taken, one of its return.
             if not taken or taken[-1] is not message:
                 taken.append(message)
@@ -122,12 +132,13 @@ class Available:
             while fresh or returned:
                 from_fresh = not returned or (fresh and fresh[0].sequence < returned[0][0])
                 message = fresh[0] if from_fresh else returned[0][1]
-                if _stands(message):
+                if self.stands(message):
                     return message
-                self._pop_head(priority)
+                self.pop_head(priority)
         return None
 
-    def _pop_head(self, priority: int) -> None:
+    def pop_head(self, priority: int) -> None:
+        """Takes out the first entry of a priority."""
         fresh, returned = self._fresh[priority], self._returned[priority]
         if not returned or (fresh and fresh[0].sequence < returned[0][0]):
             fresh.popleft()
@@ -141,20 +152,16 @@ class Available:
 
     def _merged(self, priority: int) -> Iterator[Message]:
         back = (message for _, message in sorted(self._returned[priority], key=_number))
-        return _standing(heapq.merge(back, self._fresh[priority], key=_sequence))
+        last = None
+        for message in heapq.merge(back, self._fresh[priority], key=_sequence):
+            # A message may have two entries.
+            if message is not last and self.stands(message):
+                last = message
+                yield message
 
     def __iter__(self) -> Iterator[Message]:
         for priority in range(PRIORITY_MAX, -1, -1):
             yield from self._merged(priority)
-
-
-def _standing(messages: Iterable[Message]) -> Iterator[Message]:
-    """Those that are available, each once."""
-    last = None
-    for message in messages:
-        if message is not last and _stands(message):
-            last = message
-            yield message
 
 
 def _number(pair: tuple[int, Message]) -> int:

@@ -1,22 +1,39 @@
-"""Browsing: pages of a queue's available messages, each made with bounded work (H28, SES-40)."""
+"""Browsing: pages of a queue's available messages, each made with bounded work (H28, SES-40).
+
+In physical order a cursor is the place of the message seen last. In logical order it is the place
+of the first item entered last, and beside it stands which item of that group comes next: so a page
+goes on in a group whose first item is gone (GRP-15).
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ledgermq.core.delivery import delivered_message
+from ledgermq.core.get_options import PLAIN, Options, Place
 from ledgermq.core.limits import (
     BROWSE_EXAMINED_MAX,
     DELIVERED_CONTENT_BYTES_MAX,
     DELIVERED_MESSAGES_MAX,
     PRIORITY_MAX,
 )
+from ledgermq.core.message import GroupedMessage, Message
 from ledgermq.core.outcomes import DeliveredMessage
-from ledgermq.core.queue import Message, Queue
+from ledgermq.core.places import available_item, place_after
+from ledgermq.core.queue import Queue
 from ledgermq.core.selecting import matches
 from ledgermq.core.selector import Selector
 
-__all__ = ["Page", "browse"]
+__all__ = ["Cursor", "Page", "browse"]
+
+
+class Cursor(NamedTuple):
+    """From where a page goes on: behind a place in delivery order, or inside a group."""
+
+    after_priority: int = PRIORITY_MAX
+    after_sequence: int = -1
+    place: Place | None = None
 
 
 class Page(NamedTuple):
@@ -24,49 +41,103 @@ class Page(NamedTuple):
 
     messages: list[DeliveredMessage]
     more: bool
-    after_priority: int
-    after_sequence: int
+    cursor: Cursor
 
 
 def browse(
     queue: Queue,
-    after_priority: int,
-    after_sequence: int,
+    cursor: Cursor,
     limit: int,
     selector: Selector | None = None,
+    options: Options = PLAIN,
 ) -> Page:
-    """A page of available messages after a cursor in delivery order.
+    """A page of available messages after a cursor in delivery or logical order.
 
     At most 1,000 messages and 1 MiB of content (one message at least), of those that match; a page
     looks at no more than 20,000 sequence numbers, so it may be empty though there is more.
     """
     page: list[DeliveredMessage] = []
-    page_bytes = examined = 0
+    page_bytes = 0
     limit = max(1, min(limit, DELIVERED_MESSAGES_MAX))
-    last = (after_priority, after_sequence)
-    for priority in range(min(after_priority, PRIORITY_MAX), -1, -1):
-        if not queue.available.has_priority(priority):
+    for unit, behind in _units(queue, cursor, selector, options):
+        if unit is None:
+            return Page(page, True, behind)
+        page_bytes += sum(one.size_bytes for one in unit)
+        if page and (len(page) >= limit or page_bytes > DELIVERED_CONTENT_BYTES_MAX):
+            return Page(page, True, cursor)
+        page.extend(delivered_message(one) for one in unit)
+        cursor = behind
+    return Page(page, False, cursor)
+
+
+Step = tuple[Sequence[Message] | None, Cursor]
+
+
+def _units(
+    queue: Queue, cursor: Cursor, selector: Selector | None, options: Options
+) -> Iterator[Step]:
+    """What is shown at a time, with the cursor behind it; None where enough was looked at."""
+    examined = 0
+    if options.logical_order and cursor.place is not None:
+        cursor, steps = _rest_of_group(queue, cursor, options)
+        yield from steps
+        if cursor.place is not None:
+            return
+    for priority, sequence in _places(queue, cursor):
+        if examined == BROWSE_EXAMINED_MAX:
+            yield None, Cursor(priority, sequence - 1)
+            return
+        examined += 1
+        message = queue.messages.get(sequence)
+        if message is None or not _is_shown(message, priority, selector, options):
             continue
-        start = after_sequence + 1 if priority == after_priority else 0
-        for sequence in range(max(start, queue.min_sequence), queue.next_sequence):
-            if examined == BROWSE_EXAMINED_MAX:
-                return Page(page, True, priority, sequence - 1)
-            examined += 1
-            message = queue.messages.get(sequence)
-            if message is None or not _is_shown(message, priority, selector):
-                continue
-            page_bytes += message.size_bytes
-            if page and (len(page) == limit or page_bytes > DELIVERED_CONTENT_BYTES_MAX):
-                return Page(page, True, *last)
-            page.append(delivered_message(message))
-            last = (priority, sequence)
-    return Page(page, False, *last)
+        unit = _unit_of(message, options)
+        here = Cursor(priority, sequence)
+        if options.logical_order:
+            here = here._replace(place=place_after(unit[-1]))
+        yield unit, here
+        if here.place is not None:
+            here, steps = _rest_of_group(queue, here, options)
+            yield from steps
+            examined += len(steps)
+            if here.place is not None:
+                return
 
 
-def _is_shown(message: Message, priority: int, selector: Selector | None) -> bool:
-    """Whether a message is available (SES-67), of that priority, and matches."""
-    if message.priority != priority or message.consumer is not None:
+def _places(queue: Queue, cursor: Cursor) -> Iterator[tuple[int, int]]:
+    """Priorities and sequence numbers behind a cursor, in delivery order."""
+    for priority in range(min(cursor.after_priority, PRIORITY_MAX), -1, -1):
+        if queue.available.has_priority(priority) or queue.kept or queue.affinity is not None:
+            start = cursor.after_sequence + 1 if priority == cursor.after_priority else 0
+            for sequence in range(max(start, queue.min_sequence), queue.next_sequence):
+                yield priority, sequence
+
+
+def _rest_of_group(queue: Queue, cursor: Cursor, options: Options) -> tuple[Cursor, list[Step]]:
+    """What follows in the group that a cursor is in, as far as it is there."""
+    steps: list[Step] = []
+    place = cursor.place
+    while place is not None and len(steps) <= DELIVERED_MESSAGES_MAX:
+        item = available_item(queue, place, options)
+        if item is None:
+            break
+        unit = _unit_of(item, options)
+        place = place_after(unit[-1])
+        cursor = cursor._replace(place=place)
+        steps.append((unit, cursor))
+    return cursor, steps
+
+
+def _unit_of(message: Message, options: Options) -> Sequence[Message]:
+    if not options.complete_message or not isinstance(message, GroupedMessage):
+        return [message]
+    return message.group.unit_of(message) or [message]
+
+
+def _is_shown(message: Message, priority: int, selector: Selector | None, options: Options) -> bool:
+    """Whether a message is available (SES-67), of that priority, and wanted."""
+    if message.priority != priority or not message.is_here:
         return False
-    if message.times is not None and message.times.unborn:
+    if options is not PLAIN and not (options.wants(message) and options.permit(message)):
         return False
     return selector is None or matches(selector, message)

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
-from ledgermq.core.available import Available
+from collections.abc import Sequence
+
 from ledgermq.core.doubt import in_doubt
+from ledgermq.core.get_options import Options
+from ledgermq.core.grouping import group_record
 from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
+from ledgermq.core.message import GroupedMessage, Message
 from ledgermq.core.outcomes import Delivered, DeliveredMessage
-from ledgermq.core.state import Consumer, Message, Queue
+from ledgermq.core.places import follow, next_item, place_after
+from ledgermq.core.state import Consumer, Queue
 from ledgermq.core.subscribing import retire
 from ledgermq.core.timing import expire_due
 from ledgermq.core.turn import Turn
@@ -14,8 +19,7 @@ from ledgermq.core.turns import Turns, is_held_back, turn_of
 
 __all__ = ["deliver", "deliver_touched", "delivered_message", "is_paused"]
 
-# Of a delivery in doubt that was chosen; it is numbered when all shares are known.
-NOT_NUMBERED = -1
+Shares = list[tuple[Consumer, list[Message]]]
 
 
 def deliver_touched(turn: Turn) -> None:
@@ -34,41 +38,69 @@ def deliver(turn: Turn, queue: Queue) -> None:
     """Hands out what is available to those who wait, fewest in flight first."""
     if queue.suspended or not queue.available.count or not queue.ready:
         return
-    special = _is_special(queue)
-    if not special and len(queue.ready) > 1:
+    same = _is_same_for_all(queue)
+    if same and len(queue.ready) > 1:
         shares = _share(turn, queue)
     else:
         # Nobody keeps the turns while they are not asked for.
         queue.turns = None
-        if special:
+        if same:
+            shares = _serve_one(turn, queue)
+        elif len(queue.ready) > 1 or queue.unacknowledged_max or queue.doubts or queue.affinity:
             shares = _choose(turn, queue)
         else:
-            shares = _serve_one(turn, queue)
-    for _, order in queue.selected.values():
+            shares = _serve_by_order(turn, queue)
+    for order in queue.orders.values():
         order.tidy(queue.available.count)
     for consumer, messages in shares:
         _number_and_emit(turn, consumer, messages)
 
 
-def _serve_one(turn: Turn, queue: Queue) -> list[tuple[Consumer, list[Message]]]:
+def _is_same_for_all(queue: Queue) -> bool:
+    """Whether every waiting consumer may take each message, whatever it took before."""
+    if queue.unacknowledged_max or queue.doubts or queue.kept or queue.affinity is not None:
+        return False
+    return not queue.orders or all(one.order is None for one in queue.ready.values())
+
+
+def _serve_one(turn: Turn, queue: Queue) -> Shares:
     """Gives the one consumer that waits as much as it may take."""
     (consumer,) = queue.ready.values()
     if is_held_back(consumer):
         return []
     messages = queue.available.take(consumer.credit)
-    _give(turn, consumer, messages)
+    _give(turn, consumer, messages, len(messages))
     return [(consumer, messages)]
 
 
-def _is_special(queue: Queue) -> bool:
-    """Whether not every waiting consumer may take each message."""
-    if queue.unacknowledged_max or queue.doubts:
-        return True
-    selected = queue.selected
-    return bool(selected) and any(one.selector is not None for one in queue.ready.values())
+def _serve_by_order(turn: Turn, queue: Queue) -> Shares:
+    """Gives the one consumer that waits what it selects, in its order, message by message."""
+    (consumer,) = queue.ready.values()
+    if is_held_back(consumer):
+        return []
+    messages: list[Message] = []
+    credit = cost = consumer.credit
+    options = consumer.options
+    in_order = options.logical_order
+    while credit:
+        head = _head_for(consumer)
+        if head is None:
+            break
+        for item in _unit_of(options, head):
+            item.consumer = consumer
+            if isinstance(item, GroupedMessage):
+                item.group.went(item)
+            messages.append(item)
+        if in_order:
+            consumer.place = place_after(messages[-1])
+        credit -= 1
+    cost -= credit
+    queue.available.leave(len(messages))
+    _give(turn, consumer, messages, cost)
+    return [(consumer, messages)]
 
 
-def _choose(turn: Turn, queue: Queue) -> list[tuple[Consumer, list[Message]]]:
+def _choose(turn: Turn, queue: Queue) -> Shares:
     """Shares messages one by one where not every consumer may take each of them.
 
     The message that comes first of all that anybody waiting may take goes to one of those who may
@@ -78,19 +110,42 @@ def _choose(turn: Turn, queue: Queue) -> list[tuple[Consumer, list[Message]]]:
     consumers = queue.ready.copy()
     waiting = [one for one in consumers.values() if not is_held_back(one) and _room(one) > 0]
     while waiting:
-        heads = {one.key: _order(queue, one).first() for one in waiting}
+        heads = {one.key: _head_for(one) for one in waiting}
         first = min((one for one in heads.values() if one is not None), key=_place, default=None)
         if first is None:
             break
         takers = [one for one in waiting if heads[one.key] is first]
         consumer = min(takers, key=turn_of)
-        _give(turn, consumer, [first])
-        queue.available.leave()
-        if in_doubt(first):
-            consumer.doubt = NOT_NUMBERED
-        shares.setdefault(consumer.key, []).append(first)
+        messages = _unit_of(consumer.options, first)
+        if queue.affinity is not None:
+            queue.affinity.bond(first, consumer)
+        _give(turn, consumer, messages, 1)
+        queue.available.leave(len(messages))
+        if queue.doubts and any(in_doubt(one) for one in messages):
+            # Numbered when all shares are known; until then, how many messages it is.
+            consumer.doubt = -len(messages)
+        shares.setdefault(consumer.key, []).extend(messages)
         waiting = [one for one in waiting if not one.doubt and _room(one) > 0]
     return [(consumers[key], messages) for key, messages in shares.items()]
+
+
+def _head_for(consumer: Consumer) -> Message | None:
+    """What a consumer would be given next: at its place in a group, else first in its order."""
+    place = consumer.place
+    if place is not None and consumer.options.logical_order:
+        return next_item(consumer, place)
+    queue = consumer.queue
+    order = queue.available if consumer.order is None else consumer.order
+    return order.first() if queue.affinity is None else queue.affinity.first(order, consumer)
+
+
+def _unit_of(options: Options, head: Message) -> Sequence[Message]:
+    """What is delivered at once: a message, or all segments of one that is got complete."""
+    if not options.complete_message or not isinstance(head, GroupedMessage):
+        return [head]
+    unit = head.group.unit_of(head)
+    assert unit is not None, "what is got complete is whole"
+    return unit
 
 
 def _room(consumer: Consumer) -> int:
@@ -108,17 +163,11 @@ def is_paused(consumer: Consumer) -> bool:
     return consumer.open and consumer.credit > 0 and _room(consumer) <= 0
 
 
-def _order(queue: Queue, consumer: Consumer) -> Available:
-    """The order in which a consumer takes: of all messages, or of those it selects."""
-    selector = consumer.selector
-    return queue.available if selector is None else queue.selected[selector.text][1]
-
-
 def _place(message: Message) -> tuple[int, int]:
     return (-message.priority, message.sequence)
 
 
-def _share(turn: Turn, queue: Queue) -> list[tuple[Consumer, list[Message]]]:
+def _share(turn: Turn, queue: Queue) -> Shares:
     """Shares available messages one by one; ties go to whoever waits longest."""
     if queue.turns is None:
         queue.turns = Turns(queue.ready)
@@ -129,7 +178,7 @@ def _share(turn: Turn, queue: Queue) -> list[tuple[Consumer, list[Message]]]:
         if consumer is None:
             break
         messages = queue.available.take(1)
-        _give(turn, consumer, messages)
+        _give(turn, consumer, messages, 1)
         shares.setdefault(consumer.key, (consumer, []))[1].extend(messages)
         if consumer.credit:
             turns.join(consumer)
@@ -137,13 +186,18 @@ def _share(turn: Turn, queue: Queue) -> list[tuple[Consumer, list[Message]]]:
     return list(shares.values())
 
 
-def _give(turn: Turn, consumer: Consumer, messages: list[Message]) -> None:
-    """Gives messages to a consumer; each costs one credit and puts it behind those who wait."""
+def _give(turn: Turn, consumer: Consumer, messages: Sequence[Message], cost: int) -> None:
+    """Gives messages to a consumer; they cost it credit, and it is behind those who wait."""
     queue, count = consumer.queue, len(messages)
+    if not count:
+        return
     for message in messages:
         message.consumer = consumer
+        if isinstance(message, GroupedMessage):
+            message.group.went(message)
+    follow(turn, consumer, place_after(messages[-1]))
     consumer.in_flight += count
-    consumer.credit -= count
+    consumer.credit -= cost
     turn.state.wait_order += count
     consumer.waiting_since = turn.state.wait_order
     if not consumer.credit:
@@ -160,12 +214,12 @@ def _number_and_emit(turn: Turn, consumer: Consumer, messages: list[Message]) ->
     Numbers are given only here: two consumers of one session may share a queue, and each outcome
     numbers its messages one after the other.
     """
-    if messages and in_doubt(messages[-1]):
+    doubtful = -consumer.doubt
+    if doubtful > 0:
         # What is in doubt comes alone, and nothing comes behind it.
-        *plain, doubtful = messages
-        _number_batches(turn, consumer, plain)
-        consumer.doubt = consumer.session.next_delivery
-        _number_batches(turn, consumer, [doubtful])
+        _number_batches(turn, consumer, messages[:-doubtful])
+        consumer.doubt = consumer.session.next_delivery + doubtful - 1
+        _number_batches(turn, consumer, messages[-doubtful:])
     else:
         _number_batches(turn, consumer, messages)
 
@@ -205,7 +259,7 @@ def _emit_batch(
             destination=consumer.queue.destination,
             first_delivery=first_delivery,
             messages=batch,
-            in_doubt=first_delivery == consumer.doubt,
+            in_doubt=first_delivery + len(batch) - 1 == consumer.doubt,
         ),
     )
 
@@ -224,12 +278,13 @@ def delivered_message(message: Message) -> DeliveredMessage:
         "content": b"",
     }
     header, times = message.header, message.times
-    if header is not None:
+    if header is not None or message.group is not None:
         told["header"] = {
-            "properties": header["properties"],
-            "correlation_id": header["correlation_id"],
-            "type": header["type"],
+            "properties": {} if header is None else header["properties"],
+            "correlation_id": None if header is None else header["correlation_id"],
+            "type": None if header is None else header["type"],
             "expires_at": -1 if times is None else times.expires_at,
             "deliver_at": -1 if times is None else times.deliver_at,
+            "group": group_record(message),
         }
     return told

@@ -143,4 +143,6 @@ def end_temporaries(state: QueueManager, connection: Connection) -> None:
         if found.uncommitted_puts:
             for session in state.sessions.values():
                 session.open_puts.pop(destination, None)
+                for key in [one for one in session.open_groups if one[0] == destination]:
+                    del session.open_groups[key]
         forget(state, found)

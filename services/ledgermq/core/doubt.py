@@ -8,7 +8,8 @@ to have been in the application's hands, and the others are not blamed.
 
 from __future__ import annotations
 
-from ledgermq.core.state import Consumer, Message, Session
+from ledgermq.core.message import Message
+from ledgermq.core.state import Consumer, Session
 from ledgermq.core.turn import Turn
 
 __all__ = ["in_doubt", "leave_flight", "tell_handed_through", "tell_handing", "was_lost"]
@@ -40,8 +41,23 @@ def tell_handing(turn: Turn, session: Session, delivery: int) -> None:
     if message is not None and message.consumer is not None:
         consumer = message.consumer
         if consumer.doubt == delivery:
-            session.handed_doubts[delivery] = None
+            for number in _unit_to(session, delivery):
+                session.handed_doubts[number] = None
             _resolve(turn, consumer)
+
+
+def _unit_to(session: Session, delivery: int) -> list[int]:
+    """The deliveries of one logical message that was got complete, up to its last segment."""
+    last = session.deliveries[delivery]
+    found = [delivery]
+    while last.offset:
+        before = session.deliveries.get(found[-1] - 1)
+        if before is None or before.group is not last.group or not before.length:
+            break
+        if before.group_sequence != last.group_sequence or before.consumer is not last.consumer:
+            break
+        found.append(found[-1] - 1)
+    return found
 
 
 def leave_flight(turn: Turn, consumer: Consumer, delivery: int) -> None:

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
+from ledgermq.core.affinity import bucket_of
 from ledgermq.core.delivery import is_paused
 from ledgermq.core.doubt import in_doubt
+from ledgermq.core.group_invariants import check_groups, check_places
 from ledgermq.core.limits import REPLIES_MAX
-from ledgermq.core.selecting import matching
-from ledgermq.core.state import Consumer, Message, Queue, QueueManager, Session
+from ledgermq.core.message import Message
+from ledgermq.core.places import next_item
+from ledgermq.core.state import Consumer, Queue, QueueManager, Session
 from ledgermq.core.topic_invariants import check_topics
 from ledgermq.core.topics import Subscription
 from ledgermq.core.turns import is_held_back
@@ -46,10 +51,11 @@ def _check_queue(queue: Queue) -> None:
     held = queue.unacknowledged + queue.uncommitted_gets
     waiting = queue.available.count + queue.unborn
     assert len(numbers) == waiting + held, f"{where}: current + pending"
-    available = list(queue.available)
+    available = [one for one in _by_place(queue) if one.is_here]
     assert len(available) == queue.available.count, f"{where}: available count"
-    order = [(-message.priority, message.sequence) for message in available]
-    assert order == sorted(order), f"{where}: available out of order"
+    if queue.affinity is None:
+        free = [one for one in available if queue.available.stands(one)]
+        assert list(queue.available) == free, f"{where}: order of all"
     for number, message in queue.messages.items():
         assert message.sequence == number, f"{where}: message {number} bears {message.sequence}"
         assert message.queue is queue, f"{where}: message {number} belongs to another queue"
@@ -60,24 +66,50 @@ def _check_queue(queue: Queue) -> None:
         counted = queue.messages[number].backout_count - uncounted
         assert uncounted >= 0 <= counted, f"{where}: message {number} in doubt"
     _check_orders(queue, where)
+    check_groups(queue)
     if not queue.suspended:
         for one in queue.ready.values():
             idle = is_held_back(one) or is_paused(one) or not _wanted(one, available)
             assert idle, f"{where}: messages and a waiting consumer, but no delivery"
 
 
+def _by_place(queue: Queue) -> list[Message]:
+    return sorted(queue.messages.values(), key=lambda one: (-one.priority, one.sequence))
+
+
 def _wanted(consumer: Consumer, available: list[Message]) -> list[Message]:
-    selector = consumer.selector
-    return available if selector is None else matching(selector, available)
+    """What a consumer could be given now, worked out without any order."""
+    queue, order = consumer.queue, consumer.order or consumer.queue.available
+    if consumer.options.logical_order and consumer.place is not None:
+        item = next_item(consumer, consumer.place)
+        return [] if item is None else [item]
+    wanted = (
+        available
+        if consumer.order is None
+        else [one for one in available if consumer.order.wants(one)]
+    )
+    bonds = {} if queue.affinity is None else queue.affinity.bonds
+    return [
+        one for one in wanted if order.stands(one) and _bonded(bonds, one, consumer) is consumer
+    ]
+
+
+def _bonded(bonds: dict[int, Consumer], message: Message, otherwise: Consumer) -> Consumer:
+    bucket = bucket_of(message)
+    return otherwise if bucket is None else bonds.get(bucket, otherwise)
 
 
 def _check_orders(queue: Queue, where: str) -> None:
-    """The orders of selectors in use hold what those match, and there are no others."""
-    used = {one.selector.text for one in queue.consumers.values() if one.selector is not None}
-    assert set(queue.selected) == used, f"{where}: orders of selectors"
-    available = list(queue.available)
-    for text, (selector, order) in queue.selected.items():
-        assert list(order) == matching(selector, available), f"{where}: order of {text}"
+    """The orders in use hold what they want, and there are no others."""
+    used = [one.order_key for one in queue.consumers.values() if one.order_key is not None]
+    assert {key: one.users for key, one in queue.orders.items()} == dict(Counter(used)), (
+        f"{where}: orders in use"
+    )
+    for key, order in queue.orders.items():
+        wanted = [one for one in _by_place(queue) if one.is_here and order.wants(one)]
+        standing = [one for one in wanted if order.stands(one)]
+        if queue.affinity is None:
+            assert list(order) == standing, f"{where}: order of {key}"
 
 
 def _check_session(state: QueueManager, session: Session) -> None:
@@ -95,7 +127,8 @@ def _check_session(state: QueueManager, session: Session) -> None:
     assert session.handed_through < session.next_delivery, f"{where}: handed through"
     doubts = [one.doubt for one in session.consumers.values() if one.doubt]
     for number in (*doubts, *session.handed_doubts):
-        assert in_doubt(session.deliveries[number]), f"{where}: {number} is not in doubt"
+        message = session.deliveries[number]
+        assert in_doubt(message) or message.length, f"{where}: {number} is not in doubt"
     counts = dict.fromkeys(session.consumers, 0)
     for number, message in session.deliveries.items():
         consumer = message.consumer
@@ -111,6 +144,7 @@ def _check_session(state: QueueManager, session: Session) -> None:
         assert consumer.open or consumer.in_flight, f"{where}: consumer {number} lingers"
         is_open = consumer.queue.consumers.get(consumer.key) is consumer
         assert is_open == consumer.open, f"{where}: consumer {number} as receiver"
+        check_places(consumer)
         waits = consumer.queue.ready.get(consumer.key) is consumer
         assert waits == (consumer.credit > 0), f"{where}: consumer {number} waiting"
 

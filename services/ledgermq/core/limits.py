@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 __all__ = [
+    "AFFINITY_BUCKETS",
     "BLOCK_MESSAGES",
     "BROWSE_EXAMINED_MAX",
     "CONSUMER_NUMBER_MAX",
@@ -14,8 +15,11 @@ __all__ = [
     "DELIVERED_CONTENT_BYTES_MAX",
     "DELIVERED_MESSAGES_MAX",
     "DESCRIPTION_CHARACTERS_MAX",
+    "GROUP_ID_BYTES",
+    "GROUP_SEQUENCE_MAX",
     "HEADER_BYTES_MAX",
     "LANE_MAX",
+    "OFFSET_MAX",
     "PRIORITY_MAX",
     "PROTOCOL_VERSION",
     "PUT_MESSAGES_MAX",
@@ -37,6 +41,10 @@ PUT_MESSAGES_MAX: Final = 10_000
 CONTENT_BYTES_MAX: Final = 8 * 1024 * 1024 - 4096
 TIMING_MS_MAX: Final = 100 * 366 * 24 * 3600 * 1000
 HEADER_BYTES_MAX: Final = 64 * 1024
+GROUP_ID_BYTES: Final = 24
+GROUP_SEQUENCE_MAX: Final = 999_999_999
+OFFSET_MAX: Final = 2**53
+AFFINITY_BUCKETS: Final = 1024
 CREDIT_MAX: Final = 1_000_000
 REPLIES_MAX: Final = 256
 # The three numbers that a checkpoint holds as an Avro int; readers differ in what else they take.

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from ledgermq.core import get_options
 from ledgermq.core.destinations import check_owner, keep, use_destination
+from ledgermq.core.get_options import PLAIN, Options
+from ledgermq.core.group import Group
+from ledgermq.core.grouping import check_groups, join_open_groups, set_group, without_group
 from ledgermq.core.header_size import header_bytes
 from ledgermq.core.limits import (
     CONSUMER_NUMBER_MAX,
@@ -12,6 +16,7 @@ from ledgermq.core.limits import (
     PRIORITY_MAX,
     PUT_MESSAGES_MAX,
 )
+from ledgermq.core.message import GroupedMessage, Message, SegmentMessage
 from ledgermq.core.operations import (
     Acknowledge,
     CloseConsumer,
@@ -20,13 +25,16 @@ from ledgermq.core.operations import (
     OpenConsumer,
     Put,
 )
-from ledgermq.core.outcomes import Enqueued, Reply
+from ledgermq.core.outcomes import Accepted, Enqueued, Reply
+from ledgermq.core.places import disagrees, keep_group, stop_keeping
 from ledgermq.core.reasons import (
     CONSUMER_EXISTS,
     CONSUMER_UNKNOWN,
     CREDIT_INVALID,
+    MATCH_OPTIONS_INVALID,
     MESSAGE_INVALID,
     MESSAGE_TOO_LARGE,
+    OPTIONS_INVALID,
     SELECTOR_INVALID,
     SUBSCRIPTION_INVALID,
     TRANSACTED,
@@ -34,28 +42,41 @@ from ledgermq.core.reasons import (
 )
 from ledgermq.core.selector import Selector, SelectorError, parse_selector
 from ledgermq.core.settling import check_deliveries, consume, give_back
-from ledgermq.core.state import Consumer, Message, Queue, Session
+from ledgermq.core.state import Consumer, Queue, Session
 from ledgermq.core.subscribing import keep_subscription, subscription_for
 from ledgermq.core.timing import set_times
 from ledgermq.core.topics import Subscription, Topic
 from ledgermq.core.turn import Turn
 
+# By whether it is a segment.
+_KINDS = (GroupedMessage, SegmentMessage)
+
 __all__ = ["acknowledge", "close_consumer", "get", "open_consumer", "put"]
 
 
-def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal | None:
+def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal:
     """Takes messages in: numbered now, or held in the unit of work (SEQ-04, SEQ-05, INF-02)."""
     queue = use_destination(turn, operation.destination)
     if isinstance(queue, Refusal):
         return queue
-    messages = _messages(turn, queue, operation)
+    messages = _messages(turn, session, queue, operation)
     if isinstance(messages, Refusal):
         return messages
+    warning = check_groups(session, queue, operation, messages)
+    if isinstance(warning, Refusal):
+        return warning
     keep(turn.state, queue)
     if session.transacted:
         session.open_puts.setdefault(queue.destination, []).extend(messages)
+        join_open_groups(session, queue.destination, messages)
         queue.uncommitted_puts += len(messages)
-        return None
+        return Accepted(
+            position=turn.position,
+            index=turn.take_index(),
+            session=session.handle,
+            session_sequence=operation.session_sequence,
+            warning=warning,
+        )
     first = queue.enqueue(turn.state, messages, session.connection)
     for served in queue.served():
         turn.touch(served)
@@ -66,10 +87,13 @@ def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal | None:
         session_sequence=operation.session_sequence,
         first_sequence=first,
         count=len(messages),
+        warning=warning,
     )
 
 
-def _messages(turn: Turn, queue: Queue, operation: Put) -> list[Message] | Refusal:
+def _messages(
+    turn: Turn, session: Session, queue: Queue, operation: Put
+) -> list[Message] | Refusal:
     """Makes the messages of a Put, or says which of them is not acceptable: invalid first."""
     if not 0 < len(operation.messages) <= PUT_MESSAGES_MAX:
         return Refusal(
@@ -95,7 +119,8 @@ def _messages(turn: Turn, queue: Queue, operation: Put) -> list[Message] | Refus
                 f"message {index} has {size_bytes} bytes, {queue.destination} takes "
                 f"{size_bytes_max}; send it in segments",
             )
-        message = Message(
+        group = None if header is None else header.get("group")
+        message = (Message if group is None else _KINDS[group["segment"]])(
             queue,
             position,
             index,
@@ -105,6 +130,10 @@ def _messages(turn: Turn, queue: Queue, operation: Put) -> list[Message] | Refus
             size_bytes,
             header,
         )
+        if group is not None and header is not None:
+            assert isinstance(message, GroupedMessage), "made as one"
+            set_group(message, group, Group(group["group_id"]), open_put=session.transacted)
+            message.header = without_group(header)
         if header is not None:
             refusal = set_times(message, header, time)
             if refusal is not None:
@@ -195,6 +224,8 @@ def close_consumer(turn: Turn, session: Session, operation: CloseConsumer) -> Re
     if refusal is not None:
         return refusal
     if consumer.open:
+        stop_keeping(turn, consumer)
+        consumer.place = consumer.settled_place = None
         consumer.credit = 0
         consumer.queue.drop_consumer(consumer)
         turn.leave(consumer.queue)
@@ -213,15 +244,19 @@ def get(turn: Turn, session: Session, operation: Get) -> Refusal | None:
     if isinstance(consumer, Refusal):
         return consumer
     credit = operation.credit
-    if credit == 0:
-        consumer.credit = 0
-        consumer.queue.ready.pop(consumer.key, None)
-        return None
-    if not 0 < credit <= CREDIT_MAX - consumer.credit:
+    if not 0 <= credit <= CREDIT_MAX - consumer.credit:
         return Refusal(
             CREDIT_INVALID,
             f"credit {credit} on top of {consumer.credit} is not within 0 to {CREDIT_MAX}",
         )
+    if operation.options is not None:
+        refusal = _set_options(turn, consumer, Options(**operation.options))
+        if refusal is not None:
+            return refusal
+    if credit == 0:
+        consumer.credit = 0
+        consumer.queue.ready.pop(consumer.key, None)
+        return None
     if not consumer.credit:
         turn.state.wait_order += 1
         consumer.waiting_since = turn.state.wait_order
@@ -230,6 +265,26 @@ def get(turn: Turn, session: Session, operation: Get) -> Refusal | None:
             consumer.queue.turns.join(consumer)
     consumer.credit += credit
     turn.touch(consumer.queue)
+    return None
+
+
+def _set_options(turn: Turn, consumer: Consumer, options: Options) -> Refusal | None:
+    """Gives a consumer other options, if they are in range and agree with its place (GRP-44)."""
+    wrong = get_options.check(options)
+    if options != PLAIN and isinstance(consumer.queue, Subscription):
+        wrong = "messages of a topic are in no groups, and come by its consumers' selectors"
+    if options.logical_order and consumer.session.acknowledge_mode == "INDIVIDUAL":
+        wrong = "logical order cannot be kept where messages are acknowledged in any order"
+    if wrong is not None:
+        return Refusal(OPTIONS_INVALID, wrong)
+    wrong = disagrees(consumer, options)
+    if wrong is not None:
+        return Refusal(MATCH_OPTIONS_INVALID, wrong)
+    if options != consumer.options:
+        consumer.queue.leave_order(consumer)
+        consumer.options = options
+        consumer.queue.use_order(consumer)
+        keep_group(turn, consumer)
     return None
 
 

@@ -26,6 +26,8 @@ __all__ = [
     "DeleteTopic",
     "DeliveryRange",
     "Get",
+    "GetOptions",
+    "Group",
     "Header",
     "Open",
     "OpenConsumer",
@@ -48,6 +50,35 @@ __all__ = [
 PropertyValue: TypeAlias = bool | int | float | str
 
 
+class Group(TypedDict):
+    """A message's place in a group, and a segment's in its logical message (PROTOCOL.md §13)."""
+
+    group_id: bytes
+    group_sequence: int
+    offset: int
+    length: int
+    in_group: bool
+    last_in_group: bool
+    segment: bool
+    last_segment: bool
+    logical_order: bool
+
+
+class GetOptions(TypedDict):
+    """Which messages a consumer gets, and in which order (PROTOCOL.md §13)."""
+
+    logical_order: bool
+    all_messages_available: bool
+    all_segments_available: bool
+    complete_message: bool
+    message_id: bytes
+    correlation_id: str | None
+    group_id: bytes
+    group_sequence: int
+    offset: int
+    sequence: int
+
+
 class Header(TypedDict):
     """What a sender may give beside the content; times in milliseconds from the send."""
 
@@ -57,6 +88,7 @@ class Header(TypedDict):
     time_to_live_ms: int
     delivery_delay_ms: int
     age_ms: int
+    group: NotRequired[Group | None]
 
 
 class PutMessage(TypedDict):
@@ -147,10 +179,11 @@ class Put(SessionOperation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Get(SessionOperation):
-    """Grants a consumer standing credit for further messages."""
+    """Grants a consumer standing credit for further messages; options hold for all of it."""
 
     consumer: int
     credit: int
+    options: GetOptions | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,6 +237,7 @@ class CreateQueue(SessionOperation):
     description: str = ""
     message_bytes_max: int = 0
     unacknowledged_max: int = 0
+    group_affinity: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,6 +249,7 @@ class AlterQueue(SessionOperation):
     message_bytes_max: int | None = None
     suspended: bool | None = None
     unacknowledged_max: int | None = None
+    group_affinity: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

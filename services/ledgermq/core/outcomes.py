@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple, NotRequired, TypedDict
 
-from ledgermq.core.operations import PropertyValue
+from ledgermq.core.operations import Group, PropertyValue
 
 __all__ = [
     "Accepted",
@@ -47,6 +47,7 @@ class DeliveredHeader(TypedDict):
     type: str | None
     expires_at: int
     deliver_at: int
+    group: NotRequired[Group | None]
 
 
 class DeliveredMessage(TypedDict):
@@ -93,7 +94,9 @@ class Reply(Outcome):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted(Reply):
-    """The operation was applied."""
+    """The operation was applied; `warning`: the reason code of what was odd in it, if anything."""
+
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +105,7 @@ class Enqueued(Reply):
 
     first_sequence: int
     count: int
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

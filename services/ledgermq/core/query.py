@@ -8,11 +8,21 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from ledgermq.core.browsing import browse
+from ledgermq.core.browsing import Cursor, browse
 from ledgermq.core.delivery import delivered_message, is_paused
+from ledgermq.core.get_options import PLAIN, Options, check
+from ledgermq.core.group_query import group_document, group_statuses
 from ledgermq.core.limits import DELIVERED_MESSAGES_MAX
 from ledgermq.core.outcomes import Delivered, DeliveredMessage, Opened, Outcome
-from ledgermq.core.reasons import QUEUE_UNKNOWN, SELECTOR_INVALID, TOPIC_UNKNOWN
+from ledgermq.core.places import disagreement
+from ledgermq.core.reasons import (
+    GROUP_UNKNOWN,
+    MATCH_OPTIONS_INVALID,
+    OPTIONS_INVALID,
+    QUEUE_UNKNOWN,
+    SELECTOR_INVALID,
+    TOPIC_UNKNOWN,
+)
 from ledgermq.core.selector import SelectorError, parse_selector
 from ledgermq.core.state import Queue, QueueManager, Session
 from ledgermq.core.topic_query import (
@@ -78,23 +88,50 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
             detail = f"there is no topic {ask['queue']!a} on {name}"
             return Told(reason=TOPIC_UNKNOWN, detail=detail)
         return Told(document=topic_status(topic))
-    if kind not in ("QUEUE", "BROWSE"):
+    if kind not in ("QUEUE", "BROWSE", "GROUPS", "GROUP"):
         detail = f"this worker does not know questions of kind {kind}; it may be too old"
         return Told(reason=KIND_UNKNOWN, detail=detail)
     if ask["queue"] not in state.queues:
         return Told(reason=QUEUE_UNKNOWN, detail=f"there is no queue {ask['queue']!a} on {name}")
     if kind == "QUEUE":
         return Told(document=queue_status(state, ask["queue"]))
+    queue = state.queues[ask["queue"]]
+    if kind == "GROUPS":
+        return Told(document=group_statuses(queue, ask["group_id"], ask["limit"]))
+    if kind == "GROUP":
+        group = queue.groups.get(ask["group_id"])
+        if group is None:
+            detail = f"queue {queue.name} has no group {ask['group_id'].hex()}"
+            return Told(reason=GROUP_UNKNOWN, detail=detail)
+        return Told(document=group_document(queue, group))
+    return _tell_page(queue, ask)
+
+
+def _tell_page(queue: Queue, ask: dict[str, Any]) -> Told:
     try:
         selector = parse_selector(ask["selector"])
     except SelectorError as error:
         return Told(reason=SELECTOR_INVALID, detail=f"the selector is not valid: {error}")
-    cursor = (ask["after_priority"], ask["after_sequence"])
-    page = browse(state.queues[ask["queue"]], *cursor, ask["limit"], selector)
+    options = PLAIN if ask["options"] is None else Options(**ask["options"])
+    wrong = check(options)
+    if wrong is not None:
+        return Told(reason=OPTIONS_INVALID, detail=wrong)
+    place = None
+    if ask["group_id"]:
+        place = (ask["group_id"], ask["group_sequence"], ask["offset"])
+        wrong = disagreement(queue, place, options) if options.logical_order else None
+        if wrong is not None:
+            return Told(reason=MATCH_OPTIONS_INVALID, detail=wrong)
+    cursor = Cursor(ask["after_priority"], ask["after_sequence"], place)
+    page = browse(queue, cursor, ask["limit"], selector, options)
+    place = page.cursor.place
     document = {
         "more": page.more,
-        "after_priority": page.after_priority,
-        "after_sequence": page.after_sequence,
+        "after_priority": page.cursor.after_priority,
+        "after_sequence": page.cursor.after_sequence,
+        "group_id": "" if place is None else place[0].hex(),
+        "group_sequence": 0 if place is None else place[1],
+        "offset": 0 if place is None else place[2],
     }
     return Told(document=document, messages=page.messages)
 
@@ -120,6 +157,8 @@ def _status(queue: Queue) -> Document:
         "description": queue.description,
         "message_bytes_max": queue.message_bytes_max,
         "unacknowledged_max": queue.unacknowledged_max,
+        "group_affinity": queue.affinity is not None,
+        "groups": len(queue.groups),
         "temporary": queue.owner is not None,
         "suspended": queue.suspended,
         "receivers": len(queue.consumers),

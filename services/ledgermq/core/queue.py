@@ -1,4 +1,4 @@
-"""Messages and queues as state: what waits, in which order, and what is counted.
+"""Queues as state: what waits, in which order, and what is counted.
 
 A queue numbers messages, keeps them until they leave for good, and keeps those that wait in orders
 of delivery. Subscriptions of topics are queues too (`topics.py`).
@@ -9,120 +9,47 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ledgermq.core.available import Available
+from ledgermq.core.group import Group
 from ledgermq.core.limits import BLOCK_MESSAGES
-from ledgermq.core.operations import Header
-from ledgermq.core.selecting import matches, matching, order_of
+from ledgermq.core.message import AWAY, MEMBER, GroupedMessage, Message
+from ledgermq.core.orders import Order, OrderKey
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from ledgermq.core.selector import Selector
+    from ledgermq.core.affinity import Affinity
     from ledgermq.core.state import Connection, Consumer, QueueManager
     from ledgermq.core.turns import Turns
 
-__all__ = ["Message", "Queue", "Times"]
-
-
-class Times:
-    """When a message expires and when it may be delivered, in µs; -1: none.
-
-    `unborn`: it is numbered, and not to be delivered yet (INF-01).
-    """
-
-    __slots__ = ("deliver_at", "expires_at", "unborn")
-
-    def __init__(self, expires_at: int, deliver_at: int) -> None:
-        self.expires_at = expires_at
-        self.deliver_at = deliver_at
-        self.unborn = False
-
-
-class Message:
-    """A live message; its body stays in the log at (put_position, put_index)."""
-
-    __slots__ = (
-        "backout_count",
-        "consumer",
-        "enqueued_at",
-        "header",
-        "message_id",
-        "persistent",
-        "priority",
-        "put_index",
-        "put_position",
-        "queue",
-        "sequence",
-        "size_bytes",
-        "times",
-    )
-
-    def __init__(
-        self,
-        queue: Queue,
-        put_position: int,
-        put_index: int,
-        message_id: bytes,
-        priority: int,
-        persistent: bool,
-        size_bytes: int,
-        header: Header | None = None,
-    ) -> None:
-        self.queue = queue
-        self.put_position = put_position
-        self.put_index = put_index
-        self.message_id = message_id
-        self.priority = priority
-        self.persistent = persistent
-        self.size_bytes = size_bytes
-        self.header = header
-        self.sequence = -1
-        self.enqueued_at = -1
-        self.times: Times | None = None
-        self.backout_count = 0
-        self.consumer: Consumer | None = None
-
-    def copy_for(self, queue: Queue) -> Message:
-        """The same message, numbered as this one, in another queue."""
-        copy = Message(
-            queue,
-            self.put_position,
-            self.put_index,
-            self.message_id,
-            self.priority,
-            self.persistent,
-            self.size_bytes,
-            self.header,
-        )
-        copy.sequence = self.sequence
-        copy.enqueued_at = self.enqueued_at
-        if self.times is not None:
-            copy.times = Times(self.times.expires_at, self.times.deliver_at)
-        return copy
+__all__ = ["Queue"]
 
 
 class Queue:
     """A queue: its settings, its numbered messages and its counters.
 
-    `owner` is the connection that a temporary queue lives with; `selected` the orders of those
-    available messages that a selector in use matches, by its text.
+    `owner` is the connection that a temporary queue lives with; `orders` are those of what its
+    consumers select; `kept` the groups that are kept for a consumer.
     """
 
     __slots__ = (
+        "affinity",
         "available",
         "consumers",
         "created_position",
         "description",
         "doubts",
         "expired",
+        "groups",
+        "kept",
         "last_consumed_enqueued_at",
         "message_bytes_max",
         "messages",
         "name",
         "next_sequence",
+        "orders",
         "owner",
         "ready",
         "removed_by_administration",
-        "selected",
         "sent_and_committed",
         "suspended",
         "touched_blocks",
@@ -151,7 +78,10 @@ class Queue:
         # By rising sequence number, so that the ends of the mapping are min and max.
         self.messages: dict[int, Message] = {}
         self.available = Available()
-        self.selected: dict[str, tuple[Selector, Available]] = {}
+        self.orders: dict[OrderKey, Order] = {}
+        self.groups: dict[bytes, Group] = {}
+        self.kept: dict[bytes, Consumer] = {}
+        self.affinity: Affinity | None = None
         # Messages in doubt by number, and how many of their backouts do not count (H20).
         self.doubts: dict[int, int] = {}
         self.consumers: dict[tuple[int, int], Consumer] = {}
@@ -181,18 +111,21 @@ class Queue:
         """Numbers messages and makes them available (SEQ-01, SEQ-05); returns the first number."""
         first = sequence = self.next_sequence
         store, time = self.messages, state.time
-        timed = False
+        timed = grouped = False
         for message in messages:
             message.sequence = sequence
             message.enqueued_at = time
             store[sequence] = message
             sequence += 1
             timed = timed or message.times is not None
+            grouped = grouped or message.group is not None
         self.next_sequence = sequence
         born = self.wait_for_birth(state, messages) if timed else messages
         self.available.extend(born)
-        for selector, order in self.selected.values():
-            order.extend(matching(selector, born))
+        for order in self.orders.values():
+            order.extend([one for one in born if order.wants(one)])
+        if grouped:
+            self.group(messages)
         touched = self.touched_blocks
         for block in range(first // BLOCK_MESSAGES, (sequence - 1) // BLOCK_MESSAGES + 1):
             touched[block] = None
@@ -202,30 +135,84 @@ class Queue:
         """Whose consumers may be served after an `enqueue`."""
         return (self,)
 
+    def group(self, messages: Iterable[Message]) -> None:
+        """Lets numbered messages join their groups here."""
+        for message in messages:
+            if isinstance(message, GroupedMessage):
+                group_id = message.group.group_id
+                group = self.groups.get(group_id)
+                if group is None:
+                    group = self.groups[group_id] = Group(group_id)
+                message.group = group
+                # It may have been a member of the groups of its unit of work.
+                message.flags &= ~(MEMBER | AWAY)
+                group.add(message)
+                self._offer_what_became_whole(group, message)
+
+    def _offer_what_became_whole(self, group: Group, item: GroupedMessage) -> None:
+        """Offers again what may have been passed over before an item was there."""
+        for order in self.orders.values():
+            if order.options.needs_segments:
+                if group.is_available:
+                    order.offer_wanted(group.members())
+                else:
+                    order.offer_wanted(group.unit_of(item) or ())
+
     def give_back(self, message: Message) -> None:
         """Makes a delivered message available again, at the place of its number."""
         self.available.give_back(message)
-        for selector, order in self.selected.values():
-            if matches(selector, message):
-                order.give_back(message)
+        for order in self.orders.values():
+            order.offer_wanted((message,))
+        if isinstance(message, GroupedMessage):
+            message.group.came(message)
+            self._offer_what_became_whole(message.group, message)
+
+    def release(self, group_id: bytes) -> None:
+        """Ends that a group is kept for a consumer."""
+        del self.kept[group_id]
+        group = self.groups.get(group_id)
+        if group is not None:
+            here = [one for one in group.items() if one.is_here]
+            for message in here:
+                self.available.offer(message)
+            for order in self.orders.values():
+                order.offer_wanted(here)
 
     def add_consumer(self, consumer: Consumer) -> None:
-        """Lets a consumer take from here; makes the order of what its selector matches."""
+        """Lets a consumer take from here."""
         self.consumers[consumer.key] = consumer
-        selector = consumer.selector
-        if selector is not None and selector.text not in self.selected:
-            self.selected[selector.text] = (selector, order_of(selector, self.available))
+        self.use_order(consumer)
 
     def drop_consumer(self, consumer: Consumer) -> None:
-        """Ends what `add_consumer` began; the order goes with its last user."""
+        """Ends what `add_consumer` began."""
         self.ready.pop(consumer.key, None)
         del self.consumers[consumer.key]
-        selector = consumer.selector
-        if selector is not None and all(
-            one.selector is None or one.selector.text != selector.text
-            for one in self.consumers.values()
-        ):
-            del self.selected[selector.text]
+        self.leave_order(consumer)
+        if self.affinity is not None:
+            self.affinity.drop(consumer)
+
+    def use_order(self, consumer: Consumer) -> None:
+        """Gives a consumer the order of what it selects, made anew if nobody else uses it."""
+        key = consumer.order_key
+        if key is None:
+            return
+        order = self.orders.get(key)
+        if order is None:
+            order = self.orders[key] = Order(self, consumer.selector, consumer.options)
+        order.users += 1
+        consumer.order = order
+
+    def leave_order(self, consumer: Consumer) -> None:
+        """Ends what `use_order` began; the order goes with its last user."""
+        order, key = consumer.order, consumer.order_key
+        if order is None or key is None:
+            return
+        consumer.order = None
+        order.users -= 1
+        if not order.users:
+            del self.orders[key]
+            if self.affinity is not None:
+                self.affinity.forget(order)
 
     def consume(self, message: Message) -> None:
         """Takes a message out for good, as sent and committed (SEQ-14)."""
@@ -269,10 +256,22 @@ class Queue:
         """Takes a numbered message out of the queue for good."""
         sequence = message.sequence
         del self.messages[sequence]
+        if isinstance(message, GroupedMessage):
+            self._leave_group(message.group, message)
         if self.doubts:
             self.doubts.pop(sequence, None)
         self.touched_blocks[sequence // BLOCK_MESSAGES] = None
         self.last_consumed_enqueued_at = message.enqueued_at
+
+    def _leave_group(self, group: Group, item: GroupedMessage) -> None:
+        clashing = bool(group.clashing)
+        group.remove(item)
+        if not group.slots:
+            del self.groups[group.group_id]
+        elif clashing and self.orders:
+            # What clashed with it may be a member now.
+            for order in self.orders.values():
+                order.offer_wanted([one for one in group.members() if one.is_here])
 
     @property
     def min_sequence(self) -> int:

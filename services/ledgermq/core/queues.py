@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ledgermq.core.affinity import Affinity
 from ledgermq.core.destinations import check_new_name, check_owner, forget, keep
 from ledgermq.core.limits import (
     CONTENT_BYTES_MAX,
@@ -9,6 +10,7 @@ from ledgermq.core.limits import (
     DESCRIPTION_CHARACTERS_MAX,
     VERSION_MAX,
 )
+from ledgermq.core.message import Message
 from ledgermq.core.operations import (
     AlterQueue,
     AlterQueueManager,
@@ -29,7 +31,7 @@ from ledgermq.core.reasons import (
     Refusal,
 )
 from ledgermq.core.settling import give_back, take_delivery
-from ledgermq.core.state import Message, Queue, Session
+from ledgermq.core.state import Queue, Session
 from ledgermq.core.turn import Turn
 
 __all__ = [
@@ -39,6 +41,7 @@ __all__ = [
     "correct",
     "create_queue",
     "delete_queue",
+    "set_affinity",
     "upgrade",
 ]
 
@@ -87,6 +90,7 @@ def create_queue(turn: Turn, session: Session, operation: CreateQueue) -> Refusa
     queue.description = operation.description
     queue.message_bytes_max = operation.message_bytes_max
     queue.unacknowledged_max = operation.unacknowledged_max
+    set_affinity(queue, operation.group_affinity)
     keep(turn.state, queue)
     return None
 
@@ -109,8 +113,19 @@ def alter_queue(turn: Turn, session: Session, operation: AlterQueue) -> Refusal 
         queue.suspended = operation.suspended
     if operation.unacknowledged_max is not None:
         queue.unacknowledged_max = operation.unacknowledged_max
+    if operation.group_affinity is not None:
+        set_affinity(queue, operation.group_affinity)
     turn.touch(queue)
     return None
+
+
+def set_affinity(queue: Queue, on: bool) -> None:
+    """Turns group affinity on or off; turning it off ends all bonds."""
+    if on and queue.affinity is None:
+        queue.affinity = Affinity()
+    elif not on and queue.affinity is not None:
+        queue.affinity.end(queue)
+        queue.affinity = None
 
 
 def delete_queue(turn: Turn, session: Session, operation: DeleteQueue) -> Refusal | None:

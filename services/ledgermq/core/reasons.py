@@ -14,11 +14,17 @@ __all__ = [
     "DELIVERY_UNKNOWN",
     "DESTINATION_INVALID",
     "DESTINATION_UNKNOWN",
+    "GROUP_CLASH",
+    "GROUP_INVALID",
+    "GROUP_NOT_ALLOWED",
+    "GROUP_UNKNOWN",
+    "MATCH_OPTIONS_INVALID",
     "MESSAGE_INVALID",
     "MESSAGE_TOO_LARGE",
     "MODE_UNKNOWN",
     "NAME_INVALID",
     "NOT_TRANSACTED",
+    "OPTIONS_INVALID",
     "POSITION_NOT_REACHED",
     "PUTS_MISMATCH",
     "QUEUE_EXISTS",
@@ -47,6 +53,7 @@ __all__ = [
     "TOPIC_NOT_EMPTY",
     "TOPIC_UNKNOWN",
     "TRANSACTED",
+    "UNIT_OF_WORK_INCONSISTENT",
     "VERSION_INACTIVE",
     "VERSION_INVALID",
     "Refusal",
@@ -61,11 +68,17 @@ CREDIT_INVALID: Final = "credit-invalid"
 DELIVERY_UNKNOWN: Final = "delivery-unknown"
 DESTINATION_INVALID: Final = "destination-invalid"
 DESTINATION_UNKNOWN: Final = "destination-unknown"
+GROUP_CLASH: Final = "group-clash"
+GROUP_INVALID: Final = "group-invalid"
+GROUP_NOT_ALLOWED: Final = "group-not-allowed"
+GROUP_UNKNOWN: Final = "group-unknown"
+MATCH_OPTIONS_INVALID: Final = "match-options-invalid"
 MESSAGE_INVALID: Final = "message-invalid"
 MESSAGE_TOO_LARGE: Final = "message-too-large"
 MODE_UNKNOWN: Final = "mode-unknown"
 NAME_INVALID: Final = "name-invalid"
 NOT_TRANSACTED: Final = "not-transacted"
+OPTIONS_INVALID: Final = "options-invalid"
 POSITION_NOT_REACHED: Final = "position-not-reached"
 PUTS_MISMATCH: Final = "puts-mismatch"
 QUEUE_EXISTS: Final = "queue-exists"
@@ -94,6 +107,7 @@ TOPIC_IN_USE: Final = "topic-in-use"
 TOPIC_NOT_EMPTY: Final = "topic-not-empty"
 TOPIC_UNKNOWN: Final = "topic-unknown"
 TRANSACTED: Final = "transacted"
+UNIT_OF_WORK_INCONSISTENT: Final = "unit-of-work-inconsistent"
 VERSION_INACTIVE: Final = "version-inactive"
 VERSION_INVALID: Final = "version-invalid"
 

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ledgermq.core.available import Available
 from ledgermq.core.operations import PropertyValue
 from ledgermq.core.selector import Selector
 
 if TYPE_CHECKING:
     from ledgermq.core.state import Message
 
-__all__ = ["matches", "matching", "order_of", "value_in"]
+__all__ = ["matches", "value_in"]
 
 MILLISECOND_US = 1_000
 
@@ -41,6 +40,15 @@ def _timestamp(message: Message) -> int:
     return message.enqueued_at // MILLISECOND_US
 
 
+def _group_property(message: Message, name: str) -> PropertyValue | None:
+    """Group id and group sequence of a message in a group, as properties that JMS knows."""
+    if message.group is None:
+        return None
+    if name == "JMSXGroupID":
+        return "ID:" + message.group.group_id.hex()
+    return message.group_sequence if name == "JMSXGroupSeq" else None
+
+
 _FIELDS: dict[str, Callable[[Message], PropertyValue | None]] = {
     "JMSCorrelationID": _correlation_id,
     "JMSDeliveryMode": _delivery_mode,
@@ -56,21 +64,10 @@ def value_in(message: Message, name: str) -> PropertyValue | None:
     field = _FIELDS.get(name)
     if field is not None:
         return field(message)
-    return None if message.header is None else message.header["properties"].get(name)
+    value = None if message.header is None else message.header["properties"].get(name)
+    return _group_property(message, name) if value is None else value
 
 
 def matches(selector: Selector, message: Message) -> bool:
     """Whether the selector is true of the message; unknown is not true."""
     return selector.matches(lambda name: value_in(message, name))
-
-
-def matching(selector: Selector, messages: Iterable[Message]) -> list[Message]:
-    """Those of the messages that a selector matches."""
-    return [one for one in messages if matches(selector, one)]
-
-
-def order_of(selector: Selector, available: Available) -> Available:
-    """The order of those available messages that a selector matches."""
-    order = Available()
-    order.extend(matching(selector, available))
-    return order

@@ -31,6 +31,7 @@ from ledgermq.core.outcomes import (
     SessionEnded,
     Suspected,
 )
+from ledgermq.core.places import stop_keeping
 from ledgermq.core.reasons import (
     MODE_UNKNOWN,
     NOT_TRANSACTED,
@@ -155,6 +156,7 @@ def commit(turn: Turn, session: Session, operation: Commit) -> Reply | Refusal:
         for served in queue.served():
             turn.touch(served)
     session.open_puts = {}
+    session.open_groups = {}
     return Committed(
         position=turn.position,
         index=turn.take_index(),
@@ -172,6 +174,7 @@ def _discard_open_puts(session: Session) -> int:
         messages[0].queue.uncommitted_puts -= len(messages)
         discarded += len(messages)
     session.open_puts = {}
+    session.open_groups = {}
     return discarded
 
 
@@ -231,6 +234,7 @@ def end_session(
     for consumer in session.consumers.values():
         if consumer.open:
             consumer.queue.drop_consumer(consumer)
+            stop_keeping(turn, consumer)
             turn.leave(consumer.queue)
     discarded = _discard_open_puts(session)
     returned = give_back_all(turn, session, seen)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from ledgermq.core.doubt import leave_flight, was_lost
 from ledgermq.core.limits import BLOCK_MESSAGES
+from ledgermq.core.message import Message
 from ledgermq.core.operations import DeliveryRange
+from ledgermq.core.places import follow, place_after
 from ledgermq.core.reasons import DELIVERY_UNKNOWN, Refusal
-from ledgermq.core.state import Consumer, Message, Session
+from ledgermq.core.state import Consumer, Session
 from ledgermq.core.timing import is_over
 from ledgermq.core.turn import Turn
 
@@ -46,7 +48,7 @@ def take_delivery(turn: Turn, session: Session, delivery: int) -> Message:
     consumer = message.consumer
     assert consumer is not None, "a delivery in flight has a consumer"
     message.consumer = None
-    if message.queue.doubts:
+    if consumer.doubt or session.handed_doubts:
         leave_flight(turn, consumer, delivery)
     consumer.in_flight -= 1
     turns = message.queue.turns
@@ -67,8 +69,11 @@ def consume(turn: Turn, session: Session, ranges: list[DeliveryRange]) -> int:
     for one in ranges:
         first, last = one["first"], one["last"]
         for delivery in range(first, last + 1):
+            consumer = session.deliveries[delivery].consumer
             message = take_delivery(turn, session, delivery)
             queue = message.queue
+            if consumer is not None and (consumer.settled_place or message.group):
+                consumer.settled_place = place_after(message)
             queue.consume(message)
             if queue.unacknowledged_max:
                 turn.touch(queue)
@@ -106,4 +111,7 @@ def give_back_all(turn: Turn, session: Session, seen: list[DeliveryRange] | None
         if marked is None:
             was_lost(session, delivery, session.deliveries[delivery])
         give_back(turn, session, delivery, backed_out=marked is None or delivery in marked)
+    for consumer in session.consumers.values():
+        if consumer.place is not None or consumer.settled_place is not None:
+            follow(turn, consumer, consumer.settled_place)
     return len(numbers)

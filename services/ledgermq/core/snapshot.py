@@ -12,14 +12,17 @@ from typing import Any
 
 from ledgermq.core import connections
 from ledgermq.core.destinations import find_destination, keep
+from ledgermq.core.get_options import PLAIN, Options, Place
+from ledgermq.core.grouping import join_open_groups
 from ledgermq.core.limits import BLOCK_MESSAGES
+from ledgermq.core.message import Message
+from ledgermq.core.message_snapshot import message_from, stored_message
 from ledgermq.core.outcomes import Reply
-from ledgermq.core.queue import Times
+from ledgermq.core.queues import set_affinity
 from ledgermq.core.selector import parse_selector
 from ledgermq.core.state import (
     Connection,
     Consumer,
-    Message,
     Queue,
     QueueManager,
     Session,
@@ -79,7 +82,17 @@ def _queue_entry(queue: Queue) -> Record:
         "unacknowledged_max": queue.unacknowledged_max,
         "owner": owner_of(queue),
         "expired": queue.expired,
+        "group_affinity": queue.affinity is not None,
+        "bonds": _bonds(queue),
     }
+
+
+def _bonds(queue: Queue) -> list[Record]:
+    bonds = {} if queue.affinity is None else queue.affinity.bonds
+    return [
+        {"bucket": bucket, "session": one.session.handle, "consumer": one.number}
+        for bucket, one in sorted(bonds.items())
+    ]
 
 
 def _session_entry(session: Session) -> Record:
@@ -107,16 +120,26 @@ def _session_entry(session: Session) -> Record:
                 "open": one.open,
                 "selector": "" if one.selector is None else one.selector.text,
                 "doubt": one.doubt,
+                "options": [] if one.options == PLAIN else [one.options.record()],
+                "place": _place_entry(one.place),
+                "settled_place": _place_entry(one.settled_place),
+                "holds_group": one.kept is not None,
             }
             for one in session.consumers.values()
         ],
         "deliveries": [_delivery_entry(number, one) for number, one in session.deliveries.items()],
         "open_puts": [
-            {"destination": destination, "messages": [_stored(one) for one in messages]}
+            {"destination": destination, "messages": [stored_message(one) for one in messages]}
             for destination, messages in session.open_puts.items()
         ],
         "replies": list(session.replies.values()),
     }
+
+
+def _place_entry(place: Place | None) -> list[Record]:
+    if place is None:
+        return []
+    return [{"group_id": place[0], "group_sequence": place[1], "offset": place[2]}]
 
 
 def _delivery_entry(number: int, message: Message) -> Record:
@@ -125,24 +148,6 @@ def _delivery_entry(number: int, message: Message) -> Record:
         "delivery": number,
         "consumer": message.consumer.number,
         "sequence": message.sequence,
-    }
-
-
-def _stored(message: Message) -> Record:
-    return {
-        "put_position": message.put_position,
-        "put_index": message.put_index,
-        "sequence": message.sequence,
-        "message_id": message.message_id,
-        "priority": message.priority,
-        "persistent": message.persistent,
-        "size_bytes": message.size_bytes,
-        "enqueued_at": message.enqueued_at,
-        "backout_count": message.backout_count,
-        "header": [] if message.header is None else [message.header],
-        "expires_at": -1 if message.times is None else message.times.expires_at,
-        "deliver_at": -1 if message.times is None else message.times.deliver_at,
-        "uncounted_backout_count": message.queue.doubts.get(message.sequence, -1),
     }
 
 
@@ -165,7 +170,7 @@ def block_of(state: QueueManager, created_position: int, block: int) -> Record |
         return None
     first = block * BLOCK_MESSAGES
     found = [
-        _stored(queue.messages[sequence])
+        stored_message(queue.messages[sequence])
         for sequence in range(first, min(first + BLOCK_MESSAGES, queue.next_sequence))
         if sequence in queue.messages
     ]
@@ -203,7 +208,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     for block in message_blocks:
         queue = state.stores[block["created_position"]]
         for stored in block["messages"]:
-            queue.messages[stored["sequence"]] = _message_from(queue, stored)
+            queue.messages[stored["sequence"]] = message_from(queue, stored)
             if stored["uncounted_backout_count"] >= 0:
                 queue.doubts[stored["sequence"]] = stored["uncounted_backout_count"]
     for entry in root["connections"]:
@@ -223,16 +228,27 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
             times = message.times
             if message.consumer is not None and times is not None and times.expires_at > state.time:
                 state.expiries.add(message, times.expires_at)
+        queue.group(queue.messages.values())
     for session in state.sessions.values():
         for consumer in session.consumers.values():
             if consumer.open:
                 consumer.queue.add_consumer(consumer)
+    _restore_bonds(state, root)
     for topic in state.topics.values():
         topic.find_publications()
     state.deadlines = sorted(
         (one.deadline, one.handle) for one in state.sessions.values() if one.deadline >= 0
     )
     return state
+
+
+def _restore_bonds(state: QueueManager, root: Record) -> None:
+    for entry in root["queues"]:
+        affinity = state.queues[entry["name"]].affinity
+        if affinity is not None:
+            for bond in entry["bonds"]:
+                consumers = state.sessions[bond["session"]].consumers
+                affinity.bonds[bond["bucket"]] = consumers[bond["consumer"]]
 
 
 def _queue_from(entry: Record) -> Queue:
@@ -246,26 +262,8 @@ def _queue_from(entry: Record) -> Queue:
     queue.last_consumed_enqueued_at = entry["last_consumed_enqueued_at"]
     queue.unacknowledged_max = entry["unacknowledged_max"]
     queue.expired = entry["expired"]
+    set_affinity(queue, entry["group_affinity"])
     return queue
-
-
-def _message_from(queue: Queue, stored: Record) -> Message:
-    message = Message(
-        queue,
-        stored["put_position"],
-        stored["put_index"],
-        stored["message_id"],
-        stored["priority"],
-        stored["persistent"],
-        stored["size_bytes"],
-        next(iter(stored["header"]), None),
-    )
-    message.sequence = stored["sequence"]
-    message.enqueued_at = stored["enqueued_at"]
-    message.backout_count = stored["backout_count"]
-    if stored["expires_at"] >= 0 or stored["deliver_at"] >= 0:
-        message.times = Times(stored["expires_at"], stored["deliver_at"])
-    return message
 
 
 def _restore_session(state: QueueManager, entry: Record) -> None:
@@ -304,7 +302,9 @@ def _restore_session(state: QueueManager, entry: Record) -> None:
         destination = one["destination"]
         queue = find_destination(state, destination)
         assert queue is not None, "open puts are to what is there"
-        session.open_puts[destination] = [_message_from(queue, put) for put in one["messages"]]
+        open_puts = [message_from(queue, put) for put in one["messages"]]
+        session.open_puts[destination] = open_puts
+        join_open_groups(session, destination, open_puts)
         queue.uncommitted_puts += len(one["messages"])
     state.sessions[session.handle] = session
     connection.sessions[session.handle] = session
@@ -318,6 +318,19 @@ def _restore_consumer(state: QueueManager, session: Session, entry: Record) -> N
     consumer.waiting_since = entry["waiting_since"]
     consumer.open = entry["open"]
     consumer.doubt = entry["doubt"]
+    for options in entry["options"]:
+        consumer.options = Options(**options)
+    consumer.place = _place_from(entry["place"])
+    consumer.settled_place = _place_from(entry["settled_place"])
+    if entry["holds_group"] and consumer.place is not None:
+        consumer.kept = consumer.place[0]
+        queue.kept[consumer.kept] = consumer
     session.consumers[consumer.number] = consumer
     if consumer.credit:
         queue.ready[consumer.key] = consumer
+
+
+def _place_from(found: list[Record]) -> Place | None:
+    for one in found:
+        return (one["group_id"], one["group_sequence"], one["offset"])
+    return None

@@ -10,12 +10,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ledgermq.core.get_options import PLAIN, Place
 from ledgermq.core.limits import PROTOCOL_VERSION
+from ledgermq.core.message import Message, Times
 from ledgermq.core.message_deadlines import MessageDeadlines
 from ledgermq.core.outcomes import Reply
-from ledgermq.core.queue import Message, Queue, Times
+from ledgermq.core.queue import Queue
 
 if TYPE_CHECKING:
+    from ledgermq.core.group import Group
+    from ledgermq.core.orders import Order, OrderKey
     from ledgermq.core.selector import Selector
     from ledgermq.core.topics import Subscription, SubscriptionKey, Topic
 
@@ -29,11 +33,16 @@ class Consumer:
         "credit",
         "doubt",
         "in_flight",
+        "kept",
         "number",
         "open",
+        "options",
+        "order",
+        "place",
         "queue",
         "selector",
         "session",
+        "settled_place",
         "waiting_since",
     )
 
@@ -50,6 +59,21 @@ class Consumer:
         self.open = True
         # Its delivery in doubt that was not told as handed over; 0: none (H20).
         self.doubt = 0
+        self.options = PLAIN
+        # The order of what it selects; None: that of all.
+        self.order: Order | None = None
+        # What comes next in the group that it is in, and what came after what it consumed last.
+        self.place: Place | None = None
+        self.settled_place: Place | None = None
+        # The group that is kept for it.
+        self.kept: bytes | None = None
+
+    @property
+    def order_key(self) -> OrderKey | None:
+        """Key of the order of what it selects; None: that of all."""
+        if self.selector is None and self.options == PLAIN:
+            return None
+        return ("" if self.selector is None else self.selector.text, self.options)
 
     @property
     def key(self) -> tuple[int, int]:
@@ -104,6 +128,7 @@ class Session:
         "handle",
         "last_sequence",
         "next_delivery",
+        "open_groups",
         "open_puts",
         "replies",
         "session_key",
@@ -141,6 +166,8 @@ class Session:
         self.handed_doubts: dict[int, None] = {}
         # By destination.
         self.open_puts: dict[str, list[Message]] = {}
+        # The groups among them, by destination and group id.
+        self.open_groups: dict[tuple[str, bytes], Group] = {}
 
 
 class QueueManager:

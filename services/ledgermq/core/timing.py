@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ledgermq.core.limits import TIME_ROUNDING_US, TIMING_MS_MAX
+from ledgermq.core.message import Message, Times
 from ledgermq.core.operations import Header
-from ledgermq.core.queue import Message, Times
 from ledgermq.core.reasons import MESSAGE_INVALID, Refusal
 from ledgermq.core.state import QueueManager
 

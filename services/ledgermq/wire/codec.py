@@ -135,7 +135,13 @@ def _read(known: KnownSchema, value: bytes) -> Any:
     buffer = BytesIO(value)
     buffer.seek(HEADER_BYTES)
     try:
-        datum = schemaless_reader(buffer, known.schema, None, return_record_name=True)
+        datum = schemaless_reader(
+            buffer,
+            known.schema,
+            None,
+            return_record_name=True,
+            return_record_name_override=True,
+        )
     except (EOFError, IndexError, ValueError, OverflowError, MemoryError, TypeError) as error:
         detail = f"{known.full_name} does not decode: {type(error).__name__} {error}".rstrip()
         raise UndecodableError(detail) from error

@@ -18,6 +18,7 @@ NO_HEADER: Final[dict[str, Any]] = {
     "time_to_live_ms": 0,
     "delivery_delay_ms": 0,
     "age_ms": 0,
+    "group": None,
 }
 NO_DELIVERED_HEADER: Final[dict[str, Any]] = {
     "properties": {},
@@ -25,6 +26,7 @@ NO_DELIVERED_HEADER: Final[dict[str, Any]] = {
     "type": None,
     "expires_at": -1,
     "deliver_at": -1,
+    "group": None,
 }
 
 

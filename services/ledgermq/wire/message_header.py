@@ -17,6 +17,7 @@ EMPTY_HEADER: Final[DeliveredHeader] = {
     "type": None,
     "expires_at": -1,
     "deliver_at": -1,
+    "group": None,
 }
 
 

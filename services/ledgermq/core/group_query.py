@@ -1,0 +1,110 @@
+"""What is told of groups: complete or not, what is missing, who holds the rest (GRP-46)."""
+
+from __future__ import annotations
+
+import heapq
+from typing import Any
+
+from ledgermq.core.group import Group, Segments
+from ledgermq.core.limits import DELIVERED_MESSAGES_MAX
+from ledgermq.core.message import (
+    LAST_IN_GROUP,
+    LAST_SEGMENT,
+    MEMBER,
+    SEGMENT,
+    GroupedMessage,
+)
+from ledgermq.core.queue import Queue
+
+__all__ = ["group_document", "group_statuses"]
+
+Document = dict[str, Any]
+
+
+def group_statuses(queue: Queue, after: bytes, limit: int) -> Document:
+    """A page of the groups of a queue by group id, behind one."""
+    limit = max(1, min(limit, DELIVERED_MESSAGES_MAX))
+    found = heapq.nsmallest(limit + 1, (one for one in queue.groups if one > after))
+    shown = [_status(queue, queue.groups[one]) for one in found[:limit]]
+    return {"more": len(found) > limit, "groups": shown}
+
+
+def group_document(queue: Queue, group: Group) -> Document:
+    """One group with all of its items in logical order, those that clash last."""
+    return {**_status(queue, group), "members": [_item(one) for one in group.items()]}
+
+
+def _status(queue: Queue, group: Group) -> Document:
+    items = list(group.items())
+    first = min(items, key=lambda one: one.sequence)
+    keeper = queue.kept.get(group.group_id)
+    holder = None
+    if keeper is not None:
+        holder = {"session": keeper.session.handle, "consumer": keeper.number}
+    return {
+        "group_id": group.group_id.hex(),
+        "in_group": group.in_group,
+        "complete": group.is_complete,
+        "available": group.is_available,
+        "messages": len(group.slots),
+        "items": len(items),
+        "last_group_sequence": group.last,
+        "missing": _missing(group),
+        "missing_segments": _missing_segments(group),
+        "clashing": [one.sequence for one in group.clashing],
+        "held": sum(1 for one in items if one.consumer is not None),
+        "holder": holder,
+        "first_sequence": first.sequence,
+        "first_enqueued_at": first.enqueued_at,
+    }
+
+
+def _missing(group: Group) -> list[list[int]]:
+    """Ranges of group sequences that are not here, first and last of each."""
+    missing = []
+    expected = 1
+    for number in sorted(group.slots):
+        if number > expected:
+            missing.append([expected, number - 1])
+        expected = number + 1
+    return missing
+
+
+def _missing_segments(group: Group) -> list[Document]:
+    missing = []
+    for number, slot in sorted(group.slots.items()):
+        if not isinstance(slot, Segments) or slot.is_whole:
+            continue
+        expected = 0
+        for item in slot.in_order():
+            if item.offset > expected:
+                missing.append({"group_sequence": number, "from": expected, "to": item.offset})
+            expected = item.offset + item.length
+        if slot.end < 0:
+            missing.append({"group_sequence": number, "from": expected, "to": -1})
+    return missing
+
+
+def _item(item: GroupedMessage) -> Document:
+    consumer = item.consumer
+    return {
+        "group_sequence": item.group_sequence,
+        "offset": item.offset,
+        "length": item.length,
+        "sequence": item.sequence,
+        "priority": item.priority,
+        "last_in_group": item.flags & LAST_IN_GROUP != 0,
+        "segment": item.flags & SEGMENT != 0,
+        "last_segment": item.flags & LAST_SEGMENT != 0,
+        "state": _state(item),
+        "session": None if consumer is None else consumer.session.handle,
+        "consumer": None if consumer is None else consumer.number,
+    }
+
+
+def _state(item: GroupedMessage) -> str:
+    if item.consumer is not None:
+        return "held"
+    if not item.flags & MEMBER:
+        return "clashing"
+    return "available" if item.is_here else "unborn"

@@ -1,0 +1,139 @@
+"""Messages as state: what the fold keeps of a live message; its body stays in the log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from ledgermq.core.operations import Header
+
+if TYPE_CHECKING:
+    from ledgermq.core.group import Group
+    from ledgermq.core.queue import Queue
+    from ledgermq.core.state import Consumer
+
+__all__ = [
+    "AWAY",
+    "IN_GROUP",
+    "IN_UNIT_OF_WORK",
+    "LAST_IN_GROUP",
+    "LAST_SEGMENT",
+    "MEMBER",
+    "SEGMENT",
+    "GroupedMessage",
+    "Message",
+    "SegmentMessage",
+    "Times",
+]
+
+# What a grouped message is; small enough that Python shares the numbers.
+IN_GROUP: Final = 1
+LAST_IN_GROUP: Final = 2
+SEGMENT: Final = 4
+LAST_SEGMENT: Final = 8
+IN_UNIT_OF_WORK: Final = 16
+# Of a numbered one: it is a member of its group; it is one and not available.
+MEMBER: Final = 32
+AWAY: Final = 64
+
+
+class Times:
+    """When a message expires and when it may be delivered, in µs; -1: none.
+
+    `unborn`: it is numbered, and not to be delivered yet (INF-01).
+    """
+
+    __slots__ = ("deliver_at", "expires_at", "unborn")
+
+    def __init__(self, expires_at: int, deliver_at: int) -> None:
+        self.expires_at = expires_at
+        self.deliver_at = deliver_at
+        self.unborn = False
+
+
+class Message:
+    """A live message; its body stays in the log at (put_position, put_index)."""
+
+    __slots__ = (
+        "backout_count",
+        "consumer",
+        "enqueued_at",
+        "header",
+        "message_id",
+        "persistent",
+        "priority",
+        "put_index",
+        "put_position",
+        "queue",
+        "sequence",
+        "size_bytes",
+        "times",
+    )
+
+    # Those of a message in no group; kept by class, so that they cost it nothing.
+    group: Group | None = None
+    group_sequence: int = 1
+    flags: int = 0
+    offset: int = 0
+    length: int = 0
+
+    def __init__(
+        self,
+        queue: Queue,
+        put_position: int,
+        put_index: int,
+        message_id: bytes,
+        priority: int,
+        persistent: bool,
+        size_bytes: int,
+        header: Header | None = None,
+    ) -> None:
+        self.queue = queue
+        self.put_position = put_position
+        self.put_index = put_index
+        self.message_id = message_id
+        self.priority = priority
+        self.persistent = persistent
+        self.size_bytes = size_bytes
+        self.header = header
+        self.sequence = -1
+        self.enqueued_at = -1
+        self.times: Times | None = None
+        self.backout_count = 0
+        self.consumer: Consumer | None = None
+
+    @property
+    def is_here(self) -> bool:
+        """Whether a numbered message that is in its queue is available."""
+        return self.consumer is None and not (self.times is not None and self.times.unborn)
+
+    def copy_for(self, queue: Queue) -> Message:
+        """The same message, numbered as this one, in another queue."""
+        copy = Message(
+            queue,
+            self.put_position,
+            self.put_index,
+            self.message_id,
+            self.priority,
+            self.persistent,
+            self.size_bytes,
+            self.header,
+        )
+        copy.sequence = self.sequence
+        copy.enqueued_at = self.enqueued_at
+        if self.times is not None:
+            copy.times = Times(self.times.expires_at, self.times.deliver_at)
+        return copy
+
+
+class GroupedMessage(Message):
+    """A message of a group; `group` is that of its queue, before numbering of its unit of work."""
+
+    __slots__ = ("flags", "group", "group_sequence")
+
+    group: Group
+
+
+class SegmentMessage(GroupedMessage):
+    """A segment: its data are `length` long from `offset` on in their logical message."""
+
+    __slots__ = ("length", "offset")

@@ -1,0 +1,81 @@
+"""A live message in a checkpoint, and back."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from ledgermq.core.group import Group
+from ledgermq.core.grouping import group_record, set_group, without_group
+from ledgermq.core.message import (
+    IN_UNIT_OF_WORK,
+    GroupedMessage,
+    Message,
+    SegmentMessage,
+    Times,
+)
+from ledgermq.core.queue import Queue
+
+__all__ = ["message_from", "stored_message"]
+
+Record = dict[str, Any]
+
+NO_HEADER: Final[Record] = {
+    "properties": {},
+    "correlation_id": None,
+    "type": None,
+    "time_to_live_ms": 0,
+    "delivery_delay_ms": 0,
+    "age_ms": 0,
+}
+
+
+def stored_message(message: Message) -> Record:
+    """A message as a record; its header and group as in its Put."""
+    header: Record | None = None if message.header is None else {**message.header}
+    if message.group is not None:
+        header = {**(NO_HEADER if header is None else header), "group": group_record(message)}
+    return {
+        "put_position": message.put_position,
+        "put_index": message.put_index,
+        "sequence": message.sequence,
+        "message_id": message.message_id,
+        "priority": message.priority,
+        "persistent": message.persistent,
+        "size_bytes": message.size_bytes,
+        "enqueued_at": message.enqueued_at,
+        "backout_count": message.backout_count,
+        "header": [] if header is None else [header],
+        "expires_at": -1 if message.times is None else message.times.expires_at,
+        "deliver_at": -1 if message.times is None else message.times.deliver_at,
+        "uncounted_backout_count": message.queue.doubts.get(message.sequence, -1),
+        "in_unit_of_work": message.flags & IN_UNIT_OF_WORK != 0,
+    }
+
+
+def message_from(queue: Queue, stored: Record) -> Message:
+    """The message of a record; it is in no group of its queue yet."""
+    header: Any = next(iter(stored["header"]), None)
+    group: Any = None if header is None else header.get("group")
+    kind = Message
+    if group is not None:
+        kind = SegmentMessage if group["segment"] else GroupedMessage
+        header = without_group(header)
+    message = kind(
+        queue,
+        stored["put_position"],
+        stored["put_index"],
+        stored["message_id"],
+        stored["priority"],
+        stored["persistent"],
+        stored["size_bytes"],
+        header,
+    )
+    if isinstance(message, GroupedMessage):
+        of_itself = Group(group["group_id"])
+        set_group(message, group, of_itself, open_put=stored["in_unit_of_work"])
+    message.sequence = stored["sequence"]
+    message.enqueued_at = stored["enqueued_at"]
+    message.backout_count = stored["backout_count"]
+    if stored["expires_at"] >= 0 or stored["deliver_at"] >= 0:
+        message.times = Times(stored["expires_at"], stored["deliver_at"])
+    return message
