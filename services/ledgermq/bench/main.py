@@ -11,12 +11,17 @@ from typing import TextIO
 
 from ledgermq.bench.environment import environment
 from ledgermq.bench.fold import fold_rate
+from ledgermq.bench.groups import bytes_per_message, drain_seconds
 from ledgermq.bench.rows import ROWS, Row, RowResult
 from ledgermq.bench.run import MESSAGES, kafka_run, life_run
 
 __all__ = ["measure", "print_table", "run"]
 
 FOLD_MESSAGES = 200_000
+DEPTH_MESSAGES = 1_000_000
+MEMORY_MESSAGES = 100_000
+GROUP_MESSAGES = 100
+WITHOUT_BROKER = ("fold", "groups", "group-memory")
 RUNS_DEFAULT = 5
 
 
@@ -24,6 +29,12 @@ def _measure_once(row: Row, bootstrap: str, queue_manager: str) -> tuple[float, 
     """One value of a row."""
     if row.name == "fold":
         return fold_rate(FOLD_MESSAGES), {}
+    if row.name == "groups":
+        return _groups_once()
+    if row.name == "group-memory":
+        single = bytes_per_message(MEMORY_MESSAGES, 0)
+        grouped = bytes_per_message(MEMORY_MESSAGES, MEMORY_MESSAGES // GROUP_MESSAGES)
+        return grouped / single, {"bytes": round(grouped)}
     messages = MESSAGES[row.name]
     if row.name == "kafka":
         found = kafka_run(bootstrap, messages)
@@ -32,6 +43,14 @@ def _measure_once(row: Row, bootstrap: str, queue_manager: str) -> tuple[float, 
     if row.name == "latency":
         return found["p50_ms"], {"p99_ms": round(found["p99_ms"], 2)}
     return found["messages_per_second"], {}
+
+
+def _groups_once() -> tuple[float, dict[str, float]]:
+    """Both orders in turn, so that a machine whose speed changes does so for both."""
+    groups = DEPTH_MESSAGES // GROUP_MESSAGES
+    physical = drain_seconds(DEPTH_MESSAGES, groups, logical=False)
+    logical = drain_seconds(DEPTH_MESSAGES, groups, logical=True)
+    return logical / physical, {"logical_messages_per_second": round(DEPTH_MESSAGES / logical)}
 
 
 def measure(
@@ -52,6 +71,8 @@ def measure(
     document: dict[str, object] = {"environment": environment(), "runs": runs}
     rows = [row for row in ROWS if not names or row.name in names]
     for row in rows:
+        if row.name in WITHOUT_BROKER:
+            continue
         say(f"{row.text}: warm-up")
         _measure_once(row, bootstrap, queue_manager)
     results = []
@@ -82,10 +103,10 @@ def print_table(document: dict[str, object], out: TextIO) -> None:
     assert isinstance(rows, list)
     for row in rows:
         mark = "" if row["meets_minimum"] else "  BELOW"
-        digits = 2 if row["unit"] == "ms" else 0
+        digits = 0 if row["unit"] == "messages/s" else 2
         figures = "".join(f"{row[key]:>12,.{digits}f}" for key in ("median", "lowest", "highest"))
         wanted = (
-            f"{row['minimum']:>10,.0f}{row['aim']:>10,.{1 if digits else 0}f}"
+            f"{row['minimum']:>10,.{1 if digits else 0}f}{row['aim']:>10,.{1 if digits else 0}f}"
             if row["aim"]
             else f"{'-':>10}{'-':>10}"
         )

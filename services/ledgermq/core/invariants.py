@@ -102,9 +102,10 @@ def _bonded(bonds: dict[int, Consumer], message: Message, otherwise: Consumer) -
 def _check_orders(queue: Queue, where: str) -> None:
     """The orders in use hold what they want, and there are no others."""
     used = [one.order_key for one in queue.consumers.values() if one.order_key is not None]
-    assert {key: one.users for key, one in queue.orders.items()} == dict(Counter(used)), (
-        f"{where}: orders in use"
-    )
+    in_use = {key: one.users for key, one in queue.orders.items() if one.users}
+    assert in_use == dict(Counter(used)), f"{where}: orders in use"
+    idle = [one for one in queue.orders.values() if not one.users]
+    assert all(one.is_of_whole_queue for one in idle), f"{where}: orders that nobody uses"
     for key, order in queue.orders.items():
         wanted = [one for one in _by_place(queue) if one.is_here and order.wants(one)]
         standing = [one for one in wanted if order.stands(one)]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ledgermq.core.available import Available
-from ledgermq.core.get_options import Options
+from ledgermq.core.get_options import PLAIN, Options
 from ledgermq.core.selecting import matches
 from ledgermq.core.selector import Selector
 
@@ -42,6 +42,11 @@ class Order(Available):
             for message in _candidates(queue, options)
             if message.is_here and self.wants(message)
         )
+
+    @property
+    def is_of_whole_queue(self) -> bool:
+        """Whether it leaves nothing out for what a message says; there are 16 such orders."""
+        return self.selector is None and self.options[4:] == PLAIN[4:]
 
     def wants(self, message: Message) -> bool:
         """Whether it wants a message, by what never changes of that."""

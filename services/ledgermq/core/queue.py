@@ -203,13 +203,16 @@ class Queue:
         consumer.order = order
 
     def leave_order(self, consumer: Consumer) -> None:
-        """Ends what `use_order` began; the order goes with its last user."""
+        """Ends what `use_order` began; an order of few goes with its last user.
+
+        That of a whole queue costs a look at all of it, so it stays for the next consumer.
+        """
         order, key = consumer.order, consumer.order_key
         if order is None or key is None:
             return
         consumer.order = None
         order.users -= 1
-        if not order.users:
+        if not order.users and not order.is_of_whole_queue:
             del self.orders[key]
             if self.affinity is not None:
                 self.affinity.forget(order)

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 __all__ = ["NO_DELIVERED_HEADER", "NO_HEADER", "join", "split"]
 
+GROUP: Final = "ledgermq.message.Group"
 NO_HEADER: Final[dict[str, Any]] = {
     "properties": {},
     "correlation_id": None,
@@ -34,7 +35,13 @@ def split(messages: Sequence[Any], empty: dict[str, Any]) -> list[Any]:
     """The headers of messages, as they are written beside them."""
     if not any("header" in one for one in messages):
         return []
-    return [one.get("header", empty) for one in messages]
+    return [_with_branch(one["header"]) if "header" in one else empty for one in messages]
+
+
+def _with_branch(header: dict[str, Any]) -> dict[str, Any]:
+    """A header whose group names its branch of the union; else the writer would look for it."""
+    group = header.get("group")
+    return header if group is None else {**header, "group": (GROUP, group)}
 
 
 def join(messages: Sequence[Any], headers: Sequence[Any], empty: dict[str, Any]) -> None:
