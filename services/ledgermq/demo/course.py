@@ -11,15 +11,23 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq.cli.screens import status_document
 from ledgermq.demo.crash import UnderWay, ends_of, under_way
-from ledgermq.demo.crew import Counts, Crew
+from ledgermq.demo.crew import Counts, Crew, RotationCounts, RotationCrew
 from ledgermq.demo.flights import ORIGINS, Flights, arrivals_queue, departures_queue
+from ledgermq.demo.rotations import Rotations
 from ledgermq.wire.registry import find_queue_manager
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
     from ledgermq.demo.stage import Stage
 
-__all__ = ["WATCHED_QUEUE", "Comeback", "Course", "create_queues", "run_course"]
+__all__ = [
+    "WATCHED_QUEUE",
+    "Comeback",
+    "Course",
+    "create_queues",
+    "fly_rotations",
+    "run_course",
+]
 
 # Whose status is recorded in the middle of the run, for Spark to compute again.
 WATCHED_QUEUE: Final = departures_queue("JFK")
@@ -117,6 +125,35 @@ def run_course(
         status=status,
         comeback=comeback,
     )
+
+
+def fly_rotations(
+    stage: Stage, rotations: Rotations, *, tell: Callable[[RotationCounts], None]
+) -> tuple[RotationCounts, float]:
+    """Put and get all rotations; what was counted, and the seconds it took.
+
+    Raises:
+        AgentFailedError: A putter or the getter ended with an error.
+    """
+    changed = threading.Event()
+    crew = RotationCrew(
+        address=stage.address,
+        topic_prefix=stage.topic_prefix,
+        rotations=rotations,
+        log_directory=stage.directory,
+        changed=changed.set,
+    )
+    started = time.monotonic()
+    try:
+        crew.start()
+        while not crew.finished:
+            changed.wait(LOOK_SECONDS)
+            changed.clear()
+            tell(crew.counts)
+        tell(crew.counts)
+    finally:
+        crew.stop()
+    return crew.counts, time.monotonic() - started
 
 
 def _kill(stage: Stage, connection: Connection, say: Callable[[str], None]) -> Comeback:

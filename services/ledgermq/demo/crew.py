@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any, Final
 
 from ledgermq.demo.flights import ORIGINS, Flights
+from ledgermq.demo.rotations import Rotations
 from ledgermq.errors import LedgerMQError
 
-__all__ = ["AgentFailedError", "Counts", "Crew"]
+__all__ = ["AgentFailedError", "Counts", "Crew", "RotationCounts", "RotationCrew"]
 
+AGENTS: Final = "ledgermq.demo.agents"
+ROTATION_AGENTS: Final = "ledgermq.demo.rotation_agents"
 STOP_TIMEOUT_SECONDS: Final = 10
 
 
@@ -46,23 +49,11 @@ class Counts:
     rolled_back: list[str] = field(default_factory=list)
 
 
-class Crew:
-    """One producer and one consumer process per airport."""
+class Processes:
+    """Processes that tell what they do as JSON lines; to be derived from for what is told."""
 
-    def __init__(
-        self,
-        *,
-        address: str,
-        topic_prefix: str,
-        flights: Flights,
-        log_directory: Path,
-        changed: Callable[[], None],
-    ) -> None:
-        """Describe the crew; `changed` is called, in some thread, when a count has changed."""
-        self.counts = Counts()
-        self._address = address
-        self._topic_prefix = topic_prefix
-        self._flights = flights
+    def __init__(self, *, log_directory: Path, changed: Callable[[], None]) -> None:
+        """`changed` is called, in some thread, when something was told or somebody ended."""
         self._log_directory = log_directory
         self._changed = changed
         self._lock = threading.Lock()
@@ -70,20 +61,11 @@ class Crew:
         self._failures: dict[str, str] = {}
         self._readers: list[threading.Thread] = []
 
-    def start(self) -> None:
-        """Start everybody."""
-        for origin in ORIGINS:
-            self._start("consumer", origin, [])
-            self._start("producer", origin, [str(self._flights.files[origin])])
-
-    def _start(self, role: str, origin: str, more: list[str]) -> None:
-        name = f"{role} {origin}"
-        log = self._log_directory / f"{role}-{origin}.log"
-        command = [sys.executable, "-m", "ledgermq.demo.agents", role, self._address]
-        command += [self._topic_prefix, origin, str(self._flights.counts[origin]), *more]
+    def _start(self, name: str, module: str, arguments: list[str]) -> None:
+        log = self._log_directory / f"{name.replace(' ', '-')}.log"
         with log.open("w", encoding="utf-8") as errors:
             process = subprocess.Popen(
-                command,
+                [sys.executable, "-m", module, *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=errors,
@@ -102,27 +84,20 @@ class Crew:
         for line in process.stdout:
             event = json.loads(line)
             finished = finished or event["event"] == "finished"
-            self._take(name, event)
+            with self._lock:
+                if event["event"] == "failed":
+                    self._failures[name] = event["error"]
+                else:
+                    self._take(event)
             self._changed()
         if process.wait() != 0 or not finished:
             logs = self._log_directory / f"{name.replace(' ', '-')}.log"
             self._failures.setdefault(name, f"it ended with {process.returncode}; see {logs}")
         self._changed()
 
-    def _take(self, name: str, event: dict[str, Any]) -> None:
-        with self._lock:
-            counts = self.counts
-            if event["event"] == "put":
-                counts.put += event["count"]
-            elif event["event"] == "consumed":
-                counts.consumed += event["count"]
-                counts.moved += event["moved"]
-            elif event["event"] == "rolled_back":
-                counts.rollbacks += 1
-                counts.returned += event["count"]
-                counts.rolled_back += event["messages"]
-            elif event["event"] == "failed":
-                self._failures[name] = event["error"]
+    def _take(self, event: dict[str, Any]) -> None:
+        """Counts what somebody told."""
+        raise NotImplementedError
 
     @property
     def finished(self) -> bool:
@@ -146,3 +121,97 @@ class Crew:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+class Crew(Processes):
+    """One producer and one consumer process per airport."""
+
+    def __init__(
+        self,
+        *,
+        address: str,
+        topic_prefix: str,
+        flights: Flights,
+        log_directory: Path,
+        changed: Callable[[], None],
+    ) -> None:
+        """Describe the crew; `changed` is called, in some thread, when a count has changed."""
+        super().__init__(log_directory=log_directory, changed=changed)
+        self.counts = Counts()
+        self._to = [address, topic_prefix]
+        self._flights = flights
+
+    def start(self) -> None:
+        """Start everybody."""
+        for origin in ORIGINS:
+            common = [*self._to, origin, str(self._flights.counts[origin])]
+            file = str(self._flights.files[origin])
+            self._start(f"consumer {origin}", AGENTS, ["consumer", *common])
+            self._start(f"producer {origin}", AGENTS, ["producer", *common, file])
+
+    def _take(self, event: dict[str, Any]) -> None:
+        counts = self.counts
+        if event["event"] == "put":
+            counts.put += event["count"]
+        elif event["event"] == "consumed":
+            counts.consumed += event["count"]
+            counts.moved += event["moved"]
+        elif event["event"] == "rolled_back":
+            counts.rollbacks += 1
+            counts.returned += event["count"]
+            counts.rolled_back += event["messages"]
+
+
+@dataclass(slots=True, kw_only=True)
+class RotationCounts:
+    """What the agents of the rotations have done so far.
+
+    Attributes:
+        put: Flights put and committed.
+        got: Flights taken and committed.
+        groups: Rotations among them.
+        wrong: What was wrong with a rotation as it came, in words.
+    """
+
+    put: int = 0
+    got: int = 0
+    groups: int = 0
+    wrong: list[str] = field(default_factory=list)
+
+
+class RotationCrew(Processes):
+    """A putter for each airport, and one getter of whole rotations."""
+
+    def __init__(
+        self,
+        *,
+        address: str,
+        topic_prefix: str,
+        rotations: Rotations,
+        log_directory: Path,
+        changed: Callable[[], None],
+    ) -> None:
+        """Describe the crew; `changed` is called, in some thread, when a count has changed."""
+        super().__init__(log_directory=log_directory, changed=changed)
+        self.counts = RotationCounts()
+        self._to = [address, topic_prefix]
+        self._rotations = rotations
+
+    def start(self) -> None:
+        """Start everybody."""
+        flights = self._rotations.flights + self._rotations.single
+        self._start("rotations getter", ROTATION_AGENTS, ["get", *self._to, str(flights)])
+        for origin, file in self._rotations.files.items():
+            self._start(
+                f"rotations putter {origin}", ROTATION_AGENTS, ["put", *self._to, str(file)]
+            )
+
+    def _take(self, event: dict[str, Any]) -> None:
+        counts = self.counts
+        if event["event"] == "put":
+            counts.put += event["count"]
+        elif event["event"] == "got":
+            counts.got += event["count"]
+            counts.groups += event["groups"]
+        elif event["event"] == "wrong":
+            counts.wrong.append(event["text"])

@@ -9,15 +9,22 @@ from typing import TYPE_CHECKING, Any
 import ledgermq
 from ledgermq.cli.screens import screen, status_document
 from ledgermq.cli.spark import quiet_spark
-from ledgermq.demo.course import WATCHED_QUEUE, Course, create_queues, run_course
+from ledgermq.demo.course import (
+    WATCHED_QUEUE,
+    Course,
+    create_queues,
+    fly_rotations,
+    run_course,
+)
 from ledgermq.demo.flights import ORIGINS, Flights, arrivals_queue, departures_queue
+from ledgermq.demo.rotations import Rotations
 from ledgermq.demo.screen import Screen
 from ledgermq.demo.stage import Stage
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
     from ledgermq.client.status import CheckpointStatus
-    from ledgermq.demo.crew import Counts
+    from ledgermq.demo.crew import Counts, RotationCounts
 
 __all__ = ["run_demo"]
 
@@ -42,6 +49,7 @@ def run_demo(directory: Path, *, whole_year: bool) -> int:
             flights = Flights.write(directory, whole_year=whole_year, tell=bar)
         with ledgermq.connect(stage.address, timeout=PATIENCE_SECONDS) as connection:
             course = _play(shown, stage, connection, flights)
+            _rotate(shown, stage, flights)
             statuses = [status_document(one) for one in connection.admin.list_queues()]
             checkpoint = connection.admin.checkpoint()
         _balance(shown, flights, course, {one["name"]: one for one in statuses})
@@ -71,6 +79,28 @@ def _play(shown: Screen, stage: Stage, connection: Connection, flights: Flights)
         f"{counts.returned:,} messages, which came again"
     )
     return course
+
+
+def _rotate(shown: Screen, stage: Stage, flights: Flights) -> None:
+    """Groups: each aircraft's day, put by three airports at a time, got whole and in order."""
+    shown.heading("Groups: what each aircraft flew on a day, in the order of departure")
+    rotations = Rotations.write(stage.directory, flights)
+    with shown.bars("flights put", "flights got in logical order") as (put, got):
+
+        def tell(counts: RotationCounts) -> None:
+            put(counts.put, flights.total)
+            got(counts.got, flights.total)
+
+        counts, seconds = fly_rotations(stage, rotations, tell=tell)
+    shown.say(
+        f"{counts.put:,} flights put by {len(rotations.files)} airports, got as {counts.groups:,} "
+        f"groups and {rotations.single:,} flights without a tail number, in {seconds:.1f} s"
+    )
+    shown.check(
+        f"all {rotations.count:,} rotations came whole, each from its first departure to its last",
+        holds=(counts.groups, counts.got, counts.wrong) == (rotations.count, flights.total, []),
+        otherwise=f"{counts.groups} groups, {counts.got} flights; {counts.wrong[:3]}",
+    )
 
 
 def _balance(
