@@ -104,7 +104,7 @@ class Model(ModelOperations):
         if isinstance(answer, str):
             reply |= {"kind": "Refused", "reason": answer, "expected_sequence": 0}
         else:
-            reply |= answer or {"kind": "Accepted"}
+            reply |= answer or {"kind": "Accepted", "warning": ""}
         session["replies"].append(reply)
         if reply["kind"] == "SessionEnded":
             return  # `end` has said so
@@ -130,6 +130,8 @@ class Model(ModelOperations):
             "description": queue["description"],
             "message_bytes_max": queue["message_bytes_max"],
             "unacknowledged_max": queue["unacknowledged_max"],
+            "group_affinity": queue["group_affinity"],
+            "groups": len(self.group_ids(name)),
             "temporary": queue["owner"] is not None,
             "suspended": queue["suspended"],
             "receivers": len([1 for one in self.consumers if one["queue"] == name and one["open"]]),
@@ -181,7 +183,13 @@ class Model(ModelOperations):
         held.sort(key=lambda one: (one["queue"], one["sequence"]))
         return [
             {name: one[name] for name in told}
-            | {"size_bytes": one["size"], "header": [one["header"]] if one["header"] else []}
+            | {
+                "size_bytes": one["size"],
+                "header": [one["header"] | {"group": self.told_group(one)}]
+                if one["header"]
+                else [],
+                "in_unit_of_work": one["in_unit_of_work"] and one["group"] is not None,
+            }
             for one in held
         ]
 
@@ -196,20 +204,28 @@ class Model(ModelOperations):
             row["replies"] = [one["session_sequence"] for one in session["replies"]]
             held = self.flight(session)
             row["deliveries"] = [(one["delivery"], one["sequence"]) for one in held]
-            mine = [(one, self._in_flight(one)) for one in self.consumers_of(session)]
-            told = ("number", "queue", "credit", "since", "open")
+            mine = [(one, self.in_flight(one)) for one in self.consumers_of(session)]
+            told = ("number", "queue", "credit", "since", "open", "options")
             row["consumers"] = [
                 (*(one[name] for name in told), in_flight, self.doubt(one))
                 for one, in_flight in mine
                 if one["open"] or in_flight
             ]
+            row["places"] = [
+                tuple(one[name] for name in ("number", "place", "settled", "kept"))
+                for one, _ in mine
+                if one["open"]
+            ]
             found.append(row)
         return found
 
-    def browse(self, name: str, selector: str = "") -> list[tuple[int, int]]:
-        """(put position, put index) of the available messages in delivery order."""
-        found = [one for one in self.available(name) if self.selects(selector, one)]
-        return [(one["put_position"], one["put_index"]) for one in found]
+    def bonds(self) -> list[Row]:
+        """Whom the buckets of queues with group affinity are bonded to."""
+        return [
+            {"queue": queue["name"], "bonds": dict(sorted(queue["bonds"].items()))}
+            for queue in sorted(self.queues, key=lambda one: str(one["name"]))
+            if queue["group_affinity"]
+        ]
 
     def deadline(self) -> int | None:
         """The next deadline."""

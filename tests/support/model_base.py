@@ -4,18 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.model_doubts import ModelDoubts
+from support.model_groups import ModelGroups
 
 __all__ = ["BODY_MAX", "INT_MAX", "ModelBase"]
 
 Row = dict[str, Any]
-BATCH_MESSAGES = 1_000
 BODY_MAX = 8 * 1024 * 1024 - 4 * 1024
 INT_MAX = 2147483647
-BATCH_BYTES = 1024 * 1024
 
 
-class ModelBase(ModelDoubts):
+class ModelBase(ModelGroups):
     """Queues, consumers, sessions and messages as lists of mappings."""
 
     def __init__(self) -> None:
@@ -47,7 +45,11 @@ class ModelBase(ModelDoubts):
             return {}
         given = {name: header[name] for name in ("properties", "correlation_id", "type")}
         times = {name: message[name] for name in ("expires_at", "deliver_at")}
-        return {"header": given | times}
+        return {"header": given | times | {"group": self.told_group(message)}}
+
+    def told_group(self, message: Row) -> Row | None:
+        """A message's place in a group; whether its writer kept the order is forgotten."""
+        return message["group"] and message["group"] | {"logical_order": False}
 
     def header_size(self, header: Any) -> int:
         """§3: UTF-8 of texts and names, 8 for everything else."""
@@ -172,6 +174,8 @@ class ModelBase(ModelDoubts):
             "message_bytes_max": 0,
             "unacknowledged_max": 0,
             "suspended": False,
+            "group_affinity": False,
+            "bonds": {},
             "owner": None,
             "gone": [],
         }
@@ -247,6 +251,9 @@ class ModelBase(ModelDoubts):
 
     def end(self, session: Row, reason: str, seen: list[Row] | None, number: int) -> None:
         """A session ends."""
+        for consumer in self.consumers_of(session):
+            if consumer["open"]:
+                self.leave(consumer)
         discarded = self.discard(session)
         returned = self.all_back(session, seen)
         handle = session["session"]
@@ -283,78 +290,22 @@ class ModelBase(ModelDoubts):
         for name in self.touched:
             queue = self.queue(name)
             if queue is None or not queue["suspended"]:
-                self._deliver(name)
+                self.deliver(name)
         self.touched = []
 
-    def _deliver(self, name: str) -> None:
-        """§5 Delivery: one message at a time to whoever has fewest in flight."""
-        shares: list[tuple[Row, list[Row]]] = []
-        for message in self.available(name):
-            waiting = [
-                one
-                for one in self.consumers
-                if one["queue"] == name and one["open"] and one["credit"] > 0
-                if not self._suspected(one["session"])
-                if not self.at_limit(one)
-            ]
-            waiting = [one for one in waiting if not self.has_doubt(one)]
-            waiting = [one for one in waiting if self.selects(one["selector"], message)]
-            if not waiting:
-                continue
-            best = min(waiting, key=lambda one: (self._in_flight(one), one["since"]))
-            best["credit"] -= 1
-            best["since"] = self.next_wait()
-            message["place"] = "flight"
-            message["session"], message["consumer"] = best["session"], best["number"]
-            mine = [share for consumer, share in shares if consumer is best]
-            if mine:
-                mine[0].append(message)
-            else:
-                shares.append((best, [message]))
-        for consumer, share in shares:
-            self._tell(consumer, share)
+    def deliver(self, name: str) -> None:
+        """Gives what is available of a queue to those who wait."""
+        raise NotImplementedError
 
-    def _suspected(self, handle: int) -> bool:
-        session = self.session(handle)
-        return session is not None and bool(session["suspected"])
-
-    def _in_flight(self, consumer: Row) -> int:
+    def in_flight(self, consumer: Row) -> int:
+        """How many deliveries a consumer holds."""
         mine = [one for one in self.messages if one["place"] == "flight"]
         mine = [one for one in mine if one["session"] == consumer["session"]]
         return len([one for one in mine if one["consumer"] == consumer["number"]])
 
-    def _tell(self, consumer: Row, share: list[Row]) -> None:
-        session = self.session(consumer["session"])
-        assert session is not None
-        batches: list[list[Row]] = [[]]
-        for message in share:
-            size = sum(one["size"] for one in batches[-1]) + message["size"]
-            alone = message["uncounted_backout_count"] >= 0
-            full = len(batches[-1]) == BATCH_MESSAGES or size > BATCH_BYTES
-            if batches[-1] and (full or alone):
-                batches.append([])
-            batches[-1].append(message)
-        told = ("sequence", "put_position", "put_index", "message_id", "priority", "persistent")
-        for batch in batches:
-            first = session["next_delivery"]
-            for message in batch:
-                message["delivery"] = session["next_delivery"]
-                session["next_delivery"] += 1
-            self.emit(
-                session,
-                kind="Delivered",
-                session=session["session"],
-                consumer=consumer["number"],
-                destination=self.destination_of(consumer["queue"]),
-                first_delivery=first,
-                in_doubt=batch[0]["uncounted_backout_count"] >= 0,
-                messages=[
-                    {name: one[name] for name in (*told, "backout_count", "enqueued_at")}
-                    | {"content": b""}
-                    | self.told_header(one)
-                    for one in batch
-                ],
-            )
+    def leave(self, consumer: Row) -> None:
+        """A consumer takes nothing more."""
+        raise NotImplementedError
 
     def emit(self, session: Row, /, **fields: Any) -> None:
         """Appends an outcome to the chain of the session's connection."""

@@ -41,7 +41,7 @@ class ModelDoubts:
         for message in self.flight(session):
             told = message["handing"] or message["delivery"] <= session["handed_through"]
             mine = message["consumer"] == consumer["number"]
-            if mine and message["uncounted_backout_count"] >= 0 and not told:
+            if mine and message["told_in_doubt"] and not told:
                 number: int = message["delivery"]
                 return number
         return 0
@@ -60,7 +60,8 @@ class ModelDoubts:
         holders = [one for one in self.consumers if one["session"] == message["session"]]
         if message["delivery"] in [self.doubt(one) for one in holders if self.doubt(one)]:
             self.touch(message["queue"])
-        message["place"], message["handing"] = place, False
+        message["place"] = place
+        message["handing"] = message["told_in_doubt"] = False
         message["session"] = message["consumer"] = message["delivery"] = None
 
     def has_doubt(self, consumer: Row) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from support.model_base import BODY_MAX, INT_MAX
-from support.model_topics import ModelTopics
+from support.model_delivery import PLAIN, ModelDelivery
 
 TIMES = ("time_to_live_ms", "delivery_delay_ms", "age_ms")
 AGES_MS = 100 * 366 * 86_400_000
@@ -15,7 +15,7 @@ __all__ = ["ModelOperations"]
 Row = dict[str, Any]
 
 
-class ModelOperations(ModelTopics):
+class ModelOperations(ModelDelivery):
     """One method `do_...` per operation; a text as answer is the reason of a refusal."""
 
     def do_unreadable(self, entry: Any) -> str:
@@ -93,6 +93,10 @@ class ModelOperations(ModelTopics):
                 "credit": 0,
                 "since": 0,
                 "open": True,
+                "options": PLAIN,
+                "place": None,
+                "settled": None,
+                "kept": None,
             }
         )
         return None
@@ -107,6 +111,9 @@ class ModelOperations(ModelTopics):
         named = self.named(session, entry.unseen)
         if named is None or any(one["consumer"] != entry.consumer for one in named):
             return "delivery-unknown"
+        if consumer["open"]:
+            self.leave(consumer)
+            consumer["place"] = consumer["settled"] = None
         consumer["open"], consumer["credit"] = False, 0
         for message in named:
             self.back(message, backout=False)
@@ -130,16 +137,20 @@ class ModelOperations(ModelTopics):
         for one in entry.messages:
             if len(one["content"]) > most or self.header_size(one.get("header")) > 65536:
                 return "message-too-large"
-        place = self.use(entry.destination)
+        store = entry.destination.removeprefix("queue:")
+        transacted = session["mode"] == "TRANSACTED"
         added = [
             {
-                "queue": place["id"],
+                "queue": store,
                 "put_position": self.position,
                 "put_index": index,
                 "message_id": one["message_id"],
                 "priority": one["priority"],
                 "persistent": one["persistent"],
                 "header": one.get("header"),
+                "group": one["header"]["group"] if "header" in one else None,
+                "in_unit_of_work": transacted,
+                "told_in_doubt": False,
                 **self.times(one.get("header")),
                 "size": len(one["content"]) + self.header_size(one.get("header")),
                 "sequence": None,
@@ -154,11 +165,15 @@ class ModelOperations(ModelTopics):
             }
             for index, one in enumerate(entry.messages)
         ]
+        reason, warning = self.check_groups(self.open_puts(session), added)
+        if reason:
+            return reason
+        self.use(entry.destination)
         self.messages += added
-        if session["mode"] == "TRANSACTED":
-            return None
-        first = self.number(place["id"], added)
-        return {"kind": "Enqueued", "first_sequence": first, "count": len(added)}
+        if transacted:
+            return {"kind": "Accepted", "warning": warning}
+        told = {"first_sequence": self.number(store, added), "count": len(added)}
+        return {"kind": "Enqueued", **told, "warning": warning}
 
     def times(self, header: Any) -> Row:
         """When a message expires and may be delivered, from its send."""
@@ -175,11 +190,16 @@ class ModelOperations(ModelTopics):
         consumer = self.consumer(session, entry.consumer)
         if consumer is None:
             return "consumer-unknown"
+        if entry.credit < 0 or consumer["credit"] + entry.credit > 1_000_000:
+            return "credit-invalid"
+        if entry.options is not None:
+            reason = self.check_options(session, consumer, entry.options)
+            if reason is not None:
+                return reason
+            self.set_options(consumer, entry.options)
         if entry.credit == 0:
             consumer["credit"] = 0
             return None
-        if entry.credit < 0 or consumer["credit"] + entry.credit > 1_000_000:
-            return "credit-invalid"
         if consumer["credit"] == 0:
             consumer["since"] = self.next_wait()
         consumer["credit"] += entry.credit
@@ -193,9 +213,16 @@ class ModelOperations(ModelTopics):
         named = self.named(session, entry.deliveries)
         if named is None:
             return "delivery-unknown"
-        for message in named:
-            self.gone(message, "consumed")
+        self._consume(session, named)
         return None
+
+    def _consume(self, session: Row, named: list[Row]) -> None:
+        """Deliveries leave; their consumers' places are settled behind them."""
+        for message in named:
+            for consumer in self.consumers_of(session):
+                if consumer["number"] == message["consumer"]:
+                    consumer["settled"] = self.place_after(message)
+            self.gone(message, "consumed")
 
     def do_commit(self, session: Row, entry: Any) -> Row | str:
         """Puts are numbered, gets consumed."""
@@ -207,8 +234,7 @@ class ModelOperations(ModelTopics):
         named = self.named(session, entry.deliveries)
         if named is None:
             return "delivery-unknown"
-        for message in named:
-            self.gone(message, "consumed")
+        self._consume(session, named)
         enqueued = []
         for name in dict.fromkeys(one["queue"] for one in held):
             mine = [one for one in held if one["queue"] == name]
@@ -236,11 +262,11 @@ class ModelOperations(ModelTopics):
         for consumer in self.consumers_of(session):
             consumer["credit"] = 0
         discarded = self.discard(session)
-        return {
-            "kind": "Returned",
-            "returned": self.all_back(session, named),
-            "discarded": discarded,
-        }
+        returned = self.all_back(session, named)
+        for consumer in self.consumers_of(session):
+            if consumer["open"]:
+                self.go_to(consumer, consumer["settled"])
+        return {"kind": "Returned", "returned": returned, "discarded": discarded}
 
     def do_close(self, session: Row, entry: Any) -> Row | str:
         """As rollback, then the session is gone."""
@@ -252,11 +278,26 @@ class ModelOperations(ModelTopics):
 
     def do_alive(self, session: Row, entry: Any) -> None:
         """A delivery in doubt that is being handed over."""
-        doubts = {self.doubt(one): one for one in self.consumers_of(session)}
-        for message in self.flight(session):
-            if message["delivery"] == entry.handing and entry.handing in doubts:
+        if entry.handing not in [self.doubt(one) for one in self.consumers_of(session)]:
+            return
+        for message in reversed(self.flight(session)):
+            if message["delivery"] == entry.handing:
                 message["handing"] = True
                 self.touch(message["queue"])
+                last = message
+            elif message["delivery"] < entry.handing and self._leads_to(message, last):
+                message["handing"] = True
+                last = message
+
+    def _leads_to(self, message: Row, behind: Row) -> bool:
+        """Whether a delivery came right before another one, with the segment before it."""
+        before = message["delivery"] == behind["delivery"] - 1
+        if not before or not self.is_segment(message) or not self.is_segment(behind):
+            return False
+        same = [(one["queue"], one["consumer"], self.group_id(one)) for one in (message, behind)]
+        numbers = [self.number_in_group(one) for one in (message, behind)]
+        follows = self.behind(message) == self.start(behind)
+        return same[0] == same[1] and numbers[0] == numbers[1] and follows
 
     def do_create_queue(self, session: Row, entry: Any) -> str | None:
         """A new queue."""
@@ -272,6 +313,7 @@ class ModelOperations(ModelTopics):
         queue["description"] = entry.description
         queue["message_bytes_max"] = entry.message_bytes_max
         queue["unacknowledged_max"] = entry.unacknowledged_max
+        queue["group_affinity"] = entry.group_affinity
         return None
 
     def do_alter_queue(self, session: Row, entry: Any) -> str | None:
@@ -288,6 +330,9 @@ class ModelOperations(ModelTopics):
         for name in ("description", "message_bytes_max", "suspended", "unacknowledged_max"):
             if getattr(entry, name) is not None:
                 queue[name] = getattr(entry, name)
+        if entry.group_affinity is not None:
+            queue["group_affinity"] = entry.group_affinity
+            queue["bonds"] = queue["bonds"] if entry.group_affinity else {}
         self.touch(entry.queue)
         return None
 

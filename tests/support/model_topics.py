@@ -34,7 +34,11 @@ class ModelTopics(ModelBase):
             "JMSCorrelationID": fields["correlation_id"],
             "JMSType": fields["type"],
         }
-        return selector.matches({**fields["properties"], **known}.get)
+        grouped: Row = {}
+        if message["group"]:
+            grouped["JMSXGroupID"] = "ID:" + message["group"]["group_id"].hex()
+            grouped["JMSXGroupSeq"] = message["group"]["group_sequence"]
+        return selector.matches({**grouped, **fields["properties"], **known}.get)
 
     def at_limit(self, consumer: Row) -> bool:
         """Whether its session has as many deliveries of this queue as it may."""

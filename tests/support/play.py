@@ -23,6 +23,7 @@ from ledgermq.core.topic_snapshot import store_name
 from ledgermq.wire.codec import decode_operation, encode_operation
 from support import checks
 from support.describe import describe, matches, spoken
+from support.group_comparison import compare_groups
 from support.model import Model
 from support.script import Line, Script, ScriptError, time_us
 from support.verbs import VERBS, get_options, group_id, selector_text
@@ -114,6 +115,7 @@ class Player:
             assert query.session_statuses(state) == list(self.model.session_statuses())
             assert _stored(state) == self.model.stored()
             assert [_numbers(one) for one in state.sessions.values()] == self.model.numbers()
+            compare_groups(state, self.model)
             assert next_deadline(state) == self.model.deadline()
             assert (state.time, state.active_version) == (self.model.time, self.model.version)
         if self.restarts:
@@ -222,7 +224,7 @@ class Player:
         if self.model is not None:
             places = [(one["put_position"], one["put_index"]) for one in found[0]]
             text = selector_text(line.options.get("selector"))
-            self._equal("browse", places, self.model.browse(name, text, options))
+            self._equal("browse", places, self.model.browse(name, text, options._asdict()))
         names = [one["message_id"].rstrip(b"\0").decode() for one in found[0]]
         self._equal("browse", names, [one for one in line.words[1:] if one != "none"])
 
@@ -303,10 +305,16 @@ def _numbers(session: Session) -> dict[str, Any]:
                 one.credit,
                 one.waiting_since,
                 one.open,
+                one.options._asdict(),
                 one.in_flight,
                 one.doubt,
             )
             for one in session.consumers.values()
+        ],
+        "places": [
+            (one.number, one.place, one.settled_place, one.kept)
+            for one in session.consumers.values()
+            if one.open
         ],
     }
 

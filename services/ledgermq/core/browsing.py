@@ -129,7 +129,7 @@ def _rest_of_group(queue: Queue, cursor: Cursor, options: Options) -> tuple[Curs
 
 
 def _unit_of(message: Message, options: Options) -> Sequence[Message]:
-    if not options.complete_message or not isinstance(message, GroupedMessage):
+    if not options.complete_message or not isinstance(message, GroupedMessage) or message.offset:
         return [message]
     return message.group.unit_of(message) or [message]
 

@@ -140,8 +140,11 @@ def _head_for(consumer: Consumer) -> Message | None:
 
 
 def _unit_of(options: Options, head: Message) -> Sequence[Message]:
-    """What is delivered at once: a message, or all segments of one that is got complete."""
-    if not options.complete_message or not isinstance(head, GroupedMessage):
+    """What is delivered at once: a message, or all segments of one that is got complete.
+
+    Who is inside a logical message already gets the rest of it segment by segment.
+    """
+    if not options.complete_message or not isinstance(head, GroupedMessage) or head.offset:
         return [head]
     unit = head.group.unit_of(head)
     assert unit is not None, "what is got complete is whole"

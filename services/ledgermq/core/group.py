@@ -153,10 +153,10 @@ class Group:
         return slot if not offset else None
 
     def unit_of(self, item: GroupedMessage) -> list[GroupedMessage] | None:
-        """All segments of a member's logical message; None unless all of it is available."""
+        """An item's message, or all segments of it; None unless all of it is available."""
         slot = self.slots.get(item.group_sequence)
         if not isinstance(slot, Segments):
-            return [item]
+            return [item] if item.is_here else None
         return slot.in_order() if slot.is_available else None
 
     def clash(self, item: GroupedMessage) -> str | None:
