@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from ledgermq.client.consumer import Consumer
     from ledgermq.client.message import Message
     from ledgermq.client.message_kinds import Sendable
+    from ledgermq.client.producer import Producer
     from ledgermq.client.session import Session
 
 __all__ = ["get_group", "put_group"]
@@ -30,7 +31,7 @@ MESSAGES_PER_UNIT_OF_WORK: Final = 100
 
 
 class _Status(NamedTuple):
-    """What stands on the status queue: the group, and the number of its last message that is done."""
+    """What stands on the status queue: the group, and the number of its last message done."""
 
     group_id: bytes
     group_sequence: int
@@ -139,22 +140,69 @@ def get_group(
         if message is None:
             session.rollback()
             return 0
-        taken, in_unit, got = found is not None, 0, 0
+        taken, got = found is not None, 0
         while message is not None:
-            process(message)
-            got, in_unit, last_got = got + 1, in_unit + 1, message
-            more = message.group_status is GroupStatus.MESSAGE_IN_GROUP
-            message = None
-            if more and in_unit < messages_per_unit_of_work:
-                message = consumer.receive(timeout, order=Order.LOGICAL)
-                if message is not None:
-                    continue
-            if not taken and last_got.group_sequence > in_unit:
+            unit = _get_unit(consumer, message, process, messages_per_unit_of_work, timeout)
+            got += len(unit)
+            last = unit[-1]
+            more = last.group_status is GroupStatus.MESSAGE_IN_GROUP
+            if not taken and last.group_sequence > len(unit):
                 _take_status(reader)
             if more:
-                _put_status(statuses, _Status(_group_id(last_got), last_got.group_sequence))
+                assert last.group_id is not None, "a message in a group has a group id"
+                _put_status(statuses, _Status(last.group_id, last.group_sequence))
             session.commit()
-            if more and in_unit == messages_per_unit_of_work:
+            taken, message = False, None
+            if more and len(unit) == messages_per_unit_of_work:
                 message = consumer.receive(timeout, order=Order.LOGICAL)
-            taken, in_unit = False, 0
         return got
+
+
+def _get_unit(
+    consumer: Consumer,
+    first: Message,
+    process: Callable[[Message], object],
+    messages_max: int,
+    timeout: float | None,
+) -> list[Message]:
+    """The messages of one unit of work, processed: as many as there may be, or as come in time."""
+    process(first)
+    unit = [first]
+    while len(unit) < messages_max and unit[-1].group_status is GroupStatus.MESSAGE_IN_GROUP:
+        message = consumer.receive(timeout, order=Order.LOGICAL)
+        if message is None:
+            break
+        process(message)
+        unit.append(message)
+    return unit
+
+
+def _check(session: Session, messages_per_unit_of_work: int) -> None:
+    if not session.transacted:
+        raise IllegalStateError(
+            "a group across several units of work needs a transacted session: "
+            "connection.session(transacted=True)"
+        )
+    if messages_per_unit_of_work < 1:
+        raise IllegalStateError(
+            f"messages_per_unit_of_work is {messages_per_unit_of_work}, must be at least 1"
+        )
+
+
+def _take_status(reader: Consumer) -> _Status | None:
+    """Gets the status, if there is one, in the unit of work that is open."""
+    message = reader.receive(0)
+    if message is None:
+        return None
+    body = message.body
+    if message.type != STATUS_TYPE or not isinstance(body, dict):
+        raise MessageFormatError(
+            f"message {message.message_id} of {reader.destination} is no status of a group: give "
+            "each application a status queue that nobody else uses",
+            destination=reader.destination,
+        )
+    return _Status(body["group_id"], body["group_sequence"])
+
+
+def _put_status(producer: Producer, status: _Status) -> None:
+    producer.send(status._asdict(), type=STATUS_TYPE)
