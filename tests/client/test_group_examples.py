@@ -146,7 +146,7 @@ def each_call(life: Life, broker: MemoryBroker, work: Callable[[Session], None])
 def test_a_putter_killed_before_any_call_goes_on_where_it_was_cut_off(
     variant, life, broker_in_memory
 ):
-    """E3 and E4 row by row: what is there is what the status says, after each death (GRP-25..30)."""
+    """E3 and E4 row by row: what is there is what the status says (GRP-25..30, GRP-36, GRP-37)."""
     seen = []
 
     def work(session):
@@ -170,7 +170,7 @@ def test_a_putter_killed_before_any_call_goes_on_where_it_was_cut_off(
 def test_a_getter_killed_before_any_call_goes_on_where_it_was_cut_off(
     variant, life, broker_in_memory
 ):
-    """E5 and E6: each message is processed once for good, in order, at most 4 a commit (GRP-31..35)."""
+    """E5 and E6: each message is processed once for good, in order, four a commit (GRP-31..35)."""
     run(broker_in_memory, lambda session: PUTTERS["one call"](session, TARGET, STATUS, PUT_BODIES))
     seen = []
 
