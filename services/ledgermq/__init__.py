@@ -16,6 +16,7 @@ from ledgermq.errors import (
     DeliveryUnknownError,
     DestinationExistsError,
     DestinationInUseError,
+    GroupNotFoundError,
     IllegalStateError,
     InvalidClientIDError,
     InvalidDestinationError,
@@ -59,6 +60,12 @@ if TYPE_CHECKING:
     from ledgermq.client.connecting import connect
     from ledgermq.client.connection import Connection
     from ledgermq.client.consumer import Consumer
+    from ledgermq.client.group_state import (
+        GroupHolder,
+        GroupMember,
+        GroupState,
+        MissingSegments,
+    )
     from ledgermq.client.map_message import MapMessage
     from ledgermq.client.message import Message
     from ledgermq.client.producer import Producer
@@ -102,6 +109,10 @@ __all__ = [
     "DestinationExistsError",
     "DestinationInUseError",
     "EnqueuedRun",
+    "GroupHolder",
+    "GroupMember",
+    "GroupNotFoundError",
+    "GroupState",
     "IllegalStateError",
     "InvalidClientIDError",
     "InvalidDestinationError",
@@ -117,6 +128,7 @@ __all__ = [
     "MessageNotWriteableError",
     "MessageTooLargeError",
     "MessageUndecodableError",
+    "MissingSegments",
     "NameTooLongError",
     "ObjectBody",
     "ObjectMessage",

@@ -20,6 +20,7 @@ __all__ = [
     "DeliveryUnknownError",
     "DestinationExistsError",
     "DestinationInUseError",
+    "GroupNotFoundError",
     "IllegalStateError",
     "InvalidClientIDError",
     "InvalidDestinationError",
@@ -273,6 +274,12 @@ class SubscriptionNotFoundError(InvalidDestinationError):
     """The connection's client id has no durable subscription of this name (SES-64)."""
 
     code = "subscription-unknown"
+
+
+class GroupNotFoundError(LedgerMQError, LookupError):
+    """The queue holds nothing of a group with this id."""
+
+    code = "group-unknown"
 
 
 class MessageTooLargeError(LedgerMQError, ValueError):

@@ -36,9 +36,9 @@ def fields_of(operation, kind):
 
 
 UNCHANGED = dict.fromkeys(
-    ("description", "message_bytes_max", "suspended", "unacknowledged_max"), None
+    ("description", "message_bytes_max", "suspended", "unacknowledged_max", "group_affinity"), None
 )
-LIMITS = {"message_bytes_max": 0, "unacknowledged_max": 0}
+LIMITS = {"message_bytes_max": 0, "unacknowledged_max": 0, "group_affinity": False}
 CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
 
 

@@ -1,11 +1,12 @@
-"""Administration: queues, topics, subscriptions; statuses of everything; a checkpoint."""
+"""Administration: queues, topics, subscriptions, groups; statuses of everything; a checkpoint."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from ledgermq.client.destinations import queue_name, topic_name
+from ledgermq.client.group_state import GroupState
 from ledgermq.client.questions import Answer, Questions
 from ledgermq.client.session_core import SessionCore
 from ledgermq.client.status import (
@@ -30,6 +31,9 @@ from ledgermq.core.operations import (
 )
 
 __all__ = ["Admin"]
+
+# Groups asked for at a time: what one answer has room for even if much of each is missing.
+GROUPS_PER_PAGE: Final = 200
 
 
 class Admin:
@@ -64,6 +68,7 @@ class Admin:
         description: str = "",
         message_bytes_max: int = 0,
         unacknowledged_max: int = 0,
+        group_affinity: bool = False,
     ) -> int:
         """Creates a queue.
 
@@ -73,6 +78,9 @@ class Admin:
             message_bytes_max: Largest content of a message in bytes; 0: the limit of the log.
             unacknowledged_max: How many of its messages a session may hold unsettled before it is
                 given no more (SES-07), up to 1,000,000; 0: no limit.
+            group_affinity: Whether all messages of a group go to the consumer that was given one
+                of them, while that is open. A message's group is its property `JMSXGroupID` if
+                that is text, else its group id.
 
         Raises:
             DestinationExistsError: there is one of this name.
@@ -88,6 +96,7 @@ class Admin:
             description=description,
             message_bytes_max=message_bytes_max,
             unacknowledged_max=unacknowledged_max,
+            group_affinity=group_affinity,
         )
 
     def alter_queue(
@@ -98,11 +107,13 @@ class Admin:
         message_bytes_max: int | None = None,
         suspended: bool | None = None,
         unacknowledged_max: int | None = None,
+        group_affinity: bool | None = None,
     ) -> int:
         """Changes settings of a queue; None leaves one as it is, 0 takes a limit away.
 
         Suspended, a queue takes messages and delivers none. What sessions hold beyond a lower
-        `unacknowledged_max` stays theirs; they get more when they hold less than that.
+        `unacknowledged_max` stays theirs; they get more when they hold less than that. Turning
+        `group_affinity` off frees the groups of the consumers that they went to.
 
         Raises:
             QueueNotFoundError: there is no such queue.
@@ -117,6 +128,7 @@ class Admin:
             message_bytes_max=message_bytes_max,
             suspended=suspended,
             unacknowledged_max=unacknowledged_max,
+            group_affinity=group_affinity,
         )
 
     def suspend_queue(self, name: str) -> int:
@@ -229,6 +241,39 @@ class Admin:
         """All queues' statuses, by name."""
         answer = self._ask("QUEUES", not_before)
         return [QueueStatus.from_document(answer.position, one) for one in answer.document]
+
+    def groups(self, queue: str, *, not_before: int = -1) -> list[GroupState]:
+        """The groups of which a queue holds something, by group id, without their items.
+
+        They are asked for page by page, so that each names the position it is true at.
+
+        Raises:
+            QueueNotFoundError: there is no such queue.
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        found: list[GroupState] = []
+        named, after = queue_name(queue), b""
+        while True:
+            answer = self._ask(
+                "GROUPS", not_before, queue=named, group_id=after, limit=GROUPS_PER_PAGE
+            )
+            document = answer.document
+            found += [GroupState.from_document(answer.position, one) for one in document["groups"]]
+            if not document["more"]:
+                return found
+            after = found[-1].group_id
+
+    def group(self, queue: str, group_id: bytes, *, not_before: int = -1) -> GroupState:
+        """One group of a queue with every item that is there.
+
+        Raises:
+            QueueNotFoundError: there is no such queue.
+            GroupNotFoundError: the queue holds nothing of this group.
+            RefusedError: it has more items than one answer has room for, some tens of thousands.
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        answer = self._ask("GROUP", not_before, queue=queue_name(queue), group_id=group_id)
+        return GroupState.from_document(answer.position, answer.document)
 
     def topic(self, name: str, *, not_before: int = -1) -> TopicStatus:
         """One topic's status.

@@ -19,6 +19,7 @@ REASON_ERRORS: Final[dict[str, type[errors.LedgerMQError]]] = {
     "delivery-unknown": errors.DeliveryUnknownError,
     "destination-invalid": errors.InvalidDestinationError,
     "destination-unknown": errors.TemporaryDestinationDeletedError,
+    "group-unknown": errors.GroupNotFoundError,
     "kind-unknown": errors.RefusedError,
     "message-invalid": errors.MessageFormatError,
     "message-too-large": errors.MessageTooLargeError,

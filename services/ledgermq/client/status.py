@@ -28,6 +28,8 @@ class QueueStatus:
         message_bytes_max: Largest content of a message in bytes; 0: the limit of the log.
         unacknowledged_max: How many of its messages a session may hold unsettled before it is
             given no more (SES-07); 0: no limit.
+        group_affinity: Whether the messages of a group all go to one consumer.
+        groups: Groups, and messages in segments, of which it holds something.
         temporary: Whether it ends with the connection that made it (SES-39).
         receivers: Open consumers.
         current: Messages available.
@@ -45,6 +47,8 @@ class QueueStatus:
     description: str
     message_bytes_max: int
     unacknowledged_max: int
+    group_affinity: bool
+    groups: int
     temporary: bool
     suspended: bool
     receivers: int

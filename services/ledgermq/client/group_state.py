@@ -1,0 +1,147 @@
+"""Groups as administration reads them: what is there, what is missing, who holds it (GRP-46)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from ledgermq.client.message import datetime_from
+
+__all__ = ["GroupHolder", "GroupMember", "GroupState", "MissingSegments"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupHolder:
+    """The consumer that a group is kept for: handle of its session, number within that."""
+
+    session: int
+    consumer: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MissingSegments:
+    """Bytes of one logical message that no segment in the queue covers.
+
+    Attributes:
+        group_sequence: Number of the logical message.
+        start: Offset of the first byte that is missing.
+        end: Offset behind the last one; None: where the message ends is not known.
+    """
+
+    group_sequence: int
+    start: int
+    end: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupMember:
+    """One item of a group: a message or segment in the queue.
+
+    Attributes:
+        offset: Where a segment begins in its logical message, in bytes; 0 for other messages.
+        length: Bytes of a segment.
+        sequence: Sequence number in the queue.
+        state: `available`, `held` (in flight), `unborn` (not to be delivered yet), or `clashing`
+            with an item that was there before.
+        session: Handle of the session that holds it, or None.
+        consumer: Number of the consumer within that session, or None.
+    """
+
+    group_sequence: int
+    offset: int
+    length: int
+    sequence: int
+    priority: int
+    last_in_group: bool
+    segment: bool
+    last_segment: bool
+    state: str
+    session: int | None
+    consumer: int | None
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> GroupMember:
+        """From the worker's document."""
+        return cls(**{name: document[name] for name in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupState:
+    """What a queue holds of one group, or of one message in segments, at one log position.
+
+    Consumed items are no longer in the queue: of a group that is half consumed the first messages
+    are missing.
+
+    Attributes:
+        group_id: 24 bytes.
+        position: Log position that this is true at.
+        in_group: Whether it is a group; else one message in segments.
+        complete: Whether all its messages are in the queue, whole.
+        available: Whether, besides, all of them are available (GRP-20).
+        messages: Logical messages of which something is there; one that clashes does not count.
+        items: Messages and segments, those that clash too.
+        last_group_sequence: Number of the group's last message; 0 while that is not there.
+        missing: Numbers that are missing below the last one, or below the highest that is there,
+            as ranges: first and last number of each.
+        missing_segments: What is missing of messages that are there in part.
+        clashing: Sequence numbers of the items that contradict those before them; they are got in
+            physical order only, until what they clash with has left the queue.
+        held: Items in flight.
+        holder: Whom the rest is kept for, because it is in the group in logical order; or None.
+        first_sequence: Sequence number of the oldest item.
+        first_enqueued_at: When that was numbered.
+        members: Its items in logical order, then those that clash; `groups` leaves them out.
+    """
+
+    group_id: bytes
+    position: int
+    in_group: bool
+    complete: bool
+    available: bool
+    messages: int
+    items: int
+    last_group_sequence: int
+    missing: tuple[tuple[int, int], ...]
+    missing_segments: tuple[MissingSegments, ...]
+    clashing: tuple[int, ...]
+    held: int
+    holder: GroupHolder | None
+    first_sequence: int
+    first_enqueued_at: datetime
+    members: tuple[GroupMember, ...]
+
+    @property
+    def highest_group_sequence(self) -> int:
+        """Number of the last message that is there."""
+        return self.messages + sum(last - first + 1 for first, last in self.missing)
+
+    @classmethod
+    def from_document(cls, position: int, document: dict[str, Any]) -> GroupState:
+        """From the worker's document."""
+        read = {
+            **document,
+            "group_id": bytes.fromhex(document["group_id"]),
+            "position": position,
+            "missing": tuple((first, last) for first, last in document["missing"]),
+            "missing_segments": tuple(
+                _missing_segments(one) for one in document["missing_segments"]
+            ),
+            "clashing": tuple(document["clashing"]),
+            "holder": None if document["holder"] is None else _holder(document["holder"]),
+            "first_enqueued_at": datetime_from(document["first_enqueued_at"]),
+            "members": tuple(GroupMember.from_document(one) for one in document.get("members", ())),
+        }
+        return cls(**{name: read[name] for name in cls.__dataclass_fields__})
+
+
+def _holder(document: dict[str, Any]) -> GroupHolder:
+    return GroupHolder(session=document["session"], consumer=document["consumer"])
+
+
+def _missing_segments(document: dict[str, Any]) -> MissingSegments:
+    return MissingSegments(
+        group_sequence=document["group_sequence"],
+        start=document["from"],
+        end=None if document["to"] < 0 else document["to"],
+    )
