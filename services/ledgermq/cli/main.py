@@ -26,6 +26,7 @@ _COMMANDS: Final = {
     "queue": "ledgermq.cli.queues:queue",
     "topic": "ledgermq.cli.topics:topic",
     "subscription": "ledgermq.cli.subscriptions:subscription",
+    "group": "ledgermq.cli.groups:group",
     "put": "ledgermq.cli.put:put",
     "get": "ledgermq.cli.get:get",
     "browse": "ledgermq.cli.get:browse",

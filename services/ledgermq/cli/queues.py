@@ -42,6 +42,11 @@ def queue() -> None:
     default=0,
     help="How many unsettled messages of it a session may hold; 0: any number.",
 )
+@click.option(
+    "--group-affinity",
+    is_flag=True,
+    help="All messages of a group go to one consumer, while that is open.",
+)
 @target_options
 def create(target: Target, output: Output, name: str, **settings: Any) -> int:
     """Create queue NAME."""
@@ -110,6 +115,11 @@ def show(target: Target, output: Output, name: str) -> int:
     "--unacknowledged-max",
     type=click.IntRange(min=0),
     help="How many unsettled messages of it a session may hold; 0: any number.",
+)
+@click.option(
+    "--group-affinity/--no-group-affinity",
+    default=None,
+    help="Whether all messages of a group go to one consumer, while that is open.",
 )
 @target_options
 def alter(target: Target, output: Output, name: str, **settings: Any) -> int:

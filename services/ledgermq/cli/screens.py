@@ -50,12 +50,17 @@ LIST_COLUMNS: Final = (
     Column(key="unacknowledged", heading="UNACKED", number=True),
     Column(key="uncommitted_puts", heading="UNCOM PUT", number=True),
     Column(key="uncommitted_gets", heading="UNCOM GET", number=True),
+    Column(key="groups", heading="GROUPS", number=True),
+    Column(key="group_affinity", heading="AFFINITY"),
     Column(key="receivers", heading="RECEIVERS", number=True),
     Column(key="sent_and_committed", heading="SENT", number=True),
     Column(key="min_sequence", heading="MIN SEQ", number=True),
     Column(key="max_sequence", heading="MAX SEQ", number=True),
 )
-_DETAILS: Final = ("unacknowledged", "uncommitted_puts", "uncommitted_gets", "receivers")
+_DETAILS: Final = (
+    *("unacknowledged", "uncommitted_puts", "uncommitted_gets"),
+    *("groups", "group_affinity", "receivers"),
+)
 
 
 def status_document(status: QueueStatus | TopicStatus | SubscriptionStatus) -> dict[str, Any]:
