@@ -277,7 +277,7 @@ class SubscriptionNotFoundError(InvalidDestinationError):
 
 
 class GroupNotFoundError(LedgerMQError, LookupError):
-    """The queue holds nothing of a group with this id."""
+    """The queue holds nothing of the group."""
 
     code = "group-unknown"
 
