@@ -2,6 +2,7 @@
 
 import pytest
 
+import ledgermq
 from ledgermq.cli import groups
 from ledgermq.cli.blocked import counted, is_wholly_there, sentence
 from ledgermq.cli.groups import age_text, missing_text, shortened
@@ -143,5 +144,24 @@ def test_group_that_has_left_meanwhile_is_passed_over(connection):
     listed = connection.admin.groups("q")
     get_items(connection, "q")
     consume(connection, 1)
-    looked = list(groups._looked_into(connection.admin, "q", listed))
+    looked, all_there = groups._looked_into(connection.admin, "q", listed)
     assert [one.group_id for one in looked] == [group_id("Z")]
+    assert all_there
+
+
+def test_group_too_large_for_an_answer_makes_the_count_a_least_one(connection, monkeypatch):
+    """The others count; a refusal for another reason goes on."""
+    put_items(connection, "q", "b{g=Y.2!}", "d{g=Z.2!}")
+    admin, reasons = connection.admin, ["answer-too-large", "other"]
+    listed, ask = admin.groups("q"), admin.group
+
+    def group(queue, named):
+        if named == group_id("Y"):
+            raise ledgermq.RefusedError("no", code=reasons.pop(0))
+        return ask(queue, named)
+
+    monkeypatch.setattr(admin, "group", group)
+    looked, all_there = groups._looked_into(admin, "q", listed)
+    assert ([one.group_id for one in looked], all_there) == ([group_id("Z")], False)
+    with pytest.raises(ledgermq.RefusedError):
+        groups._looked_into(admin, "q", listed)

@@ -14,7 +14,7 @@ from ledgermq.cli.blocked import counted, is_wholly_there, sentence
 from ledgermq.cli.destinations import queue_from
 from ledgermq.cli.output import Column, Output, cell_text
 from ledgermq.cli.target import Target, target_options
-from ledgermq.errors import GroupNotFoundError
+from ledgermq.errors import GroupNotFoundError, RefusedError
 
 if TYPE_CHECKING:
     from ledgermq.client.admin import Admin
@@ -29,6 +29,7 @@ GAPS_SHOWN_MAX: Final = 5
 CANDIDATES_SHOWN_MAX: Final = 5
 # Groups looked into, one question each, to say what of them cannot be got.
 LOOKED_INTO_MAX: Final = 200
+ANSWER_TOO_LARGE: Final = "answer-too-large"
 WHY_NO_TOPIC: Final = "topics take no groups"
 
 COLUMNS: Final = (
@@ -80,9 +81,8 @@ def list_groups(target: Target, output: Output, queue: str, incomplete: bool) ->
         found = sorted(admin.groups(name), key=lambda one: one.first_sequence)
         partly = [one for one in found if not is_wholly_there(one)]
         status = admin.queue_status(name)
-        looked = list(_looked_into(admin, name, partly[:LOOKED_INTO_MAX]))
+        looked, all_there = _looked_into(admin, name, partly)
     reasons = counted(status, looked)
-    at_least = len(partly) > LOOKED_INTO_MAX
     shown = [one for one in found if not (incomplete and one.complete)]
     if output.as_json:
         document = {
@@ -90,7 +90,7 @@ def list_groups(target: Target, output: Output, queue: str, incomplete: bool) ->
             "position": status.position,
             "message_count": status.message_count,
             "blocked": sum(reasons.values()),
-            "blocked_at_least": at_least,
+            "blocked_at_least": not all_there,
             "blocked_by_reason": reasons,
             "groups": [_document(one) for one in shown],
         }
@@ -101,17 +101,25 @@ def list_groups(target: Target, output: Output, queue: str, incomplete: bool) ->
     none = "no incomplete groups" if incomplete else "no groups"
     where = f"at {target.named(status.position)}" if rows else none
     output.table(output.telling(COLUMNS, rows, _DETAILS), rows, caption=where)
-    output.remark(sentence(status.message_count, reasons, at_least=at_least))
+    output.remark(sentence(status.message_count, reasons, at_least=not all_there))
     return 0
 
 
-def _looked_into(admin: Admin, queue: str, groups: Sequence[GroupState]) -> Iterator[GroupState]:
-    """The groups with their items, without those that have left the queue meanwhile."""
-    for one in groups:
+def _looked_into(
+    admin: Admin, queue: str, groups: Sequence[GroupState]
+) -> tuple[list[GroupState], bool]:
+    """The groups with their items, and whether that is all of those that are still there."""
+    found, all_there = [], len(groups) <= LOOKED_INTO_MAX
+    for one in groups[:LOOKED_INTO_MAX]:
         try:
-            yield admin.group(queue, one.group_id)
+            found.append(admin.group(queue, one.group_id))
         except GroupNotFoundError:
-            continue
+            continue  # it has left the queue meanwhile
+        except RefusedError as error:
+            if error.code != ANSWER_TOO_LARGE:
+                raise
+            all_there = False
+    return found, all_there
 
 
 @group.command()
