@@ -5,7 +5,7 @@ import copy
 import pytest
 
 from ledgermq.core import query
-from ledgermq.core.browsing import browse
+from ledgermq.core.browsing import Cursor, browse
 from ledgermq.core.outcomes import Accepted, Delivered, Enqueued, Opened, Refused
 from ledgermq.core.selector import parse_selector
 from support import checks
@@ -142,7 +142,7 @@ def test_questions_change_nothing():
     query.queue_statuses(state)
     query.manager_status(state, "QM1", "w")
     query.session_statuses(state)
-    browse(state.queues["q"], 9, -1, 1)
+    browse(state.queues["q"], Cursor(9, -1), 1)
     query.resync(state, identifier("S"))
     assert checks.freeze(state) == before
 
@@ -155,21 +155,21 @@ def names(page):
 def test_browse_pages_in_delivery_order_and_says_whether_there_is_more():
     """The cursor is (priority, sequence) of the last message; pages neither repeat nor skip."""
     state = played("open", "put q A/1 B/9 C/1 D/9 E/5 -> enqueued 0..4")
-    first = browse(state.queues["q"], 9, -1, 2)
+    first = browse(state.queues["q"], Cursor(9, -1), 2)
     assert (names(first), first[1]) == (["B", "D"], True)
-    second = browse(state.queues["q"], 9, 3, 2)
+    second = browse(state.queues["q"], Cursor(9, 3), 2)
     assert (names(second), second[1]) == (["E", "A"], True)
-    third = browse(state.queues["q"], 1, 0, 2)
+    third = browse(state.queues["q"], Cursor(1, 0), 2)
     assert (names(third), third[1]) == (["C"], False)
-    assert browse(state.queues["q"], 1, 2, 2)[:2] == ([], False)
-    assert browse(state.queues["q"], -1, -1, 2)[:2] == ([], False)
-    assert names(browse(state.queues["q"], 99, -1, 9)) == ["B", "D", "E", "A", "C"]
+    assert browse(state.queues["q"], Cursor(1, 2), 2)[:2] == ([], False)
+    assert browse(state.queues["q"], Cursor(-1, -1), 2)[:2] == ([], False)
+    assert names(browse(state.queues["q"], Cursor(99, -1), 9)) == ["B", "D", "E", "A", "C"]
 
 
 def test_browse_shows_what_a_message_is_and_leaves_the_content_to_the_shell():
     """A page's entry has all that a Delivered has."""
     state = played("open", "put r X -> enqueued 0..0", "put q A! B/7 +1s -> enqueued 0..1")
-    page, more, *_ = browse(state.queues["q"], 9, -1, 9)
+    page, more, *_ = browse(state.queues["q"], Cursor(9, -1), 9)
     assert not more
     assert page[1] == {
         "sequence": 0,
@@ -194,7 +194,7 @@ def test_browse_skips_what_is_in_flight_and_shows_suspended_queues():
         "get 1 -> accepted; delivered A@0",
         "alter q suspended=yes",
     )
-    assert names(browse(state.queues["q"], 9, -1, 9)) == ["B", "C"]
+    assert names(browse(state.queues["q"], Cursor(9, -1), 9)) == ["B", "C"]
 
 
 @pytest.mark.parametrize(
@@ -203,16 +203,16 @@ def test_browse_skips_what_is_in_flight_and_shows_suspended_queues():
 def test_browse_limit_is_held_within_1_and_1000(limit, expected):
     """A page has at least one and at most 1,000 messages."""
     state = played("open", "put q M*1001 -> enqueued 0..1000")
-    page, more, *_ = browse(state.queues["q"], 9, -1, limit)
+    page, more, *_ = browse(state.queues["q"], Cursor(9, -1), limit)
     assert (len(page), more) == (expected, True)
 
 
 def test_browse_page_holds_at_most_1_mib_of_content():
     """A page is cut before 1 MiB is exceeded, one message at least."""
     state = played("open", "put q A:1048576 B:1 C:1048575 D:1 -> enqueued 0..3")
-    assert names(browse(state.queues["q"], 9, -1, 9)) == ["A"]
-    assert names(browse(state.queues["q"], 4, 0, 9)) == ["B", "C"]
-    assert names(browse(state.queues["q"], 4, 2, 9)) == ["D"]
+    assert names(browse(state.queues["q"], Cursor(9, -1), 9)) == ["A"]
+    assert names(browse(state.queues["q"], Cursor(4, 0), 9)) == ["B", "C"]
+    assert names(browse(state.queues["q"], Cursor(4, 2), 9)) == ["D"]
 
 
 def test_manager_status_counts_what_there_is():
@@ -348,9 +348,10 @@ def test_a_page_looks_at_no_more_than_20_000_numbers_and_goes_on_from_there():
     )
     selector = parse_selector("color = 'red'")
     queue = state.queues["q"]
-    cursor, pages = (9, -1), []
+    cursor = Cursor()
+    pages = []
     while not pages or pages[-1].more:
-        pages.append(browse(queue, *cursor, 500, selector))
-        cursor = pages[-1][2:]
+        pages.append(browse(queue, cursor, 500, selector))
+        cursor = pages[-1].cursor
     assert [len(page.messages) for page in pages] == [0, 0, 1]
-    assert [page[2:] for page in pages] == [(4, 19_999), (4, 39_999), (4, 40_000)]
+    assert [page.cursor[:2] for page in pages] == [(4, 19_999), (4, 39_999), (4, 40_000)]

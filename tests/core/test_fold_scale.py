@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from ledgermq.core import invariants, selecting, topics, turns
+from ledgermq.core import invariants, orders, selecting, topics, turns
 from ledgermq.core import operations as op
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.outcomes import Delivered, Refused
@@ -82,7 +82,7 @@ def evaluations(monkeypatch):
         asked.append(selector.text)
         return real(selector, message)
 
-    monkeypatch.setattr(selecting, "matches", counted)
+    monkeypatch.setattr(orders, "matches", counted)
     monkeypatch.setattr(topics, "matches", counted)
     return asked
 

@@ -56,6 +56,7 @@ def test_stored_message_has_all_that_delivery_needs():
         "expires_at": -1,
         "deliver_at": -1,
         "uncounted_backout_count": -1,
+        "in_unit_of_work": False,
     }
 
 
@@ -81,6 +82,7 @@ def test_open_put_has_no_number_and_no_time_yet():
                     "expires_at": -1,
                     "deliver_at": -1,
                     "uncounted_backout_count": -1,
+                    "in_unit_of_work": False,
                 }
             ],
         }

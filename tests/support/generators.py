@@ -31,7 +31,7 @@ from support.naive_operations import (
 )
 from support.verbs import identifier
 
-__all__ = ["Entry", "informed_histories", "naive_histories", "naive_operations"]
+__all__ = ["BUSY", "Entry", "Writer", "informed_histories", "naive_histories", "naive_operations"]
 
 # Where much happens, so that what is rare happens to messages in flight too.
 BUSY = "queue:q"
@@ -80,7 +80,7 @@ def naive_histories(draw: st.DrawFn) -> list[Entry]:
     return history
 
 
-class _Writer:
+class Writer:
     """Draws operations that suit the model's state."""
 
     def __init__(self, draw: st.DrawFn) -> None:
@@ -371,7 +371,7 @@ WEIGHTS = (
 @st.composite
 def informed_histories(draw: st.DrawFn, steps: int = 30) -> list[Entry]:
     """Histories that reach deep states."""
-    writer = _Writer(draw)
+    writer = Writer(draw)
     if draw(st.booleans()):
         writer.prelude()
     for _ in range(draw(st.integers(1, steps))):

@@ -48,10 +48,10 @@ class Affinity:
         self._aside: dict[tuple[Available, tuple[int, int]], Aside] = {}
 
     def bond(self, message: Message, consumer: Consumer) -> None:
-        """Bonds the bucket of a message that a consumer is given."""
+        """Bonds the bucket of a message that a consumer is given, unless it is bonded already."""
         bucket = bucket_of(message)
         if bucket is not None:
-            self.bonds[bucket] = consumer
+            self.bonds.setdefault(bucket, consumer)
 
     def first(self, order: Available, consumer: Consumer) -> Message | None:
         """What comes first of an order for a consumer; what belongs to others is put aside."""

@@ -26,7 +26,7 @@ from ledgermq.core.operations import (
     Put,
 )
 from ledgermq.core.outcomes import Accepted, Enqueued, Reply
-from ledgermq.core.places import disagrees, keep_group, stop_keeping
+from ledgermq.core.places import disagrees, keep_group, leave_queue
 from ledgermq.core.reasons import (
     CONSUMER_EXISTS,
     CONSUMER_UNKNOWN,
@@ -224,11 +224,9 @@ def close_consumer(turn: Turn, session: Session, operation: CloseConsumer) -> Re
     if refusal is not None:
         return refusal
     if consumer.open:
-        stop_keeping(turn, consumer)
+        leave_queue(turn, consumer)
         consumer.place = consumer.settled_place = None
         consumer.credit = 0
-        consumer.queue.drop_consumer(consumer)
-        turn.leave(consumer.queue)
     for one in operation.unseen:
         for delivery in range(one["first"], one["last"] + 1):
             give_back(turn, session, delivery, backed_out=False)

@@ -20,9 +20,9 @@ __all__ = [
     "disagrees",
     "follow",
     "keep_group",
+    "leave_queue",
     "next_item",
     "place_after",
-    "stop_keeping",
 ]
 
 
@@ -84,6 +84,16 @@ def stop_keeping(turn: Turn, consumer: Consumer) -> None:
         consumer.queue.release(consumer.kept)
         consumer.kept = None
         turn.touch(consumer.queue)
+
+
+def leave_queue(turn: Turn, consumer: Consumer) -> None:
+    """Ends that a consumer takes from its queue; what was for it alone is for all."""
+    queue = consumer.queue
+    queue.drop_consumer(consumer)
+    stop_keeping(turn, consumer)
+    if queue.affinity is not None:
+        turn.touch(queue)
+    turn.leave(queue)
 
 
 def disagrees(consumer: Consumer, options: Options) -> str | None:

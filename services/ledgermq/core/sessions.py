@@ -31,7 +31,7 @@ from ledgermq.core.outcomes import (
     SessionEnded,
     Suspected,
 )
-from ledgermq.core.places import stop_keeping
+from ledgermq.core.places import leave_queue
 from ledgermq.core.reasons import (
     MODE_UNKNOWN,
     NOT_TRANSACTED,
@@ -233,9 +233,7 @@ def end_session(
     state = turn.state
     for consumer in session.consumers.values():
         if consumer.open:
-            consumer.queue.drop_consumer(consumer)
-            stop_keeping(turn, consumer)
-            turn.leave(consumer.queue)
+            leave_queue(turn, consumer)
     discarded = _discard_open_puts(session)
     returned = give_back_all(turn, session, seen)
     session.consumers.clear()

@@ -1,0 +1,257 @@
+"""Histories of groups: items of a few group ids, consumers with get options, and what ends both.
+
+Mostly what comes next in a group is put and got, so that groups are completed and got; now and
+then something is put twice, behind the last, in the wrong unit of work, or with another priority.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from ledgermq.core import operations as op
+from support.generators import BUSY, Entry, Writer
+from support.naive_operations import sample_message
+from support.verbs import group_id
+
+__all__ = ["GroupWriter", "group_histories"]
+
+Row = dict[str, Any]
+AFFINE = "queue:s"
+IDS = tuple(group_id(name) for name in "GHS")
+FLAGS = ("logical_order", "all_messages_available", "all_segments_available", "complete_message")
+# Which of the flags, and which fields to match, consumers ask for.
+WAYS = (
+    *((), ("logical_order",), ("logical_order",), ("logical_order", "all_messages_available")),
+    *(("all_messages_available",), ("all_segments_available",), ("complete_message",)),
+    *(("logical_order", "complete_message"), ("logical_order", "all_segments_available")),
+    ("logical_order", "all_messages_available", "complete_message"),
+)
+MATCHED = ("group_id", "group_sequence", "offset", "sequence", "message_id", "correlation_id")
+TIMINGS = (*((None,) * 8), (1_000, 0, 0), (0, 1_000, 0), (2_000, 1_000, 0))
+SELECTORS = (*(("",) * 5), "color = 'red'", "JMSXGroupSeq = 1", "JMSXGroupID IS NULL")
+
+
+class GroupWriter(Writer):
+    """Draws operations with groups that suit the model's state."""
+
+    def chance(self, of: int) -> bool:
+        """Once in so many times."""
+        return bool(self.one((True,) + (False,) * (of - 1)))
+
+    def some_of(self, numbers: list[int]) -> list[op.DeliveryRange]:
+        """All of the numbers, their beginning, or some of them."""
+        kind = self.one(("all", "all", "beginning", "some", "none"))
+        if kind in ("beginning", "none"):
+            numbers = numbers[: self.one((1, 2)) if kind == "beginning" else 0]
+        if kind == "some":
+            numbers = [number for number in numbers if self.one((True, False))]
+        return [{"first": number, "last": number} for number in numbers]
+
+    def prelude(self) -> None:
+        """Sessions with consumers of a queue of groups, and of one with group affinity."""
+        for _ in range(3):
+            self.open()
+        first = self.model.sessions[0]
+        affine = AFFINE.removeprefix("queue:")
+        common = self.common(first)
+        self.write(op.CreateQueue(**common, queue=affine, group_affinity=True))
+        for session in list(self.model.sessions):
+            self.consume(session)
+            self.consume(session)
+
+    def step(self) -> None:
+        """One entry."""
+        self.time += self.one((0, 0, 0, 0, 1_000, 500_000, 1_000_000))
+        kind = self.one(WEIGHTS)
+        sessions = self.model.sessions
+        if not sessions or (kind == "open" and len(sessions) < 6):
+            self.open()
+        elif kind == "tick":
+            self.write(op.Tick(worker="w"))
+        elif kind == "again":
+            self.write(self.one(self.history).value or b"\0")
+        elif kind != "open":
+            getattr(self, kind)(self.one(sessions))
+
+    def put(self, session: Row, destination: str | None = None) -> None:
+        """Some messages, most of them of groups."""
+        destination = destination or self.one((BUSY, BUSY, BUSY, AFFINE))
+        messages: list[op.PutMessage] = []
+        for number in range(self.one((1, 1, 2, 3))):
+            timing, color = self.one(TIMINGS), self.one(("", "red"))
+            place = len(self.history) * 10 + number
+            message = sample_message(place, self.one((4, 4, 4, 4, 9)), 1, color, timing)
+            if not self.chance(5):
+                header = message.setdefault("header", sample_header())
+                header["group"] = self.group(session, destination, messages)
+            if self.chance(4):
+                header = message.setdefault("header", sample_header())
+                header["correlation_id"] = self.one("ab")
+            if self.chance(8):
+                header = message.setdefault("header", sample_header())
+                header["properties"] = {"JMSXGroupID": self.one(("x", "y", 7))}
+            messages.append(message)
+        if self.chance(40):
+            destination = "topic:t"
+        self.write(op.Put(**self.common(session), destination=destination, messages=messages))
+
+    def group(self, session: Row, destination: str, before: list[op.PutMessage]) -> op.Group:
+        """What comes next in a group, or seldom anything."""
+        name = self.one(IDS)
+        store = destination.removeprefix("queue:")
+        known = [one["group"] for one in self.model.items(store, name)]
+        mine = [one["group"] for one in self.model.open_puts(session) if one["queue"] == store]
+        mine += [one["header"].get("group") for one in before if "header" in one]
+        known += [one for one in mine if one is not None and one["group_id"] == name]
+        number = max((one["group_sequence"] for one in known), default=0)
+        here = [one for one in known if one["group_sequence"] == number]
+        is_open = bool(here) and here[-1]["segment"]
+        is_open = is_open and not any(one["last_segment"] for one in here)
+        if name == IDS[-1]:
+            offset = max((one["offset"] + one["length"] for one in known), default=0)
+            return self.segment(name, 1, offset, in_group=False, last=False)
+        if is_open:
+            offset = max(one["offset"] + one["length"] for one in here)
+            last = here[-1]["last_in_group"]
+            return self.segment(name, number, offset, in_group=True, last=last)
+        if any(one["last_in_group"] for one in known) or self.chance(5):
+            # What is missing, what is there, or what lies behind.
+            number = self.one((0, 1, 2, 3))
+        last = self.chance(3)
+        if self.chance(3):
+            return self.segment(name, number + 1, 0, in_group=True, last=last)
+        return item(name, number + 1, last=last, ordered=self.chance(4))
+
+    def segment(
+        self, name: bytes, number: int, offset: int, *, in_group: bool, last: bool
+    ) -> op.Group:
+        """A segment, mostly the one that comes next."""
+        offset = self.one((offset, offset, offset, offset, 0, 5, offset + 5))
+        found = item(name, number, last=last, ordered=self.chance(5))
+        found |= {"in_group": in_group, "segment": True, "offset": offset}
+        found |= {"length": self.one((5, 5, 5, 7)), "last_segment": self.chance(2)}
+        return found
+
+    def consume(self, session: Row) -> None:
+        """A consumer, and credit with options for it."""
+        mine = [one["number"] for one in self.model.consumers_of(session) if one["open"]]
+        if mine and not self.chance(5):
+            self.get(session)
+            return
+        used = [one["number"] for one in self.model.consumers_of(session)]
+        number = max(used, default=0) + 1
+        self.write(
+            op.OpenConsumer(
+                **self.common(session),
+                consumer=number,
+                destination=self.one((BUSY, BUSY, BUSY, AFFINE)),
+                selector=self.one(SELECTORS),
+            )
+        )
+        if any(one is session for one in self.model.sessions):
+            self.get(session, number)
+
+    def get(self, session: Row, number: int | None = None) -> None:
+        """Credit for a consumer, often with other options."""
+        mine = [one for one in self.model.consumers_of(session) if one["open"]]
+        if not mine:
+            return
+        consumer = next((one for one in mine if one["number"] == number), self.one(mine))
+        options = None if self.chance(2) and number is None else self.options(consumer)
+        self.write(
+            op.Get(
+                **self.common(session),
+                consumer=consumer["number"],
+                credit=self.one((0, 1, 1, 2, 5)),
+                options=options,
+            )
+        )
+
+    def options(self, consumer: Row) -> op.GetOptions:
+        """Flags, and seldom fields of a message that is there to match."""
+        found = dict.fromkeys(FLAGS, False) | dict.fromkeys(self.one(WAYS), True)
+        found |= {"message_id": b"", "correlation_id": None, "group_id": b""}
+        found |= {"group_sequence": 0, "offset": -1, "sequence": -1}
+        wanted = self.model.available(consumer["queue"])
+        if wanted and self.chance(3):
+            message = self.one(wanted)
+            group = message["group"] or {}
+            values = {
+                "message_id": message["message_id"],
+                "correlation_id": self.one((None, "a", "b")),
+                "sequence": message["sequence"],
+                "group_id": group.get("group_id", b""),
+                "group_sequence": group.get("group_sequence", 1),
+                "offset": group.get("offset", 0),
+            }
+            names = {self.one(MATCHED), self.one(MATCHED)}
+            found |= {name: values[name] for name in sorted(names)}
+        place = consumer["place"]
+        if place is not None and self.chance(4):
+            found |= {"group_id": place[0], "group_sequence": place[1], "offset": place[2]}
+        return found  # type: ignore[return-value]
+
+    def alter(self, session: Row) -> None:
+        """Group affinity, suspension and limits of a queue."""
+        self.write(
+            op.AlterQueue(
+                **self.common(session),
+                queue=self.one((BUSY, AFFINE)).removeprefix("queue:"),
+                group_affinity=self.one((None, True, True, False)),
+                suspended=self.one((None, False, False, True)),
+                unacknowledged_max=self.one((None, 0, 0, 2)),
+            )
+        )
+
+    def receive(self, session: Row) -> None:
+        """What follows the loss of a session: a consumer with options."""
+        self.consume(session)
+
+
+def sample_header() -> op.Header:
+    """A header with nothing in it."""
+    return {
+        "properties": {},
+        "correlation_id": None,
+        "type": None,
+        "time_to_live_ms": 0,
+        "delivery_delay_ms": 0,
+        "age_ms": 0,
+        "group": None,
+    }
+
+
+def item(name: bytes, number: int, *, last: bool, ordered: bool) -> Any:
+    """A single message of a group."""
+    return {
+        "group_id": name,
+        "group_sequence": number,
+        "offset": 0,
+        "length": 0,
+        "in_group": True,
+        "last_in_group": last,
+        "segment": False,
+        "last_segment": False,
+        "logical_order": ordered,
+    }
+
+
+WEIGHTS = (
+    *(("put",) * 10),
+    *(("consume",) * 8),
+    *(("settle",) * 6),
+    *("back", "back", "open", "close", "close_consumer", "close_consumer", "tick", "again"),
+    *("lose", "hand_over", "hand_over", "correct", "alter"),
+)
+
+
+@st.composite
+def group_histories(draw: st.DrawFn, steps: int = 40) -> list[Entry]:
+    """Histories that are full of groups."""
+    writer = GroupWriter(draw)
+    writer.prelude()
+    for _ in range(draw(st.integers(1, steps))):
+        writer.step()
+    return writer.history
