@@ -35,6 +35,10 @@ def test_a_question_says_who_asks_and_what(desk):
         "queue": "",
         "limit": 100,
         "selector": "",
+        "group_id": b"",
+        "group_sequence": 0,
+        "offset": 0,
+        "options": None,
     }
     assert second == first | {
         "question": 2,

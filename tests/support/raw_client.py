@@ -121,6 +121,7 @@ class RawClient:
             "after_priority": 9,
             "after_sequence": -1,
             "limit": 100,
+            "group_id": b"",
         }
         self._side("ledgermq.question.Ask", ask | fields)
         return self._question

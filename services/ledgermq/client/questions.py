@@ -79,6 +79,7 @@ class Questions:
             "after_sequence": -1,
             "limit": 100,
             "selector": "",
+            "group_id": b"",
             **more,
         }
         return encode_record(ASK, datum)

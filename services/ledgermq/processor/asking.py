@@ -72,7 +72,7 @@ def _answers(
 def _ask(producer: Producer, topics: Topics, claim: Claim, connection: bytes) -> None:
     ask = {"connection": connection, "lane": 0, "question": 1, "kind": "QUEUE_MANAGER"}
     ask |= {"not_before": -1, "wait_ms": 0, "queue": ""}
-    ask |= {"after_priority": 9, "after_sequence": -1, "limit": 1}
+    ask |= {"after_priority": 9, "after_sequence": -1, "limit": 1, "group_id": b""}
     producer.produce(
         topics.questions,
         value=encode_record(ASK, ask),
