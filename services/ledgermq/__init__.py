@@ -16,13 +16,23 @@ from ledgermq.errors import (
     DeliveryUnknownError,
     DestinationExistsError,
     DestinationInUseError,
+    GetOptionsError,
+    GroupClashError,
+    GroupNotAllowedError,
+    GroupNotFoundError,
     IllegalStateError,
+    IncompleteGroupError,
+    IncompleteMessageError,
+    InconsistentBrowseError,
+    InconsistentUnitOfWorkError,
     InvalidClientIDError,
     InvalidDestinationError,
+    InvalidGroupError,
     InvalidSelectorError,
     InvalidSubscriptionError,
     LedgerMQError,
     LogError,
+    MatchOptionsError,
     MessageEOFError,
     MessageFormatError,
     MessageNotReadableError,
@@ -50,6 +60,12 @@ from ledgermq.errors import (
     WorkerUnavailableError,
 )
 from ledgermq.lazy_exports import load as __getattr__  # noqa: F401
+from ledgermq.warning_kinds import (
+    IncompleteGroupWarning,
+    IncompleteMessageWarning,
+    InconsistentUnitOfWorkWarning,
+    LedgerMQWarning,
+)
 
 if TYPE_CHECKING:
     from ledgermq.client.acknowledge_mode import AckMode
@@ -59,6 +75,8 @@ if TYPE_CHECKING:
     from ledgermq.client.connecting import connect
     from ledgermq.client.connection import Connection
     from ledgermq.client.consumer import Consumer
+    from ledgermq.client.group_sender import GroupSender
+    from ledgermq.client.grouping import GroupPlace
     from ledgermq.client.map_message import MapMessage
     from ledgermq.client.message import Message
     from ledgermq.client.producer import Producer
@@ -102,14 +120,30 @@ __all__ = [
     "DestinationExistsError",
     "DestinationInUseError",
     "EnqueuedRun",
+    "GetOptionsError",
+    "GroupClashError",
+    "GroupNotAllowedError",
+    "GroupNotFoundError",
+    "GroupPlace",
+    "GroupSender",
     "IllegalStateError",
+    "IncompleteGroupError",
+    "IncompleteGroupWarning",
+    "IncompleteMessageError",
+    "IncompleteMessageWarning",
+    "InconsistentBrowseError",
+    "InconsistentUnitOfWorkError",
+    "InconsistentUnitOfWorkWarning",
     "InvalidClientIDError",
     "InvalidDestinationError",
+    "InvalidGroupError",
     "InvalidSelectorError",
     "InvalidSubscriptionError",
     "LedgerMQError",
+    "LedgerMQWarning",
     "LogError",
     "MapMessage",
+    "MatchOptionsError",
     "Message",
     "MessageEOFError",
     "MessageFormatError",

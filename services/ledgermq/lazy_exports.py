@@ -18,6 +18,8 @@ HOMES: Final = {
     "Connection": "ledgermq.client.connection",
     "Consumer": "ledgermq.client.consumer",
     "EnqueuedRun": "ledgermq.client.receipts",
+    "GroupPlace": "ledgermq.client.grouping",
+    "GroupSender": "ledgermq.client.group_sender",
     "MapMessage": "ledgermq.client.map_message",
     "Message": "ledgermq.client.message",
     "ObjectBody": "ledgermq.wire.objects",
