@@ -16,14 +16,23 @@ from ledgermq.errors import (
     DeliveryUnknownError,
     DestinationExistsError,
     DestinationInUseError,
+    GetOptionsError,
+    GroupClashError,
+    GroupNotAllowedError,
     GroupNotFoundError,
     IllegalStateError,
+    IncompleteGroupError,
+    IncompleteMessageError,
+    InconsistentBrowseError,
+    InconsistentUnitOfWorkError,
     InvalidClientIDError,
     InvalidDestinationError,
+    InvalidGroupError,
     InvalidSelectorError,
     InvalidSubscriptionError,
     LedgerMQError,
     LogError,
+    MatchOptionsError,
     MessageEOFError,
     MessageFormatError,
     MessageNotReadableError,
@@ -51,6 +60,12 @@ from ledgermq.errors import (
     WorkerUnavailableError,
 )
 from ledgermq.lazy_exports import load as __getattr__  # noqa: F401
+from ledgermq.warning_kinds import (
+    IncompleteGroupWarning,
+    IncompleteMessageWarning,
+    InconsistentUnitOfWorkWarning,
+    LedgerMQWarning,
+)
 
 if TYPE_CHECKING:
     from ledgermq.client.acknowledge_mode import AckMode
@@ -60,12 +75,14 @@ if TYPE_CHECKING:
     from ledgermq.client.connecting import connect
     from ledgermq.client.connection import Connection
     from ledgermq.client.consumer import Consumer
+    from ledgermq.client.group_sender import GroupSender
     from ledgermq.client.group_state import (
         GroupHolder,
         GroupMember,
         GroupState,
         MissingSegments,
     )
+    from ledgermq.client.grouping import GroupPlace
     from ledgermq.client.map_message import MapMessage
     from ledgermq.client.message import Message
     from ledgermq.client.producer import Producer
@@ -109,18 +126,33 @@ __all__ = [
     "DestinationExistsError",
     "DestinationInUseError",
     "EnqueuedRun",
+    "GetOptionsError",
+    "GroupClashError",
     "GroupHolder",
     "GroupMember",
+    "GroupNotAllowedError",
     "GroupNotFoundError",
+    "GroupPlace",
+    "GroupSender",
     "GroupState",
     "IllegalStateError",
+    "IncompleteGroupError",
+    "IncompleteGroupWarning",
+    "IncompleteMessageError",
+    "IncompleteMessageWarning",
+    "InconsistentBrowseError",
+    "InconsistentUnitOfWorkError",
+    "InconsistentUnitOfWorkWarning",
     "InvalidClientIDError",
     "InvalidDestinationError",
+    "InvalidGroupError",
     "InvalidSelectorError",
     "InvalidSubscriptionError",
     "LedgerMQError",
+    "LedgerMQWarning",
     "LogError",
     "MapMessage",
+    "MatchOptionsError",
     "Message",
     "MessageEOFError",
     "MessageFormatError",

@@ -12,6 +12,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ledgermq.base_errors import IllegalStateError, InvalidDestinationError, LedgerMQError
+from ledgermq.group_errors import (
+    GetOptionsError,
+    GroupClashError,
+    GroupNotAllowedError,
+    GroupNotFoundError,
+    IncompleteGroupError,
+    IncompleteMessageError,
+    InconsistentBrowseError,
+    InconsistentUnitOfWorkError,
+    InvalidGroupError,
+    MatchOptionsError,
+)
+
 __all__ = [
     "AlreadySettledError",
     "BrokerUnavailableError",
@@ -20,14 +34,23 @@ __all__ = [
     "DeliveryUnknownError",
     "DestinationExistsError",
     "DestinationInUseError",
+    "GetOptionsError",
+    "GroupClashError",
+    "GroupNotAllowedError",
     "GroupNotFoundError",
     "IllegalStateError",
+    "IncompleteGroupError",
+    "IncompleteMessageError",
+    "InconsistentBrowseError",
+    "InconsistentUnitOfWorkError",
     "InvalidClientIDError",
     "InvalidDestinationError",
+    "InvalidGroupError",
     "InvalidSelectorError",
     "InvalidSubscriptionError",
     "LedgerMQError",
     "LogError",
+    "MatchOptionsError",
     "MessageEOFError",
     "MessageFormatError",
     "MessageNotReadableError",
@@ -54,34 +77,6 @@ __all__ = [
     "UnsupportedValueError",
     "WorkerUnavailableError",
 ]
-
-
-class LedgerMQError(Exception):
-    """Any error of LedgerMQ.
-
-    Attributes:
-        code: Stable text for programs.
-        retryable: Whether the same call may work when tried again.
-        destination: The destination concerned, as `queue:NAME` or `topic:NAME`, or None.
-        position: Log position at which the operation was refused, or None.
-    """
-
-    code: str = "error"
-    retryable: bool = False
-
-    def __init__(
-        self,
-        message: str,
-        *,
-        code: str | None = None,
-        destination: str | None = None,
-        position: int | None = None,
-    ) -> None:
-        super().__init__(message)
-        if code is not None:
-            self.code = code
-        self.destination = destination
-        self.position = position
 
 
 class ConnectionClosedError(LedgerMQError, ConnectionError):
@@ -144,12 +139,6 @@ class OutcomeUnknownError(TimeoutExceededError):
         return self.resolver(timeout_seconds)
 
 
-class IllegalStateError(LedgerMQError):
-    """The call is not allowed in this state or mode: a mistake in the calling program."""
-
-    code = "illegal-state"
-
-
 class SessionLostError(IllegalStateError):
     """The session was ended by the queue manager; what it held went back to its queues."""
 
@@ -200,12 +189,6 @@ class TransactionInDoubtError(TransactionError, OutcomeUnknownError):
 
     code = "transaction-in-doubt"
     retryable = False
-
-
-class InvalidDestinationError(LedgerMQError, LookupError):
-    """The text is no destination, or no valid name."""
-
-    code = "destination-invalid"
 
 
 class QueueNotFoundError(InvalidDestinationError):
@@ -274,12 +257,6 @@ class SubscriptionNotFoundError(InvalidDestinationError):
     """The connection's client id has no durable subscription of this name (SES-64)."""
 
     code = "subscription-unknown"
-
-
-class GroupNotFoundError(LedgerMQError, LookupError):
-    """The queue holds nothing of the group."""
-
-    code = "group-unknown"
 
 
 class MessageTooLargeError(LedgerMQError, ValueError):

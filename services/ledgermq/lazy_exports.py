@@ -20,6 +20,8 @@ HOMES: Final = {
     "EnqueuedRun": "ledgermq.client.receipts",
     "GroupHolder": "ledgermq.client.group_state",
     "GroupMember": "ledgermq.client.group_state",
+    "GroupPlace": "ledgermq.client.grouping",
+    "GroupSender": "ledgermq.client.group_sender",
     "GroupState": "ledgermq.client.group_state",
     "MapMessage": "ledgermq.client.map_message",
     "Message": "ledgermq.client.message",

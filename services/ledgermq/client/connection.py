@@ -130,6 +130,7 @@ class Connection:
             soon=self._keeper.soon,
             closed=self._session_closed,
             put_messages_max=self._put_messages_max,
+            ask_bytes_max=self._ask_bytes_max,
         )
         with self._lock:
             self._sessions[session] = None
@@ -235,6 +236,14 @@ class Connection:
             self._sessions.pop(session, None)
         if session._core.ended:
             self._router.sessions.pop(session.handle, None)
+
+    def _ask_bytes_max(self, queue: str) -> int:
+        """Largest content of a queue's messages, asked of the worker; 0: the limit of the log."""
+        answer = self._questions.ask(
+            "QUEUE", timeout_seconds=self._settings.timeout_seconds, queue=queue
+        )
+        found: int = answer.document["message_bytes_max"]
+        return found
 
     def _in_flight(self, handle: int) -> set[int]:
         """Which deliveries of a session are in flight, asked of the worker."""

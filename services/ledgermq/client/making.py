@@ -16,7 +16,7 @@ from ledgermq.core.limits import (
     PRIORITY_MAX,
     TIMING_MS_MAX,
 )
-from ledgermq.core.operations import PutMessage
+from ledgermq.core.operations import Group, PutMessage
 from ledgermq.errors import MessageFormatError, MessageTooLargeError
 from ledgermq.wire.content import ContentError, PropertyValue, encode_fields
 from ledgermq.wire.message_header import make_header
@@ -61,8 +61,9 @@ class MessageMaker:
         destination: str,
         body: Sendable,
         sending: Sending,
+        group: Group | None = None,
     ) -> PutMessage:
-        """Checks and encodes one message.
+        """Checks and encodes one message, with its place in a group if it has one.
 
         Raises:
             MessageFormatError: a body, property, header field or priority cannot be carried.
@@ -84,7 +85,7 @@ class MessageMaker:
         try:
             if properties:
                 check_property_names(properties)
-            header = make_header(properties, correlation_id, type_, **times_ms)
+            header = make_header(properties, correlation_id, type_, group=group, **times_ms)
             encoded = encode_fields(body, reply_to, time.time_ns() // 1000)
         except (ContentError, MessageFormatError) as error:
             raised = error.raised if isinstance(error, ContentError) else type(error)
@@ -94,8 +95,8 @@ class MessageMaker:
         if len(encoded) > CONTENT_BYTES_MAX:
             raise MessageTooLargeError(
                 f"message to {destination} has {len(encoded):,} bytes, at most "
-                f"{CONTENT_BYTES_MAX:,} can be sent; nothing was sent. Send it in parts "
-                "(segmentation by the library is planned) or send a reference to it",
+                f"{CONTENT_BYTES_MAX:,} can be sent; nothing was sent. Send text or bytes in "
+                "segments, with segmentation_allowed=True or send_segmented(...), or a reference",
                 destination=destination,
             )
         if header is not None and header_bytes(header) > HEADER_BYTES_MAX:

@@ -17,12 +17,17 @@ from ledgermq.client.receipts import CommitReceipt, EnqueuedRun, Eventual, SendR
 from ledgermq.client.session_core import SessionCore
 from ledgermq.core.header_size import put_bytes
 from ledgermq.core.operations import Put, PutMessage
-from ledgermq.core.outcomes import Committed, Enqueued, Refused
+from ledgermq.core.outcomes import Accepted, Committed, Enqueued, Refused
 from ledgermq.errors import (
     LedgerMQError,
     SessionLostError,
     TransactionInDoubtError,
     TransactionRolledBackError,
+)
+from ledgermq.warning_kinds import (
+    InconsistentUnitOfWorkWarning,
+    LedgerMQWarning,
+    give_warning,
 )
 
 __all__ = ["AsynchronousSends", "Batch", "Commitment", "UnitOfWork"]
@@ -65,6 +70,9 @@ class Batch:
             receipt.position = position
             receipt.sequence = sequence
             sequence += 1
+        if enqueued.warning:
+            for receipt in self.receipts:
+                receipt._warning = enqueued.warning
 
 
 class AsynchronousSends:
@@ -138,7 +146,7 @@ class AsynchronousSends:
 class Commitment:
     """A commit under way; `finished` is told under the session's lock."""
 
-    __slots__ = ("error", "eventual", "finished", "pending", "receipt")
+    __slots__ = ("error", "eventual", "finished", "pending", "receipt", "warning")
 
     def __init__(self) -> None:
         self.eventual = Eventual()
@@ -146,6 +154,7 @@ class Commitment:
         self.pending: Pending | None = None
         self.receipt: CommitReceipt | None = None
         self.error: LedgerMQError | None = None
+        self.warning: LedgerMQWarning | None = None
 
     @property
     def in_doubt(self) -> bool:
@@ -164,7 +173,10 @@ class Commitment:
         return raised
 
     def get(self) -> CommitReceipt:
-        """The receipt of a commit that worked."""
+        """The receipt of a commit that worked; gives the warning of one of its puts, once."""
+        warning, self.warning = self.warning, None
+        if warning is not None:
+            give_warning(warning)
         assert self.receipt is not None, "a commit without error has a receipt"
         return self.receipt
 
@@ -172,7 +184,7 @@ class Commitment:
 class UnitOfWork:
     """The puts of one unit of work, from the first send to the commit's outcome."""
 
-    __slots__ = ("_core", "_messages_max", "_receipts", "_waiting", "failure", "puts")
+    __slots__ = ("_core", "_messages_max", "_receipts", "_waiting", "failure", "puts", "warning")
 
     def __init__(self, core: SessionCore, messages_max: int) -> None:
         self._core = core
@@ -181,6 +193,7 @@ class UnitOfWork:
         self._receipts: dict[str, list[SendReceipt]] = {}
         self.puts = 0
         self.failure: LedgerMQError | None = None
+        self.warning: LedgerMQWarning | None = None
 
     def add_locked(self, destination: str, message: PutMessage) -> SendReceipt:
         """Takes a message; writes its destination's batch when that is full."""
@@ -218,6 +231,11 @@ class UnitOfWork:
         elif pending.reply is not None:
             for receipt in receipts:
                 receipt.position = pending.reply.position
+            if isinstance(pending.reply, Accepted) and pending.reply.warning:
+                self.warning = InconsistentUnitOfWorkWarning(
+                    f"a message was put to {pending.destination} in a unit of work, others of its "
+                    "group outside one (GRP-43)"
+                )
 
     def committed(self, reply: Committed) -> CommitReceipt:
         """Tells the receipts their sequence numbers."""

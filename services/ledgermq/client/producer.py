@@ -8,10 +8,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from ledgermq.client.destinations import checked_destination
+from ledgermq.client.group_putting import GroupPutting
+from ledgermq.client.grouping import GroupPlace, PutState
 from ledgermq.client.making import Sending, aged
 from ledgermq.client.message_kinds import Sendable
 from ledgermq.client.outgoing import Batch
 from ledgermq.client.protocol import Pending
+from ledgermq.client.putting import Grouping
 from ledgermq.client.receipts import Eventual, ReceiptFuture, SendReceipt, wait_all
 from ledgermq.client.transport import LogReceipt
 from ledgermq.core.operations import Put, PutMessage
@@ -25,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["Producer"]
 
 
-class Producer:
+class Producer(GroupPutting):
     """Made by `session.producer(destination)`; writes nothing by itself.
 
     Attributes:
@@ -34,6 +37,17 @@ class Producer:
         persistent: Delivery mode.
         time_to_live: Seconds from the send to the message's end; 0: it never expires.
         delivery_delay: Seconds from the send before which it is not delivered; 0: none.
+
+    The sends' `group` places a message in a group, or as a segment of a message; the receipt's
+    `group` tells the place. With `logical_order` the producer counts, and refuses what does not
+    come next: IncompleteGroupError, IncompleteMessageError (GRP-41, GRP-42). A message without it
+    in between is sent, with a warning. Places that no message can have raise InvalidGroupError,
+    those that the queue's messages forbid GroupClashError, topics GroupNotAllowedError (GRP-45), a
+    group put partly in units of work InconsistentUnitOfWorkError, or a warning without
+    `logical_order` (GRP-43). In a unit of work the commit says so.
+
+    `segmentation_allowed` cuts text and bytes that the queue takes no message of into segments, as
+    `send_segmented` does; the receipt is that of the first. How much it takes is asked for once.
     """
 
     def __init__(
@@ -54,6 +68,8 @@ class Producer:
         self._core = session._core
         self.destination = None if destination is None else checked_destination(destination)
         self._closed = False
+        self._states: dict[str, PutState] = {}
+        self._bytes_max: dict[str, int] = {}
         with self._core.lock:
             self._core.check_usable_locked()
 
@@ -70,6 +86,9 @@ class Producer:
         persistent: bool | None = None,
         time_to_live: float | None = None,
         delivery_delay: float | None = None,
+        group: GroupPlace | None = None,
+        logical_order: bool = False,
+        segmentation_allowed: bool = False,
         timeout: float | None = None,
         confirm: Literal["outcome", "log"] = "outcome",
     ) -> SendReceipt:
@@ -85,6 +104,8 @@ class Producer:
 
         `destination` is for a producer that has none of its own. `time_to_live` and
         `delivery_delay` are seconds from now, also in a unit of work (SES-66).
+
+        For `group`, `logical_order` and `segmentation_allowed` see the class.
 
         Raises:
             IllegalStateError: the producer has a destination and another was given, or neither.
@@ -104,9 +125,12 @@ class Producer:
             time_to_live,
             delivery_delay,
         )
-        message = self._session._maker.make(target, body, sending)
         if confirm not in ("outcome", "log"):
             raise IllegalStateError(f'confirm is {confirm!r}, must be "outcome" or "log"')
+        if group is not None or logical_order or segmentation_allowed or self._states:
+            grouping = Grouping(group, logical_order, segmentation_allowed)
+            return self._put(body, destination, sending, grouping, timeout)[0]
+        message = self._session._maker.make(target, body, sending)
         core = self._core
         with core.lock:
             self._check_locked()
@@ -117,15 +141,7 @@ class Producer:
             if confirm == "outcome":
                 batch, pending = self._write_locked(target, message)
                 return _numbered(batch, core.await_locked(pending, timeout))
-            landed = LogReceipt()
-            core.write_locked(
-                Put,
-                receipt=landed,
-                on_settled=core.defer_refusal,
-                target=target,
-                destination=target,
-                messages=aged([message]),
-            )
+            landed = self._write_landing_locked(target, message)
         return self._await_log(target, landed, message, timeout)
 
     def _sending(
@@ -194,6 +210,19 @@ class Producer:
             self._session._sends.write_locked()
             return self._write_locked(target, message)[1]
 
+    def _write_landing_locked(self, target: str, message: PutMessage) -> LogReceipt:
+        """Writes one message whose outcome nobody waits for, only that it is on the log."""
+        landed = LogReceipt()
+        self._core.write_locked(
+            Put,
+            receipt=landed,
+            on_settled=self._core.defer_refusal,
+            target=target,
+            destination=target,
+            messages=aged([message]),
+        )
+        return landed
+
     def _await_log(
         self, target: str, landed: LogReceipt, message: PutMessage, timeout: float | None
     ) -> SendReceipt:
@@ -222,6 +251,9 @@ class Producer:
         persistent: bool | None = None,
         time_to_live: float | None = None,
         delivery_delay: float | None = None,
+        group: GroupPlace | None = None,
+        logical_order: bool = False,
+        segmentation_allowed: bool = False,
     ) -> ReceiptFuture[SendReceipt]:
         """Sends without waiting for the outcome; the future has it. For throughput.
 
@@ -244,6 +276,9 @@ class Producer:
             time_to_live,
             delivery_delay,
         )
+        if group is not None or logical_order or segmentation_allowed or self._states:
+            grouping = Grouping(group, logical_order, segmentation_allowed)
+            return self._put_async(body, destination, sending, grouping)
         message = self._session._maker.make(target, body, sending)
         with self._core.lock:
             self._check_locked()
@@ -305,8 +340,14 @@ class Producer:
             raise IllegalStateError("the producer is closed; make another one")
 
     def close(self) -> None:
-        """Ends it; what was sent stays sent. Closing twice does nothing."""
+        """Ends it; what was sent stays sent. Closing twice does nothing.
+
+        Warns (IncompleteGroupWarning, IncompleteMessageWarning) of a group that was put with
+        `logical_order` and did not get its last message (GRP-41, GRP-42).
+        """
         self._closed = True
+        if self._states:
+            self._warn_of_open_groups()
 
     def __enter__(self) -> Producer:
         return self

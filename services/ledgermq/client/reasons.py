@@ -19,13 +19,18 @@ REASON_ERRORS: Final[dict[str, type[errors.LedgerMQError]]] = {
     "delivery-unknown": errors.DeliveryUnknownError,
     "destination-invalid": errors.InvalidDestinationError,
     "destination-unknown": errors.TemporaryDestinationDeletedError,
+    "group-clash": errors.GroupClashError,
+    "group-invalid": errors.InvalidGroupError,
+    "group-not-allowed": errors.GroupNotAllowedError,
     "group-unknown": errors.GroupNotFoundError,
     "kind-unknown": errors.RefusedError,
+    "match-options-invalid": errors.MatchOptionsError,
     "message-invalid": errors.MessageFormatError,
     "message-too-large": errors.MessageTooLargeError,
     "mode-unknown": errors.IllegalStateError,
     "name-invalid": errors.InvalidDestinationError,
     "not-transacted": errors.IllegalStateError,
+    "options-invalid": errors.GetOptionsError,
     "position-not-reached": errors.TimeoutExceededError,
     "puts-mismatch": errors.TransactionError,
     "queue-exists": errors.DestinationExistsError,
@@ -47,6 +52,7 @@ REASON_ERRORS: Final[dict[str, type[errors.LedgerMQError]]] = {
     "topic-not-empty": errors.DestinationInUseError,
     "topic-unknown": errors.TopicNotFoundError,
     "transacted": errors.IllegalStateError,
+    "unit-of-work-inconsistent": errors.InconsistentUnitOfWorkError,
     "version-inactive": errors.RefusedError,
     "version-invalid": errors.RefusedError,
 }
@@ -64,9 +70,15 @@ def error_of_reason(
     kind = REASON_ERRORS.get(reason, errors.RefusedError)
     where = queue_manager if position is None else f"{queue_manager}@{position}"
     target = f" for {destination}" if destination else ""
-    return kind(
+    error = kind(
         f"refused by {where}{target}: {detail} [{reason}]",
         code=reason,
         destination=destination,
         position=position,
     )
+    if kind is errors.MessageTooLargeError:
+        error.add_note(
+            "A body of text or bytes goes in segments: send_segmented(body, max_segment=...), or "
+            "send(body, segmentation_allowed=True), which cuts it where the queue's limit asks for"
+        )
+    return error

@@ -9,6 +9,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from ledgermq.client.grouping import GroupPlace, place_of
+from ledgermq.core.operations import Group
 from ledgermq.errors import IllegalStateError, LedgerMQError, TimeoutExceededError
 
 __all__ = [
@@ -48,7 +50,10 @@ class SendReceipt:
         sequence: Its sequence number in the queue; None until it has one.
     """
 
-    __slots__ = ("_message_id", "destination", "position", "sequence")
+    __slots__ = ("_message_id", "_put", "_warning", "destination", "position", "sequence")
+    # These stay unset where there is no group, so that they cost other messages nothing.
+    _put: Group
+    _warning: str
 
     def __init__(self, message_id: bytes, destination: str) -> None:
         self._message_id = message_id
@@ -60,6 +65,12 @@ class SendReceipt:
     def message_id(self) -> str:
         """Identity: 32 hexadecimal digits."""
         return self._message_id.hex()
+
+    @property
+    def group(self) -> GroupPlace | None:
+        """Its place in a group, as the producer counted it; None if it is in none."""
+        put = getattr(self, "_put", None)
+        return None if put is None else place_of(put)
 
     def __repr__(self) -> str:
         return (

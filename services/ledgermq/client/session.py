@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ledgermq.client.acknowledge_mode import AckMode
+from ledgermq.client.grouping import Marks, PutStates
 from ledgermq.client.listening import Listening
 from ledgermq.client.making import MessageMaker
 from ledgermq.client.outgoing import AsynchronousSends, Commitment, UnitOfWork
@@ -56,6 +57,7 @@ class Session(SessionMaking):
         soon: Callable[[], None],
         closed: Callable[[Session], None],
         put_messages_max: int,
+        ask_bytes_max: Callable[[str], int],
     ) -> None:
         self._core = core
         self._mode = AckMode(core.mode)
@@ -63,11 +65,13 @@ class Session(SessionMaking):
         self._name_temporary = name_temporary
         self._closed = closed
         self._put_messages_max = put_messages_max
+        self._ask_bytes_max = ask_bytes_max
         self._maker = MessageMaker()
         self._settling = Settling(core, in_flight, soon)
         self._listening = Listening(core, self._settling)
         self._sends = AsynchronousSends(core, put_messages_max)
         self._unit = UnitOfWork(core, put_messages_max)
+        self._put_states = PutStates()
         self._commitments: dict[Commitment, None] = {}
         self._broken: LedgerMQError | None = None
 
@@ -137,11 +141,12 @@ class Session(SessionMaking):
         core.wait_for_room_locked()
         unit, self._unit = self._unit, UnitOfWork(core, self._put_messages_max)
         handed = self._settling.handed.take_all()
+        marks = self._put_states.marks()
         commitment = Commitment()
         self._commitments[commitment] = None
         pending = core.write_locked(
             Commit,
-            on_settled=partial(self._commit_settled, commitment, unit, handed),
+            on_settled=partial(self._commit_settled, commitment, unit, handed, marks),
             settles=handed,
             deliveries=handed.as_list(),
             puts=unit.puts,
@@ -151,7 +156,12 @@ class Session(SessionMaking):
         return commitment
 
     def _commit_settled(
-        self, commitment: Commitment, unit: UnitOfWork, handed: DeliveryRanges, pending: Pending
+        self,
+        commitment: Commitment,
+        unit: UnitOfWork,
+        handed: DeliveryRanges,
+        marks: Marks,
+        pending: Pending,
     ) -> None:
         """Called by the reader with the outcome of a commit."""
         reply, error = pending.reply, pending.error
@@ -165,6 +175,9 @@ class Session(SessionMaking):
             if error is not None:
                 self._settling.handed.add_all(handed)
                 self._broken = self._broken or error
+            else:
+                self._put_states.commit(marks)
+            commitment.warning = unit.warning
             commitment.receipt, commitment.error = receipt, error
             commitment.finished = True
             self._commitments.pop(commitment, None)
@@ -196,6 +209,7 @@ class Session(SessionMaking):
                 oldest = next(iter(self._commitments))
                 self._await_commitment_locked(oldest, timeout)
             self._unit = UnitOfWork(self._core, self._put_messages_max)
+            self._put_states.roll_back()
         self._settling.give_back(timeout)
         self._broken = None
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ledgermq.core.operations import Header, PropertyValue
+from ledgermq.core.operations import Group, Header, PropertyValue
 from ledgermq.core.outcomes import DeliveredHeader, DeliveredMessage
 from ledgermq.wire.content import ContentError, checked_value
 
@@ -29,12 +29,13 @@ def make_header(
     time_to_live_ms: int = 0,
     delivery_delay_ms: int = 0,
     age_ms: int = 0,
+    group: Group | None = None,
 ) -> Header | None:
     """The header of a message, None if there is nothing in it; ContentError names what is wrong."""
     timed = time_to_live_ms or delivery_delay_ms
-    if not properties and correlation_id is None and type_ is None and not timed:
+    if not properties and correlation_id is None and type_ is None and not timed and group is None:
         return None
-    return {
+    header: Header = {
         "properties": {
             name: _checked(f"property {name!r}", name, value)
             for name, value in (properties or {}).items()
@@ -45,6 +46,9 @@ def make_header(
         "delivery_delay_ms": delivery_delay_ms,
         "age_ms": age_ms,
     }
+    if group is not None:
+        header["group"] = group
+    return header
 
 
 def _checked(what: str, name: Any, value: Any) -> PropertyValue:

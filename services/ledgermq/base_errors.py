@@ -1,0 +1,49 @@
+"""The errors that others are kinds of; `ledgermq.errors` has all of them."""
+
+from __future__ import annotations
+
+__all__ = [
+    "IllegalStateError",
+    "InvalidDestinationError",
+    "LedgerMQError",
+]
+
+
+class LedgerMQError(Exception):
+    """Any error of LedgerMQ.
+
+    Attributes:
+        code: Stable text for programs.
+        retryable: Whether the same call may work when tried again.
+        destination: The destination concerned, as `queue:NAME` or `topic:NAME`, or None.
+        position: Log position at which the operation was refused, or None.
+    """
+
+    code: str = "error"
+    retryable: bool = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        destination: str | None = None,
+        position: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        if code is not None:
+            self.code = code
+        self.destination = destination
+        self.position = position
+
+
+class IllegalStateError(LedgerMQError):
+    """The call is not allowed in this state or mode: a mistake in the calling program."""
+
+    code = "illegal-state"
+
+
+class InvalidDestinationError(LedgerMQError, LookupError):
+    """The text is no destination, or no valid name."""
+
+    code = "destination-invalid"
