@@ -40,9 +40,9 @@ class ModelDelivery(ModelTopics):
         if individual or topic or wrong_id or not number or not -1 <= options["offset"] <= 2**53:
             return "options-invalid"
         place = consumer["place"]
-        if options["logical_order"] and place is not None:
-            if self.disagrees(consumer["queue"], place, options):
-                return "match-options-invalid"
+        ordered = options["logical_order"] and place is not None
+        if ordered and self.disagrees(consumer["queue"], place, options):
+            return "match-options-invalid"
         return None
 
     def set_options(self, consumer: Row, options: Row) -> None:
