@@ -196,6 +196,10 @@ class ModelBase(ModelGroups):
 
     def gone(self, message: Row, place: str) -> None:
         """A message leaves: consumed, or removed by administration."""
+        if message["group"]:
+            items = self.items(message["queue"], message["group"]["group_id"])
+            if not all(self.is_member(one) for one in items):
+                self.touch(message["queue"])
         self.leave_flight(message, place)
         queue = self.queue(message["queue"])
         if queue is not None:
@@ -220,7 +224,9 @@ class ModelBase(ModelGroups):
         """What is over and nobody holds goes."""
         waiting = [one for one in self.messages if one["place"] in ("available", "unborn")]
         over = [one for one in waiting if 0 <= one["expires_at"] <= self.time]
-        for message in sorted(over, key=lambda one: (one["expires_at"], one["sequence"])):
+        made = {one["name"]: one["created_position"] for one in self.queues}
+        over.sort(key=lambda one: (one["expires_at"], made.get(one["queue"], 0), one["sequence"]))
+        for message in over:
             self.gone(message, "expired")
 
     def bear(self, due: int) -> None:

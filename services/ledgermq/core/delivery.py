@@ -26,7 +26,7 @@ def deliver_touched(turn: Turn) -> None:
     """Serves the waiting consumers of every queue touched so far, in order of touch."""
     if turn.left:
         retire(turn)
-    expire_due(turn.state)
+    expire_due(turn)
     touched = turn.touched_queues
     if touched:
         for queue in touched.values():

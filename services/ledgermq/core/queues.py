@@ -187,6 +187,7 @@ def correct(turn: Turn, session: Session, operation: Correct) -> Refusal | None:
             take_delivery(turn, message.consumer.session, _delivery_of(message))
         else:
             queue.withdraw(message)
+        turn.ends_clash(message)
         queue.forget(message)
         queue.removed_by_administration += 1
         return None
