@@ -92,7 +92,7 @@ def _serve_by_order(turn: Turn, queue: Queue) -> Shares:
                 item.group.went(item)
             messages.append(item)
         if in_order:
-            consumer.place = place_after(messages[-1])
+            follow(turn, consumer, place_after(messages[-1]))
         credit -= 1
     cost -= credit
     queue.available.leave(len(messages))
