@@ -196,6 +196,10 @@ class ModelBase(ModelGroups):
 
     def gone(self, message: Row, place: str) -> None:
         """A message leaves: consumed, or removed by administration."""
+        if message["group"]:
+            items = self.items(message["queue"], message["group"]["group_id"])
+            if not all(self.is_member(one) for one in items):
+                self.touch(message["queue"])
         self.leave_flight(message, place)
         queue = self.queue(message["queue"])
         if queue is not None:
@@ -220,15 +224,21 @@ class ModelBase(ModelGroups):
         """What is over and nobody holds goes."""
         waiting = [one for one in self.messages if one["place"] in ("available", "unborn")]
         over = [one for one in waiting if 0 <= one["expires_at"] <= self.time]
-        for message in sorted(over, key=lambda one: (one["expires_at"], one["sequence"])):
+        for message in sorted(over, key=lambda one: (one["expires_at"], self._by_creation(one))):
             self.gone(message, "expired")
 
     def bear(self, due: int) -> None:
         """What may be delivered from a moment on is available."""
-        for message in self.messages:
-            if message["place"] == "unborn" and message["deliver_at"] <= due:
-                message["place"] = "available"
-                self.touch(message["queue"])
+        unborn = [one for one in self.messages if one["place"] == "unborn"]
+        born = [one for one in unborn if one["deliver_at"] <= due]
+        for message in sorted(born, key=self._by_creation):
+            message["place"] = "available"
+            self.touch(message["queue"])
+
+    def _by_creation(self, message: Row) -> tuple[int, int]:
+        stores = [*self.queues, *self.subscriptions]
+        store = next(one for one in stores if one["id"] == message["queue"])
+        return (store["created_position"], message["sequence"])
 
     def all_back(self, session: Row, seen: list[Row] | None) -> int:
         """Every delivery of a session returns; seen None: all count as backed out, and are in

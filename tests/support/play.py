@@ -296,7 +296,7 @@ def _numbers(session: Session) -> dict[str, Any]:
         "replies": list(session.replies),
         "next_delivery": session.next_delivery,
         "handed_through": session.handed_through,
-        "handed_doubts": list(session.handed_doubts),
+        "handed_doubts": sorted(session.handed_doubts),
         "deliveries": [(number, one.sequence) for number, one in session.deliveries.items()],
         "consumers": [
             (

@@ -33,7 +33,7 @@ def advance(turn: Turn, operation: Operation, time: int) -> None:
     )
     if not state.time_stood_still and time > state.time:
         state.time = time
-    expire_due(state)
+    expire_due(turn)
     while True:
         births = state.births.next()
         sessions = _next_end(state)

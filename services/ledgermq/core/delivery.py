@@ -26,7 +26,7 @@ def deliver_touched(turn: Turn) -> None:
     """Serves the waiting consumers of every queue touched so far, in order of touch."""
     if turn.left:
         retire(turn)
-    expire_due(turn.state)
+    expire_due(turn)
     touched = turn.touched_queues
     if touched:
         for queue in touched.values():
@@ -92,7 +92,7 @@ def _serve_by_order(turn: Turn, queue: Queue) -> Shares:
                 item.group.went(item)
             messages.append(item)
         if in_order:
-            consumer.place = place_after(messages[-1])
+            follow(turn, consumer, place_after(messages[-1]))
         credit -= 1
     cost -= credit
     queue.available.leave(len(messages))

@@ -47,16 +47,19 @@ def tell_handing(turn: Turn, session: Session, delivery: int) -> None:
 
 
 def _unit_to(session: Session, delivery: int) -> list[int]:
-    """The deliveries of one logical message that was got complete, up to its last segment."""
-    last = session.deliveries[delivery]
+    """A delivery, and those right before it that brought the segments before this one."""
+    segment = session.deliveries[delivery]
     found = [delivery]
-    while last.offset:
+    while segment.offset:
         before = session.deliveries.get(found[-1] - 1)
-        if before is None or before.group is not last.group or not before.length:
+        if before is None or before.consumer is not segment.consumer:
             break
-        if before.group_sequence != last.group_sequence or before.consumer is not last.consumer:
+        if before.group is not segment.group or before.group_sequence != segment.group_sequence:
+            break
+        if before.offset + before.length != segment.offset:
             break
         found.append(found[-1] - 1)
+        segment = before
     return found
 
 

@@ -153,10 +153,12 @@ class Group:
         return slot if not offset else None
 
     def unit_of(self, item: GroupedMessage) -> list[GroupedMessage] | None:
-        """An item's message, or all segments of it; None unless all of it is available."""
-        slot = self.slots.get(item.group_sequence)
-        if not isinstance(slot, Segments):
+        """A message, or all segments of a member's; None unless all of it is available."""
+        if not item.flags & SEGMENT:
             return [item] if item.is_here else None
+        slot = self.slots.get(item.group_sequence)
+        if not item.flags & MEMBER or not isinstance(slot, Segments):
+            return None
         return slot.in_order() if slot.is_available else None
 
     def clash(self, item: GroupedMessage) -> str | None:

@@ -185,8 +185,11 @@ def correct(turn: Turn, session: Session, operation: Correct) -> Refusal | None:
     if operation.action == "REMOVE":
         if message.consumer is not None:
             take_delivery(turn, message.consumer.session, _delivery_of(message))
+            if queue.unacknowledged_max:
+                turn.touch(queue)
         else:
             queue.withdraw(message)
+        turn.ends_clash(message)
         queue.forget(message)
         queue.removed_by_administration += 1
         return None

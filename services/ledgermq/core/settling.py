@@ -74,6 +74,7 @@ def consume(turn: Turn, session: Session, ranges: list[DeliveryRange]) -> int:
             queue = message.queue
             if consumer is not None and (consumer.settled_place or message.group):
                 consumer.settled_place = place_after(message)
+            turn.ends_clash(message)
             queue.consume(message)
             if queue.unacknowledged_max:
                 turn.touch(queue)

@@ -6,7 +6,7 @@ from ledgermq.core.limits import TIME_ROUNDING_US, TIMING_MS_MAX
 from ledgermq.core.message import Message, Times
 from ledgermq.core.operations import Header
 from ledgermq.core.reasons import MESSAGE_INVALID, Refusal
-from ledgermq.core.state import QueueManager
+from ledgermq.core.turn import Turn
 
 __all__ = ["expire_due", "is_over", "rounded", "set_times"]
 
@@ -48,12 +48,14 @@ def is_over(message: Message, time: int) -> bool:
     return message.times is not None and 0 <= message.times.expires_at <= time
 
 
-def expire_due(state: QueueManager) -> None:
+def expire_due(turn: Turn) -> None:
     """Takes out what has expired and nobody holds; what is held expires when it comes back."""
+    state = turn.state
     due = state.expiries.next()
     if due is None or due > state.time:
         return
     for message in state.expiries.take_due(state.time):
         if message.consumer is None:
+            turn.ends_clash(message)
             message.queue.withdraw(message)
             message.queue.expire(message)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ledgermq.core.outcomes import Addressed, Outcome, Refused
 from ledgermq.core.reasons import Refusal
-from ledgermq.core.state import Connection, Queue, QueueManager
+from ledgermq.core.state import Connection, Message, Queue, QueueManager
 
 __all__ = ["Turn"]
 
@@ -64,6 +64,11 @@ class Turn:
     def touch(self, queue: Queue) -> None:
         """Marks a queue whose waiting consumers may now be served."""
         self.touched_queues[queue.created_position] = queue
+
+    def ends_clash(self, message: Message) -> None:
+        """Marks the queue of a message about to leave it if items of its group clash."""
+        if message.group is not None and message.group.clashing:
+            self.touch(message.queue)
 
     def leave(self, queue: Queue) -> None:
         """Marks a queue that nothing may keep any longer."""
