@@ -36,7 +36,7 @@ def group_id(name: str) -> bytes:
     """Twenty-four bytes that show a name; `0`: none but zeros; `short`: too few."""
     if name == "short":
         return b"short"
-    return b"" .ljust(24, b"\0") if name == "0" else name.encode().ljust(24, b"\0")
+    return b"".ljust(24, b"\0") if name == "0" else name.encode().ljust(24, b"\0")
 
 
 def get_options(line: Line) -> GetOptions | None:
