@@ -1,0 +1,33 @@
+"""What a queue holds of its groups, asked of the worker as administration asks it."""
+
+from typing import Any
+
+import ledgermq
+
+__all__ = ["groups_of", "members_of", "only_group"]
+
+ASK_SECONDS = 20.0
+
+
+def groups_of(connection: ledgermq.Connection, queue: str) -> list[dict[str, Any]]:
+    """Return the groups of a queue by group id."""
+    answer = connection._questions.ask(
+        "GROUPS", timeout_seconds=ASK_SECONDS, queue=queue.partition(":")[2]
+    )
+    return answer.document["groups"]
+
+
+def only_group(connection: ledgermq.Connection, queue: str) -> dict[str, Any]:
+    """Return the one group of a queue."""
+    (group,) = groups_of(connection, queue)
+    return group
+
+
+def members_of(
+    connection: ledgermq.Connection, queue: str, group_id: bytes
+) -> list[dict[str, Any]]:
+    """Return the members of a group in logical order."""
+    answer = connection._questions.ask(
+        "GROUP", timeout_seconds=ASK_SECONDS, queue=queue.partition(":")[2], group_id=group_id
+    )
+    return answer.document["members"]
