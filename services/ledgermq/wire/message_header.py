@@ -35,7 +35,7 @@ def make_header(
     timed = time_to_live_ms or delivery_delay_ms
     if not properties and correlation_id is None and type_ is None and not timed and group is None:
         return None
-    header: Header = {
+    return {
         "properties": {
             name: _checked(f"property {name!r}", name, value)
             for name, value in (properties or {}).items()
@@ -45,10 +45,8 @@ def make_header(
         "time_to_live_ms": time_to_live_ms,
         "delivery_delay_ms": delivery_delay_ms,
         "age_ms": age_ms,
+        "group": group,
     }
-    if group is not None:
-        header["group"] = group
-    return header
 
 
 def _checked(what: str, name: Any, value: Any) -> PropertyValue:
