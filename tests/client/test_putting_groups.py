@@ -291,6 +291,28 @@ def test_a_rollback_takes_the_producer_back_to_the_last_commit(connection, queue
     assert places(connection, queue, first.group.group_id) == [(1, 0, False), (2, 0, True)]
 
 
+def test_a_refused_commit_takes_the_producer_back(connection, queue):
+    """As its rollback does: what was refused with it has no place (GRP-30)."""
+    with (
+        connection.session(transacted=True) as session,
+        connection.session(transacted=True) as other,
+    ):
+        producer = session.producer(queue)
+        first = producer.send("1", group=GroupPlace(), logical_order=True)
+        session.commit()
+        taken = GroupPlace(group_id=first.group.group_id, group_sequence=3)
+        other.producer(queue).send("3", group=taken)
+        other.commit()
+        for number in (2, 3):
+            producer.send(str(number), group=GroupPlace(), logical_order=True)
+        with pytest.raises(ledgermq.TransactionRolledBackError) as caught:
+            session.commit()
+        assert isinstance(caught.value.__cause__, ledgermq.GroupClashError)
+        again = producer.send("2", group=GroupPlace(), logical_order=True)
+        session.rollback()
+    assert again.group.group_sequence == 2
+
+
 def test_a_rollback_behind_asynchronous_commits_keeps_what_they_committed(connection, queue):
     """Commits under way count as soon as they have worked (GRP-30)."""
     with connection.session(transacted=True) as session, session.producer(queue) as producer:
