@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -126,3 +127,11 @@ def impatient(monkeypatch):
     monkeypatch.setattr(keeper, "RESYNC_AFTER_SECONDS", 0.2)
     monkeypatch.setattr(keeper, "RESYNC_PAUSE_MAX_SECONDS", 0.4)
     monkeypatch.setattr(keeper, "REPEAT_AFTER_SECONDS", 0.3)
+
+
+@pytest.fixture
+def warnings_are_faults():
+    """A warning of ours that no test asks for is a fault."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", ledgermq.LedgerMQWarning)
+        yield

@@ -134,3 +134,23 @@ def test_header_field_of_a_wrong_type_is_named(arguments, name):
     """Correlation id and type are text."""
     with pytest.raises(ContentError, match=f"{name} is .*: it must be str or None"):
         make_header(*arguments)
+
+
+def test_group_alone_makes_a_header():
+    """What is in a group says so in its header, though nothing else is given (GRP-39)."""
+    group = {
+        "group_id": bytes(range(24)),
+        "group_sequence": 2,
+        "offset": 3,
+        "length": 4,
+        "in_group": True,
+        "last_in_group": False,
+        "segment": True,
+        "last_segment": False,
+        "logical_order": True,
+    }
+    header = make_header(None, None, None, group=group)
+    assert header["group"] == group
+    found = decode_operation(encode_operation(put_of(header)))
+    assert found.messages[0]["header"]["group"] == group
+    assert make_header({"p": 1}, None, None)["group"] is None
