@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ledgermq.core import operations as op
 from support.generators import BUSY, Entry, Writer
 from support.naive_operations import sample_message
-from support.verbs import group_id
+from support.verbs import group_id, identifier
 
 __all__ = ["GroupWriter", "group_histories"]
 
@@ -29,6 +29,7 @@ WAYS = (
     ("logical_order", "all_messages_available", "complete_message"),
 )
 MATCHED = ("group_id", "group_sequence", "offset", "sequence", "message_id", "correlation_id")
+MODES = (*(("CLIENT", "TRANSACTED") * 4), "AUTO", "INDIVIDUAL")
 TIMINGS = (*((None,) * 8), (1_000, 0, 0), (0, 1_000, 0), (2_000, 1_000, 0))
 SELECTORS = (*(("",) * 5), "color = 'red'", "JMSXGroupSeq = 1", "JMSXGroupID IS NULL")
 
@@ -73,7 +74,18 @@ class GroupWriter(Writer):
         elif kind == "again":
             self.write(self.one(self.history).value or b"\0")
         elif kind != "open":
-            getattr(self, kind)(self.one(sessions))
+            self.act(kind, self.one(sessions))
+
+    def act(self, kind: str, session: Row) -> None:
+        """An operation of a session; for one without an effect, credit or messages instead."""
+        holds = bool(self.flights(session))
+        idle = not holds and not self.model.open_puts(session)
+        if kind in ("settle", "back") and idle and not self.chance(10):
+            kind = self.one(("put", "consume"))
+        doubts = [self.model.doubt(one) for one in self.model.consumers_of(session)]
+        if kind == "hand_over" and not any(doubts):
+            kind = "consume"
+        getattr(self, kind)(session)
 
     def put(self, session: Row, destination: str | None = None) -> None:
         """Some messages, most of them of groups."""
@@ -93,9 +105,11 @@ class GroupWriter(Writer):
                 header = message.setdefault("header", sample_header())
                 header["properties"] = {"JMSXGroupID": self.one(("x", "y", 7))}
             messages.append(message)
-        if self.chance(40):
+        if self.chance(60):
             destination = "topic:t"
         self.write(op.Put(**self.common(session), destination=destination, messages=messages))
+        if session["mode"] == "TRANSACTED" and self.one((True, False)):
+            self.settle(session)
 
     def group(self, session: Row, destination: str, before: list[op.PutMessage]) -> op.Group:
         """What comes next in a group, or seldom anything."""
@@ -128,10 +142,10 @@ class GroupWriter(Writer):
         self, name: bytes, number: int, offset: int, *, in_group: bool, last: bool
     ) -> op.Group:
         """A segment, mostly the one that comes next."""
-        offset = self.one((offset, offset, offset, offset, 0, 5, offset + 5))
+        offset = self.one((*((offset,) * 10), 0, 5, offset + 5))
         found = item(name, number, last=last, ordered=self.chance(5))
         found |= {"in_group": in_group, "segment": True, "offset": offset}
-        found |= {"length": self.one((5, 5, 5, 7)), "last_segment": self.chance(2)}
+        found |= {"length": self.one((5, 5, 5, 5, 5, 7)), "last_segment": self.chance(2)}
         return found
 
     def consume(self, session: Row) -> None:
@@ -205,6 +219,19 @@ class GroupWriter(Writer):
             )
         )
 
+    def open(self) -> None:
+        """A session of one of four connections, few of them INDIVIDUAL."""
+        name = self.one("abcd")
+        self.write(
+            op.Open(
+                connection=identifier(name),
+                lane=0,
+                session_key=identifier(str(len(self.history))),
+                acknowledge_mode=self.one(MODES),
+                suspect_timeout_ms=1_000,
+            )
+        )
+
     def receive(self, session: Row) -> None:
         """What follows the loss of a session: a consumer with options."""
         self.consume(session)
@@ -242,8 +269,9 @@ WEIGHTS = (
     *(("put",) * 10),
     *(("consume",) * 8),
     *(("settle",) * 6),
-    *("back", "back", "open", "close", "close_consumer", "close_consumer", "tick", "again"),
-    *("lose", "hand_over", "hand_over", "correct", "alter"),
+    *("back", "back", "open", "close_consumer", "tick", "hand_over", "hand_over", "correct"),
+    *(("put", "consume", "settle") * 4),
+    *("lose", "close", "again", "alter", "back", "hand_over"),
 )
 
 
