@@ -6,6 +6,7 @@ then something is put twice, behind the last, in the wrong unit of work, or with
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from support.generators import BUSY, Entry, Writer
 from support.naive_operations import sample_message
 from support.verbs import group_id, identifier
 
-__all__ = ["GroupWriter", "group_histories"]
+__all__ = ["GroupWriter", "SeededGroupWriter", "group_histories"]
 
 Row = dict[str, Any]
 AFFINE = "queue:s"
@@ -283,3 +284,22 @@ def group_histories(draw: st.DrawFn, steps: int = 40) -> list[Entry]:
     for _ in range(draw(st.integers(1, steps))):
         writer.step()
     return writer.history
+
+
+class SeededGroupWriter(GroupWriter):
+    """Chooses by a seed, for logs that are always the same."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(draw=None)  # type: ignore[arg-type]
+        self.random = random.Random(seed)
+
+    def one(self, choices: Any) -> Any:
+        """One of the choices."""
+        return self.random.choice(choices)
+
+    def grow(self, steps: int) -> list[Entry]:
+        """A history of about so many entries."""
+        self.prelude()
+        for _ in range(steps):
+            self.step()
+        return self.history
