@@ -11,19 +11,25 @@ from hypothesis import HealthCheck, Phase, given, settings
 from ledgermq.core import (
     delivery,
     messages,
+    places,
     query,
     queues,
     sessions,
     settling,
     topic_query,
 )
+from ledgermq.core.affinity import Affinity
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.available import Available
+from ledgermq.core.get_options import Options
+from ledgermq.core.group import Group
 from ledgermq.core.operations import Unreadable
 from ledgermq.core.state import Queue
+from ledgermq.core.turn import Turn
 from ledgermq.wire.codec import decode_operation
 from support import checks
 from support.generators import Entry, informed_histories, naive_histories
+from support.group_generators import group_histories
 from support.play import Player
 from support.witness import Witness
 
@@ -65,6 +71,13 @@ def test_deep_histories_leave_a_sound_state_that_the_model_agrees_with(history):
     check_history(history)
 
 
+@settings(FOLD, max_examples=120 // DIVISOR)
+@given(group_histories())
+def test_histories_of_groups_leave_a_sound_state_that_the_model_agrees_with(history):
+    """Groups, segments, get options, group affinity and browses, with the same checks."""
+    check_history(history)
+
+
 def replay(state, history: Sequence[Entry]) -> list[object]:
     """Outcomes of the rest of a history."""
     found: list[object] = []
@@ -75,7 +88,7 @@ def replay(state, history: Sequence[Entry]) -> list[object]:
 
 
 @settings(FOLD, max_examples=60 // DIVISOR)
-@given(informed_histories(steps=25))
+@given(informed_histories(steps=25) | group_histories(steps=25))
 def test_checkpoint_and_replay_equal_replay_from_zero_at_every_split(history):
     """A state that is written and read at any position goes on with the same outcomes and ends in
     the same digest (D5).
@@ -93,7 +106,7 @@ def test_checkpoint_and_replay_equal_replay_from_zero_at_every_split(history):
 
 
 @settings(FOLD, max_examples=100 // DIVISOR)
-@given(informed_histories(steps=15))
+@given(informed_histories(steps=15) | group_histories(steps=15))
 def test_folding_the_same_history_twice_gives_the_same_outcomes(history):
     """The fold depends on nothing but the log."""
     first, second = new_state(), new_state()
@@ -198,6 +211,60 @@ def test_planted_fault_is_found(place, name, fault, monkeypatch):
         check_history(history)
 
     with pytest.raises((AssertionError, LookupError, TypeError, StopIteration)):
+        run()
+
+
+def _agrees(original):
+    return lambda *arguments: None
+
+
+def _no_warning(original):
+    return lambda *arguments: ""
+
+
+def _permits(original):
+    return lambda self, message: True
+
+
+def _one_segment(original):
+    return lambda options, head: [head]
+
+
+GROUP_FAULTS = [
+    (Group, "went", _does_nothing),
+    (Group, "came", _does_nothing),
+    (Group, "clash", _agrees),
+    (Group, "other_priority", _agrees),
+    (Options, "permit", _permits),
+    (Options, "wants", _permits),
+    (Queue, "_offer_what_became_whole", _does_nothing),
+    (Turn, "ends_clash", _does_nothing),
+    (Affinity, "bond", _does_nothing),
+    (Affinity, "drop", _does_nothing),
+    (delivery, "follow", _does_nothing),
+    (delivery, "_unit_of", _one_segment),
+    (settling, "follow", _does_nothing),
+    (places, "keep_group", _does_nothing),
+    (places, "stop_keeping", _does_nothing),
+    (messages, "check_groups", _no_warning),
+    (messages, "disagrees", _agrees),
+    (messages, "leave_queue", _does_nothing),
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "fault"), GROUP_FAULTS, ids=[f"{n}{f.__name__}" for _, n, f in GROUP_FAULTS]
+)
+def test_fault_planted_in_groups_is_found(place, name, fault, monkeypatch):
+    """Histories of groups are not blind to what is wrong with groups."""
+    monkeypatch.setattr(place, name, fault(getattr(place, name)))
+
+    @settings(FOLD, max_examples=300, phases=[Phase.generate])
+    @given(group_histories())
+    def run(history):
+        check_history(history)
+
+    with pytest.raises((AssertionError, LookupError, TypeError, AttributeError)):
         run()
 
 

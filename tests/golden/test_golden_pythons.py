@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from support.fold_digests import Log, Logs, digests
+from support.group_generators import SeededGroupWriter
 from support.interpreters import interpreters, link_libraries, run
 from support.log_writer import START_US, Script
 from support.play import Player
@@ -77,6 +78,10 @@ def random_logs() -> Logs:
         script = Script(random=random.Random(seed))
         RandomLog(script, topics=True).grow(400)
         found[f"random/{seed}"] = log_of(script)
+        history = SeededGroupWriter(seed).grow(150)
+        found[f"groups/{seed}"] = [
+            (None if one.value is None else one.value.hex(), one.time) for one in history
+        ]
     return found
 
 

@@ -6,6 +6,7 @@ then something is put twice, behind the last, in the wrong unit of work, or with
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 from hypothesis import strategies as st
@@ -13,9 +14,9 @@ from hypothesis import strategies as st
 from ledgermq.core import operations as op
 from support.generators import BUSY, Entry, Writer
 from support.naive_operations import sample_message
-from support.verbs import group_id
+from support.verbs import group_id, identifier
 
-__all__ = ["GroupWriter", "group_histories"]
+__all__ = ["GroupWriter", "SeededGroupWriter", "group_histories"]
 
 Row = dict[str, Any]
 AFFINE = "queue:s"
@@ -29,6 +30,7 @@ WAYS = (
     ("logical_order", "all_messages_available", "complete_message"),
 )
 MATCHED = ("group_id", "group_sequence", "offset", "sequence", "message_id", "correlation_id")
+MODES = (*(("CLIENT", "TRANSACTED") * 4), "AUTO", "INDIVIDUAL")
 TIMINGS = (*((None,) * 8), (1_000, 0, 0), (0, 1_000, 0), (2_000, 1_000, 0))
 SELECTORS = (*(("",) * 5), "color = 'red'", "JMSXGroupSeq = 1", "JMSXGroupID IS NULL")
 
@@ -73,7 +75,18 @@ class GroupWriter(Writer):
         elif kind == "again":
             self.write(self.one(self.history).value or b"\0")
         elif kind != "open":
-            getattr(self, kind)(self.one(sessions))
+            self.act(kind, self.one(sessions))
+
+    def act(self, kind: str, session: Row) -> None:
+        """An operation of a session; for one without an effect, credit or messages instead."""
+        holds = bool(self.flights(session))
+        idle = not holds and not self.model.open_puts(session)
+        if kind in ("settle", "back") and idle and not self.chance(10):
+            kind = self.one(("put", "consume"))
+        doubts = [self.model.doubt(one) for one in self.model.consumers_of(session)]
+        if kind == "hand_over" and not any(doubts):
+            kind = "consume"
+        getattr(self, kind)(session)
 
     def put(self, session: Row, destination: str | None = None) -> None:
         """Some messages, most of them of groups."""
@@ -93,9 +106,11 @@ class GroupWriter(Writer):
                 header = message.setdefault("header", sample_header())
                 header["properties"] = {"JMSXGroupID": self.one(("x", "y", 7))}
             messages.append(message)
-        if self.chance(40):
+        if self.chance(60):
             destination = "topic:t"
         self.write(op.Put(**self.common(session), destination=destination, messages=messages))
+        if session["mode"] == "TRANSACTED" and self.one((True, False)):
+            self.settle(session)
 
     def group(self, session: Row, destination: str, before: list[op.PutMessage]) -> op.Group:
         """What comes next in a group, or seldom anything."""
@@ -128,10 +143,10 @@ class GroupWriter(Writer):
         self, name: bytes, number: int, offset: int, *, in_group: bool, last: bool
     ) -> op.Group:
         """A segment, mostly the one that comes next."""
-        offset = self.one((offset, offset, offset, offset, 0, 5, offset + 5))
+        offset = self.one((*((offset,) * 10), 0, 5, offset + 5))
         found = item(name, number, last=last, ordered=self.chance(5))
         found |= {"in_group": in_group, "segment": True, "offset": offset}
-        found |= {"length": self.one((5, 5, 5, 7)), "last_segment": self.chance(2)}
+        found |= {"length": self.one((5, 5, 5, 5, 5, 7)), "last_segment": self.chance(2)}
         return found
 
     def consume(self, session: Row) -> None:
@@ -205,6 +220,19 @@ class GroupWriter(Writer):
             )
         )
 
+    def open(self) -> None:
+        """A session of one of four connections, few of them INDIVIDUAL."""
+        name = self.one("abcd")
+        self.write(
+            op.Open(
+                connection=identifier(name),
+                lane=0,
+                session_key=identifier(str(len(self.history))),
+                acknowledge_mode=self.one(MODES),
+                suspect_timeout_ms=1_000,
+            )
+        )
+
     def receive(self, session: Row) -> None:
         """What follows the loss of a session: a consumer with options."""
         self.consume(session)
@@ -242,8 +270,9 @@ WEIGHTS = (
     *(("put",) * 10),
     *(("consume",) * 8),
     *(("settle",) * 6),
-    *("back", "back", "open", "close", "close_consumer", "close_consumer", "tick", "again"),
-    *("lose", "hand_over", "hand_over", "correct", "alter"),
+    *("back", "back", "open", "close_consumer", "tick", "hand_over", "hand_over", "correct"),
+    *(("put", "consume", "settle") * 4),
+    *("lose", "close", "again", "alter", "back", "hand_over"),
 )
 
 
@@ -255,3 +284,22 @@ def group_histories(draw: st.DrawFn, steps: int = 40) -> list[Entry]:
     for _ in range(draw(st.integers(1, steps))):
         writer.step()
     return writer.history
+
+
+class SeededGroupWriter(GroupWriter):
+    """Chooses by a seed, for logs that are always the same."""
+
+    def __init__(self, seed: int) -> None:
+        super().__init__(draw=None)  # type: ignore[arg-type]
+        self.random = random.Random(seed)
+
+    def one(self, choices: Any) -> Any:
+        """One of the choices."""
+        return self.random.choice(choices)
+
+    def grow(self, steps: int) -> list[Entry]:
+        """A history of about so many entries."""
+        self.prelude()
+        for _ in range(steps):
+            self.step()
+        return self.history

@@ -40,10 +40,10 @@ class ModelDelivery(ModelTopics):
         if individual or topic or wrong_id or not number or not -1 <= options["offset"] <= 2**53:
             return "options-invalid"
         place = consumer["place"]
-        ordered = options["logical_order"] and place is not None
-        if ordered and self.disagrees(consumer["queue"], place, options):
-            return "match-options-invalid"
-        return None
+        if not options["logical_order"] or place is None:
+            return None
+        disagrees = self.disagrees(consumer["queue"], place, options)
+        return "match-options-invalid" if disagrees else None
 
     def set_options(self, consumer: Row, options: Row) -> None:
         """Gives a consumer other options."""

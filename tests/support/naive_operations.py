@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from ledgermq.core import operations as op
 from ledgermq.core.operations import Operation
-from support.verbs import identifier
+from support.verbs import group_id, identifier
 
 __all__ = [
     "COLORS",
@@ -61,6 +61,13 @@ def _header(color: str, timing: tuple[int, int, int] | None) -> op.Header:
     }
 
 
+def grouped_message(number: int, group: op.Group) -> op.PutMessage:
+    """One message with a place in a group."""
+    message = sample_message(number, 4, 1, "red")
+    message["header"]["group"] = group
+    return message
+
+
 TIMINGS = (None, None, None, (1_000, 0, 0), (0, 5_000, 0), (20_000, 10_000, 3_000), (50, 0, 9_000))
 SELECTORS = ("", "", "color = 'red'", "color = 'blue'", "color <> 'red'", "JMSPriority > 4")
 COLORS = ("", "", "red", "blue")
@@ -80,6 +87,28 @@ common: dict[str, Any] = {
     "answered_through": st.integers(-1, 6),
     "handed_through": st.sampled_from((0, 0, 0, -1, 1, 2, 9)),
 }
+groups: st.SearchStrategy[op.Group] = st.fixed_dictionaries(
+    {
+        "group_id": st.sampled_from((group_id("G"), group_id("H"), b"", bytes(24), b"short")),
+        "group_sequence": st.sampled_from((1, 1, 1, 2, 3, 0, 999_999_999, 10**9)),
+        "offset": st.sampled_from((0, 0, 0, 5, -1, 2**53, 2**53 + 1)),
+        "length": st.sampled_from((0, 0, 5, 10, -1, 2**53, 2**53 + 1)),
+        **dict.fromkeys(("in_group", "last_in_group", "segment"), st.booleans()),
+        **dict.fromkeys(("last_segment", "logical_order"), st.booleans()),
+    }
+)  # type: ignore[assignment]
+get_options: st.SearchStrategy[op.GetOptions] = st.fixed_dictionaries(
+    {
+        **dict.fromkeys(("logical_order", "all_messages_available"), st.booleans()),
+        **dict.fromkeys(("all_segments_available", "complete_message"), st.booleans()),
+        "message_id": st.sampled_from((b"", b"", b"x", (1).to_bytes(16, "big"))),
+        "correlation_id": st.sampled_from((None, None, "", "c")),
+        "group_id": st.sampled_from((b"", b"", b"", group_id("G"), b"short")),
+        "group_sequence": st.sampled_from((0, 0, 0, 1, 2, -1, 10**9)),
+        "offset": st.sampled_from((-1, -1, -1, 0, 5, -2, 2**53 + 1)),
+        "sequence": st.sampled_from((-1, -1, -1, 0, 2, -2)),
+    }
+)  # type: ignore[assignment]
 opens = st.builds(
     op.Open,
     connection=st.sampled_from((identifier("a"), identifier("b"))),
@@ -121,12 +150,17 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
                 st.integers(0, 3),
                 st.sampled_from(COLORS),
                 st.sampled_from((*TIMINGS, (-1, 0, 0))),
-            ),
+            )
+            | st.builds(grouped_message, st.integers(0, 99), groups),
             max_size=4,
         ),
     ),
     st.builds(
-        op.Get, **common, consumer=small, credit=st.sampled_from((-1, 0, 1, 3, 10**6, 10**9))
+        op.Get,
+        **common,
+        consumer=small,
+        credit=st.sampled_from((-1, 0, 1, 3, 10**6, 10**9)),
+        options=st.none() | get_options,
     ),
     st.builds(op.Acknowledge, **common, deliveries=ranges),
     st.builds(op.Commit, **common, deliveries=ranges, puts=small),
@@ -140,8 +174,15 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         queue=names,
         message_bytes_max=small,
         unacknowledged_max=small,
+        group_affinity=st.booleans(),
     ),
-    st.builds(op.AlterQueue, **common, queue=names, suspended=st.none() | st.booleans()),
+    st.builds(
+        op.AlterQueue,
+        **common,
+        queue=names,
+        suspended=st.none() | st.booleans(),
+        group_affinity=st.none() | st.booleans(),
+    ),
     st.builds(op.DeleteQueue, **common, queue=names, purge=st.booleans()),
     st.builds(op.AlterQueueManager, **common, automatic_creation=st.none() | st.booleans()),
     st.builds(op.Upgrade, **common, version=st.integers(-1, 1)),

@@ -37,9 +37,9 @@ def sample(schema: Any, variant: int) -> Any:
     if isinstance(schema, list):
         chosen = schema[(0, len(schema) // 2, len(schema) - 1)[variant]]
         value = sample(chosen, variant)
-        # A record names its branch where there are several that it could be of.
-        several = sum("." in str(one) for one in schema) > 1
-        return (chosen, value) if several and isinstance(value, dict) else value
+        # Where a union has but one record, nobody asks which it is.
+        named = sum("." in str(branch) for branch in schema) > 1
+        return (chosen, value) if isinstance(value, dict) and named else value
     if isinstance(schema, str):
         return SCALARS[schema][variant] if schema in SCALARS else sample(schema_of(schema), variant)
     kind = schema["type"]
