@@ -75,6 +75,7 @@ if TYPE_CHECKING:
     from ledgermq.client.connecting import connect
     from ledgermq.client.connection import Connection
     from ledgermq.client.consumer import Consumer
+    from ledgermq.client.getting import GetMatch, GroupStatus, Order, SegmentStatus
     from ledgermq.client.group_sender import GroupSender
     from ledgermq.client.group_state import (
         GroupHolder,
@@ -82,6 +83,7 @@ if TYPE_CHECKING:
         GroupState,
         MissingSegments,
     )
+    from ledgermq.client.group_transfer import get_group, put_group
     from ledgermq.client.grouping import GroupPlace
     from ledgermq.client.map_message import MapMessage
     from ledgermq.client.message import Message
@@ -126,6 +128,7 @@ __all__ = [
     "DestinationExistsError",
     "DestinationInUseError",
     "EnqueuedRun",
+    "GetMatch",
     "GetOptionsError",
     "GroupClashError",
     "GroupHolder",
@@ -135,6 +138,7 @@ __all__ = [
     "GroupPlace",
     "GroupSender",
     "GroupState",
+    "GroupStatus",
     "IllegalStateError",
     "IncompleteGroupError",
     "IncompleteGroupWarning",
@@ -164,6 +168,7 @@ __all__ = [
     "NameTooLongError",
     "ObjectBody",
     "ObjectMessage",
+    "Order",
     "OutcomeUnknownError",
     "PickleWarning",
     "PlainMessage",
@@ -176,6 +181,7 @@ __all__ = [
     "ReceiptFuture",
     "RefusedError",
     "Requestor",
+    "SegmentStatus",
     "SendReceipt",
     "Session",
     "SessionLostError",
@@ -199,4 +205,6 @@ __all__ = [
     "UnsupportedValueError",
     "WorkerUnavailableError",
     "connect",
+    "get_group",
+    "put_group",
 ]

@@ -162,9 +162,10 @@ def paging(route, pages):
     route.log.on_ask = answer
 
 
-def page(more, priority, sequence):
+def page(more, priority, sequence, place=("", 0, 0)):
     """The document of a page."""
-    return {"more": more, "after_priority": priority, "after_sequence": sequence}
+    names = ("more", "after_priority", "after_sequence", "group_id", "group_sequence", "offset")
+    return dict(zip(names, (more, priority, sequence, *place), strict=True))
 
 
 def test_a_browser_asks_page_by_page_from_the_front(route, connection):
@@ -181,6 +182,25 @@ def test_a_browser_asks_page_by_page_from_the_front(route, connection):
         ("BROWSE", "a", 500)
     }
     assert {ask["selector"] for ask in route.log.asks} == {"x = 1"}
+    assert {ask["options"] for ask in route.log.asks} == {None}
+
+
+def test_a_browser_in_logical_order_asks_from_where_it_is_in_a_group(route, connection):
+    """The cursor in the group goes with the other one, by pages and call by call."""
+    place, asked = ("6d" * 24, 7, 3), []
+    for show in (list, lambda browser: [browser.first(), browser.next(), browser.next()]):
+        paging(
+            route,
+            [(1, 1, page(True, 7, 2, place)), (2, 1, page(False, 4, 9)), (3, 0, page(False, 4, 9))],
+        )
+        show(connection.browser("queue:a", order="LOGICAL"))
+        names = ("after_sequence", "group_id", "group_sequence", "offset", "limit")
+        asked.append([tuple(ask[name] for name in names) for ask in route.log.asks])
+        assert all(ask["options"]["logical_order"] for ask in route.log.asks)
+        route.log.asks.clear()
+    front, inside = (-1, b"", 0, 0), (2, b"m" * 24, 7, 3)
+    assert asked[0] == [(*front, 500), (*inside, 500)]
+    assert asked[1] == [(*front, 1), (*inside, 1), (9, b"", 0, 0, 1)]
 
 
 def test_a_browser_that_was_closed_shows_no_further_page(route, connection):

@@ -140,7 +140,7 @@ def test_a_listener_that_fails_gets_its_message_again_after_a_pause_that_grows(
             deliver(route, session, 10)
 
     # What is delivered before a Recover is answered would go back with it.
-    monkeypatch.setattr(session._settling, "return_failed", lambda _: None)
+    monkeypatch.setattr(session._settling, "return_failed", lambda *_: None)
     consumer.set_message_listener(listener)
     deliver(route, session, 1)
     assert done.wait(20)

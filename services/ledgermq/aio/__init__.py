@@ -12,10 +12,20 @@ administration) runs in the event loop's pool of threads.
 
 from __future__ import annotations
 
+from ledgermq.aio.browser import Browser
 from ledgermq.aio.connection import Connection, connect
 from ledgermq.aio.consumer import Consumer, Message
 from ledgermq.aio.group_sender import GroupSender
 from ledgermq.aio.producer import Producer
 from ledgermq.aio.session import Session
 
-__all__ = ["Connection", "Consumer", "GroupSender", "Message", "Producer", "Session", "connect"]
+__all__ = [
+    "Browser",
+    "Connection",
+    "Consumer",
+    "GroupSender",
+    "Message",
+    "Producer",
+    "Session",
+    "connect",
+]

@@ -12,6 +12,7 @@ from ledgermq.aio.waiting import Closing, Entered, Waker
 from ledgermq.client.acknowledge_mode import AckMode
 from ledgermq.client.admin import Admin
 from ledgermq.client.connection import Connection as ThreadedConnection
+from ledgermq.client.getting import Order
 from ledgermq.client.message import Message
 
 __all__ = ["Connection", "connect"]
@@ -75,10 +76,10 @@ class Connection(Closing):
         return Entered(opening())
 
     async def browse(
-        self, destination: str, *, selector: str | None = None
+        self, destination: str, *, selector: str | None = None, order: Order | str = Order.PHYSICAL
     ) -> AsyncIterator[Message]:
         """Looks at the messages available in a queue without getting them."""
-        browser = self._connection.browser(destination, selector=selector)
+        browser = self._connection.browser(destination, selector=selector, order=order)
         for message in await asyncio.to_thread(lambda: list(browser)):
             yield message
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+from ledgermq.aio.browser import Browser
 from ledgermq.aio.waiting import Closing, News
 from ledgermq.client.consumer import Consumer as ThreadedConsumer
+from ledgermq.client.getting import GetMatch, Order
 from ledgermq.client.message import Message as ThreadedMessage
+from ledgermq.core.get_options import Options
 from ledgermq.core.outcomes import DeliveredMessage
 from ledgermq.errors import DeliveryUnknownError
 
@@ -59,35 +62,73 @@ class Consumer(Closing):
         """Where it receives from."""
         return self._consumer.destination
 
-    async def receive(self, timeout: float | None = None) -> Message | None:
+    async def receive(
+        self,
+        timeout: float | None = None,
+        *,
+        order: Order | str | None = None,
+        all_messages_available: bool | None = None,
+        all_segments_available: bool | None = None,
+        complete_message: bool | None = None,
+        match: GetMatch | None = None,
+        under_cursor: Browser | None = None,
+    ) -> Message | None:
         """The next message; None after `timeout` seconds without one, or when closed meanwhile.
 
         Without a time-out it waits for as long as it takes; with 0 it takes only what is here. When
-        the coroutine is cancelled, no message is lost.
+        the coroutine is cancelled, no message is lost. The options of a call, what they raise and
+        what it warns of are those of `ledgermq.Consumer.receive`.
 
         Raises:
             IllegalStateError: consumer or session are closed already.
             SessionLostError: the queue manager ended the session.
         """
+        if under_cursor is not None and timeout is None:
+            timeout = 0.0
+        consumer = self._consumer
+        wanted = consumer._options.of_call(
+            order,
+            all_messages_available,
+            all_segments_available,
+            complete_message,
+            match,
+            None if under_cursor is None else under_cursor._browser,
+            consumer._buffer,
+        )
+        found = await self._next(timeout, wanted, group=False)
+        return found[0] if found else None
+
+    async def receive_group(self, timeout: float | None = None) -> list[Message]:
+        """A whole group, or one message in none; see `ledgermq.Consumer.receive_group`.
+
+        When the coroutine is cancelled, no message is lost.
+        """
+        return await self._next(timeout, self._consumer._options.of_groups(), group=True)
+
+    async def _next(self, timeout: float | None, wanted: Options, *, group: bool) -> list[Message]:
+        """Waits for a message or a whole group; empty after a time-out or the end."""
         consumer, core = self._consumer, self._core
+        buffer = consumer._buffer
         deadline = self._news.deadline(timeout)
         with core.lock:
             consumer._check_locked()
+            consumer._wanted = wanted
+            if not group:
+                buffer.put_back_gathered()
         while True:
             with core.lock:
                 if consumer._closed or core.closing:
-                    return None
+                    return []
                 # Not "usable": another coroutine may be rolling back, in a thread of the pool.
                 core.check_alive_locked()
                 consumer.ask_locked()
-                buffer = consumer._buffer
                 doubt = buffer.doubt if buffer.in_doubt and not core.protocol.full else 0
                 if doubt:
                     told = core.write_handing_locked(buffer)
-                elif buffer.count and not buffer.in_doubt:
-                    delivery, raw = buffer.take()
-                    consumer._settling.hand_over_locked(delivery)
-                    return Message(raw, delivery, self)
+                elif not buffer.in_doubt and consumer.is_there_locked(group):
+                    return self._take_locked(group)
+                elif group and consumer.goes_on_locked() and not core.protocol.full:
+                    continue
                 else:
                     consumer._settling.write_locked()
                     future = self._news.future_locked()
@@ -98,8 +139,19 @@ class Consumer(Closing):
                 continue
             if await self._news.wait(future, deadline):
                 continue
-            if consumer.prefetch or not await asyncio.to_thread(consumer._crossed):
-                return None
+            gathered = buffer.gathered
+            crossed = not consumer.prefetch and await asyncio.to_thread(consumer._crossed, group)
+            # The group was there as a whole, so its rest is not waited for.
+            if not crossed and buffer.gathered == gathered:
+                return []
+
+    def _take_locked(self, group: bool) -> list[Message]:
+        """Hands over what is there: a message, or the group that was gathered."""
+        consumer = self._consumer
+        taken = consumer.take_group_locked() if group else [consumer.take_locked()]
+        for first, last, _ in taken:
+            consumer._settling.hand_over_run_locked(first, last)
+        return [Message(raw, first, self) for first, _, raw in taken]
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         """Messages for as long as consumer and session are open."""

@@ -7,11 +7,13 @@ import contextlib
 from collections.abc import AsyncIterator
 from typing import Any
 
+from ledgermq.aio.browser import Browser
 from ledgermq.aio.consumer import Consumer, Message
 from ledgermq.aio.producer import Producer
 from ledgermq.aio.requesting import Requestor
 from ledgermq.aio.waiting import Closing, Entered, News, Waker
 from ledgermq.client.acknowledge_mode import AckMode
+from ledgermq.client.getting import GetMatch, Order
 from ledgermq.client.message_kinds import Sendable
 from ledgermq.client.receipts import CommitReceipt, SendReceipt
 from ledgermq.client.requesting import answer_to
@@ -89,6 +91,11 @@ class Session(Closing):
         durable: bool = False,
         shared: bool = False,
         prefetch: int | None = None,
+        order: Order | str = Order.PHYSICAL,
+        all_messages_available: bool = False,
+        all_segments_available: bool = False,
+        complete_message: bool = False,
+        match: GetMatch | None = None,
     ) -> Entered[Consumer]:
         """A receiver from one destination; see `ledgermq.Session.consumer`."""
 
@@ -102,10 +109,39 @@ class Session(Closing):
                 durable=durable,
                 shared=shared,
                 prefetch=prefetch,
+                order=order,
+                all_messages_available=all_messages_available,
+                all_segments_available=all_segments_available,
+                complete_message=complete_message,
+                match=match,
             )
             return Consumer(found, self._news)
 
         return Entered(opening())
+
+    def browser(
+        self,
+        destination: str,
+        *,
+        selector: str | None = None,
+        order: Order | str = Order.PHYSICAL,
+        all_messages_available: bool = False,
+        all_segments_available: bool = False,
+        complete_message: bool = False,
+        match: GetMatch | None = None,
+    ) -> Browser:
+        """Looks at the messages of a queue; see `ledgermq.Session.browser`."""
+        return Browser(
+            self._session.browser(
+                destination,
+                selector=selector,
+                order=order,
+                all_messages_available=all_messages_available,
+                all_segments_available=all_segments_available,
+                complete_message=complete_message,
+                match=match,
+            )
+        )
 
     async def unsubscribe(self, subscription: str) -> None:
         """Ends a durable subscription; see `ledgermq.Session.unsubscribe`."""

@@ -1,27 +1,52 @@
-"""Browsers: look at a queue without getting anything (PROTOCOL.md §9)."""
+"""Browsers: look at a queue without getting anything (PROTOCOL.md §9, §13)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Final
+from typing import Final, NamedTuple
 
 from ledgermq.client.destinations import checked_destination, is_topic
+from ledgermq.client.getting import USUAL, GetMatch, Getting, Order
 from ledgermq.client.message import Message
 from ledgermq.client.questions import Questions
+from ledgermq.client.segments import join_all
+from ledgermq.core.get_options import PLAIN, Options
 from ledgermq.core.limits import PRIORITY_MAX
-from ledgermq.errors import IllegalStateError, InvalidDestinationError
+from ledgermq.core.outcomes import DeliveredMessage
+from ledgermq.errors import (
+    IllegalStateError,
+    InconsistentBrowseError,
+    InvalidDestinationError,
+)
 
 __all__ = ["Browser"]
 
 PAGE_MESSAGES: Final = 500
 
 
-class Browser:
-    """The available messages of a queue in delivery order, asked for page by page.
+class Cursor(NamedTuple):
+    """From where a page goes on; with a group id, inside of that group."""
 
-    Iterating starts again from the front each time. Between pages the queue may change: a message
-    got meanwhile is not shown, one put meanwhile is shown if its place is still ahead.
+    after_priority: int = PRIORITY_MAX
+    after_sequence: int = -1
+    group_id: bytes = b""
+    group_sequence: int = 0
+    offset: int = 0
+
+
+class Browser:
+    """The available messages of a queue in delivery or logical order.
+
+    Iterating asks for them page by page, and starts again from the front each time; `first` and
+    `next` ask for one each, and keep a cursor, which is the browser's own (GRP-09). Meanwhile the
+    queue may change: a message got is not shown any more, one put is shown if its place is still
+    ahead. With `all_messages_available` a group that becomes complete behind the cursor is not
+    shown (GRP-47).
+
+    Beware of `next` without logical order that matches group sequence 1, to find the next group:
+    if the last message of a group stands before its first, that one is shown again (GRP-11). Use
+    two browsers: one that only looks for first messages, one for what is in a group (GRP-12).
 
     Attributes:
         destination: The queue.
@@ -37,6 +62,7 @@ class Browser:
         *,
         selector: str = "",
         allow_pickle: bool = False,
+        getting: Getting = USUAL,
     ) -> None:
         self.destination = checked_destination(destination)
         if is_topic(self.destination):
@@ -50,7 +76,14 @@ class Browser:
         self._questions = questions
         self._timeout_seconds = timeout_seconds
         self._allow_pickle = allow_pickle
+        self._getting = getting
+        self._options = getting.options()
         self._closed = False
+        self._cursor = Cursor()
+        # Whether the browse by `first` and `next` is in logical order; None before it begins.
+        self._logical_order: bool | None = None
+        # Sequence number of the message shown last.
+        self._shown = -1
 
     def __iter__(self) -> Iterator[Message]:
         """The messages; none of them can be acknowledged.
@@ -60,25 +93,134 @@ class Browser:
             InvalidSelectorError: the selector cannot be read (SES-40).
             WorkerUnavailableError: nobody answered within the time-out.
         """
-        priority, sequence, more = PRIORITY_MAX, -1, True
+        cursor, more = Cursor(), True
         while more:
-            if self._closed:
-                raise IllegalStateError("the browser is closed; make another one")
-            answer = self._questions.ask(
-                "BROWSE",
-                timeout_seconds=self._timeout_seconds,
-                queue=self._queue,
-                selector=self.selector,
-                after_priority=priority,
-                after_sequence=sequence,
-                limit=PAGE_MESSAGES,
+            messages, more, cursor = self._page(cursor, self._options, PAGE_MESSAGES)
+            for raw in messages:
+                yield self._message(raw)
+
+    def first(
+        self,
+        *,
+        order: Order | str | None = None,
+        all_messages_available: bool | None = None,
+        all_segments_available: bool | None = None,
+        complete_message: bool | None = None,
+        match: GetMatch | None = None,
+    ) -> Message | None:
+        """The first message from the front that the options allow, or None; wherever it was before.
+
+        It settles the order of the calls of `next` that follow (GRP-10, GRP-13).
+
+        Raises:
+            QueueNotFoundError: there is no such queue.
+            GetOptionsError: options out of range.
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        options = self._getting.changed(
+            order=order,
+            all_messages_available=all_messages_available,
+            all_segments_available=all_segments_available,
+            complete_message=complete_message,
+            match=match,
+        ).options()
+        self._cursor = Cursor()
+        self._logical_order = options.logical_order
+        return self._one(options)
+
+    def next(
+        self,
+        *,
+        order: Order | str | None = None,
+        all_messages_available: bool | None = None,
+        all_segments_available: bool | None = None,
+        complete_message: bool | None = None,
+        match: GetMatch | None = None,
+    ) -> Message | None:
+        """The next message behind the cursor, or None; a later call may find one that came.
+
+        In logical order it goes on in the group it is in, also if that group's first message was
+        got meanwhile, and shows nothing else until what comes next in it is there (GRP-15).
+
+        Raises:
+            InconsistentBrowseError: in another order than `first` (GRP-07, GRP-08).
+            MatchOptionsError: in logical order, another message comes next in the group (GRP-44).
+            QueueNotFoundError: there is no such queue.
+            GetOptionsError: options out of range.
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        options = self._getting.changed(
+            order=order,
+            all_messages_available=all_messages_available,
+            all_segments_available=all_segments_available,
+            complete_message=complete_message,
+            match=match,
+        ).options()
+        if self._logical_order is None:
+            self._logical_order = options.logical_order
+        elif self._logical_order is not options.logical_order:
+            names = {True: "logical", False: "physical"}
+            raise InconsistentBrowseError(
+                f"this browse of {self.destination} began in {names[self._logical_order]} order "
+                f"and cannot go on in {names[options.logical_order]} order: begin again with "
+                "first()",
+                destination=self.destination,
             )
-            self.position = answer.position
-            for raw in answer.messages:
-                yield Message(raw, self.destination, allow_pickle=self._allow_pickle)
-            more = answer.document["more"]
-            priority = answer.document["after_priority"]
-            sequence = answer.document["after_sequence"]
+        return self._one(options)
+
+    def cursor_on(self, destination: str) -> int:
+        """Sequence number of the message shown last; for `Consumer.receive(under_cursor=...)`.
+
+        Raises:
+            IllegalStateError: nothing was shown, or it is on another queue.
+        """
+        if destination != self.destination:
+            raise IllegalStateError(
+                f"the cursor is on {self.destination}, the consumer gets from {destination}"
+            )
+        if self._shown < 0:
+            raise IllegalStateError("the cursor is on no message: nothing was shown yet")
+        return self._shown
+
+    def _one(self, options: Options) -> Message | None:
+        """One message behind the cursor, which moves on to it."""
+        more = True
+        while more:
+            messages, more, self._cursor = self._page(self._cursor, options, 1)
+            if messages:
+                return self._message(messages[0])
+        return None
+
+    def _message(self, raw: DeliveredMessage) -> Message:
+        self._shown = raw["sequence"]
+        return Message(raw, self.destination, allow_pickle=self._allow_pickle)
+
+    def _page(
+        self, cursor: Cursor, options: Options, limit: int
+    ) -> tuple[list[DeliveredMessage], bool, Cursor]:
+        """Messages behind a cursor, whether there may be more, and the cursor behind them."""
+        if self._closed:
+            raise IllegalStateError("the browser is closed; make another one")
+        answer = self._questions.ask(
+            "BROWSE",
+            timeout_seconds=self._timeout_seconds,
+            queue=self._queue,
+            selector=self.selector,
+            limit=limit,
+            options=None if options == PLAIN else options.record(),
+            **cursor._asdict(),
+        )
+        self.position = answer.position
+        document = answer.document
+        behind = Cursor(
+            document["after_priority"],
+            document["after_sequence"],
+            bytes.fromhex(document["group_id"]),
+            document["group_sequence"],
+            document["offset"],
+        )
+        messages = join_all(answer.messages) if options.complete_message else answer.messages
+        return messages, document["more"], behind
 
     def close(self) -> None:
         """Ends it. Closing twice does nothing."""

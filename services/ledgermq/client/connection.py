@@ -20,6 +20,7 @@ from typing import Final
 from ledgermq.client.acknowledge_mode import AckMode
 from ledgermq.client.admin import Admin
 from ledgermq.client.browser import Browser
+from ledgermq.client.getting import GetMatch, Getting, Order
 from ledgermq.client.keeper import Keeper
 from ledgermq.client.questions import Questions
 from ledgermq.client.reasons import error_of_reason
@@ -136,7 +137,17 @@ class Connection:
             self._sessions[session] = None
         return session
 
-    def browser(self, destination: str, *, selector: str | None = None) -> Browser:
+    def browser(
+        self,
+        destination: str,
+        *,
+        selector: str | None = None,
+        order: Order | str = Order.PHYSICAL,
+        all_messages_available: bool = False,
+        all_segments_available: bool = False,
+        complete_message: bool = False,
+        match: GetMatch | None = None,
+    ) -> Browser:
         """Looks at the available messages of a queue without getting them; as `Session.browser`."""
         self._check_usable()
         settings = self._settings
@@ -146,6 +157,9 @@ class Connection:
             settings.timeout_seconds,
             selector=selector or "",
             allow_pickle=settings.allow_pickle,
+            getting=Getting(
+                order, all_messages_available, all_segments_available, complete_message, match
+            ),
         )
 
     def _name_temporary(self, kind: str) -> str:

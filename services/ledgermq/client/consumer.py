@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
+from ledgermq.client.asking import Asking
+from ledgermq.client.call_options import NONE_GIVEN, CallOptions
 from ledgermq.client.destinations import checked_destination
+from ledgermq.client.getting import GetMatch, Getting, Order
 from ledgermq.client.listening import Listener
 from ledgermq.client.message import Message
+from ledgermq.client.segments import further_of
 from ledgermq.client.settings import PREFETCH_DEFAULT
 from ledgermq.core.limits import CREDIT_MAX
-from ledgermq.core.operations import Get, OpenConsumer
-from ledgermq.errors import DeliveryUnknownError, IllegalStateError, LedgerMQError
+from ledgermq.core.operations import OpenConsumer
+from ledgermq.errors import IllegalStateError, LedgerMQError
+from ledgermq.warning_kinds import give_warning
 
 if TYPE_CHECKING:
+    from ledgermq.client.browser import Browser
     from ledgermq.client.session import Session
 
 __all__ = ["Consumer", "Source"]
@@ -31,7 +36,7 @@ class Source(NamedTuple):
     shared: bool = False
 
 
-class Consumer:
+class Consumer(Asking):
     """Made by `session.consumer(destination)`; counts as a receiver of the queue while open.
 
     Messages are asked for with the first `receive`, and from then on ahead of need, up to
@@ -45,7 +50,12 @@ class Consumer:
     """
 
     def __init__(
-        self, session: Session, destination: str, source: Source, prefetch: int | None
+        self,
+        session: Session,
+        destination: str,
+        source: Source,
+        prefetch: int | None,
+        getting: Getting,
     ) -> None:
         self._session = session
         self._core = session._core
@@ -57,6 +67,14 @@ class Consumer:
         self.selector = source.selector
         self.subscription = source.subscription or None
         self._closed = False
+        self._options = CallOptions(
+            getting,
+            destination=self.destination,
+            acknowledge_mode=self._core.mode,
+            prefetch=self.prefetch,
+        )
+        self._wanted = self._options.own
+        self._asked = None
         core = self._core
         with core.lock:
             core.check_usable_locked()
@@ -75,24 +93,77 @@ class Consumer:
                 core.protocol.consumers.pop(self._buffer.number, None)
                 raise
 
-    def receive(self, timeout: float | None = None) -> Message | None:
+    def receive(
+        self,
+        timeout: float | None = None,
+        *,
+        order: Order | str | None = None,
+        all_messages_available: bool | None = None,
+        all_segments_available: bool | None = None,
+        complete_message: bool | None = None,
+        match: GetMatch | None = None,
+        under_cursor: Browser | None = None,
+    ) -> Message | None:
         """The next message; None after `timeout` seconds without one, or when closed meanwhile.
 
         Without a time-out it waits for as long as it takes; with 0 it takes only what is here.
 
+        With prefetch 0 a call can have options of its own in place of the consumer's; see
+        `Session.consumer`. `under_cursor` gets the message that a browser has shown last, unless
+        somebody has got it meanwhile, and waits only if it is told to. What a call that was
+        interrupted has asked for comes first, whatever this one asks for.
+
         Raises:
-            IllegalStateError: consumer or session are closed already.
+            IllegalStateError: consumer or session are closed already; options of a call without
+                prefetch 0; a cursor that is nowhere, or on another queue.
             SessionLostError: the queue manager ended the session.
+            MatchOptionsError: in logical order another message comes next (GRP-44).
+            GetOptionsError: options that do not go together, or out of range.
+
+        Warns:
+            IncompleteGroupWarning: before it gets without logical order what may be outside of the
+                group that it was in with logical order (GRP-41).
+            IncompleteMessageWarning: the same within the segments of a message (GRP-42).
         """
-        buffer = self._buffer
+        if under_cursor is not None and timeout is None:
+            timeout = 0.0
+        buffer, wanted = self._buffer, self._options.own
+        given = (order, all_messages_available, all_segments_available, complete_message, match)
+        if given != NONE_GIVEN or under_cursor is not None or buffer.unfinished is not None:
+            wanted = self._options.of_call(*given, under_cursor, buffer)
         with self._core.lock:
             self._check_locked()
+            self._wanted = wanted
+            buffer.put_back_gathered()
             ready = buffer.count and buffer.due < buffer.threshold and not buffer.in_doubt
             if not ready and not self._fill_locked(timeout):
                 return None
-            delivery, raw = buffer.take()
-            self._settling.hand_over_locked(delivery)
-        return Message(raw, self.destination, delivery, self._session)
+            first, last, raw = self.take_locked()
+            self._settling.hand_over_run_locked(first, last)
+        return Message(raw, self.destination, first, self._session)
+
+    def receive_group(self, timeout: float | None = None) -> list[Message]:
+        """A whole group in logical order, or one message that is in none; [] after a time-out.
+
+        It comes once all of the group is there, and nothing of it counts as received before that,
+        so that nothing is lost by a time-out. Inside of a group, it gets the rest of that. The
+        segments of a message in no group come together too.
+
+        Raises:
+            IllegalStateError: consumer or session are closed already, or the consumer gets ahead
+                of need without `order=Order.LOGICAL, all_messages_available=True`.
+            SessionLostError: the queue manager ended the session.
+        """
+        wanted = self._options.of_groups()
+        with self._core.lock:
+            self._check_locked()
+            self._wanted = wanted
+            if not self._fill_locked(timeout, group=True):
+                return []
+            taken = self.take_group_locked()
+            for first, last, _ in taken:
+                self._settling.hand_over_run_locked(first, last)
+        return [Message(raw, self.destination, first, self._session) for first, _, raw in taken]
 
     def receive_many(self, max: int, timeout: float | None = None) -> list[Message]:  # noqa: A002
         """Up to `max` messages: waits like `receive` for the first, takes what is here of the rest.
@@ -107,11 +178,16 @@ class Consumer:
         found: list[Message] = []
         with self._core.lock:
             self._check_locked()
+            self._wanted = self._options.own
+            buffer.put_back_gathered()
             if not self._fill_locked(timeout):
                 return found
             while buffer.count and len(found) < max and not buffer.in_doubt:
                 first, run = buffer.take_run(max - len(found))
-                self._settling.hand_over_run_locked(first, first + len(run) - 1)
+                # What was joined comes in a run of its own.
+                last = first + len(run) - 1 + len(further_of(run[-1]))
+                self._settling.hand_over_run_locked(first, last)
+                self._note_order(run[-1])
                 destination, session = self.destination, self._session
                 found += [
                     Message(raw, destination, delivery, session)
@@ -131,54 +207,6 @@ class Consumer:
         if self._session._broken is not None:
             raise IllegalStateError(
                 f"an earlier commit of this session failed ({self._session._broken}); roll back"
-            )
-
-    def _fill_locked(self, timeout: float | None) -> bool:
-        """Writes what is due, then waits for a message; False if there is none to come."""
-        core, buffer = self._core, self._buffer
-        deadline = None if timeout is None else time.monotonic() + timeout
-        while True:
-            self.ask_locked()
-            if buffer.in_doubt:
-                core.tell_doubt_locked(buffer)
-                if self._closed or core.closing:
-                    return False
-            if buffer.count:
-                return True
-            self._settling.write_locked()
-            if not core.wait_locked(deadline) or self._closed or core.closing:
-                return self._ask_no_longer_locked()
-            core.check_usable_locked()
-
-    def _crossed(self) -> bool:
-        """As `_ask_no_longer_locked`, for a coroutine that ran out of time."""
-        with self._core.lock:
-            return self._ask_no_longer_locked()
-
-    def _ask_no_longer_locked(self) -> bool:
-        """With prefetch 0, withdraws what was asked for; True if a message crossed that."""
-        core, buffer = self._core, self._buffer
-        if self.prefetch or buffer.due or self._closed or core.closing or core.ended:
-            return False
-        pending = core.write_locked(Get, target=self.destination, consumer=buffer.number, credit=0)
-        core.await_locked(pending)
-        if not buffer.count:
-            buffer.due = buffer.prefetch
-        return buffer.count > 0
-
-    def ask_locked(self) -> None:
-        """Asks for as many messages as were taken since the last time, once that pays."""
-        core, buffer = self._core, self._buffer
-        if core.refused:
-            self._repair_locked()
-        if buffer.due >= buffer.threshold and not core.protocol.full:
-            core.write_acknowledgements_locked()
-            core.write_locked(
-                Get,
-                on_settled=core.defer_refusal,
-                target=self.destination,
-                consumer=buffer.number,
-                credit=buffer.grant(),
             )
 
     @property
@@ -215,16 +243,6 @@ class Consumer:
                 raise IllegalStateError("the consumer is closed; make another one")
             self._session._listening.set_locked(self, listener)
 
-    def _repair_locked(self) -> None:
-        core = self._core
-        core.lock.release()
-        try:
-            self._settling.repair(None)
-        except DeliveryUnknownError as error:
-            core.defer(error)
-        finally:
-            core.lock.acquire()
-
     def __iter__(self) -> Iterator[Message]:
         """Messages for as long as consumer and session are open."""
         while not self._closed:
@@ -248,6 +266,10 @@ class Consumer:
 
         Raises:
             OutcomeUnknownError: no outcome within the time-out.
+
+        Warns:
+            IncompleteGroupWarning: it was in a group, in logical order (GRP-41).
+            IncompleteMessageWarning: it was within the segments of a message (GRP-42).
         """
         core = self._core
         with core.lock:
@@ -260,6 +282,11 @@ class Consumer:
             core.write_acknowledgements_locked()
             pending = core.close_consumer_locked(self._buffer.number)
             core.await_locked(pending, timeout)
+        unfinished = self._buffer.unfinished
+        if unfinished is not None:
+            give_warning(
+                unfinished(f"a consumer of {self.destination} was closed before the end of it")
+            )
 
     def __enter__(self) -> Consumer:
         return self
@@ -270,4 +297,7 @@ class Consumer:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        if kind is not None:
+            # Whoever is interrupted has no choice but to leave its group.
+            self._buffer.unfinished = None
         self.close()

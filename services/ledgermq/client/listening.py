@@ -46,6 +46,7 @@ class Listening:
             self._listeners.pop(consumer, None)
         else:
             self._listeners[consumer] = listener
+            consumer._buffer.put_back_gathered()
             if self._thread is None:
                 name = f"ledgermq-listener-{self._core.handle}"
                 self._thread = threading.Thread(target=self._run, name=name, daemon=True)
@@ -126,10 +127,10 @@ class Listening:
             if consumer is None:
                 return False
             listener = self._listeners[consumer]
-            delivery, raw = consumer._buffer.take()
+            delivery, last, raw = consumer.take_locked()
             self._busy_with = consumer
             if not settling.automatic:
-                settling.hand_over_locked(delivery)
+                settling.hand_over_run_locked(delivery, last)
         message = Message(raw, consumer.destination, delivery, consumer._session)
         failed = False
         try:
@@ -139,13 +140,13 @@ class Listening:
             LOGGER.exception("the listener of %s failed on %r", consumer.destination, message)
         try:
             if failed:
-                self._failed(delivery)
+                self._failed(delivery, last)
             else:
                 self._failures = 0
                 if settling.automatic:
                     # Only now: a message is acknowledged once its listener has returned (SES-05).
                     with core.lock:
-                        settling.hand_over_locked(delivery)
+                        settling.hand_over_run_locked(delivery, last)
         finally:
             with core.lock:
                 self._busy_with = None
@@ -169,7 +170,7 @@ class Listening:
             core.wait_locked(None)
         return None
 
-    def _failed(self, delivery: int) -> None:
+    def _failed(self, first: int, last: int) -> None:
         """AUTO and DUPS_OK: the message comes back, after a pause that grows with each failure.
 
         In the other modes nothing happens: the application settles or rolls back as it likes.
@@ -177,7 +178,7 @@ class Listening:
         if not self._settling.automatic:
             return
         self._failures += 1
-        self._settling.return_failed(delivery)
+        self._settling.return_failed(first, last)
         pause = min(PAUSE_FIRST_SECONDS * 2 ** (self._failures - 1), PAUSE_MAX_SECONDS)
         deadline = time.monotonic() + pause
         with self._core.lock:

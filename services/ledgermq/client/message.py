@@ -6,10 +6,17 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
+from ledgermq.client.getting import GroupStatus, SegmentStatus
 from ledgermq.client.message_kinds import EMPTY, kind_of, typed_message
 from ledgermq.client.property_access import PropertyAccess
+from ledgermq.client.segments import further_of, group_of, is_joined
 from ledgermq.core.outcomes import DeliveredMessage
-from ledgermq.errors import IllegalStateError, MessageNotWriteableError, MessageUndecodableError
+from ledgermq.errors import (
+    IllegalStateError,
+    MessageFormatError,
+    MessageNotWriteableError,
+    MessageUndecodableError,
+)
 from ledgermq.wire.bodies import ReadOnlyDict
 from ledgermq.wire.codec import UndecodableError
 from ledgermq.wire.content import Body, Content, PropertyValue, decode_content
@@ -38,7 +45,8 @@ class Message(PropertyAccess):
 
     Attributes:
         destination: Where it was got from, as `queue:NAME`.
-        delivery: Its delivery number in the session; 0 if it was only browsed.
+        delivery: Its delivery number in the session; 0 if it was only browsed. One that was got
+            complete has those of all its segments, and this is the first.
     """
 
     __slots__ = (
@@ -64,6 +72,11 @@ class Message(PropertyAccess):
         self._writeable = False
         self.destination = destination
         self.delivery = delivery
+
+    @property
+    def deliveries(self) -> range:
+        """Its delivery numbers: one, or those of all segments of what was got complete."""
+        return range(self.delivery, self.delivery + 1 + len(further_of(self._raw)))
 
     @property
     def message_id(self) -> str:
@@ -97,18 +110,22 @@ class Message(PropertyAccess):
 
     @property
     def backout_count(self) -> int:
-        """How often it went back after an application had seen it (IBM MQ counts so, from 0)."""
-        return self._raw["backout_count"]
+        """How often it went back after an application had seen it (IBM MQ counts so, from 0).
+
+        Of segments that came complete, that of the one which went back most often.
+        """
+        raw = self._raw
+        return max([raw["backout_count"], *(one["backout_count"] for one in further_of(raw))])
 
     @property
     def delivery_count(self) -> int:
         """How often it was delivered, this time included (JMS counts so, from 1)."""
-        return self._raw["backout_count"] + 1
+        return self.backout_count + 1
 
     @property
     def redelivered(self) -> bool:
         """Whether an application may have seen it before."""
-        return self._raw["backout_count"] > 0
+        return self.backout_count > 0
 
     @property
     def timestamp(self) -> datetime:
@@ -128,7 +145,46 @@ class Message(PropertyAccess):
     @property
     def size_bytes(self) -> int:
         """Size of its content as it stands on the log."""
-        return len(self._raw["content"])
+        return sum(len(one["content"]) for one in (self._raw, *further_of(self._raw)))
+
+    @property
+    def group_id(self) -> bytes | None:
+        """The 24 bytes of its group, or of its logical message; None: it is in none (GRP-39)."""
+        group = group_of(self._raw)
+        return None if group is None else group["group_id"]
+
+    @property
+    def group_sequence(self) -> int:
+        """Number of its logical message in the group, from 1; 1 outside of groups (GRP-40)."""
+        group = group_of(self._raw)
+        return 1 if group is None else group["group_sequence"]
+
+    @property
+    def offset(self) -> int:
+        """Where the data of a segment begin in its logical message; 0 if it is no segment."""
+        group = group_of(self._raw)
+        return 0 if group is None else group["offset"]
+
+    @property
+    def group_status(self) -> GroupStatus:
+        """Whether it is in a group, and the last of it (GRP-22).
+
+        A segment of the last message is LAST_MESSAGE_IN_GROUP too, whichever segment it is.
+        """
+        group = group_of(self._raw)
+        if group is None or not group["in_group"]:
+            return GroupStatus.NOT_IN_GROUP
+        if group["last_in_group"]:
+            return GroupStatus.LAST_MESSAGE_IN_GROUP
+        return GroupStatus.MESSAGE_IN_GROUP
+
+    @property
+    def segment_status(self) -> SegmentStatus:
+        """Whether it is a segment, and the last one; what was got complete is none (GRP-38)."""
+        group = group_of(self._raw)
+        if group is None or not group["segment"] or is_joined(self._raw):
+            return SegmentStatus.NOT_A_SEGMENT
+        return SegmentStatus.LAST_SEGMENT if group["last_segment"] else SegmentStatus.SEGMENT
 
     @property
     def body(self) -> Any:
@@ -159,8 +215,22 @@ class Message(PropertyAccess):
         """The body, but of an object message the ObjectBody, which nobody has loaded yet."""
         if self._body is None and not self._writeable:
             body = self._decoded().body
+            if further_of(self._raw):
+                body = self._joined(body)
             self._body = ReadOnlyDict(body) if isinstance(body, dict) else body
         return self._body  # type: ignore[no-any-return]
+
+    def _joined(self, body: Body) -> Body:
+        """The body of what was got complete: those of its segments one after the other."""
+        parts = [body, *(self._content_of(one).body for one in further_of(self._raw))]
+        for kind, nothing in ((str, ""), (bytes, b"")):
+            if all(type(part) is kind for part in parts):
+                return nothing.join(parts)  # type: ignore[arg-type]
+        raise MessageFormatError(
+            f"the segments of message {self.message_id} of {self.destination} have bodies that "
+            "cannot be joined: all must be text, or all bytes. Get them one by one",
+            destination=self.destination,
+        )
 
     @property
     def kind(self) -> str:
@@ -220,15 +290,18 @@ class Message(PropertyAccess):
 
     def _decoded(self) -> Content:
         if self._content is None:
-            try:
-                self._content = decode_content(self._raw["content"])
-            except UndecodableError as error:
-                raise MessageUndecodableError(
-                    f"message {self.message_id} of {self.destination} has a content that cannot "
-                    f"be read: {error}",
-                    destination=self.destination,
-                ) from error
+            self._content = self._content_of(self._raw)
         return self._content
+
+    def _content_of(self, raw: DeliveredMessage) -> Content:
+        try:
+            return decode_content(raw["content"])
+        except UndecodableError as error:
+            raise MessageUndecodableError(
+                f"message {raw['message_id'].hex()} of {self.destination} has a content that "
+                f"cannot be read: {error}",
+                destination=self.destination,
+            ) from error
 
     def acknowledge(self, *, timeout: float | None = None, wait: bool = True) -> None:
         """Acknowledges: everything the session has handed over (CLIENT), or this one (INDIVIDUAL).

@@ -39,6 +39,7 @@ class Pending:
         on_settled: Called once by the shell, outside its locks, when reply or error is there.
         deliveries: What it settles, put back if it is refused.
         result: What the caller's function makes of the reply; for `resolve`.
+        undo: Called with the reply taken when that is a refusal, under the shell's lock.
     """
 
     __slots__ = (
@@ -53,6 +54,7 @@ class Pending:
         "result",
         "sends",
         "sent_at",
+        "undo",
         "value",
     )
 
@@ -69,6 +71,7 @@ class Pending:
         self.deliveries: DeliveryRanges | None = None
         self.destination: str | None = None
         self.result: Callable[[Reply], Any] | None = None
+        self.undo: Callable[[], None] | None = None
 
     @property
     def settled(self) -> bool:
@@ -107,7 +110,7 @@ class SessionProtocol:
     @property
     def handed_through(self) -> int:
         """Up to which delivery everything was handed to the application, or went back (H20)."""
-        unseen = [one.next_delivery for one in self.consumers.values() if one.count]
+        unseen = [one.lowest for one in self.consumers.values() if one.lowest]
         unseen += [one.lowest for one in self.late.values() if one]
         return min(unseen) - 1 if unseen else self.delivery_highest
 
@@ -140,6 +143,8 @@ class SessionProtocol:
             return None
         self._forget(pending)
         pending.reply = reply
+        if pending.undo is not None and isinstance(reply, Refused):
+            pending.undo()
         return pending
 
     def _forget(self, pending: Pending) -> None:
@@ -198,7 +203,8 @@ class SessionProtocol:
         if buffer is not None:
             buffer.deliver(first, messages)
             if outcome.in_doubt:
-                buffer.doubt = first
+                # Of several segments that came complete it is the last.
+                buffer.doubt = last
             return buffer
         if outcome.consumer in self.late:
             self.late[outcome.consumer].add_range(first, last)

@@ -288,9 +288,9 @@ class Session(SessionMaking):
                 return None
             return self._settling.begin_acknowledge_locked(self._settled_by(message))
 
-    def _settled_by(self, message: Message) -> int | None:
-        """The one delivery that acknowledging a message settles; None for all handed over."""
-        return message.delivery if self._mode is AckMode.INDIVIDUAL else None
+    def _settled_by(self, message: Message) -> range | None:
+        """The deliveries that acknowledging a message settles; None for all handed over."""
+        return message.deliveries if self._mode is AckMode.INDIVIDUAL else None
 
     # -- the end -----------------------------------------------------------------------------------
 

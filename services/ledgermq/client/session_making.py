@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
 from ledgermq.client.destinations import is_topic
+from ledgermq.client.getting import GetMatch, Getting, Order
 from ledgermq.core.operations import (
     CreateTemporary,
     DeleteQueue,
@@ -74,6 +75,11 @@ class SessionMaking:
         durable: bool = False,
         shared: bool = False,
         prefetch: int | None = None,
+        order: Order | str = Order.PHYSICAL,
+        all_messages_available: bool = False,
+        all_segments_available: bool = False,
+        complete_message: bool = False,
+        match: GetMatch | None = None,
     ) -> Consumer:
         """A receiver from one destination, as `queue:NAME` or `topic:NAME`.
 
@@ -82,28 +88,31 @@ class SessionMaking:
             selector: Which messages it gets, as `region = 'EU' AND amount > 100`; None or blank:
                 all (SES-36).
             no_local: Topics: not what its own connection, or one of its client id, publishes.
-            subscription: Topics, with durable or shared: the subscription's name.
-            durable: The subscription keeps what is published while nobody is here, until
-                `unsubscribe`. Unshared it needs the connection's client id (SES-45, SES-47).
+            subscription: Topics, with durable or shared: its name. The same one, topic, selector
+                and no_local join what stands; other ones make it anew if nobody uses it, and what
+                it held is gone (SES-50, SES-51, SES-57, SES-58).
+            durable: It keeps what is published while nobody is here, until `unsubscribe`.
+                Unshared it needs the connection's client id (SES-45, SES-47).
             shared: Its consumers share the messages, each goes to one of them (SES-42, SES-56).
-            prefetch: Up to how many messages (200) are on their way or waiting here; of several
-                consumers of a queue, a fast one then goes on without a pause, but what waits here,
-                another consumer cannot have. 1: the next message is asked for when `receive` is
-                called. 0: and it is not asked for any longer once `receive` ran out of time, so
-                that competing consumers get messages strictly in the order of their calls; every
-                time-out then costs an operation.
-
-        The same subscription, topic, selector and no_local join what stands; other ones make it
-        anew if nobody uses it, and what it held is gone (SES-50, SES-51, SES-57, SES-58).
+            prefetch: Up to how many messages (200) are on their way or waiting here, which other
+                consumers cannot have. 1: the next one is asked for when `receive` is called. 0:
+                and no longer once that ran out of time, so that consumers get messages strictly in
+                the order of their calls; every time-out then costs an operation.
+            order: `Order.LOGICAL` brings groups together, each in its order (GRP-03, GRP-06).
+            all_messages_available: Nothing of a group before all of it is there (GRP-20).
+            all_segments_available: Nothing of a message in segments before all of it is there.
+            complete_message: A message in segments comes as one, settled as one (GRP-38).
+            match: What a message must have, and in logical order what comes next (GRP-44).
 
         Raises:
             QueueNotFoundError: there is no such queue and queues are not created on first use.
-            InvalidDestinationError: the text is no destination, it is a temporary one of another
-                connection or one that has ended.
+            InvalidDestinationError: no destination, or a temporary one, ended or of another.
             InvalidSelectorError: the selector cannot be read; the text says where.
-            SubscriptionInUseError: somebody uses the subscription, and it is for one consumer at a
-                time, or would have to be made anew (SES-44, SES-49, SES-52, SES-59).
+            SubscriptionInUseError: it is for one consumer at a time and has one, or would have to
+                be made anew (SES-44, SES-49, SES-52, SES-59).
             IllegalStateError: a durable unshared subscription without a client id (SES-45).
+            GetOptionsError: options for a topic or out of range, or a logical order that an
+                INDIVIDUAL session cannot keep.
         """
         from ledgermq.client.consumer import Consumer, Source
 
@@ -114,7 +123,10 @@ class SessionMaking:
             durable=durable,
             shared=shared,
         )
-        return Consumer(cast("Session", self), destination, source, prefetch)
+        getting = Getting(
+            order, all_messages_available, all_segments_available, complete_message, match
+        )
+        return Consumer(cast("Session", self), destination, source, prefetch, getting)
 
     def unsubscribe(self, subscription: str) -> None:
         """Ends a durable subscription of the connection's client id, with what it holds (SES-62).
@@ -125,15 +137,35 @@ class SessionMaking:
         """
         self._administer(Unsubscribe, target=subscription, subscription=subscription)
 
-    def browser(self, destination: str, *, selector: str | None = None) -> Browser:
+    def browser(
+        self,
+        destination: str,
+        *,
+        selector: str | None = None,
+        order: Order | str = Order.PHYSICAL,
+        all_messages_available: bool = False,
+        all_segments_available: bool = False,
+        complete_message: bool = False,
+        match: GetMatch | None = None,
+    ) -> Browser:
         """Looks at the messages available in a queue without getting them (SES-40).
+
+        The options say which are shown, and in which order, as those of `consumer` do.
 
         Raises:
             InvalidDestinationError: the text is no queue.
         """
         with self._core.lock:
             self._core.check_usable_locked()
-        return self._browse(destination, selector=selector)
+        return self._browse(
+            destination,
+            selector=selector,
+            order=order,
+            all_messages_available=all_messages_available,
+            all_segments_available=all_segments_available,
+            complete_message=complete_message,
+            match=match,
+        )
 
     def temporary_queue(self) -> str:
         """Makes a queue that lives as long as the connection (SES-39); its destination.

@@ -64,17 +64,17 @@ class Settling:
         """Asks the queue manager which deliveries of this session are in flight."""
         return self._in_flight(self._core.handle)
 
-    def acknowledge(self, delivery: int | None, timeout: float | None, wait: bool) -> None:
-        """Settles one delivery, or all handed over; none handed over is none to settle.
+    def acknowledge(self, deliveries: range | None, timeout: float | None, wait: bool) -> None:
+        """Settles those of one message, or all handed over; none handed over is none to settle.
 
         Raises:
-            AlreadySettledError: the one delivery is settled or given back.
+            AlreadySettledError: the message is settled or given back.
             DeliveryUnknownError: administration took some of them away; the others can still be
                 acknowledged.
         """
         core = self._core
         with core.lock:
-            begun = self.begin_acknowledge_locked(delivery, timeout, wait=wait)
+            begun = self.begin_acknowledge_locked(deliveries, timeout, wait=wait)
             if begun is None or not wait:
                 return
             pending, ranges = begun
@@ -87,21 +87,21 @@ class Settling:
         raise refused
 
     def begin_acknowledge_locked(
-        self, delivery: int | None, timeout: float | None = None, *, wait: bool = True
+        self, deliveries: range | None, timeout: float | None = None, *, wait: bool = True
     ) -> tuple[Pending, DeliveryRanges] | None:
-        """Writes the acknowledgement of one delivery or of all; None if there is none to settle.
+        """Writes the acknowledgement of one message or of all; None if there is none to settle.
 
         Raises:
-            AlreadySettledError: the one delivery is settled or given back.
+            AlreadySettledError: the message is settled or given back.
         """
         core = self._core
-        if delivery is None:
+        if deliveries is None:
             ranges = self.handed.take_all()
-        elif self.handed.discard(delivery):
-            ranges = DeliveryRanges([(delivery, delivery)])
+        elif all(self.handed.discard(delivery) for delivery in deliveries):
+            ranges = DeliveryRanges([(deliveries[0], deliveries[-1])])
         else:
             raise AlreadySettledError(
-                f"delivery {delivery} was acknowledged before, or went back to its queue"
+                f"delivery {deliveries[0]} was acknowledged before, or went back to its queue"
             )
         if not ranges:
             return None
@@ -131,14 +131,14 @@ class Settling:
                 pending = core.write_locked(Acknowledge, deliveries=ranges.as_list())
                 core.await_locked(pending, timeout)
 
-    def return_failed(self, delivery: int) -> None:
+    def return_failed(self, first: int, last: int | None = None) -> None:
         """AUTO: gives back what a listener failed on, as seen, and everything behind it."""
         core = self._core
         with core.lock:
             if core.ended:
                 return
             core.write_acknowledgements_locked()
-            seen = DeliveryRanges([(delivery, delivery)])
+            seen = DeliveryRanges([(first, first if last is None else last)])
             core.await_locked(core.write_locked(Recover, seen=seen.as_list()))
 
     def give_back(self, timeout: float | None) -> None:
