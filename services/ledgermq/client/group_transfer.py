@@ -155,6 +155,8 @@ def get_group(
             taken, message = False, None
             if more and len(unit) == messages_per_unit_of_work:
                 message = consumer.receive(timeout, order=Order.LOGICAL)
+        # Closing it in the middle of a group is as it should be: the status tells where to go on.
+        consumer._buffer.unfinished = None
         return got
 
 
