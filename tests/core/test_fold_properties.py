@@ -25,7 +25,6 @@ from ledgermq.core.get_options import Options
 from ledgermq.core.group import Group
 from ledgermq.core.operations import Unreadable
 from ledgermq.core.state import Queue
-from ledgermq.core.turn import Turn
 from ledgermq.wire.codec import decode_operation
 from support import checks
 from support.generators import Entry, informed_histories, naive_histories
@@ -238,7 +237,6 @@ GROUP_FAULTS = [
     (Options, "permit", _permits),
     (Options, "wants", _permits),
     (Queue, "_offer_what_became_whole", _does_nothing),
-    (Turn, "ends_clash", _does_nothing),
     (Affinity, "bond", _does_nothing),
     (Affinity, "drop", _does_nothing),
     (delivery, "follow", _does_nothing),

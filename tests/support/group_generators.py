@@ -168,6 +168,40 @@ class GroupWriter(Writer):
         if any(one is session for one in self.model.sessions):
             self.get(session, number)
 
+    def segmented(self, session: Row) -> None:
+        """A whole logical message in segments, in a group or in none, in any order."""
+        in_group, number = self.one((True, False)), self.one((1, 2))
+        name = self.one(IDS[:2]) if in_group else IDS[-1]
+        messages = []
+        for offset in self.one(((0, 5), (5, 0), (0, 5, 10))):
+            found = item(name, number if in_group else 1, last=False, ordered=False)
+            found |= {"in_group": in_group, "segment": True, "offset": offset, "length": 5}
+            found["last_segment"] = False
+            message = sample_message(len(self.history) * 10 + offset, 4, 1)
+            message["header"] = sample_header() | {"group": found}  # type: ignore[assignment]
+            messages.append(message)
+        highest = max(messages, key=lambda one: one["message_id"])
+        group = highest["header"]["group"]
+        assert group is not None
+        group["last_segment"] = True
+        self.write(op.Put(**self.common(session), destination=BUSY, messages=messages))
+        if session["mode"] == "TRANSACTED":
+            self.settle(session)
+
+    def contest(self, session: Row) -> None:
+        """Two units of work that put the same to a group: what is numbered later clashes."""
+        rivals = [one for one in self.model.sessions if one["mode"] == "TRANSACTED"][:2]
+        name, number = self.one(IDS[:2]), self.one((1, 2, 3))
+        for rival in rivals:
+            message = sample_message(len(self.history) * 10, 4, 1, "", self.one(TIMINGS))
+            header = message.setdefault("header", sample_header())
+            header["group"] = item(name, number, last=self.chance(2), ordered=False)
+            common = self.common(rival)
+            self.write(op.Put(**common, destination=BUSY, messages=[message]))
+        for rival in rivals:
+            if any(one is rival for one in self.model.sessions):
+                self.settle(rival)
+
     def get(self, session: Row, number: int | None = None) -> None:
         """Credit for a consumer, often with other options."""
         mine = [one for one in self.model.consumers_of(session) if one["open"]]
@@ -204,8 +238,11 @@ class GroupWriter(Writer):
             names = {self.one(MATCHED), self.one(MATCHED)}
             found |= {name: values[name] for name in sorted(names)}
         place = consumer["place"]
-        if place is not None and self.chance(4):
-            found |= {"group_id": place[0], "group_sequence": place[1], "offset": place[2]}
+        if place is not None and self.one((True, False)):
+            # What comes next, or what does not.
+            number = place[1] + self.one((0, 0, 1))
+            found |= {"group_id": place[0], "group_sequence": number, "offset": place[2]}
+            found["logical_order"] = True
         return found  # type: ignore[return-value]
 
     def alter(self, session: Row) -> None:
@@ -272,7 +309,8 @@ WEIGHTS = (
     *(("settle",) * 6),
     *("back", "back", "open", "close_consumer", "tick", "hand_over", "hand_over", "correct"),
     *(("put", "consume", "settle") * 4),
-    *("lose", "close", "again", "alter", "back", "hand_over"),
+    *("lose", "close", "again", "alter", "back", "hand_over", "contest", "contest"),
+    *(("segmented",) * 4),
 )
 
 
