@@ -91,13 +91,7 @@ def fill(connection, queue, *words):
 
 def left_in(connection, queue):
     """The bodies of what is available."""
-    connection.admin.create_queue(queue) if not exists(connection, queue) else None
     return [one.body for one in connection.browser(queue)]
-
-
-def exists(connection, queue):
-    """Whether there is such a queue."""
-    return queue.partition(":")[2] in {one.name for one in connection.admin.list_queues()}
 
 
 def test_e5_a_group_of_nine_is_got_in_three_units_of_work(connection, queue):
