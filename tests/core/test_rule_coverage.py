@@ -13,6 +13,7 @@ from support.rules import ROOT, RULES, Naming, namings
 EXPECTED = [f"SEQ-{number:02}" for number in range(1, 20)]
 EXPECTED += [f"SES-{number:02}" for number in range(1, 73)]
 EXPECTED += [f"INF-{number:02}" for number in (1, 2, 6, 7, 8, 13, 17, 19)]
+EXPECTED += [f"GRP-{number:02}" for number in range(1, 48)]
 ROW = re.compile(r"^\| (\w+-\d\d) \| (.+?) \| (.+?) (?:\| [^|]* ){3}\|$", re.MULTILINE)
 HERE = "tests/core/test_rule_coverage.py"
 

@@ -24,6 +24,7 @@ from ledgermq.core.places import available_item, place_after
 from ledgermq.core.queue import Queue
 from ledgermq.core.selecting import matches
 from ledgermq.core.selector import Selector
+from ledgermq.core.wanting import is_permitted, is_wanted
 
 __all__ = ["Cursor", "Page", "browse"]
 
@@ -138,6 +139,6 @@ def _is_shown(message: Message, priority: int, selector: Selector | None, option
     """Whether a message is available (SES-67), of that priority, and wanted."""
     if message.priority != priority or not message.is_here:
         return False
-    if options is not PLAIN and not (options.wants(message) and options.permit(message)):
+    if not (is_wanted(options, message) and is_permitted(options, message)):
         return False
     return selector is None or matches(selector, message)

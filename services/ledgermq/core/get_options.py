@@ -5,10 +5,9 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 from ledgermq.core.limits import GROUP_ID_BYTES, GROUP_SEQUENCE_MAX, OFFSET_MAX
-from ledgermq.core.message import IN_GROUP, MEMBER, SEGMENT, GroupedMessage, Message
 from ledgermq.core.operations import GetOptions
 
-__all__ = ["PLAIN", "Options", "Place", "check", "matches_fields"]
+__all__ = ["PLAIN", "Options", "Place", "check"]
 
 # Group id, group sequence and offset of what comes next.
 Place = tuple[bytes, int, int]
@@ -32,30 +31,6 @@ class Options(NamedTuple):
         """As the log and checkpoints write them."""
         return self._asdict()  # type: ignore[return-value]
 
-    def wants(self, message: Message) -> bool:
-        """Whether a message may come at all, by what never changes of it; groups are looked at
-        from their first items, complete messages from their first segments.
-        """
-        if self.logical_order and (message.group_sequence != 1 or message.offset):
-            return False
-        if self.complete_message and message.offset:
-            return False
-        return matches_fields(self, message)
-
-    def permit(self, message: Message) -> bool:
-        """Whether what is there of a group allows that a wanted message comes now."""
-        if not isinstance(message, GroupedMessage):
-            return True
-        group = message.group
-        flags = message.flags
-        if self.logical_order and not flags & MEMBER:
-            return False
-        if self.all_messages_available and flags & IN_GROUP:
-            return bool(flags & MEMBER) and group.is_available
-        if flags & SEGMENT and self.needs_segments:
-            return bool(flags & MEMBER) and group.unit_of(message) is not None
-        return True
-
     @property
     def needs_segments(self) -> bool:
         """Whether segments come only if all of their logical message is available."""
@@ -63,26 +38,6 @@ class Options(NamedTuple):
 
 
 PLAIN: Final = Options()
-
-
-def matches_fields(options: Options, message: Message) -> bool:
-    """Whether a message has the values that the match options name."""
-    return (
-        (not options.message_id or options.message_id == message.message_id)
-        and (not options.group_sequence or options.group_sequence == message.group_sequence)
-        and (options.offset < 0 or options.offset == message.offset)
-        and (options.sequence < 0 or options.sequence == message.sequence)
-        and (not options.group_id or _group_id(message) == options.group_id)
-        and (options.correlation_id is None or _correlation_id(message) == options.correlation_id)
-    )
-
-
-def _group_id(message: Message) -> bytes:
-    return b"" if message.group is None else message.group.group_id
-
-
-def _correlation_id(message: Message) -> str | None:
-    return None if message.header is None else message.header["correlation_id"]
 
 
 def check(options: Options) -> str | None:

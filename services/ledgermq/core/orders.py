@@ -14,6 +14,7 @@ from ledgermq.core.available import Available
 from ledgermq.core.get_options import PLAIN, Options
 from ledgermq.core.selecting import matches
 from ledgermq.core.selector import Selector
+from ledgermq.core.wanting import is_permitted, is_wanted
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -50,7 +51,7 @@ class Order(Available):
 
     def wants(self, message: Message) -> bool:
         """Whether it wants a message, by what never changes of that."""
-        if not self.options.wants(message):
+        if not is_wanted(self.options, message):
             return False
         return self.selector is None or matches(self.selector, message)
 
@@ -62,7 +63,7 @@ class Order(Available):
 
     def stands(self, message: Message) -> bool:
         """Whether an entry's message may be given now."""
-        return Available.stands(self, message) and self.options.permit(message)
+        return Available.stands(self, message) and is_permitted(self.options, message)
 
 
 def _candidates(queue: Queue, options: Options) -> list[Message]:
