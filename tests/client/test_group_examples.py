@@ -146,7 +146,7 @@ def each_call(life: Life, broker: MemoryBroker, work: Callable[[Session], None])
 def test_a_putter_killed_before_any_call_goes_on_where_it_was_cut_off(
     variant, life, broker_in_memory
 ):
-    """E3 and E4 row by row: what is there is what the status says (GRP-25 to GRP-30, GRP-36, GRP-37)."""
+    """E3 and E4: what is there is what the status says (GRP-25, GRP-27, GRP-28, GRP-29, GRP-30)."""
     seen = []
 
     def work(session):
