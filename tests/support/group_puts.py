@@ -8,7 +8,7 @@ import time
 from ledgermq.client.session import Session
 from ledgermq.core.operations import Put, PutMessage
 from ledgermq.wire.content import Body, encode_fields
-from support.verbs import _message, group_id
+from support.verbs import message_of, group_id
 
 __all__ = ["group_id", "put"]
 
@@ -32,7 +32,7 @@ def put(session: Session, destination: str, *words: str, bodies: dict[str, Body]
 
 
 def _made(word: str, bodies: dict[str, Body]) -> PutMessage:
-    message = _message(word)
+    message = message_of(word)
     name = message["content"].decode()
     body = bodies.get(name, name.partition("/")[0])
     message["content"] = encode_fields(body, None, time.time_ns() // 1000)

@@ -9,7 +9,7 @@ from ledgermq.client.admin import Admin
 from ledgermq.client.connection import Connection
 from ledgermq.client.session import Session
 from ledgermq.core.operations import Acknowledge, Commit, Get, OpenConsumer, Put
-from support.verbs import _message, group_id
+from support.verbs import group_id, message_of
 
 __all__ = ["consume", "get_items", "group_id", "put_items", "put_uncommitted"]
 
@@ -29,7 +29,7 @@ PLAIN: dict[str, Any] = {
 
 def put_items(connection: Connection, queue: str, *items: str) -> int:
     """Puts `A`, `Y1{g=Y.1}`, `Y2{g=Y.2!@0+10}` ... (see `support.verbs`); the position."""
-    messages = [_message(item) for item in items]
+    messages = [message_of(item) for item in items]
     return connection.admin._change(Put, destination=f"queue:{queue}", messages=messages)
 
 
@@ -38,7 +38,7 @@ def put_uncommitted(
 ) -> Callable[[], int]:
     """Puts in a transacted session's unit of work, the only puts there; what commits it."""
     change = Admin(lambda: session._core, connection._questions, 20.0)._change
-    messages = [_message(item) for item in items]
+    messages = [message_of(item) for item in items]
     change(Put, destination=f"queue:{queue}", messages=messages)
     return lambda: change(Commit, deliveries=[], puts=len(messages))
 

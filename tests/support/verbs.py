@@ -21,7 +21,7 @@ from support.script import Line, ScriptError, time_us
 if TYPE_CHECKING:
     from support.play import Player
 
-__all__ = ["VERBS", "get_options", "group_id", "identifier", "selector_text"]
+__all__ = ["VERBS", "get_options", "group_id", "identifier", "message_of", "selector_text"]
 
 Entry = Operation | bytes | None
 Verb = Callable[["Player", Line], Entry]
@@ -82,7 +82,7 @@ def _ranges(words: list[str]) -> list[DeliveryRange]:
     return found
 
 
-def _message(word: str) -> PutMessage:
+def message_of(word: str) -> PutMessage:
     """`NAME`, `NAME/PRIORITY`, `NAME:BYTES`, `NAME{region=EU,n=3}`; `NAME!` is not persistent."""
     word, brace, given = word.partition("{")
     word, colon, size = word.partition(":")
@@ -153,7 +153,7 @@ def _messages(words: list[str]) -> list[PutMessage]:
         name, star, count = ("", "", "") if "{" in word else word.partition("*")
         number, colon, size = count.partition(":")
         repeated = [f"{name}{one}{colon}{size}" for one in range(int(number))] if star else [word]
-        found += map(_message, repeated)
+        found += map(message_of, repeated)
     return found
 
 
