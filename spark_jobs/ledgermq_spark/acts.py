@@ -10,7 +10,11 @@ __all__ = ["ACT_COLUMNS", "EVENT_COLUMNS", "Act", "Event"]
 
 
 class Event(NamedTuple):
-    """What the scan is fed, ordered by position and phase (0 due before, 1 entry, 2 deliveries)."""
+    """What the scan is fed, ordered by position and phase (0 due before, 1 entry, 2 deliveries).
+
+    `text` are the options of a Get; `inner` tells of each message of a claim whether it is a
+    segment that goes on with a logical message.
+    """
 
     position: int
     phase: int
@@ -43,6 +47,9 @@ class Event(NamedTuple):
     durable: int
     shared: int
     in_doubt: int
+    text: str
+    grouped: int
+    inner: list[int]
 
 
 class Act(NamedTuple):
@@ -70,12 +77,12 @@ class Act(NamedTuple):
 
 EVENT_TEXTS = (
     *("what", "kind", "acknowledge_mode", "target"),
-    *("client_id", "selector", "subscription"),
+    *("client_id", "selector", "subscription", "text"),
 )
 EVENT_COLUMNS = tuple(
     (
         name,
-        LONGS if name in ("firsts", "lasts") else TEXT if name in EVENT_TEXTS else LONG,
+        LONGS if name in ("firsts", "lasts", "inner") else TEXT if name in EVENT_TEXTS else LONG,
     )
     for name in Event._fields
 )

@@ -89,6 +89,8 @@ class _Reader:
             steps.append((position, limit))
         if more.get("unacknowledged_max"):
             self._found.held_limits.append((name, position, position, more["unacknowledged_max"]))
+        if more.get("group_affinity"):
+            self._found.affinities.append((name, position, position, True))
 
     def _standing_queue(self, name: str) -> Lifetime | None:
         place = None if is_topic(name) else self._standing.get(name)
@@ -111,6 +113,7 @@ class _Reader:
             row.description or "",
             row.message_bytes_max or 0,
             unacknowledged_max=row.unacknowledged_max or 0,
+            group_affinity=bool(row.group_affinity),
         )
         return None
 
@@ -148,6 +151,7 @@ class _Reader:
             "message_bytes_max": row.message_bytes_max,
             "suspended": row.flag,
             "unacknowledged_max": row.unacknowledged_max,
+            "group_affinity": row.group_affinity,
         }
         given: dict[str, Any] = {
             name: value for name, value in changes.items() if value is not None
@@ -156,6 +160,9 @@ class _Reader:
         if row.unacknowledged_max is not None:
             limit = (row.queue, queue.created, row.position, row.unacknowledged_max)
             self._found.held_limits.append(limit)
+        if row.group_affinity is not None:
+            affinity = (row.queue, queue.created, row.position, row.group_affinity)
+            self._found.affinities.append(affinity)
         if row.message_bytes_max is not None:
             self._found.limits[row.queue].append((row.position, row.message_bytes_max))
         return None

@@ -20,6 +20,7 @@ from ledgermq_spark.claims import check_claims, check_numbers, check_refusals
 from ledgermq_spark.classify import Identity, classify, holder_of
 from ledgermq_spark.compare import Differences, differences
 from ledgermq_spark.evidence import ANOMALY_KINDS, Evidence
+from ledgermq_spark.groups import stuck_groups
 from ledgermq_spark.naming import name_messages
 from ledgermq_spark.states import (
     compare_live,
@@ -87,6 +88,7 @@ class AuditReport:
 
     Times are microseconds since 1970 UTC. `consequences` counts findings that follow from the
     anomalies listed; `compared` says how many of what were compared; `notes` what was left out.
+    `stuck_groups` are information: groups that lack something while messages of them wait.
     """
 
     queue_manager: str
@@ -105,6 +107,7 @@ class AuditReport:
     corrections: list[dict[str, Any]]
     digest: str
     chain: str
+    stuck_groups: list[dict[str, Any]] = field(default_factory=list)
     depth: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
@@ -179,6 +182,7 @@ def audit(subject: Subject) -> AuditReport:
             "queues": sum(one["kind"] == "queue" for one in subject.totals),
             "topics": sum(one["kind"] == "topic" for one in subject.totals),
             "subscriptions": len(subject.subscription_totals),
+            "groups": subject.tables.groups.count(),
         },
         totals=subject.totals,
         subscription_totals=subject.subscription_totals,
@@ -186,6 +190,7 @@ def audit(subject: Subject) -> AuditReport:
         refused_records=records,
         corrections=[one._asdict() for one in subject.tables.facts.directory.corrections],
         digest=subject.digest,
+        stuck_groups=stuck_groups(subject.tables.groups, subject.tables.messages),
         chain=subject.chains[subject.position].hex() if subject.position >= 0 else "",
     )
 

@@ -16,8 +16,9 @@ from collections.abc import Generator, Iterator
 from ledgermq_spark.acts import Act, Event
 from ledgermq_spark.destinations import store_of, valid_name
 from ledgermq_spark.directory import Directory
+from ledgermq_spark.get_options import options_of
 from ledgermq_spark.refusing import ScannedConsumer, ScannedSession, refusal
-from ledgermq_spark.settlements import settle, settle_lost
+from ledgermq_spark.settlements import settle, settle_lost, together
 
 __all__ = ["ConnectionScan"]
 
@@ -216,8 +217,10 @@ class ConnectionScan:
             consumer = session.consumers[event.consumer]
             # No credit withdraws what there is.
             consumer.credit = consumer.credit + event.number if event.number else 0
+            if event.text:
+                consumer.complete = options_of(event.text).complete_message
         elif kind == "Alive" and event.number in session.doubts:
-            session.handing.add(event.number)
+            session.handing.update(session.doubts[event.number])
         elif kind == "CloseConsumer":
             yield from settle(session, named, position, kind, set())
             if session.consumers[event.consumer].open:
@@ -341,12 +344,16 @@ class ConnectionScan:
                 consumer=event.consumer,
             )
             first = again + 1
+        consumer = session.consumers.get(event.consumer)
         for number in range(first, last + 1):
             session.in_flight[number] = event.consumer
-            if event.in_doubt:
-                session.doubts.add(number)
-        if event.consumer in session.consumers:
-            session.consumers[event.consumer].credit -= max(0, last + 1 - first)
+            inner = event.inner[number - event.number] if event.inner else 0
+            if inner and consumer is not None and consumer.complete:
+                session.inner.add(number)
+            elif consumer is not None:
+                consumer.credit -= 1
+        if event.in_doubt and first <= last:
+            session.doubts[last] = together(session, last)
         session.next_delivery = max(session.next_delivery, last + 1)
         if session.unit_begin is None:
             session.unit_begin = event.position

@@ -45,7 +45,8 @@ class Store:
 class Facts:
     """What the operations and the claimed deliveries came to.
 
-    `timed`: some messages expire, or are not to be delivered at once.
+    `timed`: some messages expire, or are not to be delivered at once. `grouped`: somebody used
+    groups, get options or group affinity.
     """
 
     operations: DataFrame
@@ -54,6 +55,7 @@ class Facts:
     acts: DataFrame
     directory: Directory
     timed: bool
+    grouped: bool
 
 
 def claims_of(outcomes: DataFrame, *, timed: bool = False) -> DataFrame:
@@ -163,6 +165,7 @@ def _events(
         .withColumn("count", f.size("sequences").cast("long"))
         .withColumn("number", f.col("first_delivery"))
         .withColumn("order", f.col("index"))
+        .withColumn("inner", f.expr("transform(offsets, one -> if(one > 0, 1, 0))"))
     )
     parts = [
         _event(own, "operation", 1),
@@ -215,6 +218,7 @@ def _event(frame: DataFrame, what: str | None, phase: int | None) -> DataFrame:
     computed: dict[str, Column] = {
         "firsts": f.col("range_first") if "range_first" in have else f.lit(None),
         "lasts": f.col("range_last") if "range_last" in have else f.lit(None),
+        "text": f.col("options") if "options" in have else f.lit(None),
     }
     if what is not None:
         computed["what"] = f.lit(what)

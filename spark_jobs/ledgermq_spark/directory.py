@@ -52,6 +52,7 @@ class Lifetime(NamedTuple):
     unacknowledged_max: int = 0
     owner: str = ""
     deleted_due: bool = False
+    group_affinity: bool = False
 
 
 class Subscription(NamedTuple):
@@ -127,6 +128,7 @@ class AdministrationRow(NamedTuple):
     durable: bool = False
     shared: bool = False
     unacknowledged_max: int | None = None
+    group_affinity: bool | None = None
 
 
 class Situation(NamedTuple):
@@ -151,7 +153,9 @@ class Directory:
     `refusals` are those of operations that the scan of sessions lets pass. It is told those of
     Opens and consumers, the sessions that a takeover ended as (position, session), and the open
     puts that vanished with a temporary destination as (position, due, session, queue).
-    `held_limits` are the queues' `unacknowledged_max` as (queue, created, position, limit).
+    `held_limits` are the queues' `unacknowledged_max` as (queue, created, position, limit),
+    `affinities` their `group_affinity` likewise. `group_refusals` are those of Puts and Gets for
+    the sake of groups, as far as they rest on what others put and got.
     """
 
     lifetimes: list[Lifetime] = field(default_factory=list)
@@ -168,6 +172,8 @@ class Directory:
     takeovers: list[tuple[int, int]] = field(default_factory=list)
     vanished: list[tuple[int, bool, int, str]] = field(default_factory=list)
     held_limits: list[tuple[str, int, int, int]] = field(default_factory=list)
+    affinities: list[tuple[str, int, int, bool]] = field(default_factory=list)
+    group_refusals: dict[int, str] = field(default_factory=dict)
     by_queue: dict[str, list[Lifetime]] = field(default_factory=dict)
 
     def bearing(self) -> tuple[Any, ...]:

@@ -11,7 +11,7 @@ __all__ = ["Selected", "matches"]
 
 
 class Selected(NamedTuple):
-    """What selectors read of a message; `header` is the JSON text of `rows.header_text`."""
+    """What selectors read of a message; `header` is the JSON text of `headers.header_text`."""
 
     message_id: bytes | None
     priority: int
@@ -31,9 +31,17 @@ def matches(text: str, message: Selected) -> bool:
     def value_of(name: str) -> Any:
         if name in _FIELDS:
             return _FIELDS[name](message, header)
-        return properties.get(name)
+        given = properties.get(name)
+        return _of_group(header.get("g"), name) if given is None else given
 
     return selector.matches(value_of)
+
+
+def _of_group(group: dict[str, Any] | None, name: str) -> Any:
+    """What JMS calls a place in a group, where the sender gave no properties of these names."""
+    if group is None:
+        return None
+    return {"JMSXGroupID": "ID:" + group["i"], "JMSXGroupSeq": group["n"]}.get(name)
 
 
 _FIELDS: dict[str, Any] = {

@@ -56,6 +56,7 @@ def each_message(facts: Facts, puts: DataFrame) -> DataFrame:
             f.col("message.sizes_bytes").alias("size_bytes"),
             f.col("message.content_digests").alias("content_digest"),
             f.expr("get(headers, put_index)").alias("header"),
+            f.get_json_object(f.expr("get(headers, put_index)"), "$.g").alias("group"),
             (f.col("first_sequence") + f.col("put_index")).alias("sequence"),
             "numbered_position",
             "enqueued_at",
@@ -64,6 +65,8 @@ def each_message(facts: Facts, puts: DataFrame) -> DataFrame:
             "queue_deleted",
         )
     )
+    in_unit = f.col("group").isNotNull() & f.col("unit_of_work").isNotNull()
+    each = each.withColumn("in_unit_of_work", in_unit)
     return with_lifetimes(each, facts.timeline, timed=facts.timed)
 
 

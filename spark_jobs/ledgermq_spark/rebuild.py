@@ -20,6 +20,7 @@ from ledgermq.wire.registry import Claim, find_queue_manager
 from ledgermq.wire.topics import Topics
 from ledgermq_spark.checkpoints import Checkpoint, read_checkpoints, state_digest
 from ledgermq_spark.fold import FOLD_COLUMNS, FoldPlan, fold_task, starting_state, state_rows
+from ledgermq_spark.headers import group_text
 from ledgermq_spark.positions import (
     PartitionRange,
     QueueManagerUnknownError,
@@ -49,6 +50,7 @@ __all__ = [
     "fold_log",
     "locate",
     "rebuild_at",
+    "stored_rows",
 ]
 
 # Called with a stage's name, steps done and steps in all.
@@ -133,17 +135,28 @@ STORED_COLUMNS = (
     ("enqueued_at", LONG),
     ("backout_count", LONG),
     ("uncounted_backout_count", LONG),
+    ("group", TEXT),
+    ("in_unit_of_work", FLAG),
 )
 
 
 def _stored_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    names = [name for name, _ in STORED_COLUMNS[2:]]
     for batch in batches:
         for payload in batch.column(0).to_pylist():
             block = decode_record(payload)[1]
-            head = (block["queue"], block["created_position"])
-            rows = [(*head, *(one[name] for name in names)) for one in block["messages"]]
-            yield arrow_batch(STORED_COLUMNS, rows)
+            yield arrow_batch(STORED_COLUMNS, stored_rows(block))
+
+
+def stored_rows(block: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """The messages of a MessageBlock as rows of `STORED_COLUMNS`."""
+    names = [name for name, _ in STORED_COLUMNS[2:]]
+    head = (block["queue"], block["created_position"])
+    rows = []
+    for one in block["messages"]:
+        header = next(iter(one["header"]), None)
+        told = one | {"group": None if header is None else group_text(header.get("group"))}
+        rows.append((*head, *(told[name] for name in names)))
+    return rows
 
 
 STATUS_COLUMNS = (
@@ -152,6 +165,8 @@ STATUS_COLUMNS = (
     ("description", "string"),
     ("message_bytes_max", "long"),
     ("unacknowledged_max", "long"),
+    ("group_affinity", "boolean"),
+    ("groups", "long"),
     ("temporary", "boolean"),
     ("suspended", "boolean"),
     ("receivers", "long"),

@@ -16,6 +16,7 @@ from ledgermq_spark.destinations import (
     valid_name,
 )
 from ledgermq_spark.directory import Directory
+from ledgermq_spark.get_options import PLAIN, options_of
 
 __all__ = ["ScannedConsumer", "ScannedSession", "refusal"]
 
@@ -34,6 +35,8 @@ class ScannedConsumer:
     opened: int
     credit: int = 0
     open: bool = True
+    # Whether all segments of a logical message come for one credit.
+    complete: bool = False
 
 
 @dataclass(slots=True)
@@ -56,9 +59,12 @@ class ScannedSession:
     next_delivery: int = 1
     # Deliveries in flight and the consumer that each is claimed for; -1 where the claim is lost.
     in_flight: dict[int, int] = field(default_factory=dict)
-    # Up to where all was handed over; deliveries claimed to be in doubt, and those told by Alive.
+    # Up to where all was handed over; deliveries claimed to be in doubt by the last of those that
+    # are so together, and those told by Alive.
     handed: int = 0
-    doubts: set[int] = field(default_factory=set)
+    doubts: dict[int, list[int]] = field(default_factory=dict)
+    # Deliveries in flight that go on with the logical message of the one before.
+    inner: set[int] = field(default_factory=set)
     handing: set[int] = field(default_factory=set)
     unit: int = 1
     unit_begin: int | None = None
@@ -94,8 +100,7 @@ def refusal(session: ScannedSession, event: Event, directory: Directory) -> str 
             if kind == "Get" or event.consumer not in session.in_flight.values():
                 return "consumer-unknown"
         elif kind == "Get":
-            fits = 0 <= event.number <= CREDIT_MAX - consumer.credit
-            return None if fits else "credit-invalid"
+            return _get_refusal(session, consumer, event, directory)
         return _range_refusal(session, event, event.consumer)
     if kind in ("Acknowledge", "Recover") and session.transacted:
         return "transacted"
@@ -106,6 +111,20 @@ def refusal(session: ScannedSession, event: Event, directory: Directory) -> str 
     if kind in ("Acknowledge", "Commit", "Rollback", "Recover", "Close"):
         return _range_refusal(session, event, None)
     return None
+
+
+def _get_refusal(
+    session: ScannedSession, consumer: ScannedConsumer, event: Event, directory: Directory
+) -> str | None:
+    """Why a Get of an open consumer is refused."""
+    if not 0 <= event.number <= CREDIT_MAX - consumer.credit:
+        return "credit-invalid"
+    options = options_of(event.text)
+    if not options.in_range or (options.logical_order and session.mode == "INDIVIDUAL"):
+        return "options-invalid"
+    if options != PLAIN and is_topic(consumer.queue):
+        return "options-invalid"
+    return directory.group_refusals.get(event.position)
 
 
 def _destination_refusal(event: Event, directory: Directory) -> str | None:
@@ -157,7 +176,11 @@ def _put_refusal(event: Event, directory: Directory) -> str | None:
         return "message-invalid"
     limit = directory.message_bytes_max(store_of(event.target), event.position)
     too_large = event.size_high > (limit or CONTENT_BYTES_MAX) or event.header_high > HEADER_MAX
-    return "message-too-large" if too_large else None
+    if too_large:
+        return "message-too-large"
+    if event.grouped and is_topic(store_of(event.target)):
+        return "group-not-allowed"
+    return directory.group_refusals.get(event.position)
 
 
 def _range_refusal(session: ScannedSession, event: Event, consumer: int | None) -> str | None:

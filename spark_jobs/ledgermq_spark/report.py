@@ -84,6 +84,7 @@ def html_report(report: AuditReport) -> str:
         _list("Notes", report.notes),
         _totals(report.totals),
         _subscriptions(report.subscription_totals),
+        _stuck(report),
         _depth(report),
         _refusals(report),
         _corrections(report.corrections),
@@ -239,6 +240,38 @@ def _subscriptions(totals: list[dict[str, Any]]) -> str:
         "added = resident + consumed + expired + dropped, where dropped went with the subscription."
     )
     return _section("Balancing totals per subscription", _table(head, rows, columns), note)
+
+
+def _stuck(report: AuditReport) -> str:
+    rows = [
+        [
+            escape(one["queue"]),
+            f"<code>{one['group_id']}</code>",
+            _missing(one),
+            _number(one["resident"]),
+            _number(one["clashing"]),
+            str(one["first_resident"]) + ("<br><small>oldest</small>" if one["oldest"] else ""),
+            _time(one["first_enqueued_at"]),
+            f"{(report.time - one['first_enqueued_at']) / 1_000_000:,.1f} s",
+        ]
+        for one in report.stuck_groups
+    ]
+    head = ["Queue", "Group", "Missing", "Waiting", "Clashing", "First number", "Since", "For"]
+    note = (
+        "No anomalies: the rest was never put, or not yet. Consumers that ask for whole groups get "
+        "nothing of these; <i>oldest</i>: nothing older waits in the queue."
+    )
+    return _section("Groups that are not complete", _table(head, rows, frozenset({3, 4})), note)
+
+
+def _missing(group: dict[str, Any]) -> str:
+    """What a group lacks, in words."""
+    told = [f"messages {group['missing']}"] if group["missing"] else []
+    if group["missing_segments"]:
+        told.append(f"segments of message {group['missing_segments']}")
+    if group["in_group"] and not group["last_group_sequence"]:
+        told.append("the last message")
+    return escape("; ".join(told))
 
 
 def _depth(report: AuditReport) -> str:

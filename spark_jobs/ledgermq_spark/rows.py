@@ -7,9 +7,7 @@ per message. Contents stay behind: a row carries their size and an 8-byte digest
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
-from hashlib import blake2b
 from typing import Any
 
 import pyarrow as pa
@@ -18,13 +16,18 @@ from pyspark.sql import types as t
 from ledgermq.core import operations as op
 from ledgermq.core import outcomes as out
 from ledgermq.core.header_size import header_bytes
+from ledgermq_spark.headers import (
+    content_digest,
+    group_columns,
+    grouping,
+    header_text,
+    is_timed,
+)
 
 __all__ = [
     "OPERATION_COLUMNS",
     "OUTCOME_COLUMNS",
     "arrow_batch",
-    "content_digest",
-    "header_text",
     "operation_row",
     "outcome_row",
     "spark_schema",
@@ -80,6 +83,9 @@ OPERATION_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
     ("unacknowledged_max", LONG),
     ("timed", FLAG),
     ("handed_through", LONG),
+    ("options", TEXT),
+    ("group_affinity", FLAG),
+    ("grouped", FLAG),
 )
 
 OUTCOME_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
@@ -111,6 +117,8 @@ OUTCOME_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
     ("enqueued_ats", LONGS),
     ("content_digests", LONGS),
     ("in_doubt", FLAG),
+    ("groups", t.ArrayType(TEXT)),
+    ("offsets", LONGS),
 )
 
 _ARROW: dict[t.DataType, pa.DataType] = {
@@ -144,28 +152,6 @@ def arrow_batch(
     return pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in columns])
 
 
-def content_digest(content: bytes, header: Any) -> int:
-    """64 bits that tell one content with its header from another, as a signed integer."""
-    hashed = blake2b(content, digest_size=8)
-    if header is not None:
-        told = (header["correlation_id"], header["type"], sorted(header["properties"].items()))
-        hashed.update(repr(told).encode())
-    return int.from_bytes(hashed.digest(), "big", signed=True)
-
-
-_TIMES = {"time_to_live_ms": "l", "delivery_delay_ms": "d", "age_ms": "a"}
-
-
-def header_text(header: op.Header | None) -> str | None:
-    """A header as JSON: properties `p`, correlation id `c`, type `t`, times in ms `l`, `d`, `a`."""
-    if header is None:
-        return None
-    told = {"p": header["properties"], "c": header["correlation_id"], "t": header["type"]}
-    times: dict[str, Any] = dict(header)
-    told |= {short: times[name] for name, short in _TIMES.items() if times[name]}
-    return json.dumps(told, separators=(",", ":"))
-
-
 def operation_row(
     operation: op.Operation, position: int, append_time_us: int, trusted: bool
 ) -> tuple[Any, ...]:
@@ -175,10 +161,12 @@ def operation_row(
     number of a Correct, the delivery that an Alive is handing, the writer's clock of a TimeAgreed;
     `flag` the purge of a DeleteQueue or DeleteTopic, `suspended` of an AlterQueue,
     `automatic_creation` of an AlterQueueManager. `target` is a destination, or the bare name where
-    only queues are meant. `headers` is null where no message of a Put has one.
+    only queues are meant. `headers` is null where no message of a Put has one. `grouped` says that
+    the operation has to do with groups, get options or group affinity.
     """
     head = _first_columns(operation, position, append_time_us, trusted)
-    return (*head, *_selection(operation), getattr(operation, "handed_through", None))
+    handed = getattr(operation, "handed_through", None)
+    return (*head, *_selection(operation), handed, *grouping(operation))
 
 
 def _first_columns(
@@ -211,7 +199,7 @@ def _selection(operation: op.Operation) -> tuple[Any, ...]:
     if isinstance(operation, op.Put):
         headers = [header_text(message.get("header")) for message in operation.messages]
         given = headers if any(one is not None for one in headers) else None
-        timed = any(_is_timed(message.get("header")) for message in operation.messages)
+        timed = any(is_timed(message.get("header")) for message in operation.messages)
         return (given, *_NOTHING[:8], timed)
     if isinstance(operation, op.OpenConsumer):
         one = operation
@@ -224,11 +212,6 @@ def _selection(operation: op.Operation) -> tuple[Any, ...]:
     if isinstance(operation, op.CreateQueue | op.AlterQueue):
         return (*_NOTHING[:8], operation.unacknowledged_max, None)
     return _NOTHING[:10]
-
-
-def _is_timed(header: op.Header | None) -> bool:
-    """Whether a message expires, or is not to be delivered at once."""
-    return header is not None and bool(header["time_to_live_ms"] or header["delivery_delay_ms"])
 
 
 def _tail(
@@ -338,9 +321,9 @@ def outcome_row(
 ) -> tuple[Any, ...]:
     """The row of one outcome; `number`, `count` and `runs` mean what the kind has a use for.
 
-    Enqueued: first sequence number, count. Committed: consumed, messages numbered, its runs as
-    text. Returned and SessionEnded: returned, discarded. Refused: the sequence expected.
-    Suspected: the deadline. Opened: nothing beyond its key.
+    Accepted and Enqueued: a warning as reason. Enqueued: first sequence number, count. Committed:
+    consumed, messages numbered, its runs as text. Returned and SessionEnded: returned, discarded.
+    Refused: the sequence expected. Suspected: the deadline. Opened: nothing beyond its key.
     """
     head = (outcome.position, outcome.index, connection, lane, *previous)
     if isinstance(outcome, out.Delivered):
@@ -356,6 +339,8 @@ def outcome_row(
     session = outcome.session  # type: ignore[attr-defined]
     if isinstance(outcome, out.Reply):
         sequence = outcome.session_sequence
+    if isinstance(outcome, out.Accepted | out.Enqueued):
+        reason = outcome.warning or None
     if isinstance(outcome, out.Enqueued):
         number, count = outcome.first_sequence, outcome.count
     elif isinstance(outcome, out.Committed):
@@ -376,7 +361,7 @@ def outcome_row(
     elif isinstance(outcome, out.Opened):
         key = outcome.session_key
     middle = (kind, session, sequence, reason, detail, number, count, key, runs)
-    return (*head, *middle, *_NOTHING[:13])
+    return (*head, *middle, *_NOTHING[:15])
 
 
 def _delivered(outcome: out.Delivered, with_content: bool) -> tuple[Any, ...]:
@@ -397,4 +382,5 @@ def _delivered(outcome: out.Delivered, with_content: bool) -> tuple[Any, ...]:
         if with_content
         else None,
         outcome.in_doubt,
+        *group_columns(outcome.messages),
     )

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ledgermq_spark.acts import Act
 from ledgermq_spark.refusing import ScannedSession
 
-__all__ = ["runs", "settle", "settle_lost"]
+__all__ = ["runs", "settle", "settle_lost", "together"]
 
 
 def runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
@@ -41,6 +41,14 @@ def settle(
     yield from _part(session, unseen, position, how, flag=False)
 
 
+def together(session: ScannedSession, last: int) -> list[int]:
+    """The deliveries of a logical message got complete up to its last segment; else that one."""
+    numbers = [last]
+    while numbers[-1] in session.inner:
+        numbers.append(numbers[-1] - 1)
+    return numbers
+
+
 def settle_lost(session: ScannedSession, position: int | None, how: str) -> Iterator[Act]:
     """What a lost session held goes back: a backout each, counted if it was handed over (H20)."""
     numbers = list(session.in_flight)
@@ -62,7 +70,8 @@ def _part(
     deadline = session.deadline if position is None else None
     for number in numbers:
         session.in_flight.pop(number, None)
-        session.doubts.discard(number)
+        session.doubts.pop(number, None)
+        session.inner.discard(number)
     for first, last in runs(numbers):
         yield Act(
             "settled",

@@ -134,6 +134,7 @@ def _asked(operations: DataFrame, acts: DataFrame) -> list[AdministrationRow]:
             "description",
             "message_bytes_max",
             "unacknowledged_max",
+            "group_affinity",
             "flag",
             f.coalesce("consumer", f.lit(0)).alias("consumer"),
             *(f.coalesce(name, f.lit("")).alias(name) for name in TEXTS),

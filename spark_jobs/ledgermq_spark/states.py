@@ -39,12 +39,15 @@ LISTS = {
     "deliveries": "delivery",
     "open_puts": "destination",
     "messages": "put_index",
+    "bonds": "bucket",
 }
 QUEUE_FIELDS = (
     "created_position",
     "description",
     "message_bytes_max",
     "unacknowledged_max",
+    "group_affinity",
+    "groups",
     "temporary",
     "suspended",
     "message_count",
@@ -81,6 +84,8 @@ MESSAGE_FIELDS = (
     "enqueued_at",
     "backout_count",
     "uncounted_backout_count",
+    "group",
+    "in_unit_of_work",
 )
 SESSION_FIELDS = (
     "acknowledge_mode",
@@ -261,7 +266,11 @@ def compare_messages(tables: Tables, rebuilt: DataFrame, position: int) -> list[
     comparison = _Comparison("tables", position)
     keys = ["queue", "queue_created", "sequence"]
     columns = [*keys, *MESSAGE_FIELDS]
-    copies = tables.copies.where("fate = 'resident'")
+    copies = (
+        tables.copies.where("fate = 'resident'")
+        .withColumn("group", f.lit(None).cast("string"))
+        .withColumn("in_unit_of_work", f.lit(False))
+    )
     resident = (
         tables.messages.where("fate = 'resident' AND copies IS NULL")
         .select(*columns)

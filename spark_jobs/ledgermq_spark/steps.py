@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import DataType
 
+from ledgermq_spark.group_steps import group_steps
 from ledgermq_spark.rows import BYTES, FLAG, LONG, TEXT
 
 if TYPE_CHECKING:
@@ -35,9 +36,11 @@ STEP_COLUMNS = (
     "persistent",
     "enqueued_at",
     "header",
+    "consumer",
+    "unit",
 )
-# After everything else at one place of the log.
-LAST = 2**31
+# Numbers are given after deliveries are settled; after everything else at one place of the log.
+NUMBERED, LAST = 1, 2**31
 
 
 def kept_messages(tables: Tables) -> DataFrame:
@@ -47,16 +50,19 @@ def kept_messages(tables: Tables) -> DataFrame:
         *("sequence", "numbered_position", "fate", "fate_position", "persistent", "enqueued_at"),
         *("fate_due", "on_return", "deliver_at", "birth_position"),
     ]
+    unit = f.col("unit_of_work").alias("unit")
     of_queues = tables.messages.where("sequence IS NOT NULL AND queue NOT LIKE 'topic:%'")
     # What is in a subscription is what its selector matches: no consumer of it has another.
     return of_queues.select(
         *columns,
         "header",
+        unit,
         f.lit(-1).cast(LONG).alias("holder"),
     ).unionByName(
         tables.copies.select(
             *columns,
             f.lit(None).cast(TEXT).alias("header"),
+            f.lit(None).cast(LONG).alias("unit"),
             f.col("subscription").alias("holder"),
         )
     )
@@ -83,19 +89,39 @@ def _limits(tables: Tables) -> DataFrame:
     frame = spark.createDataFrame(
         limits, "queue string, queue_created long, position long, sequence long"
     )
+    placed = _of_no_message(frame.withColumn("holder", f.lit(-1).cast(LONG)))
+    return _step(placed, f.lit("limit"), "position", f.lit(1), f.lit(0), f.lit(0))
+
+
+def _of_no_message(frame: DataFrame) -> DataFrame:
     none = f.lit(-1).cast(LONG)
-    return _step(
-        frame.withColumn("holder", none)
-        .withColumn("put_position", none)
+    return (
+        frame.withColumn("put_position", none)
         .withColumn("put_index", none)
         .withColumn("priority", none)
-        .withColumn("message_id", f.lit(None).cast(BYTES)),
-        f.lit("limit"),
-        "position",
-        f.lit(1),
-        f.lit(0),
-        f.lit(0),
+        .withColumn("message_id", f.lit(None).cast(BYTES))
     )
+
+
+def _group_steps(tables: Tables, recorded: DataFrame) -> list[DataFrame]:
+    """What there is beside messages where there are groups, and members that are not born yet."""
+    if not tables.facts.grouped:
+        return []
+    found = _of_no_message(group_steps(tables, recorded))
+    unborn = kept_messages(tables).where("holder = -1 AND deliver_at IS NOT NULL")
+    joined = unborn.where("get_json_object(header, '$.g') IS NOT NULL")
+    nothing = f.lit(0)
+    return [
+        _step(found, f.col("what"), "position", f.col("phase"), f.col("index"), nothing),
+        _step(
+            joined,
+            f.lit("joined"),
+            "numbered_position",
+            f.lit(1),
+            f.lit(NUMBERED),
+            f.col("sequence"),
+        ),
+    ]
 
 
 def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
@@ -149,13 +175,21 @@ def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
             f.lit("numbered"),
             "begins",
             f.when(birth, 0).otherwise(entry),
-            f.when(birth, -1).otherwise(nothing),
-            nothing,
+            f.when(birth, -1).otherwise(NUMBERED),
+            f.col("sequence"),
         ),
         _step(gone, f.lit("gone"), "fate_position", left, last, nothing),
         _limits(tables),
-        _step(settled, back, "settled_position", due, ended_index, nothing),
+        _step(
+            settled.withColumn("selector", f.col("settled")),
+            back,
+            "settled_position",
+            due,
+            ended_index,
+            f.col("delivery"),
+        ),
         _step(deliveries, delivered, "position", f.col("phase"), f.col("index"), f.col("offset")),
+        *_group_steps(tables, recorded),
     ]
     return reduce(DataFrame.unionByName, parts)
 
@@ -180,10 +214,12 @@ def _step(
         "put_index",
         "message_id",
         "priority",
-        "sequence",
+        given("sequence", LONG, -1),
         given("session", LONG, -1),
         given("selector", TEXT, ""),
         given("persistent", FLAG, None),
         given("enqueued_at", LONG, 0),
         given("header", TEXT, None),
+        given("consumer", LONG, 0),
+        given("unit", LONG, -1),
     )

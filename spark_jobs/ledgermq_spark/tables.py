@@ -1,9 +1,9 @@
 """The set-based tables: Spark written from PROTOCOL.md, sharing no code with the fold.
 
 `messages` has a row per message put, `copies` one per topic message and subscription that got it,
-`subscriptions`, `deliveries` and `units_of_work` what they say. Puts, units of work,
-acknowledgements and sequence numbers come from the operations alone; `deliveries` takes what the
-Delivered outcomes claim, for the audit to check against the operations.
+`groups` one per queue and group id, `subscriptions`, `deliveries` and `units_of_work` what they
+say. Puts, units of work, acknowledgements and sequence numbers come from the operations alone;
+`deliveries` takes what the Delivered outcomes claim, for the audit to check against the operations.
 """
 
 from __future__ import annotations
@@ -19,17 +19,20 @@ from pyspark.sql import functions as f
 from ledgermq_spark.copies import copies_table, subscriptions_table
 from ledgermq_spark.derive import Facts, Store, claims_of, derive_acts, ended_by_deadline
 from ledgermq_spark.directory import Directory
+from ledgermq_spark.group_steps import GROUP_REASONS, MATCH_REASON
+from ledgermq_spark.groups import groups_table
 from ledgermq_spark.messages import each_message, messages_table
 from ledgermq_spark.puts import lifetimes_frame, numbered_puts, puts_table
 from ledgermq_spark.situations import Scanned, directory_from
 from ledgermq_spark.timeline import timeline
+from ledgermq_spark.turns import group_refusals
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = ["TABLES", "Tables", "build_tables", "deliveries_table", "write_tables"]
 
-TABLES = ("messages", "copies", "subscriptions", "deliveries", "units_of_work")
+TABLES = ("messages", "copies", "subscriptions", "groups", "deliveries", "units_of_work")
 # What the tables call a destination: a queue by its name alone.
 STORE = "regexp_replace(destination, '^queue:', '')"
 
@@ -41,6 +44,7 @@ class Tables:
     messages: DataFrame
     copies: DataFrame
     subscriptions: DataFrame
+    groups: DataFrame
     deliveries: DataFrame
     units_of_work: DataFrame
     puts: DataFrame
@@ -56,18 +60,58 @@ def build_tables(store: Store, operations: DataFrame, outcomes: DataFrame) -> Ta
         outcomes: Rows of `read_log.RECORDED_COLUMNS`, repeats included.
     """
     times = store.keep("timeline", timeline(operations))
-    timed = not operations.where("timed").isEmpty()
-    claims = claims_of(outcomes, timed=timed)
-    directory = Directory()
+    log = _Log(
+        operations=operations,
+        claims=claims_of(outcomes, timed=(timed := not operations.where("timed").isEmpty())),
+        times=times,
+        timed=timed,
+        grouped=not operations.where("grouped").isEmpty(),
+    )
+    if not log.grouped:
+        return _assemble(store, *_facts(store, log, {}))
+    # What the outcomes tell is but where to begin: a decision rests on earlier positions only, so
+    # whatever agrees with itself is right.
+    refusals = _told_refusals(outcomes)
+    while True:
+        tables = _assemble(store, *_facts(store, log, refusals))
+        found = group_refusals(tables, outcomes)
+        if found == refusals:
+            return tables
+        refusals = found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Log:
+    """What the tables are made of."""
+
+    operations: DataFrame
+    claims: DataFrame
+    times: DataFrame
+    timed: bool
+    grouped: bool
+
+
+def _told_refusals(outcomes: DataFrame) -> dict[int, str]:
+    """Which Puts and Gets the outcomes say were refused for the sake of groups."""
+    reasons = (*GROUP_REASONS, MATCH_REASON)
+    rows = outcomes.where("kind = 'Refused'").where(f.col("reason").isin(*reasons))
+    return {row["position"]: row["reason"] for row in rows.select("position", "reason").collect()}
+
+
+def _facts(store: Store, log: _Log, refusals: dict[int, str]) -> tuple[Facts, DataFrame, DataFrame]:
+    """What operations and claims came to, with the puts and the deliveries."""
+    operations, claims, times = log.operations, log.claims, log.times
+    directory = Directory(group_refusals=refusals)
     for number in count():
         raw = store.keep(f"scan-{number}", derive_acts(operations, claims, times, directory))
         acts = ended_by_deadline(raw, times, partial(store.keep, f"acts-{number}"))
         puts = puts_table(acts)
         held = deliveries_table(claims, acts)
-        log = Scanned(
-            store=store, operations=operations, times=times, acts=acts, puts=puts, timed=timed
+        scanned = Scanned(
+            store=store, operations=operations, times=times, acts=acts, puts=puts, timed=log.timed
         )
-        found = directory_from(log, held)
+        found = directory_from(scanned, held)
+        found.group_refusals = refusals
         settled = found.bearing() == directory.bearing()
         directory = found
         # Every round settles the earliest decision that was open, so this ends.
@@ -79,9 +123,10 @@ def build_tables(store: Store, operations: DataFrame, outcomes: DataFrame) -> Ta
         claims=claims,
         acts=acts,
         directory=directory,
-        timed=timed,
+        timed=log.timed,
+        grouped=log.grouped,
     )
-    return _assemble(store, facts, puts, held)
+    return facts, puts, held
 
 
 def _assemble(store: Store, facts: Facts, puts: DataFrame, held: DataFrame) -> Tables:
@@ -102,11 +147,13 @@ def _assemble(store: Store, facts: Facts, puts: DataFrame, held: DataFrame) -> T
     copies = store.keep("copies", copies_table(each, facts, deliveries))
     messages = store.keep("messages", messages_table(facts, each, deliveries, copies))
     subscriptions = store.keep("subscriptions", subscriptions_table(copies, facts.directory))
+    groups = store.keep("groups", groups_table(messages))
     units = store.keep("units_of_work", _units_of_work(facts))
     return Tables(
         messages=messages,
         copies=copies,
         subscriptions=subscriptions,
+        groups=groups,
         deliveries=deliveries,
         units_of_work=units,
         puts=numbered,
@@ -136,6 +183,7 @@ def deliveries_table(claims: DataFrame, acts: DataFrame) -> DataFrame:
         "phase",
         "first_delivery",
         "in_doubt",
+        "offsets",
         f.posexplode(
             f.arrays_zip(
                 "sequences",
@@ -169,6 +217,7 @@ def deliveries_table(claims: DataFrame, acts: DataFrame) -> DataFrame:
         f.col("message.backout_counts").alias("backout_count"),
         f.col("message.enqueued_ats").alias("enqueued_at"),
         f.col("message.content_digests").alias("content_digest"),
+        f.coalesce(f.expr("get(offsets, offset)"), f.lit(0)).alias("segment_offset"),
     )
     settled = acts.where("what = 'settled'").select(
         "session",

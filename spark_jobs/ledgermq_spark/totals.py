@@ -62,6 +62,9 @@ def queue_totals(tables: Tables) -> list[dict[str, Any]]:
             f.max(resident).alias("max_resident"),
             f.min_by("enqueued_at", resident).alias("first_enqueued_at"),
             f.max_by("enqueued_at", resident).alias("last_enqueued_at"),
+            f.count_distinct(
+                f.when(f.col("fate") == "resident", f.get_json_object("group", "$.i"))
+            ).alias("groups"),
         )
         .collect()
     }
@@ -91,6 +94,8 @@ def _total(
         "description": lifetime.description,
         "message_bytes_max": lifetime.message_bytes_max,
         "unacknowledged_max": lifetime.unacknowledged_max,
+        "group_affinity": lifetime.group_affinity,
+        "groups": 0 if row is None else int(row["groups"]),
         "temporary": bool(lifetime.owner),
         "suspended": lifetime.suspended,
         "subscriptions": subscriptions,

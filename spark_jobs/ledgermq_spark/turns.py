@@ -10,15 +10,18 @@ credit: who was served is the rebuild's matter.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
 from ledgermq_spark.evidence import Evidence, hexadecimal
+from ledgermq_spark.group_steps import grouped_queues
+from ledgermq_spark.group_turns import GroupTurns
 from ledgermq_spark.matching import Selected, matches
 from ledgermq_spark.rows import BYTES, LONG, TEXT, arrow_batch, spark_schema
+from ledgermq_spark.step import Finding, Step
 from ledgermq_spark.steps import PLACES, STEP_COLUMNS, kept_messages, steps_of
 
 if TYPE_CHECKING:
@@ -27,7 +30,7 @@ if TYPE_CHECKING:
 
     from ledgermq_spark.tables import Tables
 
-__all__ = ["QueueTurns", "Step", "check_turns"]
+__all__ = ["QueueTurns", "Step", "check_turns", "group_refusals"]
 
 EVIDENCE_MAX = 200
 FINDING_COLUMNS = (
@@ -44,32 +47,6 @@ FINDING_COLUMNS = (
 )
 
 
-class Step(NamedTuple):
-    """What happened to a message: numbered, delivered, returned or gone.
-
-    `selector` is that of the consumer of a delivery; `persistent`, `enqueued_at` and `header` tell
-    of a numbered message what selectors read. A step `limit` sets what a session may hold of a
-    queue (0: no limit); `sequence` says how much.
-    """
-
-    position: int
-    phase: int
-    index: int  # type: ignore[assignment]
-    offset: int
-    what: str
-    put_position: int
-    put_index: int
-    message_id: bytes | None
-    priority: int
-    sequence: int
-    session: int
-    selector: str = ""
-    persistent: bool | None = None
-    enqueued_at: int = 0
-    header: str | None = None
-
-
-Finding = tuple[str, Step, str]
 Place = tuple[int, int, tuple[int, int]]
 
 
@@ -191,14 +168,7 @@ def _place(step: Step) -> tuple[int, int]:
 
 def check_turns(tables: Tables, recorded: DataFrame) -> list[Evidence]:
     """Check every claimed delivery against what the operations made available."""
-    steps = steps_of(tables, recorded)
-    partitions = int(steps.sparkSession.conf.get("spark.sql.shuffle.partitions") or "2")
-    ordered = (
-        steps.select(*STEP_COLUMNS)
-        .repartition(partitions, *PLACES)
-        .sortWithinPartitions(*PLACES, "position", "phase", "index", "offset")
-    )
-    rows = ordered.mapInArrow(_scan, spark_schema(FINDING_COLUMNS)).limit(EVIDENCE_MAX).collect()
+    rows = _findings(tables, recorded).where("kind != 'refusal'").limit(EVIDENCE_MAX).collect()
     gone = _gone_before(tables, rows)
     return [
         Evidence(
@@ -213,6 +183,28 @@ def check_turns(tables: Tables, recorded: DataFrame) -> list[Evidence]:
         )
         for row in rows
     ]
+
+
+def group_refusals(tables: Tables, recorded: DataFrame) -> dict[int, str]:
+    """Why Puts and Gets are refused for the sake of groups, by position.
+
+    What was refused before them is taken from the tables as they are; a decision rests on earlier
+    positions only.
+    """
+    rows = _findings(tables, recorded).where("kind = 'refusal'").collect()
+    return {row["position"]: row["detail"] for row in rows}
+
+
+def _findings(tables: Tables, recorded: DataFrame) -> DataFrame:
+    steps = steps_of(tables, recorded)
+    partitions = int(steps.sparkSession.conf.get("spark.sql.shuffle.partitions") or "2")
+    ordered = (
+        steps.select(*STEP_COLUMNS)
+        .repartition(partitions, *PLACES)
+        .sortWithinPartitions(*PLACES, "position", "phase", "index", "offset")
+    )
+    grouped = grouped_queues(tables) if tables.facts.grouped else set()
+    return ordered.mapInArrow(_scan(grouped), spark_schema(FINDING_COLUMNS))
 
 
 def _kind(row: Any, gone: dict[tuple[int, int, int], int]) -> str:
@@ -240,18 +232,25 @@ def _gone_before(tables: Tables, rows: list[Any]) -> dict[tuple[int, int, int], 
     return {(row[0], row[1], row[2]): row[3] for row in found.collect()}
 
 
-def _scan(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    turns, current = QueueTurns(), (None, None, None)
-    for batch in batches:
-        columns = [column.to_pylist() for column in batch.columns]
-        rows: list[tuple[Any, ...]] = []
-        for queue, created, holder, *values in zip(*columns, strict=True):
-            if (queue, created, holder) != current:
-                rows.extend(_finding(current, one) for one in turns.finish())
-                turns, current = QueueTurns(), (queue, created, holder)
-            rows.extend(_finding(current, one) for one in turns.take(Step(*values)))
-        yield arrow_batch(FINDING_COLUMNS, rows)
-    yield arrow_batch(FINDING_COLUMNS, [_finding(current, one) for one in turns.finish()])
+def _scan(grouped: set[str]) -> Callable[[Iterable[Any]], Iterator[Any]]:
+    """The pass over steps; queues with groups have their own rules."""
+
+    def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        turns: QueueTurns | GroupTurns = QueueTurns()
+        current = (None, None, None)
+        for batch in batches:
+            columns = [column.to_pylist() for column in batch.columns]
+            rows: list[tuple[Any, ...]] = []
+            for queue, created, holder, *values in zip(*columns, strict=True):
+                if (queue, created, holder) != current:
+                    rows.extend(_finding(current, one) for one in turns.finish())
+                    turns = GroupTurns() if holder == -1 and queue in grouped else QueueTurns()
+                    current = (queue, created, holder)
+                rows.extend(_finding(current, one) for one in turns.take(Step(*values)))
+            yield arrow_batch(FINDING_COLUMNS, rows)
+        yield arrow_batch(FINDING_COLUMNS, [_finding(current, one) for one in turns.finish()])
+
+    return run
 
 
 def _finding(place: tuple[Any, Any, Any], found: Finding) -> tuple[Any, ...]:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ledgermq.core.outcomes import Addressed
 from ledgermq_spark.read_log import RECORDED_COLUMNS, as_operation
-from ledgermq_spark.rebuild import STORED_COLUMNS
+from ledgermq_spark.rebuild import STORED_COLUMNS, stored_rows
 from ledgermq_spark.rows import (
     OPERATION_COLUMNS,
     OUTCOME_COLUMNS,
@@ -49,12 +49,7 @@ def outcomes_frame(spark: Any, outcomes: list[list[Addressed]], *, as_folded: bo
 
 def stored_frame(spark: Any, message_blocks: list[dict[str, Any]]) -> Any:
     """Numbered messages of a rebuilt state."""
-    names = [name for name, _ in STORED_COLUMNS[2:]]
-    rows = [
-        (block["queue"], block["created_position"], *(one[name] for name in names))
-        for block in message_blocks
-        for one in block["messages"]
-    ]
+    rows = [row for block in message_blocks for row in stored_rows(block)]
     return _frame(spark, STORED_COLUMNS, rows)
 
 

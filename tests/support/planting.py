@@ -262,6 +262,11 @@ def _put(script: Script, recorded: Recorded, store: str, sequence: int) -> Any:
     }
 
 
+def deliver_put(script: Script, recorded: Recorded, queue: str, sequence: int) -> str:
+    """The nth message put to a queue is delivered once more, to who got of it last."""
+    return _deliver(recorded, queue, _put(script, recorded, queue, sequence))
+
+
 def deliver_blue(recorded: Recorded, topic: str, script: Script) -> str:
     """The blue message that followed the red one is delivered to who wants red."""
     store = "topic:" + topic

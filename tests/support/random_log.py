@@ -1,7 +1,8 @@
 """Random logs: every kind of operation, legal or not, retries, lost sessions, leaps of time.
 
 `topics` adds those of topics, subscriptions, selectors, temporary destinations and client ids,
-`ends` messages that expire or wait to be born, and what else may end them meanwhile.
+`ends` messages that expire or wait to be born, and what else may end them meanwhile, `groups` those
+of groups, segments, get options and group affinity.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from ledgermq.core import operations as op
 from support.log_writer import Script, ScriptSession, ranges
 from support.random_ends import RandomEnds
+from support.random_groups import RandomGroups
 from support.random_topics import RandomTopics
 
 QUEUES = ("q", "r", "s")
@@ -18,13 +20,16 @@ MODES = ("CLIENT", "AUTO", "INDIVIDUAL", "TRANSACTED", "TRANSACTED", "TRANSACTED
 class RandomLog:
     """Grows a script at random; it looks at the state, so that most operations are legal."""
 
-    def __init__(self, script: Script, *, topics: bool = False, ends: bool = False) -> None:
+    def __init__(
+        self, script: Script, *, topics: bool = False, ends: bool = False, groups: bool = False
+    ) -> None:
         self.script = script
         self.random = script.random
         self.sessions: list[ScriptSession] = []
         self.connections = [script.identifier() for _ in range(4)]
         self.topics = RandomTopics(script, self.connections) if topics else None
         self.ends = RandomEnds(script) if ends else None
+        self.groups = RandomGroups(script) if groups else None
 
     def grow(self, steps: int) -> None:
         """Appends about so many entries."""
@@ -129,6 +134,8 @@ class RandomLog:
             weights |= self.topics.weights()
         if self.ends is not None:
             weights |= self.ends.weights()
+        if self.groups is not None:
+            weights |= self.groups.weights()
         choice = random.choices(list(weights), list(weights.values()))[0]
         choice(session, held, transacted)
 

@@ -1,0 +1,129 @@
+"""What rows tell of headers, groups and get options: short JSON texts that Spark can look into."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from hashlib import blake2b
+from typing import Any
+
+from ledgermq.core import operations as op
+
+__all__ = [
+    "content_digest",
+    "group_columns",
+    "group_text",
+    "grouping",
+    "header_text",
+    "is_timed",
+]
+
+_TIMES = {"time_to_live_ms": "l", "delivery_delay_ms": "d", "age_ms": "a"}
+_FLAGS = {"in_group": "g", "last_in_group": "m", "segment": "s", "last_segment": "e"}
+
+
+def _compact(told: Any) -> str:
+    return json.dumps(told, separators=(",", ":"))
+
+
+def content_digest(content: bytes, header: Any) -> int:
+    """64 bits that tell one content with its header from another, as a signed integer."""
+    hashed = blake2b(content, digest_size=8)
+    if header is not None:
+        told = (header["correlation_id"], header["type"], sorted(header["properties"].items()))
+        hashed.update(repr(told).encode())
+        hashed.update((group_text(header.get("group")) or "").encode())
+    return int.from_bytes(hashed.digest(), "big", signed=True)
+
+
+def group_text(group: Mapping[str, Any] | None) -> str | None:
+    """A place in a group as JSON; whether its writer kept logical order is left out.
+
+    Group id `i` in hexadecimal, group sequence `n`, offset `o`, length `l`, and as `f` the letters
+    of what it is: in a group `g`, the last of it `m`, a segment `s`, the last one `e`.
+    """
+    if group is None:
+        return None
+    told = {
+        "i": group["group_id"].hex(),
+        "n": group["group_sequence"],
+        "o": group["offset"],
+        "l": group["length"],
+        "f": "".join(letter for name, letter in _FLAGS.items() if group[name]),
+    }
+    return _compact(told)
+
+
+def header_text(header: op.Header | None) -> str | None:
+    """A header as JSON: properties `p`, correlation id `c`, type `t`, times in ms `l`, `d`, `a`.
+
+    A place in a group is `g`, as `group_text` tells it; `k` says that logical order was asked for.
+    """
+    if header is None:
+        return None
+    told = {"p": header["properties"], "c": header["correlation_id"], "t": header["type"]}
+    times: dict[str, Any] = dict(header)
+    told |= {short: times[name] for name, short in _TIMES.items() if times[name]}
+    group = header.get("group")
+    if group is not None:
+        told["g"] = json.loads(group_text(group) or "")
+        if group["logical_order"]:
+            told["k"] = True
+    return _compact(told)
+
+
+def is_timed(header: op.Header | None) -> bool:
+    """Whether a message expires, or is not to be delivered at once."""
+    return header is not None and bool(header["time_to_live_ms"] or header["delivery_delay_ms"])
+
+
+def _options_text(options: op.GetOptions | None) -> str | None:
+    """The options of a Get as JSON, ids in hexadecimal."""
+    if options is None:
+        return None
+    told: dict[str, Any] = dict(options)
+    for name in ("message_id", "group_id"):
+        told[name] = told[name].hex()
+    return _compact(told)
+
+
+def _is_plain(options: op.GetOptions | None) -> bool:
+    """Whether the options of a Get leave everything as it is without any."""
+    if options is None:
+        return True
+    return options == {
+        "logical_order": False,
+        "all_messages_available": False,
+        "all_segments_available": False,
+        "complete_message": False,
+        "message_id": b"",
+        "correlation_id": None,
+        "group_id": b"",
+        "group_sequence": 0,
+        "offset": -1,
+        "sequence": -1,
+    }
+
+
+def grouping(operation: op.Operation) -> tuple[Any, ...]:
+    """The columns from `options` on: what groups and logical order need."""
+    if isinstance(operation, op.Put):
+        headers = (message.get("header") for message in operation.messages)
+        return (None, None, any(one is not None and one.get("group") for one in headers))
+    if isinstance(operation, op.Get):
+        return (_options_text(operation.options), None, not _is_plain(operation.options))
+    if isinstance(operation, op.CreateQueue | op.AlterQueue):
+        return (None, operation.group_affinity, bool(operation.group_affinity))
+    return (None, None, False)
+
+
+def group_columns(messages: Iterable[Mapping[str, Any]]) -> tuple[Any, ...]:
+    """Where the messages stand in groups, and the offsets of segments; null if nowhere."""
+    headers = [one.get("header") for one in messages]
+    groups = [None if one is None else one.get("group") for one in headers]
+    if all(one is None for one in groups):
+        return (None, None)
+    return (
+        [group_text(one) for one in groups],
+        [0 if one is None else one["offset"] for one in groups],
+    )
