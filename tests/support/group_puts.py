@@ -8,7 +8,7 @@ import time
 from ledgermq.client.session import Session
 from ledgermq.core.operations import Put, PutMessage
 from ledgermq.wire.content import Body, encode_fields
-from support.verbs import message_of, group_id
+from support.verbs import group_id, message_of
 
 __all__ = ["group_id", "put"]
 
