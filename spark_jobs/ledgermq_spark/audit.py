@@ -20,7 +20,7 @@ from ledgermq_spark.claims import check_claims, check_numbers, check_refusals
 from ledgermq_spark.classify import Identity, classify, holder_of
 from ledgermq_spark.compare import Differences, differences
 from ledgermq_spark.evidence import ANOMALY_KINDS, Evidence
-from ledgermq_spark.groups import stuck_groups
+from ledgermq_spark.groups import stuck_groups, stuck_notes
 from ledgermq_spark.naming import name_messages
 from ledgermq_spark.states import (
     compare_live,
@@ -149,7 +149,8 @@ def audit(subject: Subject) -> AuditReport:
         *classify(found, _delivered_before(subject, found, holders), holders),
         *check_digests(subject),
     ]
-    notes: list[str] = []
+    stuck = stuck_groups(subject.tables.groups, subject.tables.messages)
+    notes = stuck_notes(stuck)
     live = _live(subject, notes)
     secondary = [] if unproven else _second_opinions(subject)
     if unproven:
@@ -190,7 +191,7 @@ def audit(subject: Subject) -> AuditReport:
         refused_records=records,
         corrections=[one._asdict() for one in subject.tables.facts.directory.corrections],
         digest=subject.digest,
-        stuck_groups=stuck_groups(subject.tables.groups, subject.tables.messages),
+        stuck_groups=stuck,
         chain=subject.chains[subject.position].hex() if subject.position >= 0 else "",
     )
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["GROUP_COLUMNS", "groups_table", "stuck_groups"]
+__all__ = ["GROUP_COLUMNS", "groups_table", "stuck_groups", "stuck_notes"]
 
 # `missing` and `missing_segments` are ranges as text: "2, 5-7" and "3 from 100 to 200", the latter
 # without an end where the last segment is missing.
@@ -189,3 +189,12 @@ def stuck_groups(groups: DataFrame, messages: DataFrame) -> list[dict[str, Any]]
         .collect()
     )
     return [row.asDict() for row in rows]
+
+
+def stuck_notes(stuck: list[dict[str, Any]]) -> list[str]:
+    """What a report says of such groups beside its table of them."""
+    if not stuck:
+        return []
+    oldest = sum(one["oldest"] for one in stuck)
+    behind = f", {oldest} of them the oldest in their queues" if oldest else ""
+    return [f"{len(stuck)} groups with messages that wait are not complete{behind}"]

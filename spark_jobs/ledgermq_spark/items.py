@@ -181,10 +181,14 @@ class Group:
         return max(self.messages) > item.number
 
     def other_priority(self, item: Item) -> bool:
-        """Whether message 1, or else the one that it follows, has another priority."""
+        """Whether message 1, or else the one that it follows, has another priority.
+
+        Of segments, the one that was there first tells.
+        """
         for number in (1, item.number, item.number - 1):
             if number in self.messages:
-                return self.messages[number].first.place[0] != item.place[0]
+                earliest = next(iter(self.messages[number].items.values()))
+                return earliest.place[0] != item.place[0]
         return False
 
     def other_unit(self, item: Item) -> bool:

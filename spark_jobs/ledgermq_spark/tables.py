@@ -147,7 +147,9 @@ def _assemble(store: Store, facts: Facts, puts: DataFrame, held: DataFrame) -> T
     copies = store.keep("copies", copies_table(each, facts, deliveries))
     messages = store.keep("messages", messages_table(facts, each, deliveries, copies))
     subscriptions = store.keep("subscriptions", subscriptions_table(copies, facts.directory))
-    groups = store.keep("groups", groups_table(messages))
+    groups = store.keep(
+        "groups", groups_table(messages if facts.grouped else messages.where("false"))
+    )
     units = store.keep("units_of_work", _units_of_work(facts))
     return Tables(
         messages=messages,

@@ -67,6 +67,7 @@ def test_a_stuck_group_is_information_and_no_anomaly(planted):
     (stuck,) = report.stuck_groups
     assert (stuck["queue"], stuck["group_id"]) == ("incomplete", group_id("Y").hex())
     assert (stuck["resident"], stuck["oldest"], stuck["first_resident"]) == (2, True, 0)
+    assert any("are not complete, 1 of them the oldest" in one for one in report.notes)
     page = html_report(report)
     assert "Groups that are not complete" in page
     assert "the last message" in page
