@@ -2,6 +2,7 @@
 
 import pytest
 
+import ledgermq
 from ledgermq.core import operations as op
 from support.history import check_history, fold_log
 
@@ -61,6 +62,29 @@ def test_two_deep_queues_are_drained_in_turn_from_the_log(place):
         for number in (1, 2):
             taker.do(op.Get, consumer=number, credit=10)
     client.read_until(lambda: taker.deliveries == 400)
+    check_history(place)
+
+
+def test_groups_are_delivered_from_all_over_the_log(place):
+    """In logical order each delivery wants bodies of many Puts; a tiny cache brings them right."""
+    place.worker(BODY_CACHE_BYTES=5_000)
+    groups, length = 30, 20
+    with place.connect() as connection, connection.session(transacted=True) as session:
+        producer = session.producer("queue:groups")
+        for number in range(1, length + 1):
+            for group in range(1, groups + 1):
+                here = ledgermq.GroupPlace(
+                    group_id=group.to_bytes(24, "big"),
+                    group_sequence=number,
+                    last_in_group=number == length,
+                )
+                producer.send(f"{group}:{number}".ljust(300), group=here)
+            session.commit()
+        consumer = session.consumer("queue:groups", prefetch=50, order=ledgermq.Order.LOGICAL)
+        bodies = [consumer.receive(30).body.strip() for _ in range(groups * length)]
+        session.commit()
+    wanted = [f"{group}:{number}" for group in range(1, 31) for number in range(1, 21)]
+    assert bodies == wanted
     check_history(place)
 
 

@@ -11,6 +11,7 @@ from ledgermq.cli.output import iso_time
 from ledgermq.cli.screens import screen
 from ledgermq.demo.course import WATCHED_QUEUE
 from ledgermq.demo.flights import ORIGINS, departures_queue
+from ledgermq.demo.rotations import ROTATIONS_QUEUE
 
 if TYPE_CHECKING:
     from ledgermq.cli.spark import Engine
@@ -147,10 +148,10 @@ def audit_all(
 
 
 def _totals(report: AuditReport) -> list[dict[str, Any]]:
-    """The departure queues each, the arrival queues together."""
-    departures = {departures_queue(origin) for origin in ORIGINS}
-    rows = [one for one in report.totals if one["queue"] in departures]
-    rest = [one for one in report.totals if one["queue"] not in departures]
+    """The departure queues and the rotations each, the arrival queues together."""
+    alone = {ROTATIONS_QUEUE, *(departures_queue(origin) for origin in ORIGINS)}
+    rows = [one for one in report.totals if one["queue"] in alone]
+    rest = [one for one in report.totals if one["queue"] not in alone]
     together: dict[str, Any] = {"queue": f"{len(rest)} arrival queues"}
     for column in TOTALS_COLUMNS[1:]:
         values = [one[column.key] for one in rest]

@@ -1,9 +1,10 @@
-"""Bodies of messages: a bounded cache of recent ones, and reading the others back from the log
-(D6).
+"""Bodies of messages: a bounded cache, and reading the others back from the log (D6).
 
-The state knows where a body stands: (put position, put index). Recent Puts stay here as they were
-decoded. What has left the cache is read back from the operations log in order; the reader fetches
-ahead, so that draining a deep queue costs one seek, not one per message.
+The state knows where a body stands: (put position, put index). A Put stays here as it was decoded
+until others were used more recently. What has left the cache is read back from the operations log
+in order; the reader fetches ahead, so that draining a deep queue costs one seek, not one per
+message. In logical order a delivery wants bodies from all over the log; the Puts that it is read
+from hold those of the groups that come next too.
 """
 
 from __future__ import annotations
@@ -29,9 +30,10 @@ __all__ = ["BodyLostError", "BodyStore", "LogReader"]
 ENTRY_BYTES = 90
 # A reader that is not asked for this long lets go of its connection and its prefetched records.
 IDLE_SECONDS = 5.0
+AVERAGED_RECORDS = 16
 READ_BYTES = 16 * 1024 * 1024
 # Up to this distance reading on is cheaper than seeking, which drops what was fetched ahead.
-READ_ON_RECORDS = 2_000
+READ_ON_BYTES = 1024 * 1024
 
 
 class BodyLostError(LedgerMQError):
@@ -52,6 +54,7 @@ class LogReader:
         self._next = -1
         self._pool: OrderedDict[int, bytes | None] = OrderedDict()
         self._pool_bytes = 0
+        self._record_bytes = 0.0
         self.last_used = 0.0
 
     def value_at(self, position: int) -> bytes | None:
@@ -69,7 +72,7 @@ class LogReader:
     def _read_through(self, position: int) -> None:
         """Reads on until the position is in the pool; what comes by on the way is kept too."""
         consumer = self._consumer or self._open()
-        if self._next < 0 or not self._next <= position < self._next + READ_ON_RECORDS:
+        if self._next < 0 or not 0 <= (position - self._next) * self._record_bytes < READ_ON_BYTES:
             consumer.assign([TopicPartition(self._topic, self._partition, position)])
             self._next = position
         limit = time.monotonic() + self._timeout_seconds
@@ -94,6 +97,8 @@ class LogReader:
         self._next = offset + 1
         self._pool[offset] = value
         self._pool_bytes += len(value or b"")
+        # How long records are here, for the choice between reading on and seeking.
+        self._record_bytes += (len(value or b"") - self._record_bytes) / AVERAGED_RECORDS
         while self._pool_bytes > READ_BYTES:
             oldest = next(iter(self._pool))
             if oldest == wanted:
@@ -118,6 +123,8 @@ class LogReader:
                 "isolation.level": "read_uncommitted",
                 "fetch.wait.max.ms": 20,
                 "queued.max.messages.kbytes": 4096,
+                # A full queue makes the library pause; its default of a second is for others.
+                "fetch.queue.backoff.ms": 2,
                 "check.crcs": True,
                 "log_level": 3,
             },
@@ -141,34 +148,37 @@ class BodyStore:
     def __init__(self, cache_bytes: int, reader: LogReader) -> None:
         self._limit = cache_bytes
         self._reader = reader
-        # Ordered dicts, because finding the oldest entry of a plain one looks at every place that
-        # was freed before it.
-        self._recent: OrderedDict[int, tuple[int, list[bytes]]] = OrderedDict()
-        self._recent_bytes = 0
-        self._cold: OrderedDict[int, tuple[int, list[bytes]]] = OrderedDict()
-        self._cold_bytes = 0
+        # By time of last use. An ordered dict, because finding the oldest entry of a plain one
+        # looks at every place that was freed before it.
+        self._kept: OrderedDict[int, tuple[int, list[bytes]]] = OrderedDict()
+        self._kept_bytes = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="bodies")
         self.read_back = 0
 
     def add(self, position: int, messages: list[PutMessage], value_bytes: int) -> None:
-        """Keeps the bodies of a Put that was just decoded, in place of the oldest."""
+        """Keeps the bodies of a Put that was just decoded, in place of those not used longest."""
         cost = value_bytes + ENTRY_BYTES * len(messages)
-        self._recent[position] = (cost, [message["content"] for message in messages])
-        self._recent_bytes += cost
-        while self._recent_bytes > self._limit:
-            self._recent_bytes -= self._recent.popitem(last=False)[1][0]
+        self._kept[position] = (cost, [message["content"] for message in messages])
+        self._kept_bytes += cost
+        self._trim()
+
+    def _trim(self) -> None:
+        while self._kept_bytes > self._limit:
+            self._kept_bytes -= self._kept.popitem(last=False)[1][0]
 
     def fill(self, messages: list[DeliveredMessage]) -> int:
         """Fills in the contents; their bytes together, or -1 if one is not in memory."""
+        kept = self._kept
         size = 0
         known = -1
         contents: list[bytes] = []
         for message in messages:
             position = message["put_position"]
             if position != known:
-                entry = self._recent.get(position) or self._cold.get(position)
+                entry = kept.get(position)
                 if entry is None:
                     return -1
+                kept.move_to_end(position)
                 contents, known = entry[1], position
             content = contents[message["put_index"]]
             message["content"] = content
@@ -182,18 +192,17 @@ class BodyStore:
             BodyLostError: The log does not hold a body any more.
             LogUnreadableError: The log did not answer in time.
         """
-        wanted = dict.fromkeys(message["put_position"] for message in messages)
-        missing = [one for one in wanted if one not in self._recent and one not in self._cold]
+        wanted = {message["put_position"] for message in messages}
+        missing = sorted(one for one in wanted if one not in self._kept)
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(self._thread, self._read, missing)
         self.read_back += len(found)
         for position, entry in found.items():
-            self._cold[position] = entry
-            self._cold_bytes += entry[0]
+            self._kept[position] = entry
+            self._kept_bytes += entry[0]
         size = self.fill(messages)
         assert size >= 0, "every body was found or an error was raised"
-        while self._cold_bytes > self._limit // 4:
-            self._cold_bytes -= self._cold.popitem(last=False)[1][0]
+        self._trim()
         return size
 
     def _read(self, positions: list[int]) -> dict[int, tuple[int, list[bytes]]]:
@@ -211,10 +220,10 @@ class BodyStore:
         return found
 
     def rest(self) -> None:
-        """Lets go of what reading back holds, if it was not used for a while."""
-        if self._cold and time.monotonic() - self._reader.last_used > IDLE_SECONDS:
-            self._cold.clear()
-            self._cold_bytes = 0
+        """Lets go of what the reader holds, if it was not used for a while."""
+        used = self._reader.last_used
+        if used and time.monotonic() - used > IDLE_SECONDS:
+            self._reader.last_used = 0.0
             self._thread.submit(self._reader.close)
 
     def close(self) -> None:
