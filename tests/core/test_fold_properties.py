@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from ledgermq.core import (
     delivery,
     messages,
+    orders,
     places,
     query,
     queues,
@@ -21,7 +22,6 @@ from ledgermq.core import (
 from ledgermq.core.affinity import Affinity
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.available import Available
-from ledgermq.core.get_options import Options
 from ledgermq.core.group import Group
 from ledgermq.core.operations import Unreadable
 from ledgermq.core.state import Queue
@@ -222,7 +222,7 @@ def _no_warning(original):
 
 
 def _permits(original):
-    return lambda self, message: True
+    return lambda options, message: True
 
 
 def _one_segment(original):
@@ -234,8 +234,8 @@ GROUP_FAULTS = [
     (Group, "came", _does_nothing),
     (Group, "clash", _agrees),
     (Group, "other_priority", _agrees),
-    (Options, "permit", _permits),
-    (Options, "wants", _permits),
+    (orders, "is_permitted", _permits),
+    (orders, "is_wanted", _permits),
     (Queue, "_offer_what_became_whole", _does_nothing),
     (Affinity, "bond", _does_nothing),
     (Affinity, "drop", _does_nothing),

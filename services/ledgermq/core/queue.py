@@ -171,7 +171,7 @@ class Queue:
         """Ends that a group is kept for a consumer."""
         del self.kept[group_id]
         group = self.groups.get(group_id)
-        if group is not None:
+        if group is not None and (group.away < group.count or group.clashing):
             here = [one for one in group.items() if one.is_here]
             for message in here:
                 self.available.offer(message)
