@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from ledgermq_spark.rows import FLAG, LONG, LONGS, TEXT
+from ledgermq_spark.rows import FLAG, LONG, LONGS, TEXT, TEXTS
 
 __all__ = ["ACT_COLUMNS", "EVENT_COLUMNS", "Act", "Event"]
 
@@ -12,8 +12,8 @@ __all__ = ["ACT_COLUMNS", "EVENT_COLUMNS", "Act", "Event"]
 class Event(NamedTuple):
     """What the scan is fed, ordered by position and phase (0 due before, 1 entry, 2 deliveries).
 
-    `text` are the options of a Get; `inner` tells of each message of a claim whether it is a
-    segment that goes on with a logical message.
+    `text` are the options of a Get; `groups` tells of each message of a claim its place in a
+    group, as `headers.group_text` does.
     """
 
     position: int
@@ -49,11 +49,14 @@ class Event(NamedTuple):
     in_doubt: int
     text: str
     grouped: int
-    inner: list[int]
+    groups: list[str | None]
 
 
 class Act(NamedTuple):
-    """What the scan tells; `what` is act, settled, unit, vanished, ended, consumer, alive or stray.
+    """What the scan tells; `what` is one of these.
+
+    act, settled, unit, vanished, ended, consumer, alive, stray; or together: delivery `last` brings
+    a segment that came with delivery `first`, which brought the beginning of its logical message.
 
     `position` is None where the session ended by a deadline whose position is found later. `queue`
     is a queue's name, or `topic:NAME`. `text` of what a lost session held: `counted`, `uncounted`.
@@ -82,7 +85,13 @@ EVENT_TEXTS = (
 EVENT_COLUMNS = tuple(
     (
         name,
-        LONGS if name in ("firsts", "lasts", "inner") else TEXT if name in EVENT_TEXTS else LONG,
+        LONGS
+        if name in ("firsts", "lasts")
+        else TEXTS
+        if name == "groups"
+        else TEXT
+        if name in EVENT_TEXTS
+        else LONG,
     )
     for name in Event._fields
 )

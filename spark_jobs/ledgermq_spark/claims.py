@@ -89,34 +89,22 @@ def check_claims(tables: Tables) -> list[Evidence]:
 def _in_doubt_together(tables: Tables, claimed: DataFrame) -> DataFrame:
     """Segments that were got complete are in doubt together, and the outcome with the last says so.
 
-    Every segment behind the first one of a delivery of such a consumer goes on with the one before.
+    Who was inside a logical message already got the rest of it segment by segment.
     """
-    gets = tables.facts.operations.where("kind = 'Get' AND options IS NOT NULL")
-    in_turn = tables.facts.acts.where("what = 'act' AND kind = 'Get' AND reason IS NULL")
-    asked = gets.join(in_turn.select("position"), "position", how="left_semi").select(
-        "session",
-        "consumer",
-        f.struct("position", "options").alias("asked"),
+    units = tables.facts.acts.where("what = 'together'").select(
+        "session", f.col("last").alias("delivery"), f.col("first").alias("unit")
     )
-    whole = f.get_json_object("asked.options", "$.complete_message")
-    by_consumer = asked.groupBy("session", "consumer").agg(f.collect_list("asked").alias("all"))
-    latest = f.expr("array_max(filter(all, one -> one.position <= position))")
-    told = (
-        claimed.join(f.broadcast(by_consumer), ["session", "consumer"], how="left")
-        .withColumn("asked", latest)
-        .withColumn("begins", f.coalesce(whole, f.lit("false")) != "true")
-        .withColumn("begins", f.col("begins") | (f.col("segment_offset") == 0))
+    told = claimed.join(f.broadcast(units), ["session", "delivery"], how="left").withColumn(
+        "unit", f.coalesce("unit", "delivery")
     )
-    along = Window.partitionBy("session", "consumer").orderBy("delivery")
-    numbered = told.withColumn("unit", f.sum(f.col("begins").cast("int")).over(along))
-    unit = Window.partitionBy("session", "consumer", "unit")
+    unit = Window.partitionBy("session", "unit")
     last = f.max("delivery").over(unit)
-    of_outcome = Window.partitionBy("position", "index", "session")
-    doubtful = f.max(f.col("was_lost")).over(unit) & (f.col("delivery") == last)
+    doubtful = f.max("was_lost").over(unit) & (f.col("delivery") == last)
+    in_outcome = Window.partitionBy("session", "unit", "position", "index")
     return (
-        numbered.withColumn("doubtful", doubtful)
-        .withColumn("was_lost", f.max("doubtful").over(of_outcome))
-        .drop("all", "asked", "begins", "unit", "doubtful")
+        told.withColumn("doubtful", doubtful)
+        .withColumn("was_lost", f.max("doubtful").over(in_outcome))
+        .drop("unit", "doubtful")
     )
 
 

@@ -18,7 +18,7 @@ from ledgermq_spark.destinations import store_of, valid_name
 from ledgermq_spark.directory import Directory
 from ledgermq_spark.get_options import options_of
 from ledgermq_spark.refusing import ScannedConsumer, ScannedSession, refusal
-from ledgermq_spark.settlements import settle, settle_lost, together
+from ledgermq_spark.settlements import segments_to, settle, settle_lost, take_segment
 
 __all__ = ["ConnectionScan"]
 
@@ -94,6 +94,9 @@ class ConnectionScan:
         return iter(())
 
     def _corrected(self, session: ScannedSession, event: Event) -> Iterator[Act]:
+        if event.number not in session.in_flight:
+            # A correction before was found to end this delivery; which one is meant is found next.
+            return
         backed_out = {event.number} if event.kind == "released" else set()
         yield from settle(session, [event.number], event.position, event.kind, backed_out)
 
@@ -220,7 +223,7 @@ class ConnectionScan:
             if event.text:
                 consumer.complete = options_of(event.text).complete_message
         elif kind == "Alive" and event.number in session.doubts:
-            session.handing.update(session.doubts[event.number])
+            session.handing.update(segments_to(session, event.number))
         elif kind == "CloseConsumer":
             yield from settle(session, named, position, kind, set())
             if session.consumers[event.consumer].open:
@@ -344,16 +347,22 @@ class ConnectionScan:
                 consumer=event.consumer,
             )
             first = again + 1
-        consumer = session.consumers.get(event.consumer)
-        for number in range(first, last + 1):
-            session.in_flight[number] = event.consumer
-            inner = event.inner[number - event.number] if event.inner else 0
-            if inner and consumer is not None and consumer.complete:
-                session.inner.add(number)
-            elif consumer is not None:
-                consumer.credit -= 1
+        yield from self._take(session, event, first, last)
         if event.in_doubt and first <= last:
-            session.doubts[last] = together(session, last)
+            session.doubts.add(last)
         session.next_delivery = max(session.next_delivery, last + 1)
         if session.unit_begin is None:
             session.unit_begin = event.position
+
+    def _take(self, session: ScannedSession, event: Event, first: int, last: int) -> Iterator[Act]:
+        """New deliveries; each costs a credit but those that came with the one before."""
+        consumer = session.consumers.get(event.consumer)
+        for number in range(first, last + 1):
+            session.in_flight[number] = event.consumer
+            place = event.groups[number - event.number] if event.groups else None
+            unit = None if place is None else take_segment(session, number, event, place)
+            if unit is not None:
+                at = (session.handle, event.position)
+                yield Act("together", *at, consumer=event.consumer, first=unit, last=number)
+            elif consumer is not None:
+                consumer.credit -= 1

@@ -161,6 +161,6 @@ def subscriptions_table(copies: DataFrame, directory: Directory) -> DataFrame:
         f.sum("deliveries").alias("deliveries"),
         f.sum("backout_count").alias("backouts"),
     )
-    zero = ("added", "consumed", "expired", "dropped", "resident", "in_flight", "unborn")
-    zero += ("deliveries", "backouts")
-    return frame.join(counted, "created_position", how="left").fillna(0, subset=list(zero))
+    zero = ["added", "consumed", "expired", "dropped", "resident", "in_flight", "unborn"]
+    zero += ["deliveries", "backouts"]
+    return frame.join(counted, "created_position", how="left").fillna(0, subset=zero)

@@ -165,7 +165,6 @@ def _events(
         .withColumn("count", f.size("sequences").cast("long"))
         .withColumn("number", f.col("first_delivery"))
         .withColumn("order", f.col("index"))
-        .withColumn("inner", f.expr("transform(offsets, one -> if(one > 0, 1, 0))"))
     )
     parts = [
         _event(own, "operation", 1),

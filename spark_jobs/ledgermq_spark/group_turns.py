@@ -35,6 +35,10 @@ class GroupTurns(GroupQueue):
     def __init__(self) -> None:
         super().__init__()
         self._together: list[Step] = []
+        # What an entry found born, the latest in front; the births of one moment are served
+        # before the next ones, and no outcome tells which deliveries were between them, nor, of
+        # an entry without a reply, that all of them were made before it.
+        self._births: list[Step] = []
 
     def take(self, step: Step) -> Iterator[Finding]:
         """Takes a step; yields findings as (kind, step, detail)."""
@@ -43,8 +47,15 @@ class GroupTurns(GroupQueue):
             step.what != "delivered" or step[:2] != (together[0].position, together[0].phase)
         ):
             yield from self.finish()
+        if self._births and (
+            step.position != self._births[0].position or (step.phase and step.what != "delivered")
+        ):
+            self._bear(all_moments=True)
         if step.what == "delivered":
             self._together.append(step)
+        elif step.what == "numbered" and step.moment:
+            self._births.append(step)
+            self._births.sort(key=lambda one: -one.moment)
         elif step.what == "put":
             yield from self._put(step)
         elif step.what == "options":
@@ -100,17 +111,27 @@ class GroupTurns(GroupQueue):
             if not claims[key]:
                 del claims[key]
 
+    def _bear(self, *, all_moments: bool = False) -> None:
+        """Makes available what was born at the next moment, or at all."""
+        moment = self._births[-1].moment
+        while self._births and (all_moments or self._births[-1].moment == moment):
+            self._come(self._births.pop())
+
     def _next(self, claims: dict[Key, deque[Step]]) -> Key:
         """Who is given a message first: where it may be given, and comes first of these."""
-        if len(claims) == 1:
+        if len(claims) == 1 and not self._births:
             return next(iter(claims))
-        found = []
-        for key, steps in claims.items():
-            message = (steps[0].put_position, steps[0].put_index)
-            head = self._head(self._consumers[key])
-            right = head is not None and self._items.get(message) is head
-            found.append((not right, step_place(steps[0]), key))
-        return min(found)[2]
+        while True:
+            found = []
+            for key, steps in claims.items():
+                message = (steps[0].put_position, steps[0].put_index)
+                head = self._head(self._consumers[key])
+                right = head is not None and self._items.get(message) is head
+                found.append((not right, step_place(steps[0]), key))
+            wrong, _, key = min(found)
+            if not wrong or not self._births:
+                return key
+            self._bear()
 
     def _deliver(self, consumer: GroupConsumer, steps: deque[Step]) -> Iterator[Finding]:
         """The next delivery of a consumer: one message, or all segments of one got complete."""
@@ -138,7 +159,7 @@ class GroupTurns(GroupQueue):
             unit = self._groups[item.group_id].whole_message(item) or unit
         bucket = bucket_of(item)
         if self._bonds is not None and bucket is not None:
-            self._bonds[bucket] = consumer
+            self._bonds.setdefault(bucket, consumer)
             self._changed(str(bucket))
         self._give(consumer, message, item, step.session)
         for expected in unit[1:]:

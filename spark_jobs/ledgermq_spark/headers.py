@@ -61,7 +61,11 @@ def header_text(header: op.Header | None) -> str | None:
     """
     if header is None:
         return None
-    told = {"p": header["properties"], "c": header["correlation_id"], "t": header["type"]}
+    told: dict[str, Any] = {
+        "p": header["properties"],
+        "c": header["correlation_id"],
+        "t": header["type"],
+    }
     times: dict[str, Any] = dict(header)
     told |= {short: times[name] for name, short in _TIMES.items() if times[name]}
     group = header.get("group")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ledgermq.core.selector import SelectorError, parse_selector
 from ledgermq_spark.acts import Event
@@ -18,7 +19,7 @@ from ledgermq_spark.destinations import (
 from ledgermq_spark.directory import Directory
 from ledgermq_spark.get_options import PLAIN, options_of
 
-__all__ = ["ScannedConsumer", "ScannedSession", "refusal"]
+__all__ = ["ScannedConsumer", "ScannedSession", "Segment", "refusal"]
 
 CONSUMER_MAX = 2**31 - 1
 CREDIT_MAX = 1_000_000
@@ -37,6 +38,23 @@ class ScannedConsumer:
     open: bool = True
     # Whether all segments of a logical message come for one credit.
     complete: bool = False
+
+
+class Segment(NamedTuple):
+    """A delivery of a segment: where it begins and ends, and with which delivery it came."""
+
+    consumer: int
+    group_id: str
+    number: int
+    offset: int
+    end: int
+    # Where on the log it came, and the first delivery of its logical message if it came complete.
+    entry: tuple[int, int]
+    unit: int | None
+
+    def goes_on(self, before: Segment) -> bool:
+        """Whether it is what follows another segment of its logical message."""
+        return before[:3] == self[:3] and before.end == self.offset
 
 
 @dataclass(slots=True)
@@ -59,13 +77,13 @@ class ScannedSession:
     next_delivery: int = 1
     # Deliveries in flight and the consumer that each is claimed for; -1 where the claim is lost.
     in_flight: dict[int, int] = field(default_factory=dict)
-    # Up to where all was handed over; deliveries claimed to be in doubt by the last of those that
-    # are so together, and those told by Alive.
+    # Up to where all was handed over; deliveries claimed to be in doubt, of those that are so
+    # together the last; and those told by Alive.
     handed: int = 0
-    doubts: dict[int, list[int]] = field(default_factory=dict)
-    # Deliveries in flight that go on with the logical message of the one before.
-    inner: set[int] = field(default_factory=set)
+    doubts: set[int] = field(default_factory=set)
     handing: set[int] = field(default_factory=set)
+    # Of deliveries in flight, the segments.
+    segments: dict[int, Segment] = field(default_factory=dict)
     unit: int = 1
     unit_begin: int | None = None
     # Open puts by where they go.

@@ -38,6 +38,7 @@ TEXT = t.StringType()
 FLAG = t.BooleanType()
 BYTES = t.BinaryType()
 LONGS = t.ArrayType(LONG)
+TEXTS = t.ArrayType(TEXT)
 
 OPERATION_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
     ("position", LONG),
@@ -117,7 +118,7 @@ OUTCOME_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
     ("enqueued_ats", LONGS),
     ("content_digests", LONGS),
     ("in_doubt", FLAG),
-    ("groups", t.ArrayType(TEXT)),
+    ("groups", TEXTS),
     ("offsets", LONGS),
 )
 

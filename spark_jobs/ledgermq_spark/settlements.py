@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
-from ledgermq_spark.acts import Act
-from ledgermq_spark.refusing import ScannedSession
+from ledgermq_spark.acts import Act, Event
+from ledgermq_spark.refusing import ScannedSession, Segment
 
-__all__ = ["runs", "settle", "settle_lost", "together"]
+__all__ = ["runs", "segments_to", "settle", "settle_lost", "take_segment"]
 
 
 def runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
@@ -41,11 +43,41 @@ def settle(
     yield from _part(session, unseen, position, how, flag=False)
 
 
-def together(session: ScannedSession, last: int) -> list[int]:
-    """The deliveries of a logical message got complete up to its last segment; else that one."""
+def take_segment(session: ScannedSession, number: int, event: Event, text: str) -> int | None:
+    """Notes a claimed delivery of a segment.
+
+    Returns the delivery of the beginning of its logical message, if it came with that: to a
+    consumer that gets messages complete, right behind what comes before it. Who is inside a logical
+    message already gets the rest segment by segment.
+    """
+    told: dict[str, Any] = json.loads(text)
+    if "s" not in told["f"]:
+        return None
+    entry, offset = (event.position, event.phase), told["o"]
+    segment = Segment(
+        event.consumer, told["i"], told["n"], offset, offset + told["l"], entry, unit=None
+    )
+    consumer = session.consumers.get(event.consumer)
+    if consumer is not None and consumer.complete:
+        before = session.segments.get(number - 1)
+        if not offset:
+            segment = segment._replace(unit=number)
+        elif before is not None and before.entry == entry and segment.goes_on(before):
+            segment = segment._replace(unit=before.unit)
+    session.segments[number] = segment
+    return segment.unit if offset else None
+
+
+def segments_to(session: ScannedSession, last: int) -> list[int]:
+    """A delivery, and those right before it that brought the segments before this one."""
     numbers = [last]
-    while numbers[-1] in session.inner:
+    segment = session.segments.get(last)
+    while segment is not None and segment.offset:
+        before = session.segments.get(numbers[-1] - 1)
+        if before is None or not segment.goes_on(before):
+            break
         numbers.append(numbers[-1] - 1)
+        segment = before
     return numbers
 
 
@@ -70,8 +102,8 @@ def _part(
     deadline = session.deadline if position is None else None
     for number in numbers:
         session.in_flight.pop(number, None)
-        session.doubts.pop(number, None)
-        session.inner.discard(number)
+        session.doubts.discard(number)
+        session.segments.pop(number, None)
     for first, last in runs(numbers):
         yield Act(
             "settled",

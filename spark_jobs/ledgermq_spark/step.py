@@ -19,6 +19,7 @@ class Step(NamedTuple):
     asked for `options` or is `closed`; group `affinity` is on (sequence 1) or off. `header` has
     what a `put` brings or which `options` are asked for, `selector` the session's acknowledge mode
     or how what is `gone` was settled. `unit` is the unit of work that a message was put in, or -1.
+    `moment` is when a message was born that an entry found due, in µs, else 0.
     """
 
     position: int
@@ -38,6 +39,7 @@ class Step(NamedTuple):
     header: str | None = None
     consumer: int = 0
     unit: int = -1
+    moment: int = 0
 
 
 # Kind, step, detail.

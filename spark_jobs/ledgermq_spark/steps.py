@@ -38,6 +38,7 @@ STEP_COLUMNS = (
     "header",
     "consumer",
     "unit",
+    "moment",
 )
 # Numbers are given after deliveries are settled; after everything else at one place of the log.
 NUMBERED, LAST = 1, 2**31
@@ -168,7 +169,9 @@ def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
         0
     )
     birth = f.col("birth_position").isNotNull()
-    begins = born.withColumn("begins", f.coalesce("birth_position", "numbered_position"))
+    begins = born.withColumn(
+        "begins", f.coalesce("birth_position", "numbered_position")
+    ).withColumn("moment", f.when(birth, f.col("deliver_at")))
     parts = [
         _step(
             begins,
@@ -222,4 +225,5 @@ def _step(
         given("header", TEXT, None),
         given("consumer", LONG, 0),
         given("unit", LONG, -1),
+        given("moment", LONG, 0),
     )

@@ -71,7 +71,7 @@ def build_tables(store: Store, operations: DataFrame, outcomes: DataFrame) -> Ta
         return _assemble(store, *_facts(store, log, {}))
     # What the outcomes tell is but where to begin: a decision rests on earlier positions only, so
     # whatever agrees with itself is right.
-    refusals = _told_refusals(outcomes)
+    refusals = _told_refusals(operations, outcomes)
     while True:
         tables = _assemble(store, *_facts(store, log, refusals))
         found = group_refusals(tables, outcomes)
@@ -91,11 +91,13 @@ class _Log:
     grouped: bool
 
 
-def _told_refusals(outcomes: DataFrame) -> dict[int, str]:
-    """Which Puts and Gets the outcomes say were refused for the sake of groups."""
+def _told_refusals(operations: DataFrame, outcomes: DataFrame) -> dict[int, str]:
+    """Which Puts and Gets the outcomes say were refused for the sake of groups, repeats or not."""
     reasons = (*GROUP_REASONS, MATCH_REASON)
-    rows = outcomes.where("kind = 'Refused'").where(f.col("reason").isin(*reasons))
-    return {row["position"]: row["reason"] for row in rows.select("position", "reason").collect()}
+    refused = outcomes.where("kind = 'Refused'").where(f.col("reason").isin(*reasons))
+    asked = operations.where("kind IN ('Put', 'Get')").select("position")
+    rows = refused.join(asked, "position", how="left_semi").select("position", "reason")
+    return {row["position"]: row["reason"] for row in rows.collect()}
 
 
 def _facts(store: Store, log: _Log, refusals: dict[int, str]) -> tuple[Facts, DataFrame, DataFrame]:
@@ -185,7 +187,6 @@ def deliveries_table(claims: DataFrame, acts: DataFrame) -> DataFrame:
         "phase",
         "first_delivery",
         "in_doubt",
-        "offsets",
         f.posexplode(
             f.arrays_zip(
                 "sequences",
@@ -219,7 +220,6 @@ def deliveries_table(claims: DataFrame, acts: DataFrame) -> DataFrame:
         f.col("message.backout_counts").alias("backout_count"),
         f.col("message.enqueued_ats").alias("enqueued_at"),
         f.col("message.content_digests").alias("content_digest"),
-        f.coalesce(f.expr("get(offsets, offset)"), f.lit(0)).alias("segment_offset"),
     )
     settled = acts.where("what = 'settled'").select(
         "session",

@@ -12,6 +12,7 @@ from ledgermq_spark.audit import audit
 from ledgermq_spark.history import life_of
 from support.audits import audited, subject_of
 from support.log_writer import Script, ScriptSession, fold
+from support.random_groups import SEGMENT, group_header, options, place, put_group
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -59,13 +60,10 @@ class RandomDoubts:
         if self.random.random() < 0.3:
             session.handed = self.random.randrange(known.next_delivery + 1)
         if what < 0.25:
-            session.send(
-                op.Put,
-                destination=self.random.choice(PLACES),
-                messages=[self.script.message("x") for _ in range(3)],
-            )
+            destination = self.random.choice(PLACES)
+            session.send(op.Put, destination=destination, messages=self.messages(destination))
         elif what < 0.40:
-            session.get(self.random.randint(1, 4), self.random.randint(1, 2))
+            self.get(session)
         elif what < 0.60:
             doubts = [one.doubt for one in known.consumers.values() if one.doubt]
             session.send(op.Alive, handing=self.random.choice(doubts or [1, 2]))
@@ -78,11 +76,53 @@ class RandomDoubts:
             lose(self.script, session)
             self.sessions[number] = self.open(number)
 
+    def messages(self, destination: str) -> list[op.PutMessage]:
+        """Three messages."""
+        return [self.script.message("x") for _ in range(3)]
 
-def grown(seed: int, steps: int) -> Script:
+    def get(self, session: ScriptSession) -> None:
+        """A session's consumer gets more."""
+        session.get(self.random.randint(1, 4), self.random.randint(1, 2))
+
+
+class SegmentDoubts(RandomDoubts):
+    """The same with logical messages in segments, that are got complete or one by one."""
+
+    def open(self, number: int) -> ScriptSession:
+        """The same, mostly to get messages complete from the beginning."""
+        session = super().open(number)
+        self.ask(session, 0)
+        return session
+
+    def messages(self, destination: str) -> list[op.PutMessage]:
+        """A message, and one in segments, that a Put may bring in part."""
+        if destination not in PLACES[:1]:
+            return super().messages(destination)
+        name, last = self.random.choice("abcdefghijklmnopqrstuvwxyz"), self.random.randint(1, 3)
+        offsets = [at for at in range(last + 1) if self.random.random() < 0.97]
+        groups = [None] + [
+            place(name, 1, SEGMENT * at, in_group=False, last_segment=at == last) for at in offsets
+        ]
+        return [self.script.message("x", 4, group_header(one)) for one in groups]
+
+    def get(self, session: ScriptSession) -> None:
+        """A session's consumer gets more, often under other options."""
+        if self.random.random() < 0.4:
+            super().get(session)
+            return
+        self.ask(session, self.random.randint(1, 4))
+
+    def ask(self, session: ScriptSession, credit: int) -> None:
+        """A Get with options."""
+        chance = self.random.random
+        asked = options(complete_message=chance() < 0.7, logical_order=chance() < 0.4)
+        session.send(op.Get, consumer=1, credit=credit, options=asked)
+
+
+def grown(seed: int, steps: int, kind: type[RandomDoubts] = RandomDoubts) -> Script:
     """A random log."""
     script = Script(random=random.Random(seed))
-    log = RandomDoubts(script)
+    log = kind(script)
     for _ in range(steps):
         log.step()
     return script
@@ -97,6 +137,54 @@ def test_a_random_log_of_lost_sessions_agrees(spark, tmp_path, seed):
     report = audited(spark, tmp_path, script.entries)
     assert report.anomalies == []
     assert report.verdict == "agrees"
+
+
+def doubts_of(script: Script) -> list[int]:
+    """How many messages each of the outcomes brought that say that they are in doubt."""
+    told = [one.outcome for found in script.outcomes for one in found]
+    return [len(one.messages) for one in told if isinstance(one, Delivered) and one.in_doubt]
+
+
+@pytest.mark.parametrize("seed", [1])
+def test_segments_in_doubt_together_agree(spark, tmp_path, seed):
+    """Who got them complete, in part, or was inside already; what an Alive told (H20, GRP-38)."""
+    script = grown(seed, 200, SegmentDoubts)
+    assert sum(count > 1 for count in doubts_of(script)) > 8
+    report = audited(spark, tmp_path, script.entries)
+    assert report.anomalies == []
+    assert report.verdict == "agrees"
+
+
+def test_who_is_inside_a_message_in_doubt_gets_the_rest_segment_by_segment(spark, tmp_path):
+    """Together the segments are handed over by one Alive, else each by its own (H20, GRP-38)."""
+    script = Script()
+    put_group(
+        script.session(),
+        "q",
+        *(place("S", 1, SEGMENT * at, in_group=False, last_segment=at == 2) for at in range(3)),
+    )
+    complete, logical = options(complete_message=True), options(logical_order=True)
+    for alive in (False, True):
+        session = script.session(suspect_timeout_ms=1_000)
+        session.consumer("q")
+        session.send(op.Get, consumer=1, credit=1, options=complete)
+        if alive:
+            session.send(op.Alive, handing=3)
+        lose(script, session)
+    inside = script.session(suspect_timeout_ms=1_000)
+    inside.consumer("q")
+    inside.send(op.Get, consumer=1, credit=1, options=logical)
+    inside.send(op.Alive, handing=1)
+    both = {**logical, "complete_message": True}
+    inside.send(op.Get, consumer=1, credit=2, options=both)
+    lose(script, inside)
+    assert doubts_of(script) == [3, 1, 1]
+    subject = subject_of(spark, tmp_path, script.entries)
+    report = audit(subject)
+    assert report.anomalies == []
+    rows = subject.tables.messages.orderBy("sequence").collect()
+    told = [(one["backout_count"], one["uncounted_backout_count"]) for one in rows]
+    assert told == [(3, 1), (3, 2), (2, 1)]
 
 
 @pytest.fixture(scope="module")

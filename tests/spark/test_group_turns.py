@@ -132,6 +132,62 @@ def test_affinity_bonds_a_group_to_the_consumer_that_got_of_it_first():
     assert findings(*first, off, *taken(1, 2, start=4, session=2)) == []
 
 
+def keyed(number, key, group=None):
+    """A numbered message with a property that is its key in affinity."""
+    header = header_text(group_header(group, properties={"JMSXGroupID": key}))
+    return step(1, "numbered", number)._replace(header=header)
+
+
+def test_what_follows_a_first_item_comes_with_it_whatever_its_key():
+    """Its bucket is bonded if it is free, and stays with whom it is bonded to."""
+    on, logical = step(0, "affinity", sequence=1), asked(2, logical_order=True)
+    numbered = [
+        keyed(0, "u", place("Y")),
+        keyed(1, "v", place("Y", 2)),
+        keyed(2, "w", place("Y", 3, last_in_group=True)),
+        *(keyed(3 + at, key) for at, key in enumerate("vvww")),
+    ]
+    bonds = [on, *numbered, logical, *taken(0, start=3), *taken(3, start=4, session=2)]
+    followed = [*bonds, *taken(1, 2, start=5)]
+    assert findings(*followed, *taken(4, start=8, session=2)) == []
+    assert findings(*followed, *taken(5, start=8, session=2)) == [("unexpected", 5)]
+    assert findings(*followed, *taken(4, start=8)) == [("unexpected", 4)]
+
+
+def test_segments_behind_the_first_of_a_delivery_bond_nothing():
+    """They come with the first one, whose bucket is bonded alone."""
+    on, complete = step(0, "affinity", sequence=1), asked(2, complete_message=True)
+    numbered = [
+        keyed(0, "u", place("S", 1, 0, in_group=False)),
+        keyed(1, "v", place("S", 1, 10, in_group=False, last_segment=True)),
+        *(keyed(2 + at, key) for at, key in enumerate("vu")),
+    ]
+    together = [step(3, "delivered", at, index=0, offset=at) for at in range(2)]
+    first = [on, *numbered, complete, *together]
+    assert findings(*first, *taken(2, start=4, session=2)) == []
+    assert findings(*first, *taken(2, 3, start=4, session=2)) == [("unexpected", 3)]
+
+
+def born(number, moment, priority=4):
+    """A message that an entry found born at a moment."""
+    fields = {"phase": 0, "index": -1, "moment": moment, "priority": priority}
+    return step(2, "numbered", number, **fields)
+
+
+def test_what_is_born_later_is_not_passed_over_by_what_was_served_before():
+    """An entry may find births of several moments; after each of them there are deliveries."""
+    births = [born(0, 100), born(1, 200, priority=7), born(2, 200)]
+    served = [
+        step(2, "delivered", number, phase=0, index=at, priority=7 if number == 1 else 4)
+        for at, number in enumerate((0, 1, 2))
+    ]
+    assert findings(*births, *served) == []
+    assert findings(*births, *(one._replace(phase=2) for one in served)) == []
+    assert findings(*births, served[0], served[2]) == [("reordered", 2)]
+    assert findings(*births, *taken(1, start=3)) == []
+    assert findings(*births, *taken(0, start=3)) == [("reordered", 0)]
+
+
 def segments(last=True):
     """Three segments of one message in no group, the last one only if asked for, and A behind."""
     places = [place("S", 1, at * 10, in_group=False) for at in range(2)]

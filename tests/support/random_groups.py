@@ -13,8 +13,8 @@ QUEUES = ("g", "h", "k")
 SELECTORS = ("", "", "", "JMSXGroupSeq < 3", "size > 3", "JMSXGroupID LIKE 'ID:61%'")
 TIMES = ((0, 0), (0, 0), (0, 0), (3_000, 0), (0, 1_500), (60_000, 0))
 SEGMENT = 10
-# How often messages are got complete: not here, where segments clash and are settled in part.
-COMPLETE = 0.0
+# How often messages are got complete, also where segments clash and are settled in part.
+COMPLETE = 0.3
 NO_OPTIONS: op.GetOptions = {
     "logical_order": False,
     "all_messages_available": False,
@@ -87,7 +87,15 @@ class RandomGroups:
 
     def weights(self) -> dict[Callable[..., None], int]:
         """What it does, and how often."""
-        return {self.put: 70, self.get: 50, self.subscribe: 20, self.switch: 2, self.err: 5}
+        return {
+            self.put: 70,
+            self.get: 50,
+            self.subscribe: 20,
+            self.lose: 4,
+            self.correct: 4,
+            self.switch: 2,
+            self.err: 5,
+        }
 
     def put(self, session: ScriptSession, held: list[int], transacted: bool) -> None:
         """Puts what comes next of some groups, now and then something else."""
@@ -106,11 +114,15 @@ class RandomGroups:
                 properties["JMSXGroupID"] = random.choice("uvw")
                 header = group_header(None, properties=properties, **times)
             else:
-                # Not here: what is born later.
-                times["delivery_delay_ms"] = 0
                 header = group_header(self._next(session, queue), properties=properties, **times)
             priority = random.choice((4, 4, 4, 4, 7))
             messages.append(script.message("x", priority, header))
+            group = header["group"]
+            if group is not None and group["segment"] and not group["offset"]:
+                # Often with the rest, so that there are whole logical messages.
+                rest = {**group, "offset": SEGMENT, "last_segment": True}
+                if random.random() < 0.7:
+                    messages.append(script.message("x", priority, {**header, "group": rest}))
         session.send(op.Put, destination="queue:" + queue, messages=messages)
 
     def _next(self, session: ScriptSession, queue: str) -> op.Group:
@@ -168,7 +180,7 @@ class RandomGroups:
             "all_messages_available": random.random() < 0.3,
             "all_segments_available": random.random() < 0.3,
             "complete_message": random.random() < COMPLETE,
-            "logical_order": queue != "k" and random.random() < 0.6,
+            "logical_order": random.random() < 0.6,
         }
         chosen = options(**flags)
         if random.random() < 0.15:
@@ -178,6 +190,28 @@ class RandomGroups:
         if random.random() < 0.05:
             chosen["sequence"] = random.randrange(30)
         session.send(op.Get, consumer=number, credit=credit, options=chosen)
+
+    def lose(self, session: ScriptSession, held: list[int], transacted: bool) -> None:
+        """Loses a session that holds messages, or is not heard of for longer than most may be."""
+        script = self._script
+        holding = [at for at, one in script.state.sessions.items() if one.deliveries]
+        lost = self._random.choice(holding or [session.handle])
+        script.add(op.Suspect(worker="w", sessions=[lost]))
+        script.wait(self._random.choice((1.1, 2.1, 46)))
+        script.add(op.Tick(worker="w"))
+
+    def correct(self, session: ScriptSession, held: list[int], transacted: bool) -> None:
+        """Removes or releases a message of a queue with groups, mostly one that is held."""
+        random = self._random
+        name = random.choice(QUEUES)
+        queue = self._script.state.queues.get(name)
+        messages = {} if queue is None else queue.messages
+        taken = [at for at, one in messages.items() if one.consumer is not None]
+        sequence = random.choice(taken or [*messages, 9999])
+        action = random.choice(("REMOVE", "RELEASE"))
+        session.send(
+            op.Correct, queue=name, sequence=sequence, action=action, actor="op", reason="test"
+        )
 
     def switch(self, session: ScriptSession, held: list[int], transacted: bool) -> None:
         """Turns group affinity on or off, limits what a session may hold, or suspends a queue."""
