@@ -4,6 +4,7 @@ import json
 
 import pytest
 
+import ledgermq
 from ledgermq.cli.exits import OK, REFUSED, USAGE
 
 pytestmark = pytest.mark.kafka
@@ -159,11 +160,31 @@ def test_browse_takes_nothing(cli, queue):
     assert cli("queue", "show", queue, "--json").document["current"] == 3
 
 
+def test_browse_shows_groups_in_logical_order(cli, queue, connection):
+    """A table with group and number, the last message marked; JSON says all of it (GRP-06)."""
+    group_id = bytes(range(24))
+    with connection.session() as session:
+        producer = session.producer(f"queue:{queue}")
+        for number in (2, 1):
+            place = ledgermq.GroupPlace(
+                group_id=group_id, group_sequence=number, last_in_group=number == 2
+            )
+            producer.send(f"m{number}", group=place)
+    assert cli("browse", queue, "--body-only").lines == ["m2", "m1"]
+    assert cli("browse", queue, "--order", "logical", "--body-only").lines == ["m1", "m2"]
+    assert f"{group_id.hex()}:2!" in cli("browse", queue).lines[-2].split("\t")
+    told = json.loads(cli("browse", queue, "--order", "logical", "--json").lines[1])
+    assert (told["group_id"], told["group_sequence"], told["offset"]) == (group_id.hex(), 2, 0)
+    assert told["group_status"] == "LAST_MESSAGE_IN_GROUP"
+    assert told["segment_status"] == "NOT_A_SEGMENT"
+
+
 def test_tables_are_tab_separated_when_piped(cli, queue):
     """A pipe gets a heading and a line a message, with tabs between."""
     cli("put", queue, "x\ty\nz")
     heading, row = [line.split("\t") for line in cli("browse", queue).lines]
-    assert heading == ["SEQUENCE", "PRI", "DELIVERY", "ENQUEUED", "MESSAGE ID", "BODY"]
+    assert heading[:5] == ["SEQUENCE", "PRI", "DELIVERY", "ENQUEUED", "MESSAGE ID"]
+    assert heading[5:] == ["GROUP", "BODY"]
     assert row[0] == "0"
     assert row[-1] == "x\\ty\\nz"
 

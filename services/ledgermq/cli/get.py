@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 __all__ = ["browse", "get"]
 
 PAGE_MESSAGES = 200
+GROUP_DIGITS_SHOWN = 12
 WHY_NO_TOPIC = "messages of topics are had through subscriptions, in a program"
 # How long to listen before asking whether there is anything to wait for.
 PROMPT_SECONDS = 0.2
@@ -32,6 +33,7 @@ COLUMNS = (
     Column(key="delivery_count", heading="DELIVERY", number=True),
     Column(key="timestamp", heading="ENQUEUED", whole=True),
     Column(key="message_id", heading="MESSAGE ID", whole=True),
+    Column(key="group", heading="GROUP", whole=True),
     Column(key="body", heading="BODY", cut=True),
 )
 
@@ -141,15 +143,31 @@ def _is_coming(connection: Connection, queue: str, selector: str | None, held: i
 @click.argument("queue")
 @click.option("--count", type=click.IntRange(min=1), default=20, show_default=True, help="At most.")
 @selector_option
+@click.option(
+    "--order",
+    type=click.Choice(["physical", "logical"]),
+    default="physical",
+    show_default=True,
+    help="By sequence number, or groups together and in their own order.",
+)
 @click.option("--body-only", is_flag=True, help="Print bodies alone, one a line.")
 @target_options
 def browse(
-    target: Target, output: Output, queue: str, count: int, selector: str | None, body_only: bool
+    target: Target,
+    output: Output,
+    queue: str,
+    count: int,
+    selector: str | None,
+    order: str,
+    body_only: bool,
 ) -> int:
     """Look at the messages available on QUEUE, in delivery order, without taking any."""
+    import ledgermq
+
     queue = queue_from(queue, why=WHY_NO_TOPIC)
     with target.connect() as connection:
-        browser = connection.browser(f"queue:{queue}", selector=selector)
+        wanted = ledgermq.Order(order.upper())
+        browser = connection.browser(f"queue:{queue}", selector=selector, order=wanted)
         found = _print(output, islice(browser, count), body_only=body_only)
     if not found:
         output.remark(f"no message available on {queue}")
@@ -170,7 +188,9 @@ def _print(output: Output, messages: Iterable[Message], *, body_only: bool) -> i
             rows.append(_row(message, for_people=output.for_people))
     if rows:
         again = any(row["delivery_count"] > 1 for row in rows) or not output.for_people
-        shown = [one for one in COLUMNS if again or one.key != "delivery_count"]
+        grouped = any(row["group"] for row in rows) or not output.for_people
+        left_out = {"delivery_count": not again, "group": not grouped}
+        shown = [one for one in COLUMNS if not left_out.get(one.key)]
         output.table(shown, rows)
     return found
 
@@ -184,8 +204,20 @@ def _row(message: Message, *, for_people: bool) -> dict[str, Any]:
         # The day is left out where room is dear; --json has all of it.
         "timestamp": f"{enqueued:%H:%M:%S} UTC" if for_people else enqueued,
         "message_id": message.message_id,
+        "group": _group(message, for_people=for_people),
         "body": body_line(message.unloaded_body),
     }
+
+
+def _group(message: Message, *, for_people: bool) -> str:
+    """Group id and number, `+` and the offset of a segment; a group's last message ends in `!`."""
+    if message.group_id is None:
+        return ""
+    group_id = message.group_id.hex()
+    last = "!" if message.group_status == "LAST_MESSAGE_IN_GROUP" else ""
+    offset = "" if message.segment_status == "NOT_A_SEGMENT" else f"+{message.offset}"
+    shown = group_id[:GROUP_DIGITS_SHOWN] if for_people else group_id
+    return f"{shown}:{message.group_sequence}{offset}{last}"
 
 
 def message_document(message: Message) -> dict[str, Any]:
@@ -204,6 +236,11 @@ def message_document(message: Message) -> dict[str, Any]:
         "correlation_id": message.correlation_id,
         "reply_to": message.reply_to,
         "type": message.type,
+        "group_id": None if message.group_id is None else message.group_id.hex(),
+        "group_sequence": message.group_sequence,
+        "group_status": message.group_status,
+        "offset": message.offset,
+        "segment_status": message.segment_status,
         "properties": dict(message.properties),
         **body_document(message.unloaded_body),
     }
