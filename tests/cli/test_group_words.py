@@ -2,10 +2,10 @@
 
 import pytest
 
-import ledgermq
 from ledgermq.cli import groups
 from ledgermq.cli.blocked import counted, is_wholly_there, sentence
 from ledgermq.cli.groups import age_text, missing_text, shortened
+from ledgermq.client import admin
 from ledgermq.testing import MemoryBroker
 from support.grouped_items import consume, get_items, group_id, put_items
 
@@ -149,19 +149,14 @@ def test_group_that_has_left_meanwhile_is_passed_over(connection):
     assert all_there
 
 
-def test_group_too_large_for_an_answer_makes_the_count_a_least_one(connection, monkeypatch):
-    """The others count; a refusal for another reason goes on."""
-    put_items(connection, "q", "b{g=Y.2!}", "d{g=Z.2!}")
-    admin, reasons = connection.admin, ["answer-too-large", "other"]
-    listed, ask = admin.groups("q"), admin.group
-
-    def group(queue, named):
-        if named == group_id("Y"):
-            raise ledgermq.RefusedError("no", code=reasons.pop(0))
-        return ask(queue, named)
-
-    monkeypatch.setattr(admin, "group", group)
-    looked, all_there = groups._looked_into(admin, "q", listed)
-    assert ([one.group_id for one in looked], all_there) == ([group_id("Z")], False)
-    with pytest.raises(ledgermq.RefusedError):
-        groups._looked_into(admin, "q", listed)
+def test_group_of_more_members_than_a_page_is_told_whole(connection, monkeypatch):
+    """Page by page, in logical order, every member once."""
+    put_items(connection, "q", "c{g=Y.3!@0+5}", "d{g=Y.3!@5+5!}", "b{g=Y.2}", "a{g=Y.1}")
+    whole = connection.admin.group("q", group_id("Y"))
+    assert [(one.group_sequence, one.offset) for one in whole.members] == [
+        *((1, 0), (2, 0)),
+        *((3, 0), (3, 5)),
+    ]
+    monkeypatch.setattr(admin, "GROUP_MEMBERS_MAX", 1)
+    again = connection.admin.group("q", group_id("Y"))
+    assert again.members == whole.members

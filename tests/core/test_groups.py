@@ -365,7 +365,8 @@ def test_broken_group_is_found(broken, text):
 
 def ask(kind: str, **fields: object) -> dict[str, object]:
     """A question about the groups of q."""
-    return {"kind": kind, "queue": "q", "group_id": b"", "limit": 10, **fields}
+    place = {"group_sequence": 0, "offset": 0}
+    return {"kind": kind, "queue": "q", "group_id": b"", "limit": 10, **place, **fields}
 
 
 def test_groups_are_told_page_by_page():
@@ -391,3 +392,18 @@ def test_one_group_is_told_with_its_members_or_group_unknown():
     assert found == group_query.group_document(state.queues["q"], group_of(state))
     refused = query.tell(state, ask("GROUP", group_id=group_id("X")), "QM1", "w")
     assert refused.reason == "group-unknown"
+
+
+def test_a_long_group_is_told_page_by_page():
+    """Each page goes on behind a place; clashing items stand on the last one (GRP-46)."""
+    state = state_with_groups()
+    whole = query.tell(state, ask("GROUP", group_id=group_id("G")), "QM1", "w").document
+    seen, after, more = [], (0, 0), True
+    while more:
+        place = {"group_sequence": after[0], "offset": after[1], "limit": 1}
+        page = query.tell(state, ask("GROUP", group_id=group_id("G"), **place), "QM1", "w").document
+        seen += page["members"]
+        more = page["more"]
+        after = (seen[-1]["group_sequence"], seen[-1]["offset"])
+    assert seen == whole["members"]
+    assert not whole["more"]

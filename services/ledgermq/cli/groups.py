@@ -14,7 +14,7 @@ from ledgermq.cli.blocked import counted, is_wholly_there, sentence
 from ledgermq.cli.destinations import queue_from
 from ledgermq.cli.output import Column, Output, cell_text
 from ledgermq.cli.target import Target, target_options
-from ledgermq.errors import GroupNotFoundError, RefusedError
+from ledgermq.errors import GroupNotFoundError
 
 if TYPE_CHECKING:
     from ledgermq.client.admin import Admin
@@ -29,7 +29,6 @@ GAPS_SHOWN_MAX: Final = 5
 CANDIDATES_SHOWN_MAX: Final = 5
 # Groups looked into, one question each, to say what of them cannot be got.
 LOOKED_INTO_MAX: Final = 200
-ANSWER_TOO_LARGE: Final = "answer-too-large"
 WHY_NO_TOPIC: Final = "topics take no groups"
 
 COLUMNS: Final = (
@@ -115,10 +114,6 @@ def _looked_into(
             found.append(admin.group(queue, one.group_id))
         except GroupNotFoundError:
             continue  # it has left the queue meanwhile
-        except RefusedError as error:
-            if error.code != ANSWER_TOO_LARGE:
-                raise
-            all_there = False
     return found, all_there
 
 

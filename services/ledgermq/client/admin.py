@@ -17,6 +17,7 @@ from ledgermq.client.status import (
     SubscriptionStatus,
     TopicStatus,
 )
+from ledgermq.core.limits import GROUP_MEMBERS_MAX
 from ledgermq.core.operations import (
     AlterQueue,
     AlterQueueManager,
@@ -266,14 +267,31 @@ class Admin:
     def group(self, queue: str, group_id: bytes, *, not_before: int = -1) -> GroupState:
         """One group of a queue with every item that is there.
 
+        Long groups are asked for page by page; what is told of the group as a whole is true at
+        the position of the last page.
+
         Raises:
             QueueNotFoundError: there is no such queue.
             GroupNotFoundError: the queue holds nothing of this group.
-            RefusedError: it has more items than one answer has room for, some tens of thousands.
             WorkerUnavailableError: nobody answered within the time-out.
         """
-        answer = self._ask("GROUP", not_before, queue=queue_name(queue), group_id=group_id)
-        return GroupState.from_document(answer.position, answer.document)
+        members: list[dict[str, Any]] = []
+        after = (0, 0)
+        while True:
+            answer = self._ask(
+                "GROUP",
+                not_before,
+                queue=queue_name(queue),
+                group_id=group_id,
+                group_sequence=after[0],
+                offset=after[1],
+                limit=GROUP_MEMBERS_MAX,
+            )
+            document = answer.document
+            members += document["members"]
+            if not document["more"]:
+                return GroupState.from_document(answer.position, {**document, "members": members})
+            after = (members[-1]["group_sequence"], members[-1]["offset"])
 
     def topic(self, name: str, *, not_before: int = -1) -> TopicStatus:
         """One topic's status.

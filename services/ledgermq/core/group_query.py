@@ -6,7 +6,7 @@ import heapq
 from typing import Any
 
 from ledgermq.core.group import Group, Segments
-from ledgermq.core.limits import DELIVERED_MESSAGES_MAX
+from ledgermq.core.limits import DELIVERED_MESSAGES_MAX, GROUP_MEMBERS_MAX
 from ledgermq.core.message import (
     LAST_IN_GROUP,
     LAST_SEGMENT,
@@ -29,9 +29,22 @@ def group_statuses(queue: Queue, after: bytes, limit: int) -> Document:
     return {"more": len(found) > limit, "groups": shown}
 
 
-def group_document(queue: Queue, group: Group) -> Document:
-    """One group with all of its items in logical order, those that clash last."""
-    return {**_status(queue, group), "members": [_item(one) for one in group.items()]}
+def group_document(
+    queue: Queue,
+    group: Group,
+    after: tuple[int, int] = (0, 0),
+    limit: int = GROUP_MEMBERS_MAX,
+) -> Document:
+    """One group with a page of its items in logical order, behind a place; those that clash last.
+
+    At most 5,000 members, so that the answer fits one record; the clashing ones, few as they are,
+    all stand on the last page.
+    """
+    limit = max(1, min(limit, GROUP_MEMBERS_MAX))
+    behind = [one for one in group.members() if (one.group_sequence, one.offset) > after]
+    more = len(behind) > limit
+    shown = [*behind[:limit], *([] if more else group.clashing)]
+    return {**_status(queue, group), "more": more, "members": [_item(one) for one in shown]}
 
 
 def _status(queue: Queue, group: Group) -> Document:

@@ -16,6 +16,7 @@ __all__ = [
     "DELIVERED_MESSAGES_MAX",
     "DESCRIPTION_CHARACTERS_MAX",
     "GROUP_ID_BYTES",
+    "GROUP_MEMBERS_MAX",
     "GROUP_SEQUENCE_MAX",
     "HEADER_BYTES_MAX",
     "LANE_MAX",
@@ -45,6 +46,7 @@ GROUP_ID_BYTES: Final = 24
 GROUP_SEQUENCE_MAX: Final = 999_999_999
 OFFSET_MAX: Final = 2**53
 AFFINITY_BUCKETS: Final = 1024
+GROUP_MEMBERS_MAX: Final = 5_000
 CREDIT_MAX: Final = 1_000_000
 REPLIES_MAX: Final = 256
 # The three numbers that a checkpoint holds as an Avro int; readers differ in what else they take.

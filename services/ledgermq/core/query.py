@@ -103,7 +103,8 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
         if group is None:
             detail = f"queue {queue.name} has no group {ask['group_id'].hex()}"
             return Told(reason=GROUP_UNKNOWN, detail=detail)
-        return Told(document=group_document(queue, group))
+        after = (ask["group_sequence"], ask["offset"])
+        return Told(document=group_document(queue, group, after, ask["limit"]))
     return _tell_page(queue, ask)
 
 
