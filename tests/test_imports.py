@@ -8,7 +8,15 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 
 # What the log is written in; it holds no rules, so every part may know it.
-VOCABULARY = {"get_options", "header_size", "limits", "operations", "outcomes", "reasons"}
+VOCABULARY = {
+    "get_options",
+    "header_size",
+    "limits",
+    "operations",
+    "outcomes",
+    "reasons",
+    "settings",
+}
 # A language of its own: the client may check a selector before it sends it.
 LANGUAGE = {"selector"}
 

@@ -224,6 +224,7 @@ def test_manager_status_counts_what_there_is():
         "time": START_US + 2_000_000,
         "version": 1,
         "automatic_creation": False,
+        "maximum_lifetime_ms": 2_592_000_000,
         "queues": 1,
         "topics": 0,
         "subscriptions": 0,

@@ -57,6 +57,7 @@ def test_stored_message_has_all_that_delivery_needs():
         "deliver_at": -1,
         "uncounted_backout_count": -1,
         "in_unit_of_work": False,
+        "origin": None,
     }
 
 
@@ -83,6 +84,7 @@ def test_open_put_has_no_number_and_no_time_yet():
                     "deliver_at": -1,
                     "uncounted_backout_count": -1,
                     "in_unit_of_work": False,
+                    "origin": None,
                 }
             ],
         }

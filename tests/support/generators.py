@@ -322,7 +322,8 @@ class Writer:
     def administer(self, session: dict[str, Any]) -> None:
         """Suspend, resume, create, delete, correct."""
         queue = self.one(QUEUES)
-        kind = self.one(("suspend", "resume", "create", "delete", "correct", "correct", "correct"))
+        kinds = ("suspend", "resume", "create", "delete", "correct", "correct", "correct")
+        kind = self.one((*kinds, "resume", "manager"))
         if kind == "create":
             self.write(op.CreateQueue(**self.common(session), queue=queue))
         elif kind == "delete":
@@ -330,6 +331,11 @@ class Writer:
             self.write(op.DeleteQueue(**self.common(session), queue=queue, purge=purge))
         elif kind == "correct":
             self.correct(session)
+        elif kind == "manager":
+            lifetime_ms = self.one((0, 1_000, 20_000, 2_592_000_000))
+            self.write(
+                op.AlterQueueManager(**self.common(session), maximum_lifetime_ms=lifetime_ms)
+            )
         else:
             suspended = kind == "suspend"
             limit = self.one((None, None, 0, 1, 3))
@@ -339,8 +345,18 @@ class Writer:
                     queue=queue,
                     suspended=suspended,
                     unacknowledged_max=limit,
+                    settings=self.settings(),
                 )
             )
+
+    def settings(self) -> dict[str, Any] | None:
+        """Some settings of a queue; those that expire what is there have somewhere to go."""
+        drawn = {
+            "time_to_live_override_ms": self.one((None, None, -1, 0, 1_000)),
+            "delivery_delay_override_ms": self.one((None, None, -1, 0, 1_000)),
+            "expiry_destination": self.one((None, "", "queue:r", "queue:s", "topic:t")),
+        }
+        return drawn if self.draw(st.booleans()) else None
 
     def correct(self, session: dict[str, Any]) -> None:
         """A message of a queue is removed or released by hand, whoever has it."""

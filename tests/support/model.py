@@ -134,11 +134,14 @@ class Model(ModelOperations):
             "groups": len(self.group_ids(name)),
             "temporary": queue["owner"] is not None,
             "suspended": queue["suspended"],
+            "settings": queue["settings"],
             "receivers": len([1 for one in self.consumers if one["queue"] == name and one["open"]]),
             "message_count": len(resident),
             "sent_and_committed": place.count("consumed"),
             "expired": place.count("expired"),
             "removed_by_administration": place.count("removed"),
+            "moved": place.count("moved"),
+            "dropped": place.count("dropped"),
             "min_sequence": min(numbers, default=following),
             "max_sequence": max(numbers, default=following),
             "next_sequence": following,
@@ -178,7 +181,7 @@ class Model(ModelOperations):
         """The numbered messages of all queues, by queue and number."""
         told = ("queue", "put_position", "put_index", "sequence", "message_id", "priority")
         told = (*told, "persistent", "enqueued_at", "backout_count")
-        told = (*told, "expires_at", "deliver_at", "uncounted_backout_count")
+        told = (*told, "expires_at", "deliver_at", "uncounted_backout_count", "origin")
         held = [one for one in self.messages if one["place"] in RESIDENT]
         held.sort(key=lambda one: (one["queue"], one["sequence"]))
         return [
@@ -233,6 +236,7 @@ class Model(ModelOperations):
         waiting = [one for one in self.messages if one["place"] in RESIDENT]
         due += [one["deliver_at"] for one in waiting if one["place"] == "unborn"]
         due += [one["expires_at"] for one in waiting if one["expires_at"] > self.time]
+        due += [end for end in map(self.life_ends, waiting) if end > self.time]
         return min(due, default=None)
 
 

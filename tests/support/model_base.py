@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.model_groups import ModelGroups
+from support.model_moves import SETTINGS, ModelMoves
 
 __all__ = ["BODY_MAX", "INT_MAX", "ModelBase"]
 
@@ -13,7 +13,7 @@ BODY_MAX = 8 * 1024 * 1024 - 4 * 1024
 INT_MAX = 2147483647
 
 
-class ModelBase(ModelGroups):
+class ModelBase(ModelMoves):
     """Queues, consumers, sessions and messages as lists of mappings."""
 
     def __init__(self) -> None:
@@ -22,6 +22,7 @@ class ModelBase(ModelGroups):
         self.log_time = -1
         self.version = 1
         self.automatic_creation = True
+        self.maximum_lifetime_ms = 30 * 86_400_000
         self.waits = 0
         self.queues: list[Row] = []
         self.topics: list[Row] = []
@@ -41,11 +42,13 @@ class ModelBase(ModelGroups):
     def told_header(self, message: Row) -> Row:
         """What a delivery says beside, where the sender gave anything."""
         header = message["header"]
-        if header is None:
-            return {}
-        given = {name: header[name] for name in ("properties", "correlation_id", "type")}
         times = {name: message[name] for name in ("expires_at", "deliver_at")}
-        return {"header": given | times | {"group": self.told_group(message)}}
+        beside = times | {"group": self.told_group(message), "origin": message["origin"]}
+        if header is None and set(beside.values()) == {None, -1}:
+            return {}
+        fields = header or {"properties": {}, "correlation_id": None, "type": None}
+        given = {name: fields[name] for name in ("properties", "correlation_id", "type")}
+        return {"header": given | beside}
 
     def told_group(self, message: Row) -> Row | None:
         """A message's place in a group; whether its writer kept the order is forgotten."""
@@ -60,11 +63,6 @@ class ModelBase(ModelGroups):
         texts += [one for one in fields["properties"].values() if isinstance(one, str)]
         others = [one for one in fields["properties"].values() if not isinstance(one, str)]
         return sum(len(one.encode("utf-8")) for one in texts) + 8 * len(others)
-
-    def rounded(self, time: int) -> int:
-        """Up to the next multiple of 50 ms."""
-        rest = time % 50_000
-        return time if rest == 0 else time + 50_000 - rest
 
     def session(self, handle: int) -> Row | None:
         """An open session."""
@@ -160,6 +158,7 @@ class ModelBase(ModelGroups):
             "owner": None,
             "given": 0,
             "gone": [],
+            "settings": dict(SETTINGS),
         }
         self.topics.append(topic)
         return topic
@@ -178,6 +177,7 @@ class ModelBase(ModelGroups):
             "bonds": {},
             "owner": None,
             "gone": [],
+            "settings": dict(SETTINGS),
         }
         self.queues.append(queue)
         return queue
@@ -215,30 +215,6 @@ class ModelBase(ModelGroups):
         message["backout_count"] += backout
         self.touch(message["queue"])
         self.expire()
-
-    def birth_place(self, message: Row) -> str:
-        """Whether a numbered message may be delivered already."""
-        return "unborn" if message["deliver_at"] > self.time else "available"
-
-    def expire(self) -> None:
-        """What is over and nobody holds goes."""
-        waiting = [one for one in self.messages if one["place"] in ("available", "unborn")]
-        over = [one for one in waiting if 0 <= one["expires_at"] <= self.time]
-        for message in sorted(over, key=lambda one: (one["expires_at"], self._by_creation(one))):
-            self.gone(message, "expired")
-
-    def bear(self, due: int) -> None:
-        """What may be delivered from a moment on is available."""
-        unborn = [one for one in self.messages if one["place"] == "unborn"]
-        born = [one for one in unborn if one["deliver_at"] <= due]
-        for message in sorted(born, key=self._by_creation):
-            message["place"] = "available"
-            self.touch(message["queue"])
-
-    def _by_creation(self, message: Row) -> tuple[int, int]:
-        stores = [*self.queues, *self.subscriptions]
-        store = next(one for one in stores if one["id"] == message["queue"])
-        return (store["created_position"], message["sequence"])
 
     def all_back(self, session: Row, seen: list[Row] | None) -> int:
         """Every delivery of a session returns; seen None: all count as backed out, and are in

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from support.model_topics import ModelTopics
+from support.model_administration import ModelAdministration
 
 __all__ = ["PLAIN", "ModelDelivery"]
 
@@ -28,7 +28,7 @@ PLAIN: Row = {
 }
 
 
-class ModelDelivery(ModelTopics):
+class ModelDelivery(ModelAdministration):
     """Options, places and kept groups of consumers, and what they get."""
 
     def check_options(self, session: Row, consumer: Row, options: Row) -> str | None:

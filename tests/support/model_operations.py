@@ -151,7 +151,8 @@ class ModelOperations(ModelDelivery):
                 "group": one["header"]["group"] if "header" in one else None,
                 "in_unit_of_work": transacted,
                 "told_in_doubt": False,
-                **self.times(one.get("header")),
+                **self.times(one.get("header"), queue["settings"] if queue else {}),
+                "origin": None,
                 "size": len(one["content"]) + self.header_size(one.get("header")),
                 "sequence": None,
                 "enqueued_at": None,
@@ -175,9 +176,13 @@ class ModelOperations(ModelDelivery):
         told = {"first_sequence": self.number(store, added), "count": len(added)}
         return {"kind": "Enqueued", **told, "warning": warning}
 
-    def times(self, header: Any) -> Row:
+    def times(self, header: Any, settings: Row) -> Row:
         """When a message expires and may be delivered, from its send."""
-        fields = header or dict.fromkeys(TIMES, 0)
+        fields = dict(header or dict.fromkeys(TIMES, 0))
+        for name in ("time_to_live", "delivery_delay"):
+            override = settings.get(name + "_override_ms", -1)
+            if override >= 0:
+                fields[name + "_ms"] = override
         told = {"expires_at": "time_to_live_ms", "deliver_at": "delivery_delay_ms"}
         sent = self.time - fields["age_ms"] * 1000
         return {
@@ -298,67 +303,6 @@ class ModelOperations(ModelDelivery):
         numbers = [self.number_in_group(one) for one in (message, behind)]
         follows = self.behind(message) == self.start(behind)
         return same[0] == same[1] and numbers[0] == numbers[1] and follows
-
-    def do_create_queue(self, session: Row, entry: Any) -> str | None:
-        """A new queue."""
-        if not self.good_name(entry.queue) or entry.queue.startswith("temporary/"):
-            return "name-invalid"
-        if self.queue(entry.queue) is not None:
-            return "queue-exists"
-        if len(entry.description) > 1024 or not 0 <= entry.message_bytes_max <= BODY_MAX:
-            return "setting-invalid"
-        if not 0 <= entry.unacknowledged_max <= 1_000_000:
-            return "setting-invalid"
-        queue = self.add_queue(entry.queue)
-        queue["description"] = entry.description
-        queue["message_bytes_max"] = entry.message_bytes_max
-        queue["unacknowledged_max"] = entry.unacknowledged_max
-        queue["group_affinity"] = entry.group_affinity
-        return None
-
-    def do_alter_queue(self, session: Row, entry: Any) -> str | None:
-        """Settings change."""
-        queue = self.queue(entry.queue)
-        if queue is None:
-            return "queue-unknown"
-        if len(entry.description or "") > 1024:
-            return "setting-invalid"
-        if not 0 <= (entry.message_bytes_max or 0) <= BODY_MAX:
-            return "setting-invalid"
-        if not 0 <= (entry.unacknowledged_max or 0) <= 1_000_000:
-            return "setting-invalid"
-        for name in ("description", "message_bytes_max", "suspended", "unacknowledged_max"):
-            if getattr(entry, name) is not None:
-                queue[name] = getattr(entry, name)
-        if entry.group_affinity is not None:
-            queue["group_affinity"] = entry.group_affinity
-            queue["bonds"] = queue["bonds"] if entry.group_affinity else {}
-        self.touch(entry.queue)
-        return None
-
-    def do_delete_queue(self, session: Row, entry: Any) -> str | None:
-        """The queue is gone."""
-        name = entry.queue
-        queue = self.queue(name)
-        if queue is None:
-            return "queue-unknown"
-        if queue["owner"] not in (None, session["connection"]):
-            return "temporary-foreign"
-        mine = [one for one in self.messages if one["queue"] == name]
-        places = [one["place"] for one in mine]
-        receivers = [one for one in self.consumers if one["queue"] == name and one["open"]]
-        if receivers or "open" in places or "flight" in places:
-            return "queue-in-use"
-        if ("available" in places or "unborn" in places) and not entry.purge:
-            return "queue-not-empty"
-        self.queues = [one for one in self.queues if one["name"] != name]
-        self.messages = [one for one in self.messages if one["queue"] != name]
-        return None
-
-    def do_alter_queue_manager(self, session: Row, entry: Any) -> None:
-        """Automatic creation."""
-        if entry.automatic_creation is not None:
-            self.automatic_creation = entry.automatic_creation
 
     def do_upgrade(self, session: Row, entry: Any) -> str | None:
         """The active version changes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ledgermq.core.selector import SelectorError, parse_selector
-from support.model_base import BODY_MAX, ModelBase
+from support.model_base import ModelBase
 
 __all__ = ["ModelTopics"]
 
@@ -168,13 +168,12 @@ class ModelTopics(ModelBase):
         for message in messages:
             self.messages = [one for one in self.messages if one is not message]
             sender = self.session(message["session"])
-            assert sender is not None
             message |= {"sequence": topic["given"], "enqueued_at": self.time, "session": None}
             topic["given"] += 1
             self._publish(topic, message, sender)
         return first
 
-    def _publish(self, topic: Row, message: Row, sender: Row) -> None:
+    def _publish(self, topic: Row, message: Row, sender: Row | None) -> None:
         copies = []
         for one in self.subscriptions:
             if one["topic"] == topic["name"] and self._wants(one, message, sender):
@@ -187,7 +186,9 @@ class ModelTopics(ModelBase):
         if not copies:
             topic["gone"].append(message | {"place": "dropped"})
 
-    def _wants(self, one: Row, message: Row, sender: Row) -> bool:
+    def _wants(self, one: Row, message: Row, sender: Row | None) -> bool:
+        if sender is None:
+            return self.selects(one["selector"], message)
         own = {self.session(each["session"])["connection"] for each in self.receivers(one["id"])}
         same_id = sender["client_id"] != "" and sender["client_id"] == one["key"][2]
         if one["no_local"] and (same_id or sender["connection"] in own):
@@ -236,35 +237,6 @@ class ModelTopics(ModelBase):
         self.queues = [one for one in self.queues if one is not place]
         self.topics = [one for one in self.topics if one is not place]
 
-    def do_create_topic(self, session: Row, entry: Any) -> str | None:
-        """A new topic."""
-        if not self.good_name(entry.topic) or entry.topic.startswith("temporary/"):
-            return "name-invalid"
-        if self.topic(entry.topic) is not None:
-            return "topic-exists"
-        if len(entry.description) > 1024 or not 0 <= entry.message_bytes_max <= BODY_MAX:
-            return "setting-invalid"
-        topic = self.add_topic(entry.topic)
-        topic["description"] = entry.description
-        topic["message_bytes_max"] = entry.message_bytes_max
-        return None
-
-    def do_delete_topic(self, session: Row, entry: Any) -> str | None:
-        """The topic is gone."""
-        topic = self.topic(entry.topic)
-        if topic is None:
-            return "topic-unknown"
-        if topic["owner"] not in (None, session["connection"]):
-            return "temporary-foreign"
-        mine = [one for one in self.subscriptions if one["topic"] == topic["name"]]
-        puts = any(one["queue"] == topic["id"] for one in self.messages)
-        if puts or any(self.used(one) for one in mine):
-            return "topic-in-use"
-        if mine and not entry.purge:
-            return "topic-not-empty"
-        self.remove(topic)
-        return None
-
     def do_create_temporary(self, session: Row, entry: Any) -> str | None:
         """A queue or topic of the connection."""
         kind, name = entry.destination[:6], entry.destination[6:]
@@ -305,6 +277,7 @@ class ModelTopics(ModelBase):
             "description": topic["description"],
             "message_bytes_max": topic["message_bytes_max"],
             "temporary": topic["owner"] is not None,
+            "settings": topic["settings"],
             "subscriptions": len(mine),
             "receivers": sum(len(self.receivers(one["id"])) for one in mine),
             "message_count": len(numbers),
@@ -350,6 +323,8 @@ class ModelTopics(ModelBase):
             "added": one["added"],
             "sent_and_committed": len([1 for each in one["gone"] if each["place"] == "sent"]),
             "expired": len([1 for each in one["gone"] if each["place"] == "expired"]),
+            "moved": 0,
+            "dropped": 0,
             "min_sequence": mine[0]["sequence"] if mine else one["last"] + 1,
             "max_sequence": mine[-1]["sequence"] if mine else one["last"] + 1,
             "first_enqueued_at": ends[0]["enqueued_at"] if ends else None,

@@ -120,6 +120,14 @@ opens = st.builds(
     client_id=st.sampled_from(("", "", "", "c", "a b")),
     takeover=st.sampled_from((b"", b"", b"token")),
 )
+DESTINATIONS = ("", "queue:q", "queue:r", "queue:s", "topic:t", "queue:nowhere", "q")
+settings = st.none() | st.fixed_dictionaries(
+    {
+        "time_to_live_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1, 5_000)),
+        "delivery_delay_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1_000)),
+        "expiry_destination": st.none() | st.sampled_from(DESTINATIONS),
+    }
+)
 naive_operations: st.SearchStrategy[Operation] = st.one_of(
     opens,
     st.builds(
@@ -175,6 +183,7 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         message_bytes_max=small,
         unacknowledged_max=small,
         group_affinity=st.booleans(),
+        settings=settings,
     ),
     st.builds(
         op.AlterQueue,
@@ -182,9 +191,16 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         queue=names,
         suspended=st.none() | st.booleans(),
         group_affinity=st.none() | st.booleans(),
+        settings=settings,
     ),
+    st.builds(op.AlterTopic, **common, topic=names, settings=settings),
     st.builds(op.DeleteQueue, **common, queue=names, purge=st.booleans()),
-    st.builds(op.AlterQueueManager, **common, automatic_creation=st.none() | st.booleans()),
+    st.builds(
+        op.AlterQueueManager,
+        **common,
+        automatic_creation=st.none() | st.booleans(),
+        maximum_lifetime_ms=st.none() | st.sampled_from((-1, 0, 1, 20_000)),
+    ),
     st.builds(op.Upgrade, **common, version=st.integers(-1, 1)),
     st.builds(
         op.Correct,

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ledgermq.core import operations
 from ledgermq.core.operations import (
@@ -16,15 +15,14 @@ from ledgermq.core.operations import (
     PutMessage,
     Unreadable,
 )
+from support.administration_verbs import ADMINISTRATION_VERBS
 from support.script import Line, ScriptError, time_us
+from support.verb_parts import Entry, Verb, common
 
 if TYPE_CHECKING:
     from support.play import Player
 
 __all__ = ["VERBS", "get_options", "group_id", "identifier", "message_of", "selector_text"]
-
-Entry = Operation | bytes | None
-Verb = Callable[["Player", Line], Entry]
 
 
 def identifier(name: str) -> bytes:
@@ -58,19 +56,6 @@ def get_options(line: Line) -> GetOptions | None:
         "group_sequence": int(given.get("seq", 0)),
         "offset": int(given.get("offset", -1)),
         "sequence": int(given.get("number", -1)),
-    }
-
-
-def _common(player: Player, line: Line) -> dict[str, Any]:
-    """The fields that every operation of a session has."""
-    session = player.session(line.session)
-    handle = player.handles.get(line.session, 999)
-    following = 1 if session is None else session.last_sequence + 1
-    return {
-        "session": int(line.options.get("handle", handle)),
-        "session_sequence": int(line.options.get("n", following)),
-        "answered_through": int(line.options.get("answered", 0)),
-        "handed_through": int(line.options.get("handed", 0)),
     }
 
 
@@ -166,10 +151,6 @@ def _destination(word: str) -> str:
     return word if ":" in word else "queue:" + word
 
 
-def _yes(text: str | None) -> bool | None:
-    return None if text is None else {"yes": True, "no": False}[text]
-
-
 def _open(player: Player, line: Line) -> Operation:
     connection = line.options.get("on", line.session)
     return operations.Open(
@@ -195,7 +176,7 @@ def _consumer(player: Player, line: Line) -> Operation:
     options = line.options
     name = options.get("durable") or options.get("shared") or options.get("both")
     return operations.OpenConsumer(
-        **_common(player, line),
+        **common(player, line),
         consumer=int(number),
         destination=_destination(destination),
         selector=selector_text(options.get("selector")),
@@ -206,39 +187,25 @@ def _consumer(player: Player, line: Line) -> Operation:
     )
 
 
-def _create_topic(player: Player, line: Line) -> Operation:
-    return operations.CreateTopic(
-        **_common(player, line),
-        topic=line.words[0],
-        description=_description(line) or "",
-        message_bytes_max=int(line.options.get("max", 0)),
-    )
-
-
-def _delete_topic(player: Player, line: Line) -> Operation:
-    purge = "purge" in line.words[1:]
-    return operations.DeleteTopic(**_common(player, line), topic=line.words[0], purge=purge)
-
-
 def _temporary(player: Player, line: Line) -> Operation:
     return operations.CreateTemporary(
-        **_common(player, line), destination=_destination(line.words[0])
+        **common(player, line), destination=_destination(line.words[0])
     )
 
 
 def _unsubscribe(player: Player, line: Line) -> Operation:
-    return operations.Unsubscribe(**_common(player, line), subscription=line.words[0])
+    return operations.Unsubscribe(**common(player, line), subscription=line.words[0])
 
 
 def _close_consumer(player: Player, line: Line) -> Operation:
     return operations.CloseConsumer(
-        **_common(player, line), consumer=int(line.words[0]), unseen=_ranges(line.words[1:])
+        **common(player, line), consumer=int(line.words[0]), unseen=_ranges(line.words[1:])
     )
 
 
 def _put(player: Player, line: Line) -> Operation:
     return operations.Put(
-        **_common(player, line),
+        **common(player, line),
         destination=_destination(line.words[0]),
         messages=_messages(line.words[1:]),
     )
@@ -247,7 +214,7 @@ def _put(player: Player, line: Line) -> Operation:
 def _get(player: Player, line: Line) -> Operation:
     number = int(line.options.get("consumer", 1))
     return operations.Get(
-        **_common(player, line),
+        **common(player, line),
         consumer=number,
         credit=int(line.words[0]),
         options=get_options(line),
@@ -255,81 +222,25 @@ def _get(player: Player, line: Line) -> Operation:
 
 
 def _ack(player: Player, line: Line) -> Operation:
-    return operations.Acknowledge(**_common(player, line), deliveries=_ranges(line.words))
+    return operations.Acknowledge(**common(player, line), deliveries=_ranges(line.words))
 
 
 def _commit(player: Player, line: Line) -> Operation:
     session = player.session(line.session)
     held = 0 if session is None else sum(map(len, session.open_puts.values()))
     puts = int(line.options.get("puts", held))
-    return operations.Commit(**_common(player, line), deliveries=_ranges(line.words), puts=puts)
+    return operations.Commit(**common(player, line), deliveries=_ranges(line.words), puts=puts)
 
 
 def _seen(kind: type[Operation]) -> Verb:
     def make(player: Player, line: Line) -> Operation:
-        return kind(**_common(player, line), seen=_ranges(line.words))
+        return kind(**common(player, line), seen=_ranges(line.words))
 
     return make
 
 
 def _alive(player: Player, line: Line) -> Operation:
-    return operations.Alive(**_common(player, line), handing=int(line.options.get("handing", 0)))
-
-
-def _create(player: Player, line: Line) -> Operation:
-    return operations.CreateQueue(
-        **_common(player, line),
-        queue=line.words[0],
-        description=_description(line) or "",
-        message_bytes_max=int(line.options.get("max", 0)),
-        unacknowledged_max=int(line.options.get("unacked_max", 0)),
-        group_affinity=_yes(line.options.get("affinity")) or False,
-    )
-
-
-def _description(line: Line) -> str | None:
-    """`description=text`, or `description=*1024` for that many characters."""
-    text = line.options.get("description")
-    return "d" * int(text[1:]) if text is not None and text.startswith("*") else text
-
-
-def _alter(player: Player, line: Line) -> Operation:
-    most, limit = line.options.get("max"), line.options.get("unacked_max")
-    return operations.AlterQueue(
-        **_common(player, line),
-        queue=line.words[0],
-        description=_description(line),
-        message_bytes_max=None if most is None else int(most),
-        suspended=_yes(line.options.get("suspended")),
-        unacknowledged_max=None if limit is None else int(limit),
-        group_affinity=_yes(line.options.get("affinity")),
-    )
-
-
-def _delete(player: Player, line: Line) -> Operation:
-    purge = "purge" in line.words[1:]
-    return operations.DeleteQueue(**_common(player, line), queue=line.words[0], purge=purge)
-
-
-def _alter_manager(player: Player, line: Line) -> Operation:
-    automatic = _yes(line.options.get("automatic"))
-    return operations.AlterQueueManager(**_common(player, line), automatic_creation=automatic)
-
-
-def _upgrade(player: Player, line: Line) -> Operation:
-    return operations.Upgrade(**_common(player, line), version=int(line.words[0]))
-
-
-def _correct(player: Player, line: Line) -> Operation:
-    queue, sequence, action = line.words
-    return operations.Correct(
-        **_common(player, line),
-        queue=queue,
-        sequence=int(sequence),
-        action=action,
-        actor="operator",
-        reason="test",
-    )
+    return operations.Alive(**common(player, line), handing=int(line.options.get("handing", 0)))
 
 
 def _tick(player: Player, line: Line) -> Operation:
@@ -370,21 +281,15 @@ def _record(player: Player, line: Line) -> Entry:
 
 
 VERBS: dict[str, Verb] = {
+    **ADMINISTRATION_VERBS,
     "ack": _ack,
     "again": _again,
     "agree": _agree,
     "alive": _alive,
-    "alter": _alter,
-    "alter-manager": _alter_manager,
     "close": _seen(operations.Close),
     "close-consumer": _close_consumer,
     "commit": _commit,
     "consumer": _consumer,
-    "correct": _correct,
-    "create": _create,
-    "create-topic": _create_topic,
-    "delete": _delete,
-    "delete-topic": _delete_topic,
     "get": _get,
     "open": _open,
     "put": _put,
@@ -395,5 +300,4 @@ VERBS: dict[str, Verb] = {
     "temporary": _temporary,
     "tick": _tick,
     "unsubscribe": _unsubscribe,
-    "upgrade": _upgrade,
 }

@@ -78,5 +78,6 @@ def _end(turn: Turn, session: Session) -> None:
 
 def next_deadline(state: QueueManager) -> int | None:
     """The next moment in µs at which something falls due, or None."""
-    moments = (_next_end(state), state.births.next(), state.expiries.next())
+    lifetimes = state.lifetimes.next(state.stores, state.time)
+    moments = (_next_end(state), state.births.next(), state.expiries.next(), lifetimes)
     return min((one for one in moments if one is not None), default=None)

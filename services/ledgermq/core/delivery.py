@@ -281,7 +281,8 @@ def delivered_message(message: Message) -> DeliveredMessage:
         "content": b"",
     }
     header, times = message.header, message.times
-    if header is not None or message.group is not None:
+    origin = message.origin
+    if header is not None or times is not None or origin is not None or message.group is not None:
         told["header"] = {
             "properties": {} if header is None else header["properties"],
             "correlation_id": None if header is None else header["correlation_id"],
@@ -289,5 +290,6 @@ def delivered_message(message: Message) -> DeliveredMessage:
             "expires_at": -1 if times is None else times.expires_at,
             "deliver_at": -1 if times is None else times.deliver_at,
             "group": group_record(message),
+            "origin": origin,
         }
     return told

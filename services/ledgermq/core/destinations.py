@@ -18,13 +18,16 @@ from ledgermq.core.reasons import (
     TOPIC_UNKNOWN,
     Refusal,
 )
+from ledgermq.core.settings import DEFAULTS, Settings, targets_of
 from ledgermq.core.state import Connection, Queue, QueueManager, Session
 from ledgermq.core.topics import Topic
 from ledgermq.core.turn import Turn
 
 __all__ = [
+    "TEMPORARY",
     "check_new_name",
     "check_owner",
+    "configure",
     "create_temporary",
     "end_temporaries",
     "find_destination",
@@ -89,6 +92,7 @@ def keep(state: QueueManager, found: Queue) -> None:
 
 def forget(state: QueueManager, found: Queue) -> None:
     """Takes a queue or topic away with all it holds."""
+    configure(state, found, DEFAULTS)
     if isinstance(found, Topic):
         del state.topics[found.name]
         for subscription in found.subscriptions.values():
@@ -101,6 +105,20 @@ def forget(state: QueueManager, found: Queue) -> None:
         found.messages = {}
     if found.owner is not None:
         del found.owner.owned[found.destination]
+
+
+def configure(state: QueueManager, found: Queue, settings: Settings) -> None:
+    """Gives a queue or topic settings that were checked; a topic's are its subscriptions' too."""
+    for name, destination in targets_of(found.settings).items():
+        del state.named[destination][(found.destination, name)]
+        if not state.named[destination]:
+            del state.named[destination]
+    found.settings = settings
+    if isinstance(found, Topic):
+        for subscription in found.subscriptions.values():
+            subscription.settings = settings
+    for name, destination in targets_of(settings).items():
+        state.named.setdefault(destination, {})[(found.destination, name)] = None
 
 
 def check_new_name(kind: str, name: str) -> Refusal | None:

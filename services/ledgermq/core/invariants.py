@@ -25,7 +25,7 @@ def check(state: QueueManager) -> None:
         assert name == queue.name, f"queue {queue.name} stands under {name}"
         assert state.stores[queue.created_position] is queue, f"queue {name} is no store"
         accounted = queue.sent_and_committed + queue.removed_by_administration
-        accounted += queue.expired + len(queue.messages)
+        accounted += queue.expired + queue.moved + queue.dropped + len(queue.messages)
         assert queue.next_sequence == accounted, f"queue {name}: SEQ-14 {accounted}"
         _check_queue(queue)
     check_topics(state)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from ledgermq.core.operations import Header
 
 if TYPE_CHECKING:
     from ledgermq.core.group import Group
+    from ledgermq.core.outcomes import Origin
     from ledgermq.core.queue import Queue
     from ledgermq.core.state import Consumer
 
@@ -24,6 +25,8 @@ __all__ = [
     "SegmentMessage",
     "Times",
 ]
+
+M = TypeVar("M", bound="Message")
 
 # What a grouped message is; small enough that Python shares the numbers.
 IN_GROUP: Final = 1
@@ -59,6 +62,7 @@ class Message:
         "enqueued_at",
         "header",
         "message_id",
+        "origin",
         "persistent",
         "priority",
         "put_index",
@@ -98,6 +102,8 @@ class Message:
         self.sequence = -1
         self.enqueued_at = -1
         self.times: Times | None = None
+        # Where it was before it was moved here.
+        self.origin: Origin | None = None
         self.backout_count = 0
         self.consumer: Consumer | None = None
 
@@ -108,7 +114,20 @@ class Message:
 
     def copy_for(self, queue: Queue) -> Message:
         """The same message, numbered as this one, in another queue."""
-        copy = Message(
+        copy = self._made_as(Message, queue)
+        copy.sequence = self.sequence
+        copy.enqueued_at = self.enqueued_at
+        if self.times is not None:
+            copy.times = Times(self.times.expires_at, self.times.deliver_at)
+        copy.origin = self.origin
+        return copy
+
+    def move_to(self, queue: Queue, *, keeps_group: bool) -> Message:
+        """The same message in another queue, not numbered yet, without its times and origin."""
+        return self._made_as(type(self) if keeps_group else Message, queue)
+
+    def _made_as(self, kind: type[M], queue: Queue) -> M:
+        return kind(
             queue,
             self.put_position,
             self.put_index,
@@ -118,11 +137,6 @@ class Message:
             self.size_bytes,
             self.header,
         )
-        copy.sequence = self.sequence
-        copy.enqueued_at = self.enqueued_at
-        if self.times is not None:
-            copy.times = Times(self.times.expires_at, self.times.deliver_at)
-        return copy
 
 
 class GroupedMessage(Message):
@@ -132,8 +146,25 @@ class GroupedMessage(Message):
 
     group: Group
 
+    def move_to(self, queue: Queue, *, keeps_group: bool) -> Message:
+        """In another queue; in its group there, unless groups are not kept."""
+        if not keeps_group:
+            return super().move_to(queue, keeps_group=False)
+        moved = self._made_as(type(self), queue)
+        moved.group = self.group
+        moved.group_sequence = self.group_sequence
+        moved.flags = self.flags & (IN_GROUP | LAST_IN_GROUP | SEGMENT | LAST_SEGMENT)
+        return moved
+
 
 class SegmentMessage(GroupedMessage):
     """A segment: its data are `length` long from `offset` on in their logical message."""
 
     __slots__ = ("length", "offset")
+
+    def move_to(self, queue: Queue, *, keeps_group: bool) -> Message:
+        """In another queue; the same part of its logical message there."""
+        moved = super().move_to(queue, keeps_group=keeps_group)
+        if isinstance(moved, SegmentMessage):
+            moved.offset, moved.length = self.offset, self.length
+        return moved

@@ -49,6 +49,7 @@ def stored_message(message: Message) -> Record:
         "deliver_at": -1 if message.times is None else message.times.deliver_at,
         "uncounted_backout_count": message.queue.doubts.get(message.sequence, -1),
         "in_unit_of_work": message.flags & IN_UNIT_OF_WORK != 0,
+        "origin": message.origin,
     }
 
 
@@ -76,6 +77,7 @@ def message_from(queue: Queue, stored: Record) -> Message:
     message.sequence = stored["sequence"]
     message.enqueued_at = stored["enqueued_at"]
     message.backout_count = stored["backout_count"]
+    message.origin = stored["origin"]
     if stored["expires_at"] >= 0 or stored["deliver_at"] >= 0:
         message.times = Times(stored["expires_at"], stored["deliver_at"])
     return message

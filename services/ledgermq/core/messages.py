@@ -41,10 +41,11 @@ from ledgermq.core.reasons import (
     Refusal,
 )
 from ledgermq.core.selector import Selector, SelectorError, parse_selector
+from ledgermq.core.settings import DEFAULTS
 from ledgermq.core.settling import check_deliveries, consume, give_back
 from ledgermq.core.state import Consumer, Queue, Session
 from ledgermq.core.subscribing import keep_subscription, subscription_for
-from ledgermq.core.timing import set_times
+from ledgermq.core.timing import check_times, set_times
 from ledgermq.core.topics import Subscription, Topic
 from ledgermq.core.turn import Turn
 
@@ -101,7 +102,7 @@ def _messages(
             f"a put brings 1 to {PUT_MESSAGES_MAX} messages, not {len(operation.messages)}",
         )
     size_bytes_max = queue.message_bytes_max or CONTENT_BYTES_MAX
-    position, time = turn.position, turn.state.time
+    position, time, settings = turn.position, turn.state.time, queue.settings
     too_large: Refusal | None = None
     messages: list[Message] = []
     for index, entry in enumerate(operation.messages):
@@ -135,10 +136,12 @@ def _messages(
             set_group(message, group, Group(group["group_id"]), open_put=session.transacted)
             message.header = without_group(header)
         if header is not None:
-            refusal = set_times(message, header, time)
+            refusal = check_times(message, header)
             if refusal is not None:
                 return refusal
             too_large = too_large or _add_header(message, header)
+        if header is not None or settings is not DEFAULTS:
+            set_times(message, header, settings, time)
         messages.append(message)
     return too_large or messages
 

@@ -8,13 +8,14 @@ part that comes by the hundred.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NotRequired, TypeAlias, TypedDict
+from typing import Any, NotRequired, TypeAlias, TypedDict
 
 __all__ = [
     "Acknowledge",
     "Alive",
     "AlterQueue",
     "AlterQueueManager",
+    "AlterTopic",
     "Close",
     "CloseConsumer",
     "Commit",
@@ -238,6 +239,7 @@ class CreateQueue(SessionOperation):
     message_bytes_max: int = 0
     unacknowledged_max: int = 0
     group_affinity: bool = False
+    settings: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -250,6 +252,7 @@ class AlterQueue(SessionOperation):
     suspended: bool | None = None
     unacknowledged_max: int | None = None
     group_affinity: bool | None = None
+    settings: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,6 +270,17 @@ class CreateTopic(SessionOperation):
     topic: str
     description: str = ""
     message_bytes_max: int = 0
+    settings: dict[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlterTopic(SessionOperation):
+    """Changes settings of a topic; None leaves a setting as it is."""
+
+    topic: str
+    description: str | None = None
+    message_bytes_max: int | None = None
+    settings: dict[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -296,6 +310,7 @@ class AlterQueueManager(SessionOperation):
     """Changes settings of the queue manager; None leaves a setting as it is."""
 
     automatic_creation: bool | None = None
+    maximum_lifetime_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -39,6 +39,16 @@ class EnqueuedRun(TypedDict):
     count: int
 
 
+class Origin(TypedDict):
+    """Where a message was before it was moved, and why it was; `enqueued_at` in µs."""
+
+    destination: str
+    sequence: int
+    reason: str
+    backout_count: int
+    enqueued_at: int
+
+
 class DeliveredHeader(TypedDict):
     """What the sender gave beside the content, and the times in µs that came of it; -1: none."""
 
@@ -48,6 +58,7 @@ class DeliveredHeader(TypedDict):
     expires_at: int
     deliver_at: int
     group: NotRequired[Group | None]
+    origin: NotRequired[Origin | None]
 
 
 class DeliveredMessage(TypedDict):

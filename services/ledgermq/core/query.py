@@ -5,7 +5,7 @@ A status counts what PROTOCOL.md §9 names; current + pending = message count + 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from ledgermq.core.browsing import Cursor, browse
@@ -162,11 +162,14 @@ def _status(queue: Queue) -> Document:
         "groups": len(queue.groups),
         "temporary": queue.owner is not None,
         "suspended": queue.suspended,
+        "settings": asdict(queue.settings),
         "receivers": len(queue.consumers),
         "message_count": len(queue.messages),
         "sent_and_committed": queue.sent_and_committed,
         "expired": queue.expired,
         "removed_by_administration": queue.removed_by_administration,
+        "moved": queue.moved,
+        "dropped": queue.dropped,
         "min_sequence": queue.min_sequence,
         "max_sequence": queue.max_sequence,
         "next_sequence": queue.next_sequence,
@@ -189,6 +192,7 @@ def manager_status(state: QueueManager, name: str, worker: str) -> Document:
         "time": state.time,
         "version": state.active_version,
         "automatic_creation": state.automatic_creation,
+        "maximum_lifetime_ms": state.lifetimes.maximum_ms,
         "queues": len(state.queues),
         "topics": len(state.topics),
         "subscriptions": len(state.subscriptions),

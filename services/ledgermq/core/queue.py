@@ -13,6 +13,7 @@ from ledgermq.core.group import Group
 from ledgermq.core.limits import BLOCK_MESSAGES
 from ledgermq.core.message import AWAY, MEMBER, GroupedMessage, Message
 from ledgermq.core.orders import Order, OrderKey
+from ledgermq.core.settings import DEFAULTS
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -38,12 +39,15 @@ class Queue:
         "created_position",
         "description",
         "doubts",
+        "dropped",
         "expired",
         "groups",
         "kept",
         "last_consumed_enqueued_at",
+        "lifetime_sequence",
         "message_bytes_max",
         "messages",
+        "moved",
         "name",
         "next_sequence",
         "orders",
@@ -51,6 +55,7 @@ class Queue:
         "ready",
         "removed_by_administration",
         "sent_and_committed",
+        "settings",
         "suspended",
         "touched_blocks",
         "turns",
@@ -68,11 +73,15 @@ class Queue:
         self.message_bytes_max = 0
         self.suspended = False
         self.unacknowledged_max = 0
+        self.settings = DEFAULTS
         self.owner: Connection | None = None
         self.next_sequence = 0
         self.sent_and_committed = 0
         self.removed_by_administration = 0
         self.expired = 0
+        self.moved = 0
+        self.dropped = 0
+        self.lifetime_sequence = 0
         self.unborn = 0
         self.last_consumed_enqueued_at = -1
         # By rising sequence number, so that the ends of the mapping are min and max.
@@ -106,11 +115,12 @@ class Queue:
         self,
         state: QueueManager,
         messages: list[Message],
-        sender: Connection,  # noqa: ARG002 (topics ask who it was)
+        sender: Connection | None,  # noqa: ARG002 (topics ask who it was)
     ) -> int:
         """Numbers messages and makes them available (SEQ-01, SEQ-05); returns the first number."""
         first = sequence = self.next_sequence
         store, time = self.messages, state.time
+        state.lifetimes.note(self, time)
         timed = grouped = False
         for message in messages:
             message.sequence = sequence

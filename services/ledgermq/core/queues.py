@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from ledgermq.core.affinity import Affinity
-from ledgermq.core.destinations import check_new_name, check_owner, forget, keep
+from ledgermq.core.configuring import check_not_named, checked_settings
+from ledgermq.core.destinations import check_new_name, check_owner, configure, forget, keep
 from ledgermq.core.limits import (
     CONTENT_BYTES_MAX,
     CREDIT_MAX,
     DESCRIPTION_CHARACTERS_MAX,
+    TIMING_MS_MAX,
     VERSION_MAX,
 )
 from ledgermq.core.message import Message
@@ -87,6 +89,10 @@ def create_queue(turn: Turn, session: Session, operation: CreateQueue) -> Refusa
     if refusal is not None:
         return refusal
     queue = Queue(name, turn.position)
+    settings = checked_settings(turn.state, queue, operation.settings)
+    if isinstance(settings, Refusal):
+        return settings
+    configure(turn.state, queue, settings)
     queue.description = operation.description
     queue.message_bytes_max = operation.message_bytes_max
     queue.unacknowledged_max = operation.unacknowledged_max
@@ -105,6 +111,10 @@ def alter_queue(turn: Turn, session: Session, operation: AlterQueue) -> Refusal 
     )
     if refusal is not None:
         return refusal
+    settings = checked_settings(turn.state, queue, operation.settings)
+    if isinstance(settings, Refusal):
+        return settings
+    configure(turn.state, queue, settings)
     if operation.description is not None:
         queue.description = operation.description
     if operation.message_bytes_max is not None:
@@ -144,6 +154,9 @@ def delete_queue(turn: Turn, session: Session, operation: DeleteQueue) -> Refusa
             f"queue {name} has {len(queue.consumers)} consumers, {queue.uncommitted_puts} "
             f"uncommitted puts and {held} deliveries in flight; end them first",
         )
+    refusal = check_not_named(turn.state, queue)
+    if refusal is not None:
+        return refusal
     if queue.messages and not operation.purge:
         return Refusal(
             QUEUE_NOT_EMPTY, f"queue {name} holds {len(queue.messages)} messages; purge to remove"
@@ -156,6 +169,14 @@ def alter_queue_manager(
     turn: Turn, session: Session, operation: AlterQueueManager
 ) -> Refusal | None:
     """Changes settings of the queue manager."""
+    lifetime_ms = operation.maximum_lifetime_ms
+    if lifetime_ms is not None:
+        if not 0 <= lifetime_ms <= TIMING_MS_MAX:
+            return Refusal(
+                SETTING_INVALID,
+                f"maximum_lifetime_ms is {lifetime_ms}, must be 0 to {TIMING_MS_MAX}",
+            )
+        turn.state.lifetimes.set_maximum(lifetime_ms, turn.state.stores.values())
     if operation.automatic_creation is not None:
         turn.state.automatic_creation = operation.automatic_creation
     return None

@@ -40,9 +40,9 @@ from ledgermq.core.reasons import (
     TRANSACTED,
     Refusal,
 )
+from ledgermq.core.rounding import rounded
 from ledgermq.core.settling import check_deliveries, consume, give_back_all
 from ledgermq.core.state import QueueManager, Session
-from ledgermq.core.timing import rounded
 from ledgermq.core.turn import Turn
 
 __all__ = [

@@ -9,7 +9,7 @@ from ledgermq.core.operations import DeliveryRange
 from ledgermq.core.places import follow, place_after
 from ledgermq.core.reasons import DELIVERY_UNKNOWN, Refusal
 from ledgermq.core.state import Consumer, Session
-from ledgermq.core.timing import is_over
+from ledgermq.core.timing import expire, is_over
 from ledgermq.core.turn import Turn
 
 __all__ = ["check_deliveries", "consume", "give_back", "give_back_all", "take_delivery"]
@@ -91,11 +91,11 @@ def give_back(turn: Turn, session: Session, delivery: int, *, backed_out: bool) 
     if backed_out:
         message.backout_count += 1
         queue.touched_blocks[message.sequence // BLOCK_MESSAGES] = None
-    if is_over(message, turn.state.time):
-        queue.expire(message)
+    turn.touch(queue)
+    if is_over(turn, message):
+        expire(turn, message)
     else:
         queue.give_back(message)
-    turn.touch(queue)
     if queue.retires:
         turn.leave(queue)
 

@@ -20,6 +20,7 @@ from ledgermq.core.message_snapshot import message_from, stored_message
 from ledgermq.core.outcomes import Reply
 from ledgermq.core.queues import set_affinity
 from ledgermq.core.selector import parse_selector
+from ledgermq.core.settings import settings_record
 from ledgermq.core.state import (
     Connection,
     Consumer,
@@ -31,6 +32,7 @@ from ledgermq.core.state import (
 from ledgermq.core.topic_snapshot import (
     owner_of,
     restore_owners,
+    restore_settings,
     restore_topics,
     store_name,
     subscription_entry,
@@ -50,6 +52,7 @@ def root_of(state: QueueManager) -> Record:
         "time": state.time,
         "automatic_creation": state.automatic_creation,
         "wait_order": state.wait_order,
+        "maximum_lifetime_ms": state.lifetimes.maximum_ms,
         "queues": [_queue_entry(queue) for queue in state.queues.values()],
         "topics": [topic_entry(topic) for topic in state.topics.values()],
         "subscriptions": [subscription_entry(one) for one in state.subscriptions.values()],
@@ -84,6 +87,9 @@ def _queue_entry(queue: Queue) -> Record:
         "expired": queue.expired,
         "group_affinity": queue.affinity is not None,
         "bonds": _bonds(queue),
+        "settings": settings_record(queue.settings),
+        "moved": queue.moved,
+        "dropped": queue.dropped,
     }
 
 
@@ -205,6 +211,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     for entry in root["queues"]:
         keep(state, _queue_from(entry))
     restore_topics(state, root)
+    restore_settings(state, root)
     for block in message_blocks:
         queue = state.stores[block["created_position"]]
         for stored in block["messages"]:
@@ -229,6 +236,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
             if message.consumer is not None and times is not None and times.expires_at > state.time:
                 state.expiries.add(message, times.expires_at)
         queue.group(queue.messages.values())
+    state.lifetimes.set_maximum(root["maximum_lifetime_ms"], state.stores.values())
     for session in state.sessions.values():
         for consumer in session.consumers.values():
             if consumer.open:
@@ -263,6 +271,8 @@ def _queue_from(entry: Record) -> Queue:
     queue.unacknowledged_max = entry["unacknowledged_max"]
     queue.expired = entry["expired"]
     set_affinity(queue, entry["group_affinity"])
+    queue.moved = entry["moved"]
+    queue.dropped = entry["dropped"]
     return queue
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ledgermq.core.get_options import PLAIN, Place
+from ledgermq.core.lifetimes import Lifetimes
 from ledgermq.core.limits import PROTOCOL_VERSION
 from ledgermq.core.message import Message, Times
 from ledgermq.core.message_deadlines import MessageDeadlines
@@ -181,6 +182,8 @@ class QueueManager:
         "connections",
         "deadlines",
         "expiries",
+        "lifetimes",
+        "named",
         "position",
         "queues",
         "sessions",
@@ -212,6 +215,9 @@ class QueueManager:
         # Of messages that expire, and of those that are not to be delivered yet.
         self.expiries = MessageDeadlines()
         self.births = MessageDeadlines()
+        self.lifetimes = Lifetimes()
+        # Destinations that settings name, and which settings do: destination and name.
+        self.named: dict[str, dict[tuple[str, str], None]] = {}
 
     def schedule(self, message: Message, times: Times) -> None:
         """Notes when a numbered message expires and when it may be delivered."""

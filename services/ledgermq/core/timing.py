@@ -2,60 +2,83 @@
 
 from __future__ import annotations
 
-from ledgermq.core.limits import TIME_ROUNDING_US, TIMING_MS_MAX
+from ledgermq.core.limits import TIMING_MS_MAX
 from ledgermq.core.message import Message, Times
 from ledgermq.core.operations import Header
 from ledgermq.core.reasons import MESSAGE_INVALID, Refusal
+from ledgermq.core.rounding import rounded
+from ledgermq.core.settings import Settings
+from ledgermq.core.transfer import EXPIRED, transfer
 from ledgermq.core.turn import Turn
 
-__all__ = ["expire_due", "is_over", "rounded", "set_times"]
+__all__ = ["check_times", "expire", "expire_due", "is_over", "set_times"]
 
 MILLISECOND_US = 1_000
 
 
-def rounded(time: int) -> int:
-    """A deadline in µs, rounded up to 50 ms (H7)."""
-    return -(-time // TIME_ROUNDING_US) * TIME_ROUNDING_US
-
-
-def set_times(message: Message, header: Header, time: int) -> Refusal | None:
-    """Works out the times of a message from its send: the Put's time less its age (SES-66)."""
-    life_ms, delay_ms, age_ms = (
-        header["time_to_live_ms"],
-        header["delivery_delay_ms"],
-        header["age_ms"],
-    )
-    if not life_ms and not delay_ms and not age_ms:
-        return None
-    told = {"time_to_live_ms": life_ms, "delivery_delay_ms": delay_ms, "age_ms": age_ms}
-    for name, milliseconds in told.items():
+def check_times(message: Message, header: Header) -> Refusal | None:
+    """Refuses times of a header that are out of range."""
+    for name in ("time_to_live_ms", "delivery_delay_ms", "age_ms"):
+        milliseconds = header[name]
         if not 0 <= milliseconds <= TIMING_MS_MAX:
             return Refusal(
                 MESSAGE_INVALID,
                 f"message {message.put_index} has {name} {milliseconds}, "
                 f"must be 0 to {TIMING_MS_MAX}",
             )
-    sent_at = time - age_ms * MILLISECOND_US
-    message.times = Times(
-        rounded(sent_at + life_ms * MILLISECOND_US) if life_ms else -1,
-        rounded(sent_at + delay_ms * MILLISECOND_US) if delay_ms else -1,
-    )
     return None
 
 
-def is_over(message: Message, time: int) -> bool:
-    """Whether a message has expired by a time."""
-    return message.times is not None and 0 <= message.times.expires_at <= time
+def set_times(message: Message, header: Header | None, settings: Settings, time: int) -> None:
+    """Works out the times of a message from its send: the Put's time less its age (SES-66).
+
+    A destination may override what the sender asked for.
+    """
+    life_ms = delay_ms = age_ms = 0
+    if header is not None:
+        life_ms, delay_ms = header["time_to_live_ms"], header["delivery_delay_ms"]
+        age_ms = header["age_ms"]
+    if settings.time_to_live_override_ms >= 0:
+        life_ms = settings.time_to_live_override_ms
+    if settings.delivery_delay_override_ms >= 0:
+        delay_ms = settings.delivery_delay_override_ms
+    if life_ms or delay_ms:
+        sent_at = time - age_ms * MILLISECOND_US
+        message.times = Times(
+            rounded(sent_at + life_ms * MILLISECOND_US) if life_ms else -1,
+            rounded(sent_at + delay_ms * MILLISECOND_US) if delay_ms else -1,
+        )
+
+
+def is_over(turn: Turn, message: Message) -> bool:
+    """Whether a message has expired: its own time is over, or the maximum lifetime."""
+    state = turn.state
+    if message.times is not None and 0 <= message.times.expires_at <= state.time:
+        return True
+    return state.lifetimes.is_over(message, state.time)
+
+
+def expire(turn: Turn, message: Message) -> None:
+    """Takes out for good what has expired and neither waits nor is held; it may go elsewhere."""
+    queue = message.queue
+    queue.expire(message)
+    if queue.settings.expiry_destination:
+        transfer(turn, message, queue.settings.expiry_destination, EXPIRED)
 
 
 def expire_due(turn: Turn) -> None:
     """Takes out what has expired and nobody holds; what is held expires when it comes back."""
     state = turn.state
     due = state.expiries.next()
-    if due is None or due > state.time:
-        return
-    for message in state.expiries.take_due(state.time):
+    if due is not None and due <= state.time:
+        _expire_all(turn, state.expiries.take_due(state.time))
+    if state.lifetimes.may_be_due(state.time):
+        _expire_all(turn, state.lifetimes.take_due(state.stores, state.time))
+
+
+def _expire_all(turn: Turn, over: list[Message]) -> None:
+    for message in over:
         if message.consumer is None:
             turn.ends_clash(message)
             message.queue.withdraw(message)
-            message.queue.expire(message)
+            expire(turn, message)

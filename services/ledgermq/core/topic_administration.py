@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ledgermq.core.destinations import check_new_name, check_owner, forget, keep
-from ledgermq.core.operations import CreateTopic, DeleteTopic
+from ledgermq.core.configuring import check_not_named, checked_settings
+from ledgermq.core.destinations import check_new_name, check_owner, configure, forget, keep
+from ledgermq.core.operations import AlterTopic, CreateTopic, DeleteTopic
 from ledgermq.core.queues import check_settings
 from ledgermq.core.reasons import (
     TOPIC_EXISTS,
@@ -16,7 +17,7 @@ from ledgermq.core.state import Session
 from ledgermq.core.topics import Topic
 from ledgermq.core.turn import Turn
 
-__all__ = ["create_topic", "delete_topic"]
+__all__ = ["alter_topic", "create_topic", "delete_topic"]
 
 
 def create_topic(turn: Turn, session: Session, operation: CreateTopic) -> Refusal | None:
@@ -30,9 +31,32 @@ def create_topic(turn: Turn, session: Session, operation: CreateTopic) -> Refusa
     if refusal is not None:
         return refusal
     topic = Topic(operation.topic, turn.position)
+    settings = checked_settings(turn.state, topic, operation.settings)
+    if isinstance(settings, Refusal):
+        return settings
+    configure(turn.state, topic, settings)
     topic.description = operation.description
     topic.message_bytes_max = operation.message_bytes_max
     keep(turn.state, topic)
+    return None
+
+
+def alter_topic(turn: Turn, session: Session, operation: AlterTopic) -> Refusal | None:
+    """Changes settings of a topic, which are those of its subscriptions too."""
+    topic = turn.state.topics.get(operation.topic)
+    if topic is None:
+        return Refusal(TOPIC_UNKNOWN, f"topic {operation.topic} does not exist")
+    refusal = check_settings(operation.description, operation.message_bytes_max)
+    if refusal is not None:
+        return refusal
+    settings = checked_settings(turn.state, topic, operation.settings)
+    if isinstance(settings, Refusal):
+        return settings
+    configure(turn.state, topic, settings)
+    if operation.description is not None:
+        topic.description = operation.description
+    if operation.message_bytes_max is not None:
+        topic.message_bytes_max = operation.message_bytes_max
     return None
 
 
@@ -51,6 +75,9 @@ def delete_topic(turn: Turn, session: Session, operation: DeleteTopic) -> Refusa
             f"topic {topic.name} has {consumers} consumers, {topic.uncommitted_puts} "
             f"uncommitted puts and {held} deliveries in flight; end them first",
         )
+    refusal = check_not_named(turn.state, topic)
+    if refusal is not None:
+        return refusal
     if topic.subscriptions and not operation.purge:
         return Refusal(
             TOPIC_NOT_EMPTY,

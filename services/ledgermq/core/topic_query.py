@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from ledgermq.core.state import Message, Queue, QueueManager
@@ -37,6 +38,7 @@ def topic_status(topic: Topic) -> Document:
         "description": topic.description,
         "message_bytes_max": topic.message_bytes_max,
         "temporary": topic.owner is not None,
+        "settings": asdict(topic.settings),
         "subscriptions": len(topic.subscriptions),
         "receivers": sum(len(one.consumers) for one in topic.subscriptions.values()),
         "message_count": len(topic.publications),
@@ -76,6 +78,8 @@ def _subscription_status(one: Subscription) -> Document:
         "added": one.added,
         "sent_and_committed": one.sent_and_committed,
         "expired": one.expired,
+        "moved": one.moved,
+        "dropped": one.dropped,
         "min_sequence": one.min_sequence,
         "max_sequence": one.max_sequence,
         "first_enqueued_at": first,

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledgermq.core.destinations import find_destination, keep
+from ledgermq.core.destinations import configure, find_destination, keep
 from ledgermq.core.selector import parse_selector
+from ledgermq.core.settings import DEFAULTS, changed, settings_record
 from ledgermq.core.state import Queue, QueueManager
 from ledgermq.core.subscribing import keep_subscription
 from ledgermq.core.topics import Subscription, SubscriptionKey, Topic
@@ -13,6 +14,7 @@ from ledgermq.core.topics import Subscription, SubscriptionKey, Topic
 __all__ = [
     "owner_of",
     "restore_owners",
+    "restore_settings",
     "restore_topics",
     "store_name",
     "subscription_entry",
@@ -45,6 +47,7 @@ def topic_entry(topic: Topic) -> Record:
         "last_consumed_enqueued_at": topic.last_consumed_enqueued_at,
         "owner": owner_of(topic),
         "expired": topic.expired,
+        "settings": settings_record(topic.settings),
     }
 
 
@@ -65,6 +68,8 @@ def subscription_entry(subscription: Subscription) -> Record:
         "sent_and_committed": subscription.sent_and_committed,
         "expired": subscription.expired,
         "last_consumed_enqueued_at": subscription.last_consumed_enqueued_at,
+        "moved": subscription.moved,
+        "dropped": subscription.dropped,
     }
 
 
@@ -96,9 +101,21 @@ def _subscription_from(state: QueueManager, entry: Record) -> Subscription:
     subscription.next_sequence = entry["next_sequence"]
     subscription.added = entry["added"]
     subscription.expired = entry["expired"]
+    subscription.moved = entry["moved"]
+    subscription.dropped = entry["dropped"]
     subscription.sent_and_committed = entry["sent_and_committed"]
     subscription.last_consumed_enqueued_at = entry["last_consumed_enqueued_at"]
     return subscription
+
+
+def restore_settings(state: QueueManager, root: Record) -> None:
+    """Settings of queues and topics; those of topics are their subscriptions' too."""
+    found: list[tuple[Queue, Record]] = [
+        *((state.queues[entry["name"]], entry) for entry in root["queues"]),
+        *((state.topics[entry["name"]], entry) for entry in root["topics"]),
+    ]
+    for queue, entry in found:
+        configure(state, queue, changed(DEFAULTS, entry["settings"]))
 
 
 def restore_owners(state: QueueManager, root: Record) -> None:

@@ -61,6 +61,7 @@ class Subscription(Queue):
         super().__init__(key.name, created_position)
         self.topic = topic
         self.key = key
+        self.settings = topic.settings
         self.durable = key.kind == "durable"
         self.shared = shared
         self.selector = selector
@@ -77,9 +78,9 @@ class Subscription(Queue):
         """Whether nothing keeps it: not durable, and no receiver left (SES-43)."""
         return not self.durable and not self.consumers
 
-    def wants(self, message: Message, sender: Connection) -> bool:
+    def wants(self, message: Message, sender: Connection | None) -> bool:
         """Whether a published message is for it: noLocal, then the selector (SES-53, SES-71)."""
-        if self.no_local and self._is_local(sender):
+        if self.no_local and sender is not None and self._is_local(sender):
             return False
         return self.selector is None or matches(self.selector, message)
 
@@ -91,6 +92,7 @@ class Subscription(Queue):
     def add(self, state: QueueManager, published: Message) -> None:
         """Keeps a copy of a message that was just numbered."""
         copy = published.copy_for(self)
+        state.lifetimes.note(self, copy.enqueued_at)
         self.messages[copy.sequence] = copy
         self.available.extend(self.wait_for_birth(state, [copy]))
         self.touched_blocks[copy.sequence // BLOCK_MESSAGES] = None
@@ -139,7 +141,9 @@ class Topic(Queue):
         """What its consumers and producers call it."""
         return "topic:" + self.name
 
-    def enqueue(self, state: QueueManager, messages: list[Message], sender: Connection) -> int:
+    def enqueue(
+        self, state: QueueManager, messages: list[Message], sender: Connection | None
+    ) -> int:
         """Numbers messages and hands copies to the subscriptions there are now (SES-70)."""
         first = self.next_sequence
         for sequence, message in enumerate(messages, first):
@@ -149,7 +153,7 @@ class Topic(Queue):
         self.next_sequence = first + len(messages)
         return first
 
-    def _publish(self, state: QueueManager, message: Message, sender: Connection) -> None:
+    def _publish(self, state: QueueManager, message: Message, sender: Connection | None) -> None:
         publication = Publication(message.enqueued_at)
         for subscription in self._candidates(message):
             if subscription.wants(message, sender):

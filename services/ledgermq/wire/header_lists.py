@@ -28,6 +28,7 @@ NO_DELIVERED_HEADER: Final[dict[str, Any]] = {
     "expires_at": -1,
     "deliver_at": -1,
     "group": None,
+    "origin": None,
 }
 
 

@@ -18,6 +18,7 @@ EMPTY_HEADER: Final[DeliveredHeader] = {
     "expires_at": -1,
     "deliver_at": -1,
     "group": None,
+    "origin": None,
 }
 
 

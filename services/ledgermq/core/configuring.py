@@ -1,0 +1,54 @@
+"""Settings changed by operation, and the destinations that they name (PROTOCOL.md §14, INF-16)."""
+
+from __future__ import annotations
+
+from ledgermq.core.destinations import TEMPORARY, find_destination
+from ledgermq.core.reasons import (
+    DESTINATION_INVALID,
+    DESTINATION_UNKNOWN,
+    QUEUE_IN_USE,
+    SETTING_INVALID,
+    TOPIC_IN_USE,
+    Refusal,
+)
+from ledgermq.core.settings import Given, Settings, changed, targets_of, wrong_in
+from ledgermq.core.state import Queue, QueueManager
+from ledgermq.core.topics import Topic
+
+__all__ = ["check_not_named", "checked_settings"]
+
+
+def checked_settings(state: QueueManager, found: Queue, given: Given | None) -> Settings | Refusal:
+    """The settings of a queue or topic once those given are changed, if that may be."""
+    settings = changed(found.settings, given)
+    wrong = wrong_in(settings)
+    if wrong is not None:
+        return Refusal(SETTING_INVALID, wrong)
+    for name, destination in targets_of(settings).items():
+        if destination == found.destination:
+            return Refusal(SETTING_INVALID, f"{name} of {destination} may not be itself")
+        if not destination.startswith(("queue:", "topic:")):
+            return Refusal(
+                DESTINATION_INVALID, f"{name} {destination!a} is not queue:NAME or topic:NAME"
+            )
+        if destination.partition(":")[2].startswith(TEMPORARY):
+            return Refusal(
+                SETTING_INVALID, f"{name} {destination!a}: it would end with its connection"
+            )
+        if find_destination(state, destination) is None:
+            return Refusal(
+                DESTINATION_UNKNOWN, f"{name} {destination!a} does not exist; create it first"
+            )
+    return settings
+
+
+def check_not_named(state: QueueManager, found: Queue) -> Refusal | None:
+    """Refuses to delete what settings of others name as where messages go."""
+    named = state.named.get(found.destination)
+    if named is None:
+        return None
+    by, setting = next(iter(named))
+    return Refusal(
+        TOPIC_IN_USE if isinstance(found, Topic) else QUEUE_IN_USE,
+        f"{found.destination} is the {setting} of {by}; change that first",
+    )

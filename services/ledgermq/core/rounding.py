@@ -1,0 +1,12 @@
+"""Deadlines are rounded, so that they do not storm (H7)."""
+
+from __future__ import annotations
+
+from ledgermq.core.limits import TIME_ROUNDING_US
+
+__all__ = ["rounded"]
+
+
+def rounded(time: int) -> int:
+    """A deadline in µs, rounded up to 50 ms (H7)."""
+    return -(-time // TIME_ROUNDING_US) * TIME_ROUNDING_US

@@ -1,0 +1,75 @@
+"""Settings of queues and topics beyond those of version 1's first day (PROTOCOL.md §14)."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, fields, replace
+from typing import Any, Final
+
+from ledgermq.core.limits import TIMING_MS_MAX
+
+__all__ = [
+    "DEFAULTS",
+    "Settings",
+    "changed",
+    "given_settings",
+    "settings_record",
+    "targets_of",
+    "wrong_in",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """The settings of a queue or topic, in the order of the schema `ledgermq.type.QueueSettings`.
+
+    Times are in ms. A destination is `queue:NAME` or `topic:NAME`, or empty: none.
+    """
+
+    time_to_live_override_ms: int = -1
+    delivery_delay_override_ms: int = -1
+    expiry_destination: str = ""
+
+
+DEFAULTS: Final = Settings()
+
+# What an entry of the log says of settings: a value by name; None: as it is.
+Given = dict[str, Any]
+
+
+def given_settings(told: Given) -> Given | None:
+    """Settings as an entry of the log writes them; None: it changes none.
+
+    Raises:
+        KeyError: there is no setting of that name.
+    """
+    names = [field.name for field in fields(Settings)]
+    unknown = [name for name in told if name not in names]
+    if unknown:
+        raise KeyError(unknown[0])
+    return {name: told.get(name) for name in names} if told else None
+
+
+def changed(settings: Settings, given: Given | None) -> Settings:
+    """Settings with those values that are given."""
+    told = {name: value for name, value in (given or {}).items() if value is not None}
+    return replace(settings, **told) if told else settings
+
+
+def settings_record(settings: Settings) -> Given | None:
+    """As a checkpoint writes them; None: all have their defaults."""
+    return None if settings == DEFAULTS else asdict(settings)
+
+
+def targets_of(settings: Settings) -> dict[str, str]:
+    """The destinations that settings name, by setting; they must be there (INF-16)."""
+    named = {"expiry_destination": settings.expiry_destination}
+    return {name: destination for name, destination in named.items() if destination}
+
+
+def wrong_in(settings: Settings) -> str | None:
+    """What is out of range in settings, in words; None: nothing."""
+    for name in ("time_to_live_override_ms", "delivery_delay_override_ms"):
+        value = getattr(settings, name)
+        if not -1 <= value <= TIMING_MS_MAX:
+            return f"{name} is {value}, must be -1 to {TIMING_MS_MAX}"
+    return None

@@ -1,0 +1,137 @@
+"""The verbs of the script language for settings, queues and topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ledgermq.core import operations
+from ledgermq.core.operations import Operation
+from ledgermq.core.settings import given_settings
+from support.script import Line, time_us
+from support.verb_parts import Verb, common, yes
+
+if TYPE_CHECKING:
+    from support.play import Player
+
+__all__ = ["ADMINISTRATION_VERBS"]
+
+
+def _create_topic(player: Player, line: Line) -> Operation:
+    return operations.CreateTopic(
+        **common(player, line),
+        topic=line.words[0],
+        description=_description(line) or "",
+        message_bytes_max=int(line.options.get("max", 0)),
+        settings=_settings(line),
+    )
+
+
+def _alter_topic(player: Player, line: Line) -> Operation:
+    most = line.options.get("max")
+    return operations.AlterTopic(
+        **common(player, line),
+        topic=line.words[0],
+        description=_description(line),
+        message_bytes_max=None if most is None else int(most),
+        settings=_settings(line),
+    )
+
+
+def _delete_topic(player: Player, line: Line) -> Operation:
+    purge = "purge" in line.words[1:]
+    return operations.DeleteTopic(**common(player, line), topic=line.words[0], purge=purge)
+
+
+def _create(player: Player, line: Line) -> Operation:
+    return operations.CreateQueue(
+        **common(player, line),
+        queue=line.words[0],
+        description=_description(line) or "",
+        message_bytes_max=int(line.options.get("max", 0)),
+        unacknowledged_max=int(line.options.get("unacked_max", 0)),
+        group_affinity=yes(line.options.get("affinity")) or False,
+        settings=_settings(line),
+    )
+
+
+def _description(line: Line) -> str | None:
+    """`description=text`, or `description=*1024` for that many characters."""
+    text = line.options.get("description")
+    return "d" * int(text[1:]) if text is not None and text.startswith("*") else text
+
+
+def _alter(player: Player, line: Line) -> Operation:
+    most, limit = line.options.get("max"), line.options.get("unacked_max")
+    return operations.AlterQueue(
+        **common(player, line),
+        queue=line.words[0],
+        description=_description(line),
+        message_bytes_max=None if most is None else int(most),
+        suspended=yes(line.options.get("suspended")),
+        unacknowledged_max=None if limit is None else int(limit),
+        group_affinity=yes(line.options.get("affinity")),
+        settings=_settings(line),
+    )
+
+
+def _ms(text: str) -> int:
+    """`5s` in ms; `none`: -1."""
+    return -1 if text == "none" else time_us(text) // 1_000
+
+
+# Settings of queues and topics by their names in scripts, and how a value is read.
+SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "ttl_override": ("time_to_live_override_ms", _ms),
+    "delay_override": ("delivery_delay_override_ms", _ms),
+    "expiry_destination": ("expiry_destination", lambda text: "" if text == "none" else text),
+}
+
+
+def _settings(line: Line) -> dict[str, Any] | None:
+    """The settings that a line names, or None."""
+    told = [(SETTINGS[name], text) for name, text in line.options.items() if name in SETTINGS]
+    return given_settings({name: read(text) for (name, read), text in told})
+
+
+def _delete(player: Player, line: Line) -> Operation:
+    purge = "purge" in line.words[1:]
+    return operations.DeleteQueue(**common(player, line), queue=line.words[0], purge=purge)
+
+
+def _alter_manager(player: Player, line: Line) -> Operation:
+    lifetime = line.options.get("lifetime")
+    return operations.AlterQueueManager(
+        **common(player, line),
+        automatic_creation=yes(line.options.get("automatic")),
+        maximum_lifetime_ms=None if lifetime is None else _ms(lifetime),
+    )
+
+
+def _upgrade(player: Player, line: Line) -> Operation:
+    return operations.Upgrade(**common(player, line), version=int(line.words[0]))
+
+
+def _correct(player: Player, line: Line) -> Operation:
+    queue, sequence, action = line.words
+    return operations.Correct(
+        **common(player, line),
+        queue=queue,
+        sequence=int(sequence),
+        action=action,
+        actor="operator",
+        reason="test",
+    )
+
+
+ADMINISTRATION_VERBS: dict[str, Verb] = {
+    "alter": _alter,
+    "alter-manager": _alter_manager,
+    "alter-topic": _alter_topic,
+    "correct": _correct,
+    "create": _create,
+    "create-topic": _create_topic,
+    "delete": _delete,
+    "delete-topic": _delete_topic,
+    "upgrade": _upgrade,
+}

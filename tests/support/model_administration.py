@@ -1,0 +1,179 @@
+"""The slow model's queues and topics by name: made, altered, deleted (PROTOCOL.md §5, §14)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support.model_base import BODY_MAX
+from support.model_topics import ModelTopics
+
+__all__ = ["ModelAdministration"]
+
+Row = dict[str, Any]
+AGES_MS = 100 * 366 * 86_400_000
+TARGETS = ("expiry_destination",)
+
+
+class ModelAdministration(ModelTopics):
+    """Operations on queues, topics and their settings."""
+
+    def check_settings(self, destination: str, given: Row | None) -> str | None:
+        """Why settings cannot be given to a queue or topic."""
+        settings = given or {}
+        for name in ("time_to_live_override_ms", "delivery_delay_override_ms"):
+            value = settings.get(name)
+            if value is not None and not -1 <= value <= AGES_MS:
+                return "setting-invalid"
+        for name in TARGETS:
+            target = settings.get(name)
+            if not target:
+                continue
+            if target == destination:
+                return "setting-invalid"
+            if target[:6] not in ("queue:", "topic:"):
+                return "destination-invalid"
+            if target[6:].startswith("temporary/"):
+                return "setting-invalid"
+            if self.place(target) is None:
+                return "destination-unknown"
+        return None
+
+    def set_settings(self, place: Row, given: Row | None) -> None:
+        """Gives a queue or topic those settings that are given."""
+        for name, value in (given or {}).items():
+            if value is not None:
+                place["settings"][name] = value
+
+    def is_named(self, destination: str) -> bool:
+        """Whether a setting of another names it as where messages go."""
+        places = [*self.queues, *self.topics]
+        return any(one["settings"][name] == destination for one in places for name in TARGETS)
+
+    def do_create_topic(self, session: Row, entry: Any) -> str | None:
+        """A new topic."""
+        if not self.good_name(entry.topic) or entry.topic.startswith("temporary/"):
+            return "name-invalid"
+        if self.topic(entry.topic) is not None:
+            return "topic-exists"
+        if len(entry.description) > 1024 or not 0 <= entry.message_bytes_max <= BODY_MAX:
+            return "setting-invalid"
+        reason = self.check_settings("topic:" + entry.topic, entry.settings)
+        if reason is not None:
+            return reason
+        topic = self.add_topic(entry.topic)
+        self.set_settings(topic, entry.settings)
+        topic["description"] = entry.description
+        topic["message_bytes_max"] = entry.message_bytes_max
+        return None
+
+    def do_alter_topic(self, session: Row, entry: Any) -> str | None:
+        """Settings change."""
+        topic = self.topic(entry.topic)
+        if topic is None:
+            return "topic-unknown"
+        if len(entry.description or "") > 1024:
+            return "setting-invalid"
+        if not 0 <= (entry.message_bytes_max or 0) <= BODY_MAX:
+            return "setting-invalid"
+        reason = self.check_settings("topic:" + entry.topic, entry.settings)
+        if reason is not None:
+            return reason
+        self.set_settings(topic, entry.settings)
+        for name in ("description", "message_bytes_max"):
+            if getattr(entry, name) is not None:
+                topic[name] = getattr(entry, name)
+        return None
+
+    def do_delete_topic(self, session: Row, entry: Any) -> str | None:
+        """The topic is gone."""
+        topic = self.topic(entry.topic)
+        if topic is None:
+            return "topic-unknown"
+        if topic["owner"] not in (None, session["connection"]):
+            return "temporary-foreign"
+        mine = [one for one in self.subscriptions if one["topic"] == topic["name"]]
+        puts = any(one["queue"] == topic["id"] for one in self.messages)
+        if puts or any(self.used(one) for one in mine):
+            return "topic-in-use"
+        if self.is_named(topic["id"]):
+            return "topic-in-use"
+        if mine and not entry.purge:
+            return "topic-not-empty"
+        self.remove(topic)
+        return None
+
+    def do_create_queue(self, session: Row, entry: Any) -> str | None:
+        """A new queue."""
+        if not self.good_name(entry.queue) or entry.queue.startswith("temporary/"):
+            return "name-invalid"
+        if self.queue(entry.queue) is not None:
+            return "queue-exists"
+        if len(entry.description) > 1024 or not 0 <= entry.message_bytes_max <= BODY_MAX:
+            return "setting-invalid"
+        if not 0 <= entry.unacknowledged_max <= 1_000_000:
+            return "setting-invalid"
+        reason = self.check_settings("queue:" + entry.queue, entry.settings)
+        if reason is not None:
+            return reason
+        queue = self.add_queue(entry.queue)
+        self.set_settings(queue, entry.settings)
+        queue["description"] = entry.description
+        queue["message_bytes_max"] = entry.message_bytes_max
+        queue["unacknowledged_max"] = entry.unacknowledged_max
+        queue["group_affinity"] = entry.group_affinity
+        return None
+
+    def do_alter_queue(self, session: Row, entry: Any) -> str | None:
+        """Settings change."""
+        queue = self.queue(entry.queue)
+        if queue is None:
+            return "queue-unknown"
+        if len(entry.description or "") > 1024:
+            return "setting-invalid"
+        if not 0 <= (entry.message_bytes_max or 0) <= BODY_MAX:
+            return "setting-invalid"
+        if not 0 <= (entry.unacknowledged_max or 0) <= 1_000_000:
+            return "setting-invalid"
+        reason = self.check_settings("queue:" + entry.queue, entry.settings)
+        if reason is not None:
+            return reason
+        self.set_settings(queue, entry.settings)
+        for name in ("description", "message_bytes_max", "suspended", "unacknowledged_max"):
+            if getattr(entry, name) is not None:
+                queue[name] = getattr(entry, name)
+        if entry.group_affinity is not None:
+            queue["group_affinity"] = entry.group_affinity
+            queue["bonds"] = queue["bonds"] if entry.group_affinity else {}
+        self.touch(entry.queue)
+        return None
+
+    def do_delete_queue(self, session: Row, entry: Any) -> str | None:
+        """The queue is gone."""
+        name = entry.queue
+        queue = self.queue(name)
+        if queue is None:
+            return "queue-unknown"
+        if queue["owner"] not in (None, session["connection"]):
+            return "temporary-foreign"
+        mine = [one for one in self.messages if one["queue"] == name]
+        places = [one["place"] for one in mine]
+        receivers = [one for one in self.consumers if one["queue"] == name and one["open"]]
+        if receivers or "open" in places or "flight" in places:
+            return "queue-in-use"
+        if self.is_named("queue:" + name):
+            return "queue-in-use"
+        if ("available" in places or "unborn" in places) and not entry.purge:
+            return "queue-not-empty"
+        self.queues = [one for one in self.queues if one["name"] != name]
+        self.messages = [one for one in self.messages if one["queue"] != name]
+        return None
+
+    def do_alter_queue_manager(self, session: Row, entry: Any) -> str | None:
+        """Automatic creation, maximum lifetime."""
+        if entry.maximum_lifetime_ms is not None:
+            if not 0 <= entry.maximum_lifetime_ms <= AGES_MS:
+                return "setting-invalid"
+            self.maximum_lifetime_ms = entry.maximum_lifetime_ms
+        if entry.automatic_creation is not None:
+            self.automatic_creation = entry.automatic_creation
+        return None

@@ -1,0 +1,104 @@
+"""The slow model's time: what expires, what is born, what goes elsewhere (PROTOCOL.md §6, §14)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from support.model_groups import ModelGroups
+
+__all__ = ["SETTINGS", "ModelMoves"]
+
+Row = dict[str, Any]
+SETTINGS: Row = {
+    "time_to_live_override_ms": -1,
+    "delivery_delay_override_ms": -1,
+    "expiry_destination": "",
+}
+
+
+class ModelMoves(ModelGroups):
+    """Messages that leave a queue by themselves, and where they go."""
+
+    def birth_place(self, message: Row) -> str:
+        """Whether a numbered message may be delivered already."""
+        return "unborn" if message["deliver_at"] > self.time else "available"
+
+    def expire(self) -> None:
+        """What is over and nobody holds goes."""
+        waiting = [one for one in self.messages if one["place"] in ("available", "unborn")]
+        over = [one for one in waiting if 0 <= one["expires_at"] <= self.time]
+        for message in sorted(over, key=lambda one: (one["expires_at"], self._by_creation(one))):
+            self._expire_one(message)
+        waiting = [one for one in waiting if one["place"] in ("available", "unborn")]
+        waiting = [one for one in waiting if any(one is each for each in self.messages)]
+        old = [one for one in waiting if 0 <= self.life_ends(one) <= self.time]
+        for message in sorted(old, key=self._by_creation):
+            self._expire_one(message)
+
+    def life_ends(self, message: Row) -> int:
+        """When the queue manager's maximum lifetime of a numbered message ends; -1: never."""
+        life = self.maximum_lifetime_ms
+        return self.rounded(message["enqueued_at"] + life * 1000) if life else -1
+
+    def _expire_one(self, message: Row) -> None:
+        settings = self.settings_of(message["queue"])
+        self.gone(message, "expired")
+        if settings["expiry_destination"]:
+            self.transfer(message, settings["expiry_destination"], "expired")
+
+    def settings_of(self, store: str) -> Row:
+        """The settings of a queue, or of the topic of a subscription."""
+        if store.startswith("topic:"):
+            topic = self.topic(store[6:].partition("#")[0])
+            assert topic is not None
+            return dict(topic["settings"])
+        queue = self.queue(store)
+        assert queue is not None
+        return dict(queue["settings"])
+
+    def transfer(self, message: Row, destination: str, reason: str) -> None:
+        """A message that is gone is put elsewhere, as a new one that says where it was."""
+        told = ("sequence", "backout_count", "enqueued_at")
+        origin = {"destination": self.destination_of(message["queue"]), "reason": reason}
+        to_topic = destination.startswith("topic:")
+        moved = message | {
+            "queue": destination if to_topic else destination.removeprefix("queue:"),
+            "origin": origin | {name: message[name] for name in told},
+            "expires_at": -1 if reason == "expired" else message["expires_at"],
+            "deliver_at": -1,
+            "group": None if to_topic else message["group"],
+            "in_unit_of_work": False,
+            "told_in_doubt": False,
+            "sequence": None,
+            "backout_count": 0,
+            "uncounted_backout_count": -1,
+            "handing": False,
+            "place": "open",
+            "session": None,
+            "consumer": None,
+            "delivery": None,
+        }
+        self.messages.append(moved)
+        self.number(moved["queue"], [moved])
+
+    def destination_of(self, store: str) -> str:
+        """How a queue, topic or subscription is told."""
+        raise NotImplementedError
+
+    def bear(self, due: int) -> None:
+        """What may be delivered from a moment on is available."""
+        unborn = [one for one in self.messages if one["place"] == "unborn"]
+        born = [one for one in unborn if one["deliver_at"] <= due]
+        for message in sorted(born, key=self._by_creation):
+            message["place"] = "available"
+            self.touch(message["queue"])
+
+    def _by_creation(self, message: Row) -> tuple[int, int]:
+        stores = [*self.queues, *self.subscriptions]
+        store = next(one for one in stores if one["id"] == message["queue"])
+        return (store["created_position"], message["sequence"])
+
+    def rounded(self, time: int) -> int:
+        """Up to the next multiple of 50 ms."""
+        rest = time % 50_000
+        return time if rest == 0 else time + 50_000 - rest
