@@ -36,7 +36,8 @@ def fields_of(operation, kind):
 
 
 UNCHANGED = dict.fromkeys(
-    ("description", "message_bytes_max", "suspended", "unacknowledged_max", "group_affinity"), None
+    ("description", "message_bytes_max", "gets_disabled", "unacknowledged_max", "group_affinity"),
+    None,
 )
 LIMITS = {"message_bytes_max": 0, "unacknowledged_max": 0, "group_affinity": False}
 CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
@@ -60,13 +61,13 @@ CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
         (
             lambda admin: admin.suspend_queue("a"),
             operations.AlterQueue,
-            {"queue": "a", **UNCHANGED, "suspended": True},
+            {"queue": "a", **UNCHANGED, "gets_disabled": True},
             "queue:a",
         ),
         (
             lambda admin: admin.resume_queue("a"),
             operations.AlterQueue,
-            {"queue": "a", **UNCHANGED, "suspended": False},
+            {"queue": "a", **UNCHANGED, "gets_disabled": False},
             "queue:a",
         ),
         (

@@ -337,13 +337,13 @@ class Writer:
                 op.AlterQueueManager(**self.common(session), maximum_lifetime_ms=lifetime_ms)
             )
         else:
-            suspended = kind == "suspend"
+            gets_disabled = kind == "suspend"
             limit = self.one((None, None, 0, 1, 3))
             self.write(
                 op.AlterQueue(
                     **self.common(session),
                     queue=queue,
-                    suspended=suspended,
+                    gets_disabled=gets_disabled,
                     unacknowledged_max=limit,
                     settings=self.settings(),
                 )

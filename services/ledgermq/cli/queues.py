@@ -121,6 +121,11 @@ def show(target: Target, output: Output, name: str) -> int:
     default=None,
     help="Whether all messages of a group go to one consumer, while that is open.",
 )
+@click.option(
+    "--gets-disabled/--gets-enabled",
+    default=None,
+    help="Whether it takes messages and delivers none; as suspend and resume do.",
+)
 @target_options
 def alter(target: Target, output: Output, name: str, **settings: Any) -> int:
     """Change settings of queue NAME; what is not given stays as it is."""
@@ -137,10 +142,10 @@ def alter(target: Target, output: Output, name: str, **settings: Any) -> int:
 @click.argument("name")
 @target_options
 def suspend(target: Target, output: Output, name: str) -> int:
-    """Suspend queue NAME: it takes messages and delivers none."""
+    """Disable the gets of queue NAME: it takes messages and delivers none."""
     with target.connect() as connection:
         position = connection.admin.suspend_queue(name)
-    output.done(f"queue {name} suspended", _switched(name, True, position))
+    output.done(f"gets of queue {name} disabled", _switched(name, True, position))
     return 0
 
 
@@ -148,15 +153,15 @@ def suspend(target: Target, output: Output, name: str) -> int:
 @click.argument("name")
 @target_options
 def resume(target: Target, output: Output, name: str) -> int:
-    """Let queue NAME deliver again."""
+    """Enable the gets of queue NAME: it delivers again."""
     with target.connect() as connection:
         position = connection.admin.resume_queue(name)
-    output.done(f"queue {name} delivers again", _switched(name, False, position))
+    output.done(f"gets of queue {name} enabled", _switched(name, False, position))
     return 0
 
 
-def _switched(name: str, suspended: bool, position: int) -> dict[str, Any]:
-    return {"queue": name, "suspended": suspended, "position": position}
+def _switched(name: str, gets_disabled: bool, position: int) -> dict[str, Any]:
+    return {"queue": name, "gets_disabled": gets_disabled, "position": position}
 
 
 @queue.command()

@@ -106,15 +106,15 @@ class Admin:
         *,
         description: str | None = None,
         message_bytes_max: int | None = None,
-        suspended: bool | None = None,
+        gets_disabled: bool | None = None,
         unacknowledged_max: int | None = None,
         group_affinity: bool | None = None,
     ) -> int:
         """Changes settings of a queue; None leaves one as it is, 0 takes a limit away.
 
-        Suspended, a queue takes messages and delivers none. What sessions hold beyond a lower
-        `unacknowledged_max` stays theirs; they get more when they hold less than that. Turning
-        `group_affinity` off frees the groups of the consumers that they went to.
+        With its gets disabled, a queue takes messages and delivers none. What sessions hold beyond
+        a lower `unacknowledged_max` stays theirs; they get more when they hold less than that.
+        Turning `group_affinity` off frees the groups of the consumers that they went to.
 
         Raises:
             QueueNotFoundError: there is no such queue.
@@ -127,18 +127,18 @@ class Admin:
             queue=queue,
             description=description,
             message_bytes_max=message_bytes_max,
-            suspended=suspended,
+            gets_disabled=gets_disabled,
             unacknowledged_max=unacknowledged_max,
             group_affinity=group_affinity,
         )
 
     def suspend_queue(self, name: str) -> int:
         """Stops delivery from a queue; it goes on taking messages."""
-        return self.alter_queue(name, suspended=True)
+        return self.alter_queue(name, gets_disabled=True)
 
     def resume_queue(self, name: str) -> int:
-        """Lets a suspended queue deliver again."""
-        return self.alter_queue(name, suspended=False)
+        """Enables the gets of a queue: it delivers again."""
+        return self.alter_queue(name, gets_disabled=False)
 
     def delete_queue(self, name: str, *, purge: bool = False) -> int:
         """Deletes a queue that nobody uses; with `purge` also when it holds messages.

@@ -50,7 +50,7 @@ class QueueStatus:
     group_affinity: bool
     groups: int
     temporary: bool
-    suspended: bool
+    gets_disabled: bool
     receivers: int
     message_count: int
     sent_and_committed: int
