@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.model_moves import SETTINGS, ModelMoves
+from support.model_moves import SETTINGS
+from support.model_redelivery import ModelRedelivery
 
 __all__ = ["BODY_MAX", "INT_MAX", "ModelBase"]
 
@@ -13,7 +14,7 @@ BODY_MAX = 8 * 1024 * 1024 - 4 * 1024
 INT_MAX = 2147483647
 
 
-class ModelBase(ModelMoves):
+class ModelBase(ModelRedelivery):
     """Queues, consumers, sessions and messages as lists of mappings."""
 
     def __init__(self) -> None:
@@ -44,11 +45,10 @@ class ModelBase(ModelMoves):
         header = message["header"]
         times = {name: message[name] for name in ("expires_at", "deliver_at")}
         beside = times | {"group": self.told_group(message), "origin": message["origin"]}
-        if header is None and set(beside.values()) == {None, -1}:
-            return {}
         fields = header or {"properties": {}, "correlation_id": None, "type": None}
         given = {name: fields[name] for name in ("properties", "correlation_id", "type")}
-        return {"header": given | beside}
+        told = given | beside
+        return {"header": told} if any(one not in ({}, None, -1) for one in told.values()) else {}
 
     def told_group(self, message: Row) -> Row | None:
         """A message's place in a group; whether its writer kept the order is forgotten."""
@@ -211,10 +211,18 @@ class ModelBase(ModelMoves):
 
     def back(self, message: Row, *, backout: bool) -> None:
         """A delivery returns to its place."""
+        holder = next(one for one in self.consumers if self.holds(one, message))
         self.leave_flight(message, "available")
         message["backout_count"] += backout
         self.touch(message["queue"])
         self.expire()
+        if backout and message["place"] == "available":
+            self.come_back(message, holder)
+
+    def holds(self, consumer: Row, message: Row) -> bool:
+        """Whether a message in flight is a consumer's."""
+        told = (message["session"], message["consumer"])
+        return told == (consumer["session"], consumer["number"])
 
     def all_back(self, session: Row, seen: list[Row] | None) -> int:
         """Every delivery of a session returns; seen None: all count as backed out, and are in

@@ -151,7 +151,7 @@ def queue_statuses(state: QueueManager) -> list[Document]:
 def _status(queue: Queue) -> Document:
     first, last = enqueue_times(queue, queue.messages)
     pending = queue.uncommitted_puts + queue.unacknowledged + queue.uncommitted_gets
-    pending += queue.unborn
+    pending += queue.unborn + queue.delayed
     return {
         "name": queue.name,
         "created_position": queue.created_position,
@@ -178,6 +178,7 @@ def _status(queue: Queue) -> Document:
         "current": queue.available.count,
         "pending": pending,
         "unborn": queue.unborn,
+        "delayed": queue.delayed,
         "uncommitted_puts": queue.uncommitted_puts,
         "unacknowledged": queue.unacknowledged,
         "uncommitted_gets": queue.uncommitted_gets,

@@ -44,6 +44,7 @@ def topic_status(topic: Topic) -> Document:
         "message_count": len(topic.publications),
         "sent_and_committed": topic.sent_and_committed,
         "expired": topic.expired,
+        "moved": topic.moved,
         "dropped": topic.dropped,
         "min_sequence": topic.min_sequence,
         "max_sequence": topic.max_sequence,
@@ -85,8 +86,9 @@ def _subscription_status(one: Subscription) -> Document:
         "first_enqueued_at": first,
         "last_enqueued_at": last,
         "current": one.available.count,
-        "pending": one.unborn + one.unacknowledged + one.uncommitted_gets,
+        "pending": one.unborn + one.delayed + one.unacknowledged + one.uncommitted_gets,
         "unborn": one.unborn,
+        "delayed": one.delayed,
         "unacknowledged": one.unacknowledged,
         "uncommitted_gets": one.uncommitted_gets,
     }

@@ -48,6 +48,7 @@ def topic_entry(topic: Topic) -> Record:
         "owner": owner_of(topic),
         "expired": topic.expired,
         "settings": settings_record(topic.settings),
+        "moved": topic.moved,
     }
 
 
@@ -83,6 +84,7 @@ def restore_topics(state: QueueManager, root: Record) -> None:
         topic.sent_and_committed = entry["sent_and_committed"]
         topic.dropped = entry["dropped"]
         topic.expired = entry["expired"]
+        topic.moved = entry["moved"]
         topic.last_consumed_enqueued_at = entry["last_consumed_enqueued_at"]
         keep(state, topic)
     for entry in root["subscriptions"]:

@@ -11,26 +11,41 @@ from typing import Final
 
 from ledgermq.core.destinations import find_destination
 from ledgermq.core.message import Message, Times
+from ledgermq.core.operations import Header
 from ledgermq.core.outcomes import Origin
+from ledgermq.core.settings import Settings
 from ledgermq.core.topics import Topic
 from ledgermq.core.turn import Turn
 
-__all__ = ["EXPIRED", "transfer"]
+__all__ = ["EXPIRED", "REDELIVERY_LIMIT", "redelivery_limit", "transfer"]
 
 # Reasons that the fold itself gives.
 EXPIRED: Final = "expired"
+REDELIVERY_LIMIT: Final = "redelivery-limit"
+
+
+def redelivery_limit(header: Header | None, settings: Settings) -> int:
+    """How often a message that comes in is redelivered at most; -1: no limit (INF-16)."""
+    if settings.redelivery_limit >= 0 or header is None:
+        return settings.redelivery_limit
+    return header.get("redelivery_limit", -1)
 
 
 def transfer(turn: Turn, message: Message, destination: str, reason: str) -> Message:
     """Puts a message that has left its queue to a destination that is there; returns the new one.
 
-    It is numbered now. One that expired never expires by its own time again.
+    It is numbered now. One that expired never expires by its own time again, and its sender's
+    redelivery limit is not asked for where one was exceeded.
     """
     target = find_destination(turn.state, destination)
     assert target is not None, f"{destination} is named by a setting, so it is there"
     moved = message.move_to(target, keeps_group=not isinstance(target, Topic))
-    if message.times is not None and message.times.expires_at >= 0 and reason != EXPIRED:
-        moved.times = Times(message.times.expires_at, -1)
+    times = message.times
+    expires_at = -1 if times is None or reason == EXPIRED else times.expires_at
+    header = None if reason == REDELIVERY_LIMIT else message.header
+    limit = redelivery_limit(header, target.settings)
+    if expires_at >= 0 or limit >= 0:
+        moved.times = Times(expires_at, -1, limit)
     moved.origin = Origin(
         destination=message.queue.destination,
         sequence=message.sequence,
