@@ -90,6 +90,7 @@ if TYPE_CHECKING:
     from ledgermq.client.map_message import MapMessage
     from ledgermq.client.message import Message
     from ledgermq.client.producer import Producer
+    from ledgermq.client.queue_settings import QueueSettings
     from ledgermq.client.receipts import CommitReceipt, EnqueuedRun, ReceiptFuture, SendReceipt
     from ledgermq.client.requesting import Requestor
     from ledgermq.client.session import Session
@@ -179,6 +180,7 @@ __all__ = [
     "QueueManagerNotFoundError",
     "QueueManagerStatus",
     "QueueNotFoundError",
+    "QueueSettings",
     "QueueStatus",
     "ReceiptFuture",
     "RefusedError",

@@ -68,7 +68,7 @@ def _alter(player: Player, line: Line) -> Operation:
         queue=line.words[0],
         description=_description(line),
         message_bytes_max=None if most is None else int(most),
-        suspended=yes(line.options.get("suspended")),
+        gets_disabled=yes(line.options.get("gets_disabled")),
         unacknowledged_max=None if limit is None else int(limit),
         group_affinity=yes(line.options.get("affinity")),
         settings=_settings(line),

@@ -335,13 +335,13 @@ class Writer:
         elif kind == "manager":
             self.write(op.AlterQueueManager(**self.common(session), **self.draw(manager_settings)))
         else:
-            suspended = kind == "suspend"
+            gets_disabled = kind == "suspend"
             limit = self.one((None, None, 0, 1, 3))
             self.write(
                 op.AlterQueue(
                     **self.common(session),
                     queue=queue,
-                    suspended=suspended,
+                    gets_disabled=gets_disabled,
                     unacknowledged_max=limit,
                     settings=self.settings(),
                 )

@@ -134,7 +134,7 @@ class Model(ModelOperations):
             "group_affinity": queue["group_affinity"],
             "groups": len(self.group_ids(name)),
             "temporary": queue["owner"] is not None,
-            "suspended": queue["suspended"],
+            "gets_disabled": queue["gets_disabled"],
             "settings": queue["settings"],
             "receivers": len([1 for one in self.consumers if one["queue"] == name and one["open"]]),
             "message_count": len(resident),

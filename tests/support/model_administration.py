@@ -138,7 +138,7 @@ class ModelAdministration(ModelTopics):
         if reason is not None:
             return reason
         self.set_settings(queue, entry.settings)
-        for name in ("description", "message_bytes_max", "suspended", "unacknowledged_max"):
+        for name in ("description", "message_bytes_max", "gets_disabled", "unacknowledged_max"):
             if getattr(entry, name) is not None:
                 queue[name] = getattr(entry, name)
         if entry.group_affinity is not None:

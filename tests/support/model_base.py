@@ -174,7 +174,7 @@ class ModelBase(ModelStorage):
             "description": "",
             "message_bytes_max": 0,
             "unacknowledged_max": 0,
-            "suspended": False,
+            "gets_disabled": False,
             "group_affinity": False,
             "bonds": {},
             "owner": None,
@@ -277,7 +277,7 @@ class ModelBase(ModelStorage):
         self.expire()
         for name in self.touched:
             queue = self.queue(name)
-            if queue is None or not queue["suspended"]:
+            if queue is None or not queue["gets_disabled"]:
                 self.deliver(name)
         self.touched = []
 

@@ -199,7 +199,7 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         op.AlterQueue,
         **common,
         queue=names,
-        suspended=st.none() | st.booleans(),
+        gets_disabled=st.none() | st.booleans(),
         group_affinity=st.none() | st.booleans(),
         settings=settings,
     ),

@@ -69,7 +69,7 @@ def _check_queue(queue: Queue) -> None:
         assert uncounted >= 0 <= counted, f"{where}: message {number} in doubt"
     _check_orders(queue, where)
     check_groups(queue)
-    if not queue.suspended:
+    if not queue.gets_disabled:
         for one in queue.ready.values():
             idle = is_held_back(one) or is_paused(one) or not _wanted(one, available)
             assert idle, f"{where}: messages and a waiting consumer, but no delivery"

@@ -249,7 +249,7 @@ class AlterQueue(SessionOperation):
     queue: str
     description: str | None = None
     message_bytes_max: int | None = None
-    suspended: bool | None = None
+    gets_disabled: bool | None = None
     unacknowledged_max: int | None = None
     group_affinity: bool | None = None
     settings: dict[str, Any] | None = None

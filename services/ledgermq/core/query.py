@@ -159,7 +159,7 @@ def _status(queue: Queue) -> Document:
         "group_affinity": queue.affinity is not None,
         "groups": len(queue.groups),
         "temporary": queue.owner is not None,
-        "suspended": queue.suspended,
+        "gets_disabled": queue.gets_disabled,
         "settings": asdict(queue.settings),
         "receivers": len(queue.consumers),
         "message_count": len(queue.messages),

@@ -41,6 +41,7 @@ class Queue:
         "doubts",
         "dropped",
         "expired",
+        "gets_disabled",
         "groups",
         "kept",
         "last_consumed_enqueued_at",
@@ -56,7 +57,6 @@ class Queue:
         "removed_by_administration",
         "sent_and_committed",
         "settings",
-        "suspended",
         "touched_blocks",
         "turns",
         "unacknowledged",
@@ -71,7 +71,7 @@ class Queue:
         self.created_position = created_position
         self.description = ""
         self.message_bytes_max = 0
-        self.suspended = False
+        self.gets_disabled = False
         self.unacknowledged_max = 0
         self.settings = DEFAULTS
         self.owner: Connection | None = None

@@ -120,8 +120,8 @@ def alter_queue(turn: Turn, session: Session, operation: AlterQueue) -> Refusal 
         queue.description = operation.description
     if operation.message_bytes_max is not None:
         queue.message_bytes_max = operation.message_bytes_max
-    if operation.suspended is not None:
-        queue.suspended = operation.suspended
+    if operation.gets_disabled is not None:
+        queue.gets_disabled = operation.gets_disabled
     if operation.unacknowledged_max is not None:
         queue.unacknowledged_max = operation.unacknowledged_max
     if operation.group_affinity is not None:

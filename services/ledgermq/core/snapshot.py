@@ -79,7 +79,7 @@ def _queue_entry(queue: Queue) -> Record:
         "created_position": queue.created_position,
         "description": queue.description,
         "message_bytes_max": queue.message_bytes_max,
-        "suspended": queue.suspended,
+        "gets_disabled": queue.gets_disabled,
         "next_sequence": queue.next_sequence,
         "sent_and_committed": queue.sent_and_committed,
         "removed_by_administration": queue.removed_by_administration,
@@ -267,7 +267,7 @@ def _queue_from(entry: Record) -> Queue:
     queue = Queue(entry["name"], entry["created_position"])
     queue.description = entry["description"]
     queue.message_bytes_max = entry["message_bytes_max"]
-    queue.suspended = entry["suspended"]
+    queue.gets_disabled = entry["gets_disabled"]
     queue.next_sequence = entry["next_sequence"]
     queue.sent_and_committed = entry["sent_and_committed"]
     queue.removed_by_administration = entry["removed_by_administration"]
