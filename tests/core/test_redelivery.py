@@ -73,7 +73,7 @@ BROKEN = [
     ("broken", "text"), BROKEN, ids=[one.__name__.strip("_") for one, _ in BROKEN]
 )
 def test_broken_redelivery_is_found(broken, text):
-    """Whatever is wrong with a message that waits to be redelivered, the check names it (INF-19)."""
+    """Whatever is wrong with what waits to be redelivered, the check names it (INF-19)."""
     state = delayed_state()
     broken(state)
     with pytest.raises(AssertionError, match=text):

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 from ledgermq.core import operations as op
 from ledgermq.core.operations import Operation
 from support.model import Model
-from support.naive_operations import QUEUES
+from support.naive_operations import QUEUES, manager_settings
 
 __all__ = ["DELAYS_MS", "Administering"]
 
 DELAYS_MS = (50, 1_000, 20_000)
-STEPS = ([{"retries": 1, "delay_ms": 3_000}, {"retries": 2, "delay_ms": 0}],)
-STEPS += ([{"retries": 1, "delay_ms": 0}, {"retries": 2, "delay_ms": 7_000}],)
+STEPS = ([{"retries": 0, "delay_ms": 3_000}, {"retries": 1, "delay_ms": 0}],)
+STEPS += ([{"retries": 0, "delay_ms": 0}, {"retries": 1, "delay_ms": 7_000}],)
 ERROR_DESTINATIONS = ("queue:q", "queue:q", "queue:q", "queue:r", "queue:s", "topic:t")
 
 
@@ -51,10 +51,7 @@ class Administering(ABC):
         elif kind == "correct":
             self.correct(session)
         elif kind == "manager":
-            lifetime_ms = self.one((0, 1_000, 20_000, 2_592_000_000))
-            self.write(
-                op.AlterQueueManager(**self.common(session), maximum_lifetime_ms=lifetime_ms)
-            )
+            self.write(op.AlterQueueManager(**self.common(session), **self.draw(manager_settings)))
         else:
             gets_disabled = kind == "suspend"
             limit = self.one((None, None, 0, 1, 3))

@@ -86,7 +86,7 @@ def _destination(text: str) -> str:
 
 
 def _steps(text: str) -> list[dict[str, int]]:
-    """`1:5s,3:1s`: delays by number of backouts; `none`: no steps."""
+    """`1:5s,3:1s`: delays after so many failed redeliveries; `none`: no steps."""
     told = [one.split(":") for one in text.split(",") if text != "none"]
     return [{"retries": int(retries), "delay_ms": _ms(delay)} for retries, delay in told]
 
@@ -103,6 +103,10 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "steps": ("redelivery_steps", _steps),
     "error_destination": ("error_destination", _destination),
 }
+
+
+# Settings of the storage, by their own names.
+STORAGE = ("segment_bytes", "segments_min", "segments_max")
 
 
 def _settings(line: Line) -> dict[str, Any] | None:
@@ -122,6 +126,7 @@ def _alter_manager(player: Player, line: Line) -> Operation:
         **common(player, line),
         automatic_creation=yes(line.options.get("automatic")),
         maximum_lifetime_ms=None if lifetime is None else _ms(lifetime),
+        **{name: int(line.options[name]) for name in STORAGE if name in line.options},
     )
 
 

@@ -58,8 +58,8 @@ class ModelRedelivery(ModelMoves):
         asked.append(session["redelivery_delay_ms"])
         delay_ms, first = next(one for one in asked if one >= 0), 1
         for step in settings["redelivery_steps"]:
-            if step["retries"] <= count:
-                delay_ms, first = step["delay_ms"], step["retries"]
+            if step["retries"] + 1 <= count:
+                delay_ms, first = step["delay_ms"], step["retries"] + 1
         for _ in range(count - first):
             delay_ms = delay_ms * settings["redelivery_delay_multiplier_percent"] // 100
         return int(min(delay_ms, settings["redelivery_delay_max_ms"] or AGES_MS))

@@ -14,6 +14,7 @@ from ledgermq.core.message import (
     Times,
 )
 from ledgermq.core.queue import Queue
+from ledgermq.core.storage import Storage
 
 __all__ = ["message_from", "stored_message"]
 
@@ -43,6 +44,7 @@ def stored_message(message: Message) -> Record:
         "origin": message.origin,
         "redelivery_limit": -1 if message.times is None else message.times.redelivery_limit,
         "delayed_until": _delayed_until(message),
+        "segment": message.segment.number,
     }
 
 
@@ -51,7 +53,7 @@ def _delayed_until(message: Message) -> int:
     return times.waits_until if times is not None and times.is_delayed else -1
 
 
-def message_from(queue: Queue, stored: Record) -> Message:
+def message_from(queue: Queue, stored: Record, storage: Storage) -> Message:
     """The message of a record; it is in no group of its queue yet."""
     header: Any = next(iter(stored["header"]), None)
     group: Any = None if header is None else header.get("group")
@@ -76,6 +78,9 @@ def message_from(queue: Queue, stored: Record) -> Message:
     message.enqueued_at = stored["enqueued_at"]
     message.backout_count = stored["backout_count"]
     message.origin = stored["origin"]
+    message.segment = storage.segments[stored["segment"]]
+    if queue.stores:
+        message.segment.hold(message.size_bytes)
     times = Times(stored["expires_at"], stored["deliver_at"], stored["redelivery_limit"])
     if not times.is_empty:
         message.times = times

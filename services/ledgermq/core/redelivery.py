@@ -56,7 +56,7 @@ def _delay_ms(message: Message, consumer: Consumer) -> int:
     settings, backouts = message.queue.settings, _counted_backouts(message)
     step = _step_for(settings.redelivery_steps, backouts)
     if step is not None:
-        delay_ms, further = step["delay_ms"], backouts - step["retries"]
+        delay_ms, further = step["delay_ms"], backouts - 1 - step["retries"]
     else:
         delay_ms, further = settings.redelivery_delay_override_ms, backouts - 1
         if delay_ms < 0:
@@ -76,8 +76,8 @@ def _delay_ms(message: Message, consumer: Consumer) -> int:
 
 
 def _step_for(steps: list[RedeliveryStep], backouts: int) -> RedeliveryStep | None:
-    """The last step that a number of backouts has reached."""
-    return next((one for one in reversed(steps) if one["retries"] <= backouts), None)
+    """The last step whose retries have failed; the first backout is no failed retry (DB-21)."""
+    return next((one for one in reversed(steps) if one["retries"] < backouts), None)
 
 
 def _offer_again(turn: Turn, message: Message) -> None:

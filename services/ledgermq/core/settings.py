@@ -25,7 +25,7 @@ __all__ = [
 
 
 class RedeliveryStep(TypedDict):
-    """From how many counted backouts on a message is redelivered how late (DB-21)."""
+    """After how many redeliveries that failed a message is redelivered how late (DB-21)."""
 
     retries: int
     delay_ms: int
@@ -111,11 +111,13 @@ def wrong_in(settings: Settings) -> str | None:
 def _wrong_in_steps(steps: list[RedeliveryStep]) -> str | None:
     if len(steps) > REDELIVERY_STEPS_MAX:
         return f"there are {len(steps)} redelivery_steps, at most {REDELIVERY_STEPS_MAX} fit"
-    before = 0
+    before = -1
     for step in steps:
         retries, delay_ms = step["retries"], step["delay_ms"]
         if not before < retries <= REDELIVERY_LIMIT_MAX:
-            return f"redelivery_steps: {retries} retries do not rise above {before}"
+            return (
+                f"redelivery_steps: {retries} retries, must rise from 0 to {REDELIVERY_LIMIT_MAX}"
+            )
         if not 0 <= delay_ms <= TIMING_MS_MAX:
             return f"redelivery_steps: delay_ms is {delay_ms}, must be 0 to {TIMING_MS_MAX}"
         before = retries
