@@ -89,6 +89,7 @@ if TYPE_CHECKING:
     from ledgermq.client.grouping import GroupPlace
     from ledgermq.client.map_message import MapMessage
     from ledgermq.client.message import Message
+    from ledgermq.client.origin import Origin
     from ledgermq.client.producer import Producer
     from ledgermq.client.queue_settings import QueueSettings
     from ledgermq.client.receipts import CommitReceipt, EnqueuedRun, ReceiptFuture, SendReceipt
@@ -172,6 +173,7 @@ __all__ = [
     "ObjectBody",
     "ObjectMessage",
     "Order",
+    "Origin",
     "OutcomeUnknownError",
     "PickleWarning",
     "PlainMessage",

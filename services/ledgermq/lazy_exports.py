@@ -31,6 +31,7 @@ HOMES: Final = {
     "ObjectBody": "ledgermq.wire.objects",
     "ObjectMessage": "ledgermq.client.typed_message",
     "Order": "ledgermq.client.getting",
+    "Origin": "ledgermq.client.origin",
     "PickleWarning": "ledgermq.client.settings",
     "PlainMessage": "ledgermq.client.typed_message",
     "Producer": "ledgermq.client.producer",

@@ -52,12 +52,14 @@ class SessionWriting:
         transport: LogOut,
         timeout_seconds: float,
         allow_pickle: bool = False,
+        redelivery_limit: int = -1,
     ) -> None:
         self.handle = handle
         self.mode = mode
         self.queue_manager = queue_manager
         self.timeout_seconds = timeout_seconds
         self.allow_pickle = allow_pickle
+        self.redelivery_limit = redelivery_limit
         self.protocol = SessionProtocol(handle)
         self.lock = threading.Lock()
         self.condition = threading.Condition(self.lock)
