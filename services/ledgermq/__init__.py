@@ -103,6 +103,12 @@ if TYPE_CHECKING:
         SubscriptionStatus,
         TopicStatus,
     )
+    from ledgermq.client.storage_status import (
+        BodyCacheStatus,
+        OldestMessage,
+        SegmentState,
+        StorageStatus,
+    )
     from ledgermq.client.stream_message import StreamMessage
     from ledgermq.client.typed_message import (
         ObjectMessage,
@@ -118,6 +124,7 @@ __all__ = [
     "AddressError",
     "Admin",
     "AlreadySettledError",
+    "BodyCacheStatus",
     "BrokerUnavailableError",
     "Browser",
     "BytesMessage",
@@ -171,6 +178,7 @@ __all__ = [
     "NameTooLongError",
     "ObjectBody",
     "ObjectMessage",
+    "OldestMessage",
     "Order",
     "OutcomeUnknownError",
     "PickleWarning",
@@ -185,14 +193,16 @@ __all__ = [
     "ReceiptFuture",
     "RefusedError",
     "Requestor",
+    "SegmentState",
     "SegmentStatus",
     "SendReceipt",
     "Session",
     "SessionLostError",
     "SessionStatus",
+    "StorageFullError",
+    "StorageStatus",
     "StreamBody",
     "StreamMessage",
-    "StorageFullError",
     "SubscriptionDiffersError",
     "SubscriptionInUseError",
     "SubscriptionNotFoundError",

@@ -137,6 +137,7 @@ class ModelStorage(ModelMoves):
             "more": False,
             "segments": segments,
             "cache": None,
+            "log": None,
         }
 
     def _segment_status(self, segment: Row) -> Row:

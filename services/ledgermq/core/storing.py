@@ -27,8 +27,8 @@ def store(state: QueueManager, session: Session, messages: list[Message]) -> Ref
         settings = state.storage.settings
         return Refusal(
             STORAGE_FULL,
-            f"there is no room for {size_bytes} bytes: the {settings.segments_max} segments of "
-            f"{settings.segment_bytes} bytes that may be are full or pinned by live messages",
+            f"there is no room for {size_bytes} bytes: segments_max is {settings.segments_max}, "
+            f"and live messages keep what is full, of {settings.segment_bytes} bytes each",
         )
     state.storage.append(messages, size_bytes)
     if session.transacted:
