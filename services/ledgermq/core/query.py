@@ -9,10 +9,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from ledgermq.core.browsing import Cursor, browse
+from ledgermq.core.choosing import Chosen, choose
 from ledgermq.core.delivery import delivered_message, is_paused
 from ledgermq.core.get_options import PLAIN, Options, check
 from ledgermq.core.group_query import group_document, group_statuses
-from ledgermq.core.limits import DELIVERED_MESSAGES_MAX
+from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
 from ledgermq.core.outcomes import Delivered, DeliveredMessage, Opened, Outcome
 from ledgermq.core.places import disagreement
 from ledgermq.core.reasons import (
@@ -20,8 +21,10 @@ from ledgermq.core.reasons import (
     MATCH_OPTIONS_INVALID,
     OPTIONS_INVALID,
     QUEUE_UNKNOWN,
+    SELECTION_INVALID,
     SELECTOR_INVALID,
     TOPIC_UNKNOWN,
+    Refusal,
 )
 from ledgermq.core.selector import SelectorError, parse_selector
 from ledgermq.core.state import Queue, QueueManager, Session
@@ -71,23 +74,25 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
     kind = ask["kind"]
     if kind == "QUEUE_MANAGER":
         return Told(document=manager_status(state, name, worker))
-    if kind == "QUEUES":
-        return Told(document=queue_statuses(state))
-    if kind == "SESSIONS":
-        return Told(document=session_statuses(state))
+    lists = {
+        "QUEUES": queue_statuses,
+        "SESSIONS": session_statuses,
+        "SUBSCRIPTIONS": subscription_statuses,
+        "TOPICS": topic_statuses,
+    }
+    if kind in lists:
+        return Told(document=lists[kind](state))
     if kind == "RESYNC":
         document, outcomes = resync(state, ask["connection"])
         return Told(document=document, outcomes=outcomes)
-    if kind == "TOPICS":
-        return Told(document=topic_statuses(state))
-    if kind == "SUBSCRIPTIONS":
-        return Told(document=subscription_statuses(state))
     if kind == "TOPIC":
         topic = state.topics.get(ask["queue"])
         if topic is None:
             detail = f"there is no topic {ask['queue']!a} on {name}"
             return Told(reason=TOPIC_UNKNOWN, detail=detail)
         return Told(document=topic_status(topic))
+    if kind == "SELECT_MESSAGES":
+        return _tell_chosen(state, ask)
     if kind not in ("QUEUE", "BROWSE", "GROUPS", "GROUP"):
         detail = f"this worker does not know questions of kind {kind}; it may be too old"
         return Told(reason=KIND_UNKNOWN, detail=detail)
@@ -135,6 +140,45 @@ def _tell_page(queue: Queue, ask: dict[str, Any]) -> Told:
         "offset": 0 if place is None else place[2],
     }
     return Told(document=document, messages=page.messages)
+
+
+def _tell_chosen(state: QueueManager, ask: dict[str, Any]) -> Told:
+    """What an operation by hand would touch (PROTOCOL.md §17)."""
+    if ask["selection"] is None:
+        return Told(reason=SELECTION_INVALID, detail="the question has no selection")
+    found = choose(state, ask["selection"], to_origin=ask["to_origin"])
+    if isinstance(found, Refusal):
+        return Told(reason=found.reason, detail=found.detail)
+    chosen = found[1]
+    document = {
+        "affected": len(chosen.messages),
+        "skipped": chosen.skipped,
+        "more": chosen.more,
+        "last_sequence": chosen.last_sequence,
+        "next_sequence": chosen.next_sequence,
+        "origins": _origins(chosen),
+    }
+    shown: list[DeliveredMessage] = []
+    shown_bytes = 0
+    for message in chosen.messages[: max(0, min(ask["limit"], DELIVERED_MESSAGES_MAX))]:
+        shown_bytes += message.size_bytes
+        if shown and shown_bytes > DELIVERED_CONTENT_BYTES_MAX:
+            break
+        shown.append(delivered_message(message))
+    return Told(document=document, messages=shown)
+
+
+def _origins(chosen: Chosen) -> list[Document]:
+    """How many came from where and why, by destination and reason."""
+    counts: dict[tuple[str, str], int] = {}
+    for message in chosen.messages:
+        if message.origin is not None:
+            key = (message.origin["destination"], message.origin["reason"])
+            counts[key] = counts.get(key, 0) + 1
+    return [
+        {"destination": destination, "reason": reason, "count": count}
+        for (destination, reason), count in sorted(counts.items())
+    ]
 
 
 def queue_status(state: QueueManager, name: str) -> Document | None:
