@@ -36,10 +36,24 @@ def fields_of(operation, kind):
 
 
 UNCHANGED = dict.fromkeys(
-    ("description", "message_bytes_max", "gets_disabled", "unacknowledged_max", "group_affinity"),
+    (
+        *(
+            "description",
+            "message_bytes_max",
+            "gets_disabled",
+            "unacknowledged_max",
+            "group_affinity",
+        ),
+        "settings",
+    ),
     None,
 )
-LIMITS = {"message_bytes_max": 0, "unacknowledged_max": 0, "group_affinity": False}
+LIMITS = {
+    "message_bytes_max": 0,
+    "unacknowledged_max": 0,
+    "group_affinity": False,
+    "settings": None,
+}
 CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
 
 
@@ -79,7 +93,13 @@ CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
         (
             lambda admin: admin.create_topic("b"),
             operations.CreateTopic,
-            {"topic": "b", "description": "", "message_bytes_max": 0},
+            {"topic": "b", "description": "", "message_bytes_max": 0, "settings": None},
+            "topic:b",
+        ),
+        (
+            lambda admin: admin.alter_topic("b", message_bytes_max=7),
+            operations.AlterTopic,
+            {"topic": "b", "description": None, "message_bytes_max": 7, "settings": None},
             "topic:b",
         ),
         (
@@ -97,7 +117,7 @@ CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
         (
             lambda admin: admin.alter_queue_manager(),
             operations.AlterQueueManager,
-            {"automatic_creation": None},
+            {"automatic_creation": None, "maximum_lifetime_ms": None},
             None,
         ),
         (lambda admin: admin.upgrade(2), operations.Upgrade, {"version": 2}, None),

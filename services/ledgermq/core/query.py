@@ -5,6 +5,7 @@ A status counts what PROTOCOL.md §9 names; current + pending = message count + 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -28,6 +29,7 @@ from ledgermq.core.reasons import (
 )
 from ledgermq.core.selector import SelectorError, parse_selector
 from ledgermq.core.state import Queue, QueueManager, Session
+from ledgermq.core.storage_query import storage_status
 from ledgermq.core.topic_query import (
     enqueue_times,
     subscription_statuses,
@@ -74,25 +76,21 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
     kind = ask["kind"]
     if kind == "QUEUE_MANAGER":
         return Told(document=manager_status(state, name, worker))
-    lists = {
-        "QUEUES": queue_statuses,
-        "SESSIONS": session_statuses,
-        "SUBSCRIPTIONS": subscription_statuses,
-        "TOPICS": topic_statuses,
-    }
-    if kind in lists:
-        return Told(document=lists[kind](state))
+    if kind in LISTINGS:
+        return Told(document=LISTINGS[kind](state))
     if kind == "RESYNC":
         document, outcomes = resync(state, ask["connection"])
         return Told(document=document, outcomes=outcomes)
+    if kind == "STORAGE":
+        return Told(document=storage_status(state, ask["after_sequence"], ask["limit"]))
+    if kind == "SELECT_MESSAGES":
+        return _tell_chosen(state, ask)
     if kind == "TOPIC":
         topic = state.topics.get(ask["queue"])
         if topic is None:
             detail = f"there is no topic {ask['queue']!a} on {name}"
             return Told(reason=TOPIC_UNKNOWN, detail=detail)
         return Told(document=topic_status(topic))
-    if kind == "SELECT_MESSAGES":
-        return _tell_chosen(state, ask)
     if kind not in ("QUEUE", "BROWSE", "GROUPS", "GROUP"):
         detail = f"this worker does not know questions of kind {kind}; it may be too old"
         return Told(reason=KIND_UNKNOWN, detail=detail)
@@ -250,6 +248,15 @@ def manager_status(state: QueueManager, name: str, worker: str) -> Document:
 def session_statuses(state: QueueManager) -> list[Document]:
     """The open sessions by handle."""
     return [_session_status(session) for session in state.sessions.values()]
+
+
+# Questions for all of something.
+LISTINGS: Final[dict[str, Callable[[QueueManager], list[Document]]]] = {
+    "QUEUES": queue_statuses,
+    "SESSIONS": session_statuses,
+    "SUBSCRIPTIONS": subscription_statuses,
+    "TOPICS": topic_statuses,
+}
 
 
 def _session_status(session: Session) -> Document:
