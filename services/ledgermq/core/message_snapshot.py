@@ -15,7 +15,7 @@ from ledgermq.core.message import (
 )
 from ledgermq.core.queue import Queue
 
-__all__ = ["message_from", "stored_message"]
+__all__ = ["is_plain", "message_from", "stored_message"]
 
 Record = dict[str, Any]
 
@@ -51,6 +51,21 @@ def stored_message(message: Message) -> Record:
         "in_unit_of_work": message.flags & IN_UNIT_OF_WORK != 0,
         "origin": message.origin,
     }
+
+
+def is_plain(message: Message) -> bool:
+    """Whether all that a record tells of a message never changes, but what is as in a new one.
+
+    Such a message can be told later as it is now, whatever becomes of it meanwhile.
+    """
+    return (
+        type(message) is Message
+        and message.header is None
+        and message.times is None
+        and message.origin is None
+        and not message.backout_count
+        and message.sequence not in message.queue.doubts
+    )
 
 
 def message_from(queue: Queue, stored: Record) -> Message:

@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.2
 AGAIN_SECONDS = 2.0
+ENCODING_SHARE = 10
+PAUSE_SECONDS_MAX = 60.0
 
 
 class CheckpointKeeper:
@@ -96,6 +98,11 @@ class CheckpointKeeper:
         if self.wanted:
             return True
         changed = folder.operations - self._operations_then
+        # Where messages leave from all over a deep queue, each touches a block of its own: encoding
+        # may take a tenth of the time at most.
+        pause = ENCODING_SHARE * self.checkpointer.encoding_seconds
+        if now - self._tried_at < min(pause, PAUSE_SECONDS_MAX):
+            return False
         if changed >= settings.checkpoint_operations:
             return True
         if changed and now - self._tried_at >= settings.checkpoint_seconds:
