@@ -57,7 +57,7 @@ class CheckpointKeeper:
     def look(self, folder: Folder, lanes: LaneWriter, answers: Answerer) -> None:
         """Takes a snapshot and starts writing it, if it is time and none is being written.
 
-        The outcomes of everything folded must have been sent.
+        The outcomes of everything folded must have been handed to the lanes.
         """
         now = time.monotonic()
         if self._writing or now < (self._not_before if self.wanted else self._next_look):
@@ -72,14 +72,12 @@ class CheckpointKeeper:
             return
         self._tried_at, self._operations_then = now, folder.operations
         self._writing = True
-        snapshot = self.checkpointer.snapshot(
-            state, folder.chain, folder.last_record, lanes.book.sent
-        )
+        snapshot = self.checkpointer.snapshot(state, folder.chain, folder.last_record, lanes.mark())
         asked, self.wanted = self.wanted, []
 
         async def write() -> None:
             try:
-                await self.checkpointer.write(snapshot, lanes.book, self._commit)
+                await self.checkpointer.write(snapshot, lanes, self._commit)
             except CheckpointFailedError as error:
                 log.error("%s; trying again", error)
                 self._not_before = self._next_look = time.monotonic() + AGAIN_SECONDS

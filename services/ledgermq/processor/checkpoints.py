@@ -40,8 +40,8 @@ from ledgermq.processor.checkpoint_loading import (
 )
 from ledgermq.processor.crash_points import crash_point
 from ledgermq.processor.digests import chunk_digest, state_digest
+from ledgermq.processor.lanes import LaneWriter, SendMark
 from ledgermq.processor.log_reading import PartitionReader
-from ledgermq.processor.producer import LaneBook
 from ledgermq.wire.codec import encode_record, outcome_to_union
 from ledgermq.wire.registry import Claim
 from ledgermq.wire.topics import Topics, lane_partition
@@ -53,7 +53,6 @@ log = logging.getLogger(__name__)
 KEPT_MANIFESTS = 3
 ROOT = "ledgermq.checkpoint.Root"
 MANIFEST = "ledgermq.checkpoint.Manifest"
-LANES_POLL_SECONDS = 0.01
 
 
 class CheckpointFailedError(LedgerMQError):
@@ -78,7 +77,7 @@ class Snapshot:
     root: bytes
     taken: dict[tuple[int, int], TakenBlock | None]
     stores: frozenset[int]
-    sent: list[int]
+    mark: SendMark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,8 +126,8 @@ class Checkpointer:
         self.durable_at = time.monotonic()
         self.encoding_seconds = 0.0
 
-    def snapshot(self, state: QueueManager, chain: bytes, record: Any, sent: list[int]) -> Snapshot:
-        """Takes the state as it is; all outcomes up to its position must have been sent."""
+    def snapshot(self, state: QueueManager, chain: bytes, record: Any, mark: SendMark) -> Snapshot:
+        """Takes the state as it is; the mark covers all outcomes up to its position."""
         return Snapshot(
             position=state.position,
             append_ms=record.timestamp,
@@ -138,7 +137,7 @@ class Checkpointer:
             root=encode_root(state),
             taken={key: taken_block(state, *key) for key in take_touched_blocks(state)},
             stores=frozenset(state.stores),
-            sent=list(sent),
+            mark=mark,
         )
 
     def _encode(self, snapshot: Snapshot) -> _Contents:
@@ -176,7 +175,7 @@ class Checkpointer:
             self._unwritten[digest] = value
 
     async def write(
-        self, snapshot: Snapshot, book: LaneBook, commit: Callable[[int], Awaitable[None]]
+        self, snapshot: Snapshot, lanes: LaneWriter, commit: Callable[[int], Awaitable[None]]
     ) -> dict[str, Any]:
         """Makes a snapshot durable; its manifest.
 
@@ -190,8 +189,7 @@ class Checkpointer:
         try:
             await loop.run_in_executor(self._thread, self._write_chunks, chunks)
             crash_point("after-chunks")
-            while not book.covers(snapshot.sent):
-                await asyncio.sleep(LANES_POLL_SECONDS)
+            await lanes.acknowledged(snapshot.mark)
             manifest = await loop.run_in_executor(
                 self._thread, self._write_manifest, snapshot, contents
             )
