@@ -1,6 +1,7 @@
 """Snapshots: what blocks hold, which are touched, and that restoring is exact (PROTOCOL.md §10)."""
 
 from ledgermq.core.snapshot import block_of, blocks, root_of, take_touched_blocks, taken_block
+from ledgermq.core.storage import FIRST_SEGMENT
 from ledgermq.processor.blocks import BLOCK, encode_block
 from ledgermq.wire.codec import encode_record
 from support import checks
@@ -60,6 +61,7 @@ def test_stored_message_has_all_that_delivery_needs():
         "uncounted_backout_count": -1,
         "in_unit_of_work": False,
         "origin": None,
+        "segment": FIRST_SEGMENT,
     }
 
 
@@ -87,6 +89,7 @@ def test_open_put_has_no_number_and_no_time_yet():
                     "uncounted_backout_count": -1,
                     "in_unit_of_work": False,
                     "origin": None,
+                    "segment": FIRST_SEGMENT,
                 }
             ],
         }
@@ -159,7 +162,7 @@ def test_digest_tells_states_apart():
         (*common, "ack 1"),
         (*common, "recover -> returned 1"),
         (*common, "recover 1 -> returned 1"),
-        (*common, "alter q suspended=yes"),
+        (*common, "alter q gets_disabled=yes"),
     ]
     assert len({checks.digest(played(*lines).state) for lines in variants}) == len(variants)
 
