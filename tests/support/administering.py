@@ -71,6 +71,7 @@ class Administering(ABC):
             "time_to_live_override_ms": self.one((None, None, -1, 0, 1_000)),
             "delivery_delay_override_ms": self.one((None, None, -1, 0, 1_000)),
             "expiry_destination": self.one((None, "", "queue:r", "queue:s", "topic:t")),
+            "puts_disabled": self.one((None, None, False, False, True)),
             **self.redelivery(),
         }
         return drawn if self.draw(st.booleans()) else None

@@ -102,6 +102,7 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "delay_max": ("redelivery_delay_max_ms", _ms),
     "steps": ("redelivery_steps", _steps),
     "error_destination": ("error_destination", _destination),
+    "puts_disabled": ("puts_disabled", yes),
 }
 
 

@@ -20,6 +20,7 @@ SETTINGS: Row = {
     "redelivery_delay_max_ms": 0,
     "redelivery_steps": [],
     "error_destination": "",
+    "puts_disabled": False,
 }
 
 
@@ -37,7 +38,8 @@ class ModelMoves(ModelGroups):
         for message in sorted(over, key=lambda one: (one["expires_at"], self.by_creation(one))):
             self._expire_one(message)
         waiting = [one for one in waiting if one["place"] in WAITING]
-        waiting = [one for one in waiting if any(one is each for each in self.messages)]
+        there = {id(one) for one in self.messages}
+        waiting = [one for one in waiting if id(one) in there]
         old = [one for one in waiting if 0 <= self.life_ends(one) <= self.time]
         for message in sorted(old, key=self.by_creation):
             self._expire_one(message)
@@ -73,7 +75,7 @@ class ModelMoves(ModelGroups):
             "queue": destination if to_topic else destination.removeprefix("queue:"),
             "origin": origin | {name: message[name] for name in told},
             "expires_at": -1 if reason == "expired" else message["expires_at"],
-            "deliver_at": -1,
+            "deliver_at": self._stays_unborn(message, reason),
             "redelivery_limit": self.limit_of(header, self.place(destination)),
             "delayed_until": -1,
             "group": None if to_topic else message["group"],
@@ -90,6 +92,11 @@ class ModelMoves(ModelGroups):
         }
         self.messages.append(moved)
         self.number(moved["queue"], [moved])
+
+    def _stays_unborn(self, message: Row, reason: str) -> int:
+        """When what goes elsewhere may be delivered there; -1: at once."""
+        by_hand = reason in ("moved", "copied", "retried")
+        return int(message["deliver_at"]) if by_hand and message["deliver_at"] > self.time else -1
 
     def destination_of(self, store: str) -> str:
         """How a queue, topic or subscription is told."""

@@ -142,6 +142,7 @@ settings = st.none() | st.fixed_dictionaries(
         "redelivery_delay_max_ms": st.none() | st.sampled_from((-1, 0, 1)),
         "redelivery_steps": st.none() | st.sampled_from(STEPS),
         "error_destination": st.none() | st.sampled_from(DESTINATIONS),
+        "puts_disabled": st.sampled_from((None, None, None, False, True)),
     }
 )
 # Mostly legal ones; the segments are small, because the messages are.

@@ -17,6 +17,7 @@ from typing import Any
 
 from ledgermq.core import operations as op
 from ledgermq.core import outcomes as out
+from ledgermq.core.administration import CopyMessages, MoveMessages
 from ledgermq.core.operations import Operation, SessionOperation
 from ledgermq.core.outcomes import Addressed, Outcome
 
@@ -41,11 +42,14 @@ class Witness:
         self.next_number: dict[str, int] = {}
         self.next_delivery: dict[int, int] = {}
         self.replies: dict[tuple[int, int], Outcome] = {}
-        # Whether a setting ever said that messages go elsewhere.
+        # Removed by hand, by queue; which messages, a selector says.
+        self.removed: Counter[str] = Counter()
+        # Whether a setting or an administrator ever said that messages go elsewhere.
         self.moves = False
 
     def observe(self, operation: Operation, position: int, found: list[Addressed]) -> None:
         """Follows one entry."""
+        self.moves |= isinstance(operation, MoveMessages | CopyMessages)
         for index, one in enumerate(found):
             outcome = one.outcome
             assert (outcome.position, outcome.index) == (position, index), "identity"
@@ -99,9 +103,11 @@ class Witness:
             self.queue[key], self.number[key] = queue, number
             self.next_number[queue] = number + 1
 
-    def _left(self, key: Key, queue: str) -> None:
+    def _left(self, key: Key, origin: Any) -> None:
         """What came elsewhere from where it was put is there no longer."""
-        if self.queue[key] == queue and self.place[key] not in ("published", "left"):
+        queue = origin["destination"].removeprefix("queue:")
+        same = self.queue[key] == queue and self.number[key] == origin["sequence"]
+        if same and self.place[key] not in ("published", "left") and origin["reason"] != "copied":
             assert self.place[key] == "available", f"{key} left and is {self.place[key]}"
             self.place[key] = "left"
 
@@ -173,12 +179,19 @@ class Witness:
         self.flights = {flight: one for flight, one in self.flights.items() if one != key}
         self.place[key] = "removed" if operation.action == "REMOVE" else "available"
 
+    def _on_purge_queue(self, operation: Any, position: int, outcome: Any) -> None:
+        queue = operation.selection["source"].removeprefix("queue:")
+        self.removed[queue] += outcome.affected
+
+    _on_delete_messages = _on_purge_queue
+
     def _on_delete_queue(self, operation: Any, position: int, outcome: out.Reply) -> None:
         for key, queue in self.queue.items():
             if queue == operation.queue and self.place[key] not in ("consumed", "discarded"):
                 assert self.place[key] in ("available", "left", "removed"), f"{key} vanished in use"
                 self.place[key] = "deleted"
                 self.queue[key] = ""
+        del self.removed[operation.queue]
         self.queue = {
             key: "" if queue == operation.queue else queue for key, queue in self.queue.items()
         }
@@ -215,7 +228,7 @@ class Witness:
         if origin is None:
             return key
         self._arrived(queue, message["sequence"] + 1)
-        self._left(key, origin["destination"].removeprefix("queue:"))
+        self._left(key, origin)
         return (queue, message["sequence"])
 
     def _forget_ended(self, names: set[str]) -> None:
@@ -225,6 +238,7 @@ class Witness:
             gone = {key for key, queue in self.queue.items() if queue == name}
             self.queue |= dict.fromkeys(gone, "")
             self.next_number.pop(name, None)
+            self.removed.pop(name, None)
             for session, keys in self.open_puts.items():
                 self.open_puts[session] = [key for key in keys if key not in gone]
 
@@ -246,12 +260,14 @@ class Witness:
             # there: such messages stay where they came to be.
             waiting = status["unborn"] + status["delayed"]
             left = status["expired"] + status["moved"] + status["dropped"]
-            there = status["current"] + waiting + left
+            by_hand = self.removed[name]
+            there = status["current"] + waiting + left + by_hand
             assert there == mine["available"] + mine["left"], f"{name}: {status} {mine}"
             pending = status["pending"] - waiting
             assert pending == mine["flight"] + mine["open"], f"{name}: {status} {mine}"
             assert status["sent_and_committed"] == mine["consumed"], f"{name}: {status} {mine}"
-            assert status["removed_by_administration"] == mine["removed"], f"{name}: {mine}"
+            removed = mine["removed"] + by_hand
+            assert status["removed_by_administration"] == removed, f"{name}: {mine}"
             assert status["next_sequence"] == self.next_number.get(name, 0), f"{name}: next"
         known = {status["name"] for status in statuses} | known_topics
         lost = [key for key, queue in self.queue.items() if queue and queue not in known]

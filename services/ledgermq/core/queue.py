@@ -288,6 +288,11 @@ class Queue:
         self.forget(message)
         self.dropped += 1
 
+    def remove(self, message: Message) -> None:
+        """Takes out for good, by hand, a message that neither waits nor is held."""
+        self.forget(message)
+        self.removed_by_administration += 1
+
     def expire(self, message: Message) -> None:
         """Takes out for good a message whose time is over, that neither waits nor is held."""
         self.forget(message)

@@ -47,6 +47,7 @@ class Settings:
     redelivery_delay_max_ms: int = 0
     redelivery_steps: list[RedeliveryStep] = field(default_factory=list)
     error_destination: str = ""
+    puts_disabled: bool = False
 
 
 DEFAULTS: Final = Settings()

@@ -42,6 +42,7 @@ def _check_subscription(state: QueueManager, one: Subscription) -> None:
     assert one.topic.subscriptions[one.created_position] is one, f"{where}: not the topic's"
     assert state.stores[one.created_position] is one, f"{where}: no store"
     left = one.sent_and_committed + one.expired + one.moved + one.dropped
+    left += one.removed_by_administration
     assert one.added == left + len(one.messages), f"{where}: INF-19"
     assert one.shared or len(one.consumers) <= 1, f"{where}: SES-49"
     held = one.unacknowledged + one.uncommitted_gets

@@ -79,6 +79,7 @@ def _subscription_status(one: Subscription) -> Document:
         "added": one.added,
         "sent_and_committed": one.sent_and_committed,
         "expired": one.expired,
+        "removed_by_administration": one.removed_by_administration,
         "moved": one.moved,
         "dropped": one.dropped,
         "min_sequence": one.min_sequence,

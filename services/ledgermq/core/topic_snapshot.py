@@ -71,6 +71,7 @@ def subscription_entry(subscription: Subscription) -> Record:
         "last_consumed_enqueued_at": subscription.last_consumed_enqueued_at,
         "moved": subscription.moved,
         "dropped": subscription.dropped,
+        "removed_by_administration": subscription.removed_by_administration,
     }
 
 
@@ -105,6 +106,7 @@ def _subscription_from(state: QueueManager, entry: Record) -> Subscription:
     subscription.expired = entry["expired"]
     subscription.moved = entry["moved"]
     subscription.dropped = entry["dropped"]
+    subscription.removed_by_administration = entry["removed_by_administration"]
     subscription.sent_and_committed = entry["sent_and_committed"]
     subscription.last_consumed_enqueued_at = entry["last_consumed_enqueued_at"]
     return subscription

@@ -122,6 +122,11 @@ class Subscription(Queue):
         super().discard(message)
         self.topic.let_go(message, DROPPED)
 
+    def remove(self, message: Message) -> None:
+        """Takes out a message by hand; the topic counts it as dropped with its last copy."""
+        super().remove(message)
+        self.topic.let_go(message, DROPPED)
+
     def drop(self) -> None:
         """Lets go of all messages, because the subscription goes."""
         for message in self.messages.values():
