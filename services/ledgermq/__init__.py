@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     )
     from ledgermq.client.group_transfer import get_group, put_group
     from ledgermq.client.grouping import GroupPlace
+    from ledgermq.client.handling import Handled, OriginCount
     from ledgermq.client.map_message import MapMessage
     from ledgermq.client.message import Message
     from ledgermq.client.producer import Producer
@@ -150,6 +151,7 @@ __all__ = [
     "GroupSender",
     "GroupState",
     "GroupStatus",
+    "Handled",
     "IllegalStateError",
     "IncompleteGroupError",
     "IncompleteGroupWarning",
@@ -181,6 +183,7 @@ __all__ = [
     "ObjectMessage",
     "OldestMessage",
     "Order",
+    "OriginCount",
     "OutcomeUnknownError",
     "PickleWarning",
     "PlainMessage",
