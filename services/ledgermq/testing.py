@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from ledgermq.client.connection import Connection
-from ledgermq.client.message import EPOCH, datetime_from
+from ledgermq.client.instants import EPOCH, datetime_from
 from ledgermq.client.route import Route
 from ledgermq.client.settings import ConnectionSettings, settings_from
 from ledgermq.client.transport import LogReceipt
