@@ -88,6 +88,7 @@ if TYPE_CHECKING:
     )
     from ledgermq.client.group_transfer import get_group, put_group
     from ledgermq.client.grouping import GroupPlace
+    from ledgermq.client.handling import Handled, OriginCount
     from ledgermq.client.map_message import MapMessage
     from ledgermq.client.message import Message
     from ledgermq.client.origin import Origin
@@ -151,6 +152,7 @@ __all__ = [
     "GroupSender",
     "GroupState",
     "GroupStatus",
+    "Handled",
     "IllegalStateError",
     "IncompleteGroupError",
     "IncompleteGroupWarning",
@@ -183,6 +185,7 @@ __all__ = [
     "OldestMessage",
     "Order",
     "Origin",
+    "OriginCount",
     "OutcomeUnknownError",
     "PickleWarning",
     "PlainMessage",

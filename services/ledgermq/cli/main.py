@@ -31,6 +31,8 @@ _COMMANDS: Final = {
     "put": "ledgermq.cli.put:put",
     "get": "ledgermq.cli.get:get",
     "browse": "ledgermq.cli.get:browse",
+    "msg": "ledgermq.cli.messages:msg",
+    "dlq": "ledgermq.cli.dead_letters:dlq",
     "session": "ledgermq.cli.sessions:session",
     "storage": "ledgermq.cli.storage:storage",
     "trace": "ledgermq.cli.history:trace",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from ledgermq.client.changing import Changes
 from ledgermq.client.destinations import queue_name, topic_name
 from ledgermq.client.group_state import GroupState
+from ledgermq.client.handling import Handling
 from ledgermq.client.questions import Answer, Questions
 from ledgermq.client.session_core import SessionCore
 from ledgermq.client.status import (
@@ -28,7 +28,7 @@ GROUPS_PER_PAGE: Final = 200
 SEGMENTS_PER_PAGE: Final = 10_000
 
 
-class Admin(Changes):
+class Admin(Handling):
     """`connection.admin`; a queue is named `orders` or `queue:orders`, a topic likewise.
 
     Changes are operations on the log and return the log position of their outcome. Statuses are

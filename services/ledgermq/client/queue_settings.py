@@ -95,6 +95,9 @@ class QueueSettings(TypedDict, total=False):
         Setting(Kind.DESTINATION, "Where messages go that were redelivered too often.", ""),
     ]
     redelivery: str
+    puts_disabled: Annotated[
+        bool, Setting(Kind.FLAG, "Whether puts are refused; what goes there by rule still arrives.")
+    ]
 
 
 @cache
