@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from ledgermq.client.grouping import GroupPlace
     from ledgermq.client.map_message import MapMessage
     from ledgermq.client.message import Message
+    from ledgermq.client.pins import LogPins, Pin
     from ledgermq.client.producer import Producer
     from ledgermq.client.receipts import CommitReceipt, EnqueuedRun, ReceiptFuture, SendReceipt
     from ledgermq.client.requesting import Requestor
@@ -155,6 +156,7 @@ __all__ = [
     "LedgerMQError",
     "LedgerMQWarning",
     "LogError",
+    "LogPins",
     "MapMessage",
     "MatchOptionsError",
     "Message",
@@ -171,6 +173,7 @@ __all__ = [
     "Order",
     "OutcomeUnknownError",
     "PickleWarning",
+    "Pin",
     "PlainMessage",
     "Producer",
     "PropertyNameError",

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from ledgermq.client.destinations import queue_name, topic_name
 from ledgermq.client.group_state import GroupState
+from ledgermq.client.pins import LogPins
 from ledgermq.client.questions import Answer, Questions
 from ledgermq.client.session_core import SessionCore
 from ledgermq.client.status import (
@@ -335,6 +336,16 @@ class Admin:
         """The open sessions of all connections, by handle."""
         answer = self._ask("SESSIONS", not_before)
         return [SessionStatus.from_document(one) for one in answer.document]
+
+    def log_pins(self, limit: int = 20, *, not_before: int = -1) -> LogPins:
+        """The live messages whose bodies stand lowest on the log, oldest first; at most `limit`.
+
+        The worker looks at every live message for it.
+
+        Raises:
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        return LogPins.from_answer(self._ask("PINS", not_before, limit=limit))
 
     def checkpoint(self, *, not_before: int = -1) -> CheckpointStatus:
         """Orders a checkpoint and waits until it is durable."""

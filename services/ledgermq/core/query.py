@@ -5,6 +5,7 @@ A status counts what PROTOCOL.md §9 names; current + pending = message count + 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -14,6 +15,7 @@ from ledgermq.core.get_options import PLAIN, Options, check
 from ledgermq.core.group_query import group_document, group_statuses
 from ledgermq.core.limits import DELIVERED_MESSAGES_MAX
 from ledgermq.core.outcomes import Delivered, DeliveredMessage, Opened, Outcome
+from ledgermq.core.pins import pins_document
 from ledgermq.core.places import disagreement
 from ledgermq.core.reasons import (
     GROUP_UNKNOWN,
@@ -71,17 +73,13 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
     kind = ask["kind"]
     if kind == "QUEUE_MANAGER":
         return Told(document=manager_status(state, name, worker))
-    if kind == "QUEUES":
-        return Told(document=queue_statuses(state))
-    if kind == "SESSIONS":
-        return Told(document=session_statuses(state))
+    if kind in _LISTS:
+        return Told(document=_LISTS[kind](state))
     if kind == "RESYNC":
         document, outcomes = resync(state, ask["connection"])
         return Told(document=document, outcomes=outcomes)
-    if kind == "TOPICS":
-        return Told(document=topic_statuses(state))
-    if kind == "SUBSCRIPTIONS":
-        return Told(document=subscription_statuses(state))
+    if kind == "PINS":
+        return Told(document=pins_document(state, ask["limit"]))
     if kind == "TOPIC":
         topic = state.topics.get(ask["queue"])
         if topic is None:
@@ -292,3 +290,12 @@ def _deliveries(state: QueueManager, session: Session) -> list[Delivered]:
             )
         previous = None if doubtful else (number, message.consumer)
     return found
+
+
+# Statuses of all that there is of a kind.
+_LISTS: Final[dict[str, Callable[[QueueManager], list[Document]]]] = {
+    "QUEUES": queue_statuses,
+    "SESSIONS": session_statuses,
+    "SUBSCRIPTIONS": subscription_statuses,
+    "TOPICS": topic_statuses,
+}

@@ -21,16 +21,19 @@ CHUNK = "ledgermq.outcome.Chunk"
 OUTCOME_BYTES = 80
 DELIVERED_MESSAGE_BYTES = 70
 
-# A record of the log and what its fold came to.
-Folded = tuple[Any, list[Addressed]]
+# A record of the log, what its fold came to, and the digest chain up to it.
+Folded = tuple[Any, list[Addressed], bytes]
 
 
 class _Draft:
     """A chunk being gathered."""
 
-    __slots__ = ("lane", "outcomes", "previous_index", "previous_position", "size_bytes")
+    __slots__ = ("chain", "lane", "outcomes", "previous_index", "previous_position", "size_bytes")
 
-    def __init__(self, lane: int, previous_position: int, previous_index: int) -> None:
+    def __init__(
+        self, lane: int, previous_position: int, previous_index: int, chain: bytes
+    ) -> None:
+        self.chain = chain
         self.lane = lane
         self.previous_position = previous_position
         self.previous_index = previous_index
@@ -60,7 +63,7 @@ class LaneWriter:
             WriteFailedError: A lane takes no more.
         """
         drafts: dict[bytes, _Draft] = {}
-        for record, found in folded:
+        for record, found, chain in folded:
             for connection, lane, previous_position, previous_index, outcome in found:
                 size = OUTCOME_BYTES
                 if isinstance(outcome, Delivered):
@@ -69,17 +72,22 @@ class LaneWriter:
                     self._count_refusal(outcome)
                     size += len(outcome.detail)
                 if connection is None:
-                    self._send_unchained(record, outcome)
+                    self._send_unchained(record, outcome, chain)
                     continue
                 draft = drafts.get(connection)
                 if draft is None:
-                    draft = drafts[connection] = _Draft(lane, previous_position, previous_index)
+                    draft = drafts[connection] = _Draft(
+                        lane, previous_position, previous_index, chain
+                    )
                 elif draft.size_bytes + size > self._chunk_bytes:
                     self._send_chunk(connection, draft)
-                    draft = drafts[connection] = _Draft(lane, previous_position, previous_index)
+                    draft = drafts[connection] = _Draft(
+                        lane, previous_position, previous_index, chain
+                    )
                     if self._producer.crowded:
                         await self._producer.wait_for_room()
                 draft.outcomes.append(outcome)
+                draft.chain = chain
                 draft.size_bytes += size
         for connection, draft in drafts.items():
             self._send_chunk(connection, draft)
@@ -97,14 +105,14 @@ class LaneWriter:
 
     def _send_chunk(self, connection: bytes, draft: _Draft) -> None:
         found = draft.outcomes
-        value = encode_chunk(draft.previous_position, draft.previous_index, found)
+        value = encode_chunk(draft.previous_position, draft.previous_index, found, draft.chain)
         self._produce(connection, draft.lane, value, CHUNK, found[0].position, found[0].index)
         self.outcomes_written += len(found)
 
-    def _send_unchained(self, record: Any, outcome: Outcome) -> None:
+    def _send_unchained(self, record: Any, outcome: Outcome, chain: bytes) -> None:
         """Sends a refusal without a known session where the record's headers say (H29)."""
         address = address_of(record.headers)
-        value = encode_chunk(-1, -2, [outcome])
+        value = encode_chunk(-1, -2, [outcome], chain)
         lane = address.lane if address.connection is not None else 0
         self._produce(address.connection, lane, value, CHUNK, outcome.position, outcome.index)
         self.outcomes_written += 1
