@@ -46,6 +46,7 @@ from ledgermq.errors import (
     QueueNotFoundError,
     RefusedError,
     SessionLostError,
+    StorageFullError,
     SubscriptionDiffersError,
     SubscriptionInUseError,
     SubscriptionNotFoundError,
@@ -56,6 +57,7 @@ from ledgermq.errors import (
     TransactionError,
     TransactionInDoubtError,
     TransactionRolledBackError,
+    TransactionTooLargeError,
     UnsupportedValueError,
     WorkerUnavailableError,
 )
@@ -89,6 +91,7 @@ if TYPE_CHECKING:
     from ledgermq.client.message import Message
     from ledgermq.client.pins import LogPins, Pin
     from ledgermq.client.producer import Producer
+    from ledgermq.client.queue_settings import QueueSettings
     from ledgermq.client.receipts import CommitReceipt, EnqueuedRun, ReceiptFuture, SendReceipt
     from ledgermq.client.requesting import Requestor
     from ledgermq.client.session import Session
@@ -180,6 +183,7 @@ __all__ = [
     "QueueManagerNotFoundError",
     "QueueManagerStatus",
     "QueueNotFoundError",
+    "QueueSettings",
     "QueueStatus",
     "ReceiptFuture",
     "RefusedError",
@@ -189,6 +193,7 @@ __all__ = [
     "Session",
     "SessionLostError",
     "SessionStatus",
+    "StorageFullError",
     "StreamBody",
     "StreamMessage",
     "SubscriptionDiffersError",
@@ -204,6 +209,7 @@ __all__ = [
     "TransactionError",
     "TransactionInDoubtError",
     "TransactionRolledBackError",
+    "TransactionTooLargeError",
     "TypedMessage",
     "UnsupportedValueError",
     "WorkerUnavailableError",

@@ -51,7 +51,7 @@ def test_a_log_is_cut_only_below_what_is_needed_and_the_rest_is_unproven(plain, 
         with connection.session(ack=ledgermq.AckMode.INDIVIDUAL) as session:
             producer = session.producer("queue:orders")
             for number in range(MESSAGES):
-                producer.send(number)
+                producer.send(str(number))
             consumer = session.consumer("queue:orders")
             messages = [consumer.receive(timeout=30) for _ in range(MESSAGES)]
             for number, message in enumerate(messages):

@@ -27,6 +27,7 @@ from ledgermq.core.reasons import (
 )
 from ledgermq.core.selector import SelectorError, parse_selector
 from ledgermq.core.state import Queue, QueueManager, Session
+from ledgermq.core.storage_query import storage_status
 from ledgermq.core.topic_query import (
     enqueue_times,
     subscription_statuses,
@@ -73,11 +74,13 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
     kind = ask["kind"]
     if kind == "QUEUE_MANAGER":
         return Told(document=manager_status(state, name, worker))
-    if kind in _LISTS:
-        return Told(document=_LISTS[kind](state))
+    if kind in LISTINGS:
+        return Told(document=LISTINGS[kind](state))
     if kind == "RESYNC":
         document, outcomes = resync(state, ask["connection"])
         return Told(document=document, outcomes=outcomes)
+    if kind == "STORAGE":
+        return Told(document=storage_status(state, ask["after_sequence"], ask["limit"]))
     if kind == "PINS":
         return Told(document=pins_document(state, ask["limit"]))
     if kind == "TOPIC":
@@ -159,7 +162,7 @@ def _status(queue: Queue) -> Document:
         "group_affinity": queue.affinity is not None,
         "groups": len(queue.groups),
         "temporary": queue.owner is not None,
-        "suspended": queue.suspended,
+        "gets_disabled": queue.gets_disabled,
         "settings": asdict(queue.settings),
         "receivers": len(queue.consumers),
         "message_count": len(queue.messages),
@@ -204,6 +207,15 @@ def manager_status(state: QueueManager, name: str, worker: str) -> Document:
 def session_statuses(state: QueueManager) -> list[Document]:
     """The open sessions by handle."""
     return [_session_status(session) for session in state.sessions.values()]
+
+
+# Questions for all of something.
+LISTINGS: Final[dict[str, Callable[[QueueManager], list[Document]]]] = {
+    "QUEUES": queue_statuses,
+    "SESSIONS": session_statuses,
+    "SUBSCRIPTIONS": subscription_statuses,
+    "TOPICS": topic_statuses,
+}
 
 
 def _session_status(session: Session) -> Document:
@@ -290,12 +302,3 @@ def _deliveries(state: QueueManager, session: Session) -> list[Delivered]:
             )
         previous = None if doubtful else (number, message.consumer)
     return found
-
-
-# Statuses of all that there is of a kind.
-_LISTS: Final[dict[str, Callable[[QueueManager], list[Document]]]] = {
-    "QUEUES": queue_statuses,
-    "SESSIONS": session_statuses,
-    "SUBSCRIPTIONS": subscription_statuses,
-    "TOPICS": topic_statuses,
-}
