@@ -92,6 +92,7 @@ if TYPE_CHECKING:
     from ledgermq.client.map_message import MapMessage
     from ledgermq.client.message import Message
     from ledgermq.client.origin import Origin
+    from ledgermq.client.pins import LogPins, Pin
     from ledgermq.client.producer import Producer
     from ledgermq.client.queue_settings import QueueSettings
     from ledgermq.client.receipts import CommitReceipt, EnqueuedRun, ReceiptFuture, SendReceipt
@@ -169,6 +170,7 @@ __all__ = [
     "LedgerMQError",
     "LedgerMQWarning",
     "LogError",
+    "LogPins",
     "MapMessage",
     "MatchOptionsError",
     "Message",
@@ -188,6 +190,7 @@ __all__ = [
     "OriginCount",
     "OutcomeUnknownError",
     "PickleWarning",
+    "Pin",
     "PlainMessage",
     "Producer",
     "PropertyNameError",

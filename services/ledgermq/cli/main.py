@@ -39,6 +39,8 @@ _COMMANDS: Final = {
     "rebuild": "ledgermq.cli.history:rebuild",
     "audit": "ledgermq.cli.audit:audit",
     "checkpoint": "ledgermq.cli.worker:checkpoint",
+    "chain": "ledgermq.cli.chain:chain",
+    "log": "ledgermq.cli.log:log",
     "doctor": "ledgermq.cli.doctor:doctor",
     "bench": "ledgermq.cli.bench:bench",
     "demo": "ledgermq.cli.demo:demo",

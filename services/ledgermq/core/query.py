@@ -16,6 +16,7 @@ from ledgermq.core.get_options import PLAIN, Options, check
 from ledgermq.core.group_query import group_document, group_statuses
 from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
 from ledgermq.core.outcomes import Delivered, DeliveredMessage, Opened, Outcome
+from ledgermq.core.pins import pins_document
 from ledgermq.core.places import disagreement
 from ledgermq.core.reasons import (
     GROUP_UNKNOWN,
@@ -83,6 +84,8 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
         return Told(document=document, outcomes=outcomes)
     if kind == "STORAGE":
         return Told(document=storage_status(state, ask["after_sequence"], ask["limit"]))
+    if kind == "PINS":
+        return Told(document=pins_document(state, ask["limit"]))
     if kind == "SELECT_MESSAGES":
         return _tell_chosen(state, ask)
     if kind == "TOPIC":
