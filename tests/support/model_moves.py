@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from support.model_fifo import ModelFifo
 from support.model_groups import ModelGroups
 
 __all__ = ["SETTINGS", "ModelMoves"]
@@ -13,10 +14,11 @@ SETTINGS: Row = {
     "time_to_live_override_ms": -1,
     "delivery_delay_override_ms": -1,
     "expiry_destination": "",
+    "fifo_mode": "CONCURRENT",
 }
 
 
-class ModelMoves(ModelGroups):
+class ModelMoves(ModelGroups, ModelFifo):
     """Messages that leave a queue by themselves, and where they go."""
 
     def birth_place(self, message: Row) -> str:
@@ -72,6 +74,7 @@ class ModelMoves(ModelGroups):
             "sequence": None,
             "backout_count": 0,
             "uncounted_backout_count": -1,
+            "received": None,
             "handing": False,
             "place": "open",
             "session": None,

@@ -121,11 +121,14 @@ opens = st.builds(
     takeover=st.sampled_from((b"", b"", b"token")),
 )
 DESTINATIONS = ("", "queue:q", "queue:r", "queue:s", "topic:t", "queue:nowhere", "q")
+actors = st.sampled_from(("a", "a", "a", "ä\n", "a" * 129))
+FIFO_MODES = ("UNKNOWN", "CONCURRENT", "PROTECTED", "SERIALIZED")
 settings = st.none() | st.fixed_dictionaries(
     {
         "time_to_live_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1, 5_000)),
         "delivery_delay_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1_000)),
         "expiry_destination": st.none() | st.sampled_from(DESTINATIONS),
+        "fifo_mode": st.none() | st.sampled_from(FIFO_MODES),
     }
 )
 naive_operations: st.SearchStrategy[Operation] = st.one_of(
@@ -211,6 +214,8 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         actor=st.just("a"),
         reason=st.just("r"),
     ),
+    st.builds(op.RollbackTransaction, **common, target=handles, actor=actors, reason=st.just("r")),
+    st.builds(op.EndSession, **common, target=handles, actor=actors, reason=st.just("r")),
     st.builds(op.Tick, worker=st.just("w")),
     st.builds(
         op.TimeAgreed, worker=st.just("w"), writer_time=st.sampled_from((0, START_US, 2**62))

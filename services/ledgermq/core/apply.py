@@ -16,6 +16,7 @@ from typing import Any
 
 from ledgermq.core import (
     destinations,
+    ending,
     messages,
     queues,
     sessions,
@@ -41,6 +42,7 @@ from ledgermq.core.operations import (
     CreateTopic,
     DeleteQueue,
     DeleteTopic,
+    EndSession,
     Get,
     Open,
     OpenConsumer,
@@ -48,6 +50,7 @@ from ledgermq.core.operations import (
     Put,
     Recover,
     Rollback,
+    RollbackTransaction,
     SessionOperation,
     Suspect,
     Tick,
@@ -88,11 +91,13 @@ HANDLERS: dict[type[SessionOperation], Handler] = {
     CreateTopic: topic_administration.create_topic,
     DeleteQueue: queues.delete_queue,
     DeleteTopic: topic_administration.delete_topic,
+    EndSession: ending.end_other_session,
     Get: messages.get,
     OpenConsumer: messages.open_consumer,
     Put: messages.put,
     Recover: sessions.recover,
     Rollback: sessions.rollback,
+    RollbackTransaction: ending.rollback_transaction,
     Unsubscribe: subscribing.unsubscribe,
     Upgrade: queues.upgrade,
 }

@@ -8,7 +8,11 @@ from typing import Any, Final
 from ledgermq.core.limits import TIMING_MS_MAX
 
 __all__ = [
+    "CONCURRENT",
     "DEFAULTS",
+    "FIFO_MODES",
+    "PROTECTED",
+    "SERIALIZED",
     "Settings",
     "changed",
     "given_settings",
@@ -16,6 +20,12 @@ __all__ = [
     "targets_of",
     "wrong_in",
 ]
+
+# Modes of `ledgermq.type.FifoMode`.
+CONCURRENT: Final = "CONCURRENT"
+PROTECTED: Final = "PROTECTED"
+SERIALIZED: Final = "SERIALIZED"
+FIFO_MODES: Final = (CONCURRENT, PROTECTED, SERIALIZED)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,6 +38,7 @@ class Settings:
     time_to_live_override_ms: int = -1
     delivery_delay_override_ms: int = -1
     expiry_destination: str = ""
+    fifo_mode: str = CONCURRENT
 
 
 DEFAULTS: Final = Settings()
@@ -72,4 +83,6 @@ def wrong_in(settings: Settings) -> str | None:
         value = getattr(settings, name)
         if not -1 <= value <= TIMING_MS_MAX:
             return f"{name} is {value}, must be -1 to {TIMING_MS_MAX}"
+    if settings.fifo_mode not in FIFO_MODES:
+        return f"fifo_mode is {settings.fifo_mode}, must be one of {', '.join(FIFO_MODES)}"
     return None

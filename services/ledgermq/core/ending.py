@@ -1,0 +1,60 @@
+"""Administration ends what others have begun: units of work, sessions (PROTOCOL.md §18)."""
+
+from __future__ import annotations
+
+from ledgermq.core.limits import ACTOR_CHARACTERS_MAX, DESCRIPTION_CHARACTERS_MAX
+from ledgermq.core.operations import EndSession, RollbackTransaction
+from ledgermq.core.reasons import SETTING_INVALID, TARGET_UNKNOWN, Refusal
+from ledgermq.core.sessions import end_session, undo
+from ledgermq.core.state import Session
+from ledgermq.core.turn import Turn
+
+__all__ = ["end_other_session", "rollback_transaction"]
+
+
+def rollback_transaction(
+    turn: Turn, session: Session, operation: RollbackTransaction
+) -> Refusal | None:
+    """Rolls back the unit of work of a session; every get of it counts as backed out.
+
+    Until the session itself rolls back, it is given nothing and its puts and commits are refused.
+    """
+    target = _target(turn, operation)
+    if isinstance(target, Refusal):
+        return target
+    if not target.has_unit_of_work:
+        return Refusal(
+            TARGET_UNKNOWN, f"session {operation.target} has no unit of work that is open"
+        )
+    undo(turn, target, [{"first": one, "last": one} for one in target.deliveries])
+    target.unit_of_work_ended_by = f"{operation.actor!a} ({operation.reason!a})"
+    return None
+
+
+def end_other_session(turn: Turn, session: Session, operation: EndSession) -> Refusal | None:
+    """Ends a session as if it was lost: what its application saw is unknown."""
+    target = _target(turn, operation)
+    if isinstance(target, Refusal):
+        return target
+    if target is session:
+        return Refusal(TARGET_UNKNOWN, "a session ends itself by Close")
+    turn.emit(target.connection, end_session(turn, target, "ENDED", None))
+    return None
+
+
+def _target(turn: Turn, operation: RollbackTransaction | EndSession) -> Session | Refusal:
+    for name, text, most in (
+        ("actor", operation.actor, ACTOR_CHARACTERS_MAX),
+        ("reason", operation.reason, DESCRIPTION_CHARACTERS_MAX),
+    ):
+        if len(text) > most:
+            return Refusal(
+                SETTING_INVALID, f"the {name} has {len(text)} characters, at most {most} fit"
+            )
+    target = turn.state.sessions.get(operation.target)
+    if target is None:
+        return Refusal(
+            TARGET_UNKNOWN,
+            f"there is no session {operation.target}: it was closed, was lost or never existed",
+        )
+    return target
