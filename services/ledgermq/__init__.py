@@ -48,6 +48,7 @@ from ledgermq.errors import (
     RefusedError,
     SessionLostError,
     SessionNotFoundError,
+    StorageFullError,
     SubscriptionDiffersError,
     SubscriptionInUseError,
     SubscriptionNotFoundError,
@@ -58,6 +59,7 @@ from ledgermq.errors import (
     TransactionError,
     TransactionInDoubtError,
     TransactionRolledBackError,
+    TransactionTooLargeError,
     UnsupportedValueError,
     WorkerUnavailableError,
 )
@@ -103,6 +105,12 @@ if TYPE_CHECKING:
         SubscriptionStatus,
         TopicStatus,
     )
+    from ledgermq.client.storage_status import (
+        BodyCacheStatus,
+        OldestMessage,
+        SegmentState,
+        StorageStatus,
+    )
     from ledgermq.client.stream_message import StreamMessage
     from ledgermq.client.typed_message import (
         ObjectMessage,
@@ -118,6 +126,7 @@ __all__ = [
     "AddressError",
     "Admin",
     "AlreadySettledError",
+    "BodyCacheStatus",
     "BrokerUnavailableError",
     "Browser",
     "BytesMessage",
@@ -171,6 +180,7 @@ __all__ = [
     "NameTooLongError",
     "ObjectBody",
     "ObjectMessage",
+    "OldestMessage",
     "Order",
     "OutOfTurnError",
     "OutcomeUnknownError",
@@ -186,12 +196,15 @@ __all__ = [
     "ReceiptFuture",
     "RefusedError",
     "Requestor",
+    "SegmentState",
     "SegmentStatus",
     "SendReceipt",
     "Session",
     "SessionLostError",
     "SessionNotFoundError",
     "SessionStatus",
+    "StorageFullError",
+    "StorageStatus",
     "StreamBody",
     "StreamMessage",
     "SubscriptionDiffersError",
@@ -207,6 +220,7 @@ __all__ = [
     "TransactionError",
     "TransactionInDoubtError",
     "TransactionRolledBackError",
+    "TransactionTooLargeError",
     "TypedMessage",
     "UnsupportedValueError",
     "WorkerUnavailableError",

@@ -27,6 +27,7 @@ from ledgermq.core.reasons import (
 )
 from ledgermq.core.selector import SelectorError, parse_selector
 from ledgermq.core.state import Queue, QueueManager, Session
+from ledgermq.core.storage_query import storage_status
 from ledgermq.core.topic_query import (
     enqueue_times,
     subscription_statuses,
@@ -79,13 +80,15 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
     kind = ask["kind"]
     if kind == "QUEUE_MANAGER":
         return Told(document=manager_status(state, name, worker))
-    if kind in LISTS:
-        return Told(document=LISTS[kind](state))
+    if kind in LISTINGS:
+        return Told(document=LISTINGS[kind](state))
     if kind in ("TRANSACTION", "SESSION"):
         return _tell_session(state, kind, ask["session"])
     if kind == "RESYNC":
         document, outcomes = resync(state, ask["connection"])
         return Told(document=document, outcomes=outcomes)
+    if kind == "STORAGE":
+        return Told(document=storage_status(state, ask["after_sequence"], ask["limit"]))
     if kind == "TOPIC":
         topic = state.topics.get(ask["queue"])
         if topic is None:
@@ -201,7 +204,7 @@ def _status(queue: Queue) -> Document:
 
 
 # Kinds whose answer is a list of all there is of something.
-LISTS: Final[dict[str, Callable[[QueueManager], list[Document]]]] = {
+LISTINGS: Final[dict[str, Callable[[QueueManager], list[Document]]]] = {
     "QUEUES": queue_statuses,
     "SESSIONS": session_statuses,
     "SUBSCRIPTIONS": subscription_statuses,

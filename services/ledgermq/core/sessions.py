@@ -163,6 +163,7 @@ def commit(turn: Turn, session: Session, operation: Commit) -> Reply | Refusal:
         for served in queue.served():
             turn.touch(served)
     session.open_puts = {}
+    session.open_bytes = 0
     session.open_groups = {}
     # What it got and did not commit belongs to its next unit of work.
     session.unit_of_work_began_at = turn.state.time
@@ -179,10 +180,10 @@ def commit(turn: Turn, session: Session, operation: Commit) -> Reply | Refusal:
 def _discard_open_puts(session: Session) -> int:
     """Lets the open puts of a unit of work vanish; they never had a number (SEQ-15)."""
     discarded = 0
-    for messages in session.open_puts.values():
+    for destination, messages in list(session.open_puts.items()):
         messages[0].queue.uncommitted_puts -= len(messages)
         discarded += len(messages)
-    session.open_puts = {}
+        session.let_open_puts_go(destination)
     session.open_groups = {}
     return discarded
 
