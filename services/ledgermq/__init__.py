@@ -118,6 +118,13 @@ if TYPE_CHECKING:
         TextMessage,
         TypedMessage,
     )
+    from ledgermq.client.work_status import (
+        ConsumerState,
+        DeliveryState,
+        DestinationWork,
+        SessionState,
+        TransactionStatus,
+    )
     from ledgermq.wire.bodies import StreamBody
     from ledgermq.wire.objects import ObjectBody
 
@@ -136,9 +143,12 @@ __all__ = [
     "Connection",
     "ConnectionClosedError",
     "Consumer",
+    "ConsumerState",
+    "DeliveryState",
     "DeliveryUnknownError",
     "DestinationExistsError",
     "DestinationInUseError",
+    "DestinationWork",
     "EnqueuedRun",
     "GetMatch",
     "GetOptionsError",
@@ -202,6 +212,7 @@ __all__ = [
     "Session",
     "SessionLostError",
     "SessionNotFoundError",
+    "SessionState",
     "SessionStatus",
     "StorageFullError",
     "StorageStatus",
@@ -220,6 +231,7 @@ __all__ = [
     "TransactionError",
     "TransactionInDoubtError",
     "TransactionRolledBackError",
+    "TransactionStatus",
     "TransactionTooLargeError",
     "TypedMessage",
     "UnsupportedValueError",

@@ -299,7 +299,7 @@ class ModelOperations(ModelDelivery):
         """Administration ends a unit of work; all that it got counts as backed out."""
         if len(entry.actor) > 128 or len(entry.reason) > 1024:
             return "setting-invalid"
-        target = self.session(entry.target)
+        target = self.session(entry.target_session)
         if target is None or not self.has_work(target):
             return "target-unknown"
         self._undo(target, self.flight(target))
@@ -310,7 +310,7 @@ class ModelOperations(ModelDelivery):
         """Administration ends a session."""
         if len(entry.actor) > 128 or len(entry.reason) > 1024:
             return "setting-invalid"
-        target = self.session(entry.target)
+        target = self.session(entry.target_session)
         if target is None or target is session:
             return "target-unknown"
         self.end(target, "ENDED", None, 0)

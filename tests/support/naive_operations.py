@@ -227,8 +227,10 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         actor=st.just("a"),
         reason=st.just("r"),
     ),
-    st.builds(op.RollbackTransaction, **common, target=handles, actor=actors, reason=st.just("r")),
-    st.builds(op.EndSession, **common, target=handles, actor=actors, reason=st.just("r")),
+    st.builds(
+        op.RollbackTransaction, **common, target_session=handles, actor=actors, reason=st.just("r")
+    ),
+    st.builds(op.EndSession, **common, target_session=handles, actor=actors, reason=st.just("r")),
     st.builds(op.Tick, worker=st.just("w")),
     st.builds(
         op.TimeAgreed, worker=st.just("w"), writer_time=st.sampled_from((0, START_US, 2**62))

@@ -245,7 +245,7 @@ def _ended(kind: type[Operation]) -> Verb:
     def make(player: Player, line: Line) -> Operation:
         return kind(
             **common(player, line),
-            target=player.handles.get(line.words[0], 999),
+            target_session=player.handles.get(line.words[0], 999),
             actor=_repeated(line.options.get("actor", "operator")),
             reason=_repeated(line.options.get("reason", "stuck")),
         )

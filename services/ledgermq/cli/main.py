@@ -32,6 +32,7 @@ _COMMANDS: Final = {
     "get": "ledgermq.cli.get:get",
     "browse": "ledgermq.cli.get:browse",
     "session": "ledgermq.cli.sessions:session",
+    "txn": "ledgermq.cli.transactions:txn",
     "storage": "ledgermq.cli.storage:storage",
     "trace": "ledgermq.cli.history:trace",
     "rebuild": "ledgermq.cli.history:rebuild",

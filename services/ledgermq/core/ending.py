@@ -24,7 +24,7 @@ def rollback_transaction(
         return target
     if not target.has_unit_of_work:
         return Refusal(
-            TARGET_UNKNOWN, f"session {operation.target} has no unit of work that is open"
+            TARGET_UNKNOWN, f"session {operation.target_session} has no unit of work that is open"
         )
     undo(turn, target, [{"first": one, "last": one} for one in target.deliveries])
     target.unit_of_work_ended_by = f"{operation.actor!a} ({operation.reason!a})"
@@ -51,10 +51,11 @@ def _target(turn: Turn, operation: RollbackTransaction | EndSession) -> Session 
             return Refusal(
                 SETTING_INVALID, f"the {name} has {len(text)} characters, at most {most} fit"
             )
-    target = turn.state.sessions.get(operation.target)
+    handle = operation.target_session
+    target = turn.state.sessions.get(handle)
     if target is None:
         return Refusal(
             TARGET_UNKNOWN,
-            f"there is no session {operation.target}: it was closed, was lost or never existed",
+            f"there is no session {handle}: it was closed, was lost or never existed",
         )
     return target

@@ -340,7 +340,7 @@ class Correct(SessionOperation):
 class RollbackTransaction(SessionOperation):
     """Ends the unit of work of a session by administration: its puts vanish, its gets return."""
 
-    target: int
+    target_session: int
     actor: str
     reason: str
 
@@ -349,7 +349,7 @@ class RollbackTransaction(SessionOperation):
 class EndSession(SessionOperation):
     """Ends a session by administration."""
 
-    target: int
+    target_session: int
     actor: str
     reason: str
 
