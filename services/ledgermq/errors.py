@@ -61,6 +61,7 @@ __all__ = [
     "OutOfTurnError",
     "OutcomeUnknownError",
     "PropertyNameError",
+    "PutsDisabledError",
     "QueueManagerNotFoundError",
     "QueueNotFoundError",
     "RefusedError",
@@ -277,6 +278,12 @@ class SubscriptionNotFoundError(InvalidDestinationError):
     """The connection's client id has no durable subscription of this name (SES-64)."""
 
     code = "subscription-unknown"
+
+
+class PutsDisabledError(LedgerMQError):
+    """Puts to the destination are disabled; an administrator may enable them again."""
+
+    code = "puts-disabled"
 
 
 class MessageTooLargeError(LedgerMQError, ValueError):

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from ledgermq.core import operations as op
 from ledgermq.core.operations import Operation
 from ledgermq.wire.codec import decode_operation, encode_operation
+from support.handling_generators import HandlingWriter
 from support.model import Model
-from support.naive_histories import LEAPS_US, STEPS_US, Entry, naive_histories
+from support.naive_histories import BLIND, LEAPS_US, STEPS_US, Entry, naive_histories
 from support.naive_operations import (
     COLORS,
     MODES,
@@ -35,7 +36,7 @@ __all__ = ["BUSY", "Entry", "Writer", "informed_histories", "naive_histories", "
 BUSY = "queue:q"
 
 
-class Writer:
+class Writer(HandlingWriter):
     """Draws operations that suit the model's state."""
 
     def __init__(self, draw: st.DrawFn) -> None:
@@ -88,7 +89,7 @@ class Writer:
         elif kind == "again":
             self.write(self.one(self.history).value or b"\0")
         elif kind == "naive":
-            self.write(self.draw(naive_operations))
+            self.write(self.draw(BLIND))
         else:
             getattr(self, kind)(self.one(sessions))
 
@@ -309,6 +310,7 @@ class Writer:
             "time_to_live_override_ms": self.one((None, None, -1, 0, 1_000)),
             "delivery_delay_override_ms": self.one((None, None, -1, 0, 1_000)),
             "expiry_destination": self.one((None, "", "queue:r", "queue:s", "topic:t")),
+            "puts_disabled": self.one((None, None, False, False, True)),
             "fifo_mode": self.one((None, "CONCURRENT", "PROTECTED", "SERIALIZED")),
         }
         return drawn if self.draw(st.booleans()) else None
@@ -340,7 +342,8 @@ WEIGHTS = (
     *("put", "put", "put", "put", "consume", "consume", "consume", "consume", "consume"),
     *("subscribe", "subscribe", "subscribe", "temporary", "unsubscribe"),
     *("settle", "settle", "settle", "back", "back", "open", "close", "close_consumer"),
-    *("worker", "worker", "again", "administer", "administer", "naive"),
+    *("worker", "worker", "again", "administer", "administer", "naive", "handle", "handle"),
+    *("handle", "handle"),
     *("lose", "lose", "hand_over", "hand_over", "hand_over"),
 )
 

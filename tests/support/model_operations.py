@@ -128,9 +128,11 @@ class ModelOperations(ModelDelivery):
         reason = self.check_destination(entry.destination)
         if reason is not None:
             return reason
+        queue = self.place(entry.destination)
+        if queue is not None and queue["settings"]["puts_disabled"]:
+            return "puts-disabled"
         if not 1 <= len(entry.messages) <= 10_000:
             return "message-invalid"
-        queue = self.place(entry.destination)
         most = (queue["message_bytes_max"] if queue else 0) or BODY_MAX
         for one in entry.messages:
             if one["priority"] not in range(10) or len(one["content"]) == 0:
@@ -297,8 +299,8 @@ class ModelOperations(ModelDelivery):
 
     def do_rollback_transaction(self, session: Row, entry: Any) -> str | None:
         """Administration ends a unit of work; all that it got counts as backed out."""
-        if len(entry.actor) > 128 or len(entry.reason) > 1024:
-            return "setting-invalid"
+        if not 1 <= len(entry.actor) <= 128 or not 1 <= len(entry.reason) <= 1024:
+            return "reason-invalid"
         target = self.session(entry.target_session)
         if target is None or not self.has_work(target):
             return "target-unknown"
@@ -308,8 +310,8 @@ class ModelOperations(ModelDelivery):
 
     def do_end_session(self, session: Row, entry: Any) -> str | None:
         """Administration ends a session."""
-        if len(entry.actor) > 128 or len(entry.reason) > 1024:
-            return "setting-invalid"
+        if not 1 <= len(entry.actor) <= 128 or not 1 <= len(entry.reason) <= 1024:
+            return "reason-invalid"
         target = self.session(entry.target_session)
         if target is None or target is session:
             return "target-unknown"

@@ -10,10 +10,12 @@ from hypothesis import strategies as st
 from ledgermq.core import operations as op
 from ledgermq.core.operations import Operation
 from ledgermq.wire.codec import encode_operation
+from support.handling_generators import naive_handling
 from support.naive_operations import FOLLOWING, START_US, naive_operations, opens
 
-__all__ = ["LEAPS_US", "STEPS_US", "Entry", "naive_histories"]
+__all__ = ["BLIND", "LEAPS_US", "STEPS_US", "Entry", "naive_histories"]
 
+BLIND = naive_operations | naive_handling
 STEPS_US = (0, 0, 0, 1_000, 50_000, 1_000_000, 10_000_000)
 LEAPS_US = (*STEPS_US, 30_000_000, 60_000_000, 61_000_000, 200_000_000, -5_000_000)
 
@@ -28,7 +30,7 @@ class Entry(NamedTuple):
 @st.composite
 def _mutilated(draw: st.DrawFn) -> bytes:
     """An operation whose bytes were cut, flipped or prolonged."""
-    value = bytearray(encode_operation(draw(naive_operations)))
+    value = bytearray(encode_operation(draw(BLIND)))
     how = draw(st.sampled_from(("cut", "flip", "prolong")))
     at = draw(st.integers(0, len(value) - 1))
     if how == "cut":
@@ -42,10 +44,7 @@ def _mutilated(draw: st.DrawFn) -> bytes:
 @st.composite
 def naive_histories(draw: st.DrawFn) -> list[Entry]:
     """Any records in any order."""
-    good = naive_operations
-    values = st.one_of(
-        good, good, good, good, good, _mutilated(), st.binary(max_size=40), st.none()
-    )
+    values = st.one_of(*[BLIND] * 5, _mutilated(), st.binary(max_size=40), st.none())
     time = START_US
     following: dict[int, int] = {}
     history = [Entry(encode_operation(draw(opens)), time) for _ in range(draw(st.integers(0, 2)))]

@@ -122,13 +122,14 @@ opens = st.builds(
     takeover=st.sampled_from((b"", b"", b"token")),
 )
 DESTINATIONS = ("", "queue:q", "queue:r", "queue:s", "topic:t", "queue:nowhere", "q")
-actors = st.sampled_from(("a", "a", "a", "ä\n", "a" * 129))
+actors = st.sampled_from(("a", "a", "a", "ä\n", "", "a" * 129))
 FIFO_MODES = ("UNKNOWN", "CONCURRENT", "PROTECTED", "SERIALIZED")
 settings = st.none() | st.fixed_dictionaries(
     {
         "time_to_live_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1, 5_000)),
         "delivery_delay_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1_000)),
         "expiry_destination": st.none() | st.sampled_from(DESTINATIONS),
+        "puts_disabled": st.sampled_from((None, None, None, False, True)),
         "fifo_mode": st.none() | st.sampled_from(FIFO_MODES),
     }
 )

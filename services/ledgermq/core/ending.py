@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ledgermq.core.limits import ACTOR_CHARACTERS_MAX, DESCRIPTION_CHARACTERS_MAX
+from ledgermq.core.actors import check_actor
 from ledgermq.core.operations import EndSession, RollbackTransaction
-from ledgermq.core.reasons import SETTING_INVALID, TARGET_UNKNOWN, Refusal
+from ledgermq.core.reasons import TARGET_UNKNOWN, Refusal
 from ledgermq.core.sessions import end_session, undo
 from ledgermq.core.state import Session
 from ledgermq.core.turn import Turn
@@ -43,14 +43,9 @@ def end_other_session(turn: Turn, session: Session, operation: EndSession) -> Re
 
 
 def _target(turn: Turn, operation: RollbackTransaction | EndSession) -> Session | Refusal:
-    for name, text, most in (
-        ("actor", operation.actor, ACTOR_CHARACTERS_MAX),
-        ("reason", operation.reason, DESCRIPTION_CHARACTERS_MAX),
-    ):
-        if len(text) > most:
-            return Refusal(
-                SETTING_INVALID, f"the {name} has {len(text)} characters, at most {most} fit"
-            )
+    refusal = check_actor(operation.actor, operation.reason)
+    if refusal is not None:
+        return refusal
     handle = operation.target_session
     target = turn.state.sessions.get(handle)
     if target is None:

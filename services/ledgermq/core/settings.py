@@ -38,6 +38,7 @@ class Settings:
     time_to_live_override_ms: int = -1
     delivery_delay_override_ms: int = -1
     expiry_destination: str = ""
+    puts_disabled: bool = False
     fifo_mode: str = CONCURRENT
 
 
