@@ -98,16 +98,24 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
     if kind == "SELECT_MESSAGES":
         return _tell_chosen(state, ask)
     if kind == "TOPIC":
-        topic = state.topics.get(ask["queue"])
-        if topic is None:
-            detail = f"there is no topic {ask['queue']!a} on {name}"
-            return Told(reason=TOPIC_UNKNOWN, detail=detail)
-        return Told(document=topic_status(topic))
+        return _tell_topic(state, ask["queue"], name)
     if kind not in ("QUEUE", "BROWSE", "GROUPS", "GROUP"):
         detail = f"this worker does not know questions of kind {kind}; it may be too old"
         return Told(reason=KIND_UNKNOWN, detail=detail)
     if ask["queue"] not in state.queues:
         return Told(reason=QUEUE_UNKNOWN, detail=f"there is no queue {ask['queue']!a} on {name}")
+    return _tell_queue(state, kind, ask)
+
+
+def _tell_topic(state: QueueManager, topic_name: str, name: str) -> Told:
+    topic = state.topics.get(topic_name)
+    if topic is None:
+        return Told(reason=TOPIC_UNKNOWN, detail=f"there is no topic {topic_name!a} on {name}")
+    return Told(document=topic_status(topic))
+
+
+def _tell_queue(state: QueueManager, kind: str, ask: dict[str, Any]) -> Told:
+    """What is asked of a queue that is there."""
     if kind == "QUEUE":
         return Told(document=queue_status(state, ask["queue"]))
     queue = state.queues[ask["queue"]]
