@@ -30,9 +30,11 @@ FIELDS = (
     "backout_count",
     "in_doubt",
     "content_digest",
+    "origin",
+    "group",
 )
 # A topic message is held by each of its subscriptions apart; -1 stands for a queue.
-KEYS = ["put_position", "put_index", "holder"]
+KEYS = ["put_position", "put_index", "stay", "holder"]
 # What a delivery tells of those before it, and where that is worked out.
 SETTLED = {"backout_count": "backed_out", "in_doubt": "was_lost"}
 STRAYS = {
@@ -67,11 +69,14 @@ def check_claims(tables: Tables) -> list[Evidence]:
     place = ("position", "index", "session")
     told = claimed.select(*KEYS, *place, f.struct(*FIELDS).alias("told"), *SETTLED.values())
     columns = [*KEYS, *(name for name in FIELDS if name not in SETTLED)]
+    copies = tables.copies.withColumnRenamed("subscription", "holder").withColumn(
+        "group", f.lit(None).cast("string")
+    )
     of_queues = tables.messages.where("sequence IS NOT NULL AND queue NOT LIKE 'topic:%'")
     known = (
         of_queues.withColumn("holder", f.lit(-1).cast("long"))
         .select(*columns)
-        .unionByName(tables.copies.withColumnRenamed("subscription", "holder").select(*columns))
+        .unionByName(copies.select(*columns))
     )
     put = f.struct(*(f.col(SETTLED.get(name, name)).alias(name) for name in FIELDS))
     rows = (

@@ -11,6 +11,7 @@ from ledgermq_spark.derive import Facts
 from ledgermq_spark.directory import Directory
 from ledgermq_spark.lifetimes import EXPIRY, UNBORN, born, expired, filled, settled_by, with_expiry
 from ledgermq_spark.matching import Selected, matches
+from ledgermq_spark.walked import MESSAGE, expiries_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["copies_table", "subscriptions_table"]
 
 KEPT = (
-    *("put_position", "put_index", "queue", "queue_created", "subscription", "sequence"),
+    *("put_position", "put_index", "stay", "queue", "queue_created", "subscription", "sequence"),
     *("message_id", "priority", "persistent", "size_bytes", "content_digest", "enqueued_at"),
+    *("numbered_phase", "numbered_index", "origin"),
     *("numbered_position", "ended", "ended_due", "header", "selector"),
     *EXPIRY,
 )
@@ -45,23 +47,31 @@ def copies_table(each: DataFrame, facts: Facts, deliveries: DataFrame) -> DataFr
         "queue string, queue_created long, subscription long, ended long, ended_due boolean, "
         "selector string, no_local boolean, local_id string",
     )
+    # What ended before the entry was gone for it, not for what was moved while it ended.
     there = f.expr(
         "subscription < numbered_position AND "
         "(ended IS NULL OR ended > numbered_position "
-        "OR ended = numbered_position AND NOT ended_due)"
+        "OR ended = numbered_position AND (NOT ended_due OR numbered_phase = 0))"
     )
     published = each.where("queue LIKE 'topic:%' AND sequence IS NOT NULL")
     reached = (
         published.join(f.broadcast(standing), ["queue", "queue_created"], how="inner")
         .where(there)
-        .where("NOT (no_local AND local_id != '' AND local_id = client_id)")
+        .where("NOT (no_local AND local_id != '' AND local_id <=> client_id)")
     )
     wanted = _not_local(reached, directory).select(*KEPT)
     chosen = wanted.where("selector != ''").mapInArrow(_select, wanted.schema)
-    keys = ["put_position", "put_index", "subscription"]
+    keys = [*MESSAGE, "subscription"]
     taken = settled_by(deliveries.where("subscription IS NOT NULL"), keys, timed=facts.timed)
     copies = wanted.where("selector = ''").unionByName(chosen)
     joined = copies.join(taken, keys, how="left")
+    if facts.walk is not None:
+        over = expiries_in(facts.walk).withColumnRenamed("holder", "subscription")
+        joined = joined.join(over, keys, how="left")
+    else:
+        joined = joined.withColumn("moved_to", f.lit(None).cast("string")).withColumn(
+            "moved_to_sequence", f.lit(None).cast("long")
+        )
     fate = (
         f.when(expired("ended"), "expired")
         .when(f.col("consumed_position").isNotNull(), "consumed")

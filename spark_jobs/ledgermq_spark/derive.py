@@ -46,7 +46,8 @@ class Facts:
     """What the operations and the claimed deliveries came to.
 
     `timed`: some messages expire, or are not to be delivered at once. `grouped`: somebody used
-    groups, get options or group affinity.
+    groups, get options or group affinity. `walk` is where messages were (rows of `walk.Stayed`),
+    None if none went elsewhere or came to the end of the queue manager's maximum lifetime.
     """
 
     operations: DataFrame
@@ -56,6 +57,7 @@ class Facts:
     directory: Directory
     timed: bool
     grouped: bool
+    walk: DataFrame | None = None
 
 
 def claims_of(outcomes: DataFrame, *, timed: bool = False) -> DataFrame:

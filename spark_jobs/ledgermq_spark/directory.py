@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ledgermq_spark.destinations import is_temporary, is_topic
+from ledgermq_spark.settings import DEFAULTS, Settings
 
 __all__ = [
     "AdministrationRow",
@@ -53,6 +54,7 @@ class Lifetime(NamedTuple):
     owner: str = ""
     deleted_due: bool = False
     group_affinity: bool = False
+    settings: Settings = DEFAULTS
 
 
 class Subscription(NamedTuple):
@@ -129,6 +131,8 @@ class AdministrationRow(NamedTuple):
     shared: bool = False
     unacknowledged_max: int | None = None
     group_affinity: bool | None = None
+    settings: str | None = None
+    maximum_lifetime_ms: int | None = None
 
 
 class Situation(NamedTuple):
@@ -154,8 +158,10 @@ class Directory:
     Opens and consumers, the sessions that a takeover ended as (position, session), and the open
     puts that vanished with a temporary destination as (position, due, session, queue).
     `held_limits` are the queues' `unacknowledged_max` as (queue, created, position, limit),
-    `affinities` their `group_affinity` likewise. `group_refusals` are those of Puts and Gets for
-    the sake of groups, as far as they rest on what others put and got.
+    `affinities` their `group_affinity` and `settings` the settings of queues and topics likewise.
+    `maximum_lifetimes` are those of the queue manager in ms from a position on.
+    `group_refusals` are those of Puts and Gets for the sake of groups, as far as they rest on what
+    others put and got.
     """
 
     lifetimes: list[Lifetime] = field(default_factory=list)
@@ -173,6 +179,8 @@ class Directory:
     vanished: list[tuple[int, bool, int, str]] = field(default_factory=list)
     held_limits: list[tuple[str, int, int, int]] = field(default_factory=list)
     affinities: list[tuple[str, int, int, bool]] = field(default_factory=list)
+    settings: list[tuple[str, int, int, Settings]] = field(default_factory=list)
+    maximum_lifetimes: list[tuple[int, int]] = field(default_factory=list)
     group_refusals: dict[int, str] = field(default_factory=dict)
     by_queue: dict[str, list[Lifetime]] = field(default_factory=dict)
 
@@ -189,6 +197,18 @@ class Directory:
             self.consumer_refusals,
             self.takeovers,
             self.vanished,
+        )
+
+    def whole(self) -> tuple[Any, ...]:
+        """All that where messages are, and until when, may rest on."""
+        return (
+            self.bearing(),
+            self.lifetimes,
+            self.settings,
+            self.maximum_lifetimes,
+            self.corrections,
+            self.subscriptions,
+            self.receptions,
         )
 
     def automatic_at(self, position: int) -> bool:

@@ -33,6 +33,7 @@ FATES = (
 COUNTED = (
     *("put", "resident", "consumed", "expired", "dropped", "removed", "purged", "rolled_back"),
     *("uncommitted", "in_flight", "unborn", "numbered", "deliveries", "backouts"),
+    *("came", "went"),
 )
 
 
@@ -41,7 +42,8 @@ def queue_totals(tables: Tables) -> list[dict[str, Any]]:
 
     `put` = resident + consumed + expired + dropped + removed + purged + rolled back +
     uncommitted, where `dropped` left a topic without being consumed and `purged` went with queue or
-    topic. `status` holds what a status says, as the tables see it.
+    topic. Of those put, `came` were moved there; `went` were moved elsewhere when they left.
+    `status` holds what a status says, as the tables see it.
     """
     resident = f.when(f.col("fate") == "resident", f.col("sequence"))
     counts = {
@@ -56,6 +58,8 @@ def queue_totals(tables: Tables) -> list[dict[str, Any]]:
             f.count(f.when(f.expr("fate = 'resident' AND held"), 1)).alias("in_flight"),
             f.count(f.when(f.expr(UNBORN), 1)).alias("unborn"),
             f.count("sequence").alias("numbered"),
+            f.count("origin").alias("came"),
+            f.count("moved_to").alias("went"),
             f.sum("deliveries").alias("deliveries"),
             f.sum("backout_count").alias("backouts"),
             f.min(resident).alias("min_resident"),
@@ -98,11 +102,14 @@ def _total(
         "groups": 0 if row is None else int(row["groups"]),
         "temporary": bool(lifetime.owner),
         "gets_disabled": lifetime.gets_disabled,
+        "settings": lifetime.settings.as_dict(),
         "subscriptions": subscriptions,
         "message_count": counted["resident"],
         "sent_and_committed": counted["consumed"],
         "expired": counted["expired"],
         "unborn": counted["unborn"],
+        # Nothing moves or drops messages of a queue yet but expiry, which counts them as expired.
+        "moved": 0,
         "dropped": counted["dropped"],
         "removed_by_administration": counted["removed"],
         "min_sequence": 0 if row is None else int(row[ends[0]]),
@@ -175,6 +182,8 @@ def _subscription(row: Any, receivers: int, uncommitted_gets: int) -> dict[str, 
         "added": row["added"],
         "sent_and_committed": row["consumed"],
         "expired": row["expired"],
+        "moved": 0,
+        "dropped": 0,
         "unborn": row["unborn"],
         "min_sequence": following if first is None else first,
         "max_sequence": following if last is None else last,
