@@ -46,6 +46,7 @@ from ledgermq.errors import (
     QueueNotFoundError,
     RefusedError,
     SessionLostError,
+    StorageFullError,
     SubscriptionDiffersError,
     SubscriptionInUseError,
     SubscriptionNotFoundError,
@@ -56,6 +57,7 @@ from ledgermq.errors import (
     TransactionError,
     TransactionInDoubtError,
     TransactionRolledBackError,
+    TransactionTooLargeError,
     UnsupportedValueError,
     WorkerUnavailableError,
 )
@@ -101,6 +103,12 @@ if TYPE_CHECKING:
         SubscriptionStatus,
         TopicStatus,
     )
+    from ledgermq.client.storage_status import (
+        BodyCacheStatus,
+        OldestMessage,
+        SegmentState,
+        StorageStatus,
+    )
     from ledgermq.client.stream_message import StreamMessage
     from ledgermq.client.typed_message import (
         ObjectMessage,
@@ -116,6 +124,7 @@ __all__ = [
     "AddressError",
     "Admin",
     "AlreadySettledError",
+    "BodyCacheStatus",
     "BrokerUnavailableError",
     "Browser",
     "BytesMessage",
@@ -169,6 +178,7 @@ __all__ = [
     "NameTooLongError",
     "ObjectBody",
     "ObjectMessage",
+    "OldestMessage",
     "Order",
     "OutcomeUnknownError",
     "PickleWarning",
@@ -183,11 +193,14 @@ __all__ = [
     "ReceiptFuture",
     "RefusedError",
     "Requestor",
+    "SegmentState",
     "SegmentStatus",
     "SendReceipt",
     "Session",
     "SessionLostError",
     "SessionStatus",
+    "StorageFullError",
+    "StorageStatus",
     "StreamBody",
     "StreamMessage",
     "SubscriptionDiffersError",
@@ -203,6 +216,7 @@ __all__ = [
     "TransactionError",
     "TransactionInDoubtError",
     "TransactionRolledBackError",
+    "TransactionTooLargeError",
     "TypedMessage",
     "UnsupportedValueError",
     "WorkerUnavailableError",

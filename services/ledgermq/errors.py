@@ -64,6 +64,7 @@ __all__ = [
     "QueueNotFoundError",
     "RefusedError",
     "SessionLostError",
+    "StorageFullError",
     "SubscriptionDiffersError",
     "SubscriptionInUseError",
     "SubscriptionNotFoundError",
@@ -74,6 +75,7 @@ __all__ = [
     "TransactionError",
     "TransactionInDoubtError",
     "TransactionRolledBackError",
+    "TransactionTooLargeError",
     "UnsupportedValueError",
     "WorkerUnavailableError",
 ]
@@ -263,6 +265,25 @@ class MessageTooLargeError(LedgerMQError, ValueError):
     """The message is over the size limit; nothing was sent."""
 
     code = "message-too-large"
+
+
+class TransactionTooLargeError(LedgerMQError, ValueError):
+    """The unit of work, or the message, would take more than a segment of the storage (DB-09).
+
+    The unit of work stays as it was, for commit or rollback.
+    """
+
+    code = "transaction-too-large"
+
+
+class StorageFullError(LedgerMQError):
+    """The storage has as many segments as it may, and none has room for the message (DB-20).
+
+    Nothing was sent; it works again when messages have left the segments that they pin.
+    """
+
+    code = "storage-full"
+    retryable = True
 
 
 class MessageFormatError(LedgerMQError, ValueError):

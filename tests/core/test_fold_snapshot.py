@@ -58,6 +58,7 @@ def test_stored_message_has_all_that_delivery_needs():
         "uncounted_backout_count": -1,
         "in_unit_of_work": False,
         "origin": None,
+        "segment": 0x7EF325,
     }
 
 
@@ -85,6 +86,7 @@ def test_open_put_has_no_number_and_no_time_yet():
                     "uncounted_backout_count": -1,
                     "in_unit_of_work": False,
                     "origin": None,
+                    "segment": 0x7EF325,
                 }
             ],
         }

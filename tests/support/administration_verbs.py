@@ -88,6 +88,10 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
 }
 
 
+# Settings of the storage, by their own names.
+STORAGE = ("segment_bytes", "segments_min", "segments_max")
+
+
 def _settings(line: Line) -> dict[str, Any] | None:
     """The settings that a line names, or None."""
     told = [(SETTINGS[name], text) for name, text in line.options.items() if name in SETTINGS]
@@ -105,6 +109,7 @@ def _alter_manager(player: Player, line: Line) -> Operation:
         **common(player, line),
         automatic_creation=yes(line.options.get("automatic")),
         maximum_lifetime_ms=None if lifetime is None else _ms(lifetime),
+        **{name: int(line.options[name]) for name in STORAGE if name in line.options},
     )
 
 

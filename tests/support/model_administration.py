@@ -169,11 +169,14 @@ class ModelAdministration(ModelTopics):
         return None
 
     def do_alter_queue_manager(self, session: Row, entry: Any) -> str | None:
-        """Automatic creation, maximum lifetime."""
+        """Automatic creation, maximum lifetime, storage."""
+        if self.check_storage_settings(entry) is not None:
+            return "setting-invalid"
         if entry.maximum_lifetime_ms is not None:
             if not 0 <= entry.maximum_lifetime_ms <= AGES_MS:
                 return "setting-invalid"
             self.maximum_lifetime_ms = entry.maximum_lifetime_ms
         if entry.automatic_creation is not None:
             self.automatic_creation = entry.automatic_creation
+        self.set_storage(entry)
         return None

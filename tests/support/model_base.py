@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.model_moves import SETTINGS, ModelMoves
+from support.model_moves import SETTINGS
+from support.model_storage import ModelStorage
 
 __all__ = ["BODY_MAX", "INT_MAX", "ModelBase"]
 
@@ -13,7 +14,7 @@ BODY_MAX = 8 * 1024 * 1024 - 4 * 1024
 INT_MAX = 2147483647
 
 
-class ModelBase(ModelMoves):
+class ModelBase(ModelStorage):
     """Queues, consumers, sessions and messages as lists of mappings."""
 
     def __init__(self) -> None:
@@ -24,6 +25,7 @@ class ModelBase(ModelMoves):
         self.automatic_creation = True
         self.maximum_lifetime_ms = 30 * 86_400_000
         self.waits = 0
+        self.storage = self.first_storage()
         self.queues: list[Row] = []
         self.topics: list[Row] = []
         self.subscriptions: list[Row] = []

@@ -30,7 +30,8 @@ class ModelMoves(ModelGroups):
         for message in sorted(over, key=lambda one: (one["expires_at"], self._by_creation(one))):
             self._expire_one(message)
         waiting = [one for one in waiting if one["place"] in ("available", "unborn")]
-        waiting = [one for one in waiting if any(one is each for each in self.messages)]
+        there = {id(one) for one in self.messages}
+        waiting = [one for one in waiting if id(one) in there]
         old = [one for one in waiting if 0 <= self.life_ends(one) <= self.time]
         for message in sorted(old, key=self._by_creation):
             self._expire_one(message)

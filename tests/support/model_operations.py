@@ -166,11 +166,13 @@ class ModelOperations(ModelDelivery):
             }
             for index, one in enumerate(entry.messages)
         ]
-        reason, warning = self.check_groups(self.open_puts(session), added)
+        held = self.open_puts(session)
+        reason, warning = self.check_groups(held, added)
+        reason = reason or self.check_room(session, added, held)
         if reason:
             return reason
         self.use(entry.destination)
-        self.messages += added
+        self.store(added)
         if transacted:
             return {"kind": "Accepted", "warning": warning}
         told = {"first_sequence": self.number(store, added), "count": len(added)}

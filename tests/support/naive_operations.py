@@ -19,6 +19,7 @@ __all__ = [
     "START_US",
     "TEMPORARY",
     "TIMINGS",
+    "manager_settings",
     "naive_operations",
     "opens",
     "sample_message",
@@ -128,6 +129,15 @@ settings = st.none() | st.fixed_dictionaries(
         "expiry_destination": st.none() | st.sampled_from(DESTINATIONS),
     }
 )
+# Mostly legal ones; the segments are small, because the messages are.
+manager_settings: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "maximum_lifetime_ms": st.sampled_from((None, None, 0, 1_000, 20_000, 2_592_000_000)),
+        "segment_bytes": st.sampled_from((None, 3, 5, 10, 50)),
+        "segments_min": st.sampled_from((None, None, 1, 2, 5)),
+        "segments_max": st.sampled_from((None, None, 0, 2, 3, 6)),
+    }
+)
 naive_operations: st.SearchStrategy[Operation] = st.one_of(
     opens,
     st.builds(
@@ -200,6 +210,9 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         **common,
         automatic_creation=st.none() | st.booleans(),
         maximum_lifetime_ms=st.none() | st.sampled_from((-1, 0, 1, 20_000)),
+        segment_bytes=st.none() | st.sampled_from((0, 1, 3, 9, 2**40 + 1)),
+        segments_min=st.none() | st.sampled_from((0, 1, 2, 6, 100_000)),
+        segments_max=st.none() | st.sampled_from((-1, 0, 1, 2, 7, 100_000)),
     ),
     st.builds(op.Upgrade, **common, version=st.integers(-1, 1)),
     st.builds(

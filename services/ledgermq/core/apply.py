@@ -115,6 +115,7 @@ def apply(state: QueueManager, operation: Operation, position: int, time: int) -
     else:
         _apply_outside(turn, operation, time)
     deliver_touched(turn)
+    state.storage.clean()
     return turn.outcomes
 
 

@@ -12,6 +12,7 @@ from ledgermq.core.limits import REPLIES_MAX
 from ledgermq.core.message import Message
 from ledgermq.core.places import next_item
 from ledgermq.core.state import Consumer, Queue, QueueManager, Session
+from ledgermq.core.storage_invariants import check_storage
 from ledgermq.core.topic_invariants import check_topics
 from ledgermq.core.topics import Subscription
 from ledgermq.core.turns import is_held_back
@@ -39,6 +40,7 @@ def check(state: QueueManager) -> None:
         for handle, session in connection.sessions.items():
             assert state.sessions[handle] is session, f"session {handle} is not known"
     _check_in_flight(state)
+    check_storage(state)
 
 
 def _check_queue(queue: Queue) -> None:

@@ -44,6 +44,7 @@ from ledgermq.core.selector import Selector, SelectorError, parse_selector
 from ledgermq.core.settings import DEFAULTS
 from ledgermq.core.settling import check_deliveries, consume, give_back
 from ledgermq.core.state import Consumer, Queue, Session
+from ledgermq.core.storing import store
 from ledgermq.core.subscribing import keep_subscription, subscription_for
 from ledgermq.core.timing import check_times, set_times
 from ledgermq.core.topics import Subscription, Topic
@@ -66,6 +67,9 @@ def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal:
     warning = check_groups(session, queue, operation, messages)
     if isinstance(warning, Refusal):
         return warning
+    refusal = store(turn.state, session, messages)
+    if refusal is not None:
+        return refusal
     keep(turn.state, queue)
     if session.transacted:
         session.open_puts.setdefault(queue.destination, []).extend(messages)

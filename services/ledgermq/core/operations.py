@@ -311,6 +311,9 @@ class AlterQueueManager(SessionOperation):
 
     automatic_creation: bool | None = None
     maximum_lifetime_ms: int | None = None
+    segment_bytes: int | None = None
+    segments_min: int | None = None
+    segments_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

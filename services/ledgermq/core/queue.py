@@ -105,6 +105,8 @@ class Queue:
 
     # Whether nothing keeps it once its last receiver is gone; of subscriptions only.
     retires = False
+    # Whether its messages are stored for it alone; those of subscriptions are the topic's.
+    stores = True
 
     @property
     def destination(self) -> str:
@@ -275,6 +277,14 @@ class Queue:
             self.doubts.pop(sequence, None)
         self.touched_blocks[sequence // BLOCK_MESSAGES] = None
         self.last_consumed_enqueued_at = message.enqueued_at
+        if self.stores:
+            message.segment.release(message.size_bytes)
+
+    def release_all(self) -> None:
+        """Gives up the room of all its messages, because it goes with them."""
+        for message in self.messages.values():
+            message.segment.release(message.size_bytes)
+        self.messages = {}
 
     def _leave_group(self, group: Group, item: GroupedMessage) -> None:
         clashing = bool(group.clashing)

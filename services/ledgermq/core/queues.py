@@ -34,6 +34,7 @@ from ledgermq.core.reasons import (
 )
 from ledgermq.core.settling import give_back, take_delivery
 from ledgermq.core.state import Queue, Session
+from ledgermq.core.storing import check_storage, configure_storage
 from ledgermq.core.turn import Turn
 
 __all__ = [
@@ -169,6 +170,9 @@ def alter_queue_manager(
     turn: Turn, session: Session, operation: AlterQueueManager
 ) -> Refusal | None:
     """Changes settings of the queue manager."""
+    refusal = check_storage(turn.state, operation)
+    if refusal is not None:
+        return refusal
     lifetime_ms = operation.maximum_lifetime_ms
     if lifetime_ms is not None:
         if not 0 <= lifetime_ms <= TIMING_MS_MAX:
@@ -179,6 +183,7 @@ def alter_queue_manager(
         turn.state.lifetimes.set_maximum(lifetime_ms, turn.state.stores.values())
     if operation.automatic_creation is not None:
         turn.state.automatic_creation = operation.automatic_creation
+    configure_storage(turn.state, operation)
     return None
 
 

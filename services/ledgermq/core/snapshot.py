@@ -29,6 +29,7 @@ from ledgermq.core.state import (
     Session,
     new_state,
 )
+from ledgermq.core.storage import Storage
 from ledgermq.core.topic_snapshot import (
     owner_of,
     restore_owners,
@@ -68,6 +69,7 @@ def root_of(state: QueueManager) -> Record:
             for one in state.connections.values()
         ],
         "sessions": [_session_entry(session) for session in state.sessions.values()],
+        "storage": state.storage.record(),
     }
 
 
@@ -208,6 +210,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     state.time = root["time"]
     state.automatic_creation = root["automatic_creation"]
     state.wait_order = root["wait_order"]
+    state.storage = Storage.restored(root["storage"])
     for entry in root["queues"]:
         keep(state, _queue_from(entry))
     restore_topics(state, root)
@@ -215,7 +218,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     for block in message_blocks:
         queue = state.stores[block["created_position"]]
         for stored in block["messages"]:
-            queue.messages[stored["sequence"]] = message_from(queue, stored)
+            queue.messages[stored["sequence"]] = message_from(queue, stored, state.storage)
             if stored["uncounted_backout_count"] >= 0:
                 queue.doubts[stored["sequence"]] = stored["uncounted_backout_count"]
     for entry in root["connections"]:
@@ -244,6 +247,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     _restore_bonds(state, root)
     for topic in state.topics.values():
         topic.find_publications()
+    state.storage.find_free()
     state.deadlines = sorted(
         (one.deadline, one.handle) for one in state.sessions.values() if one.deadline >= 0
     )
@@ -312,7 +316,8 @@ def _restore_session(state: QueueManager, entry: Record) -> None:
         destination = one["destination"]
         queue = find_destination(state, destination)
         assert queue is not None, "open puts are to what is there"
-        open_puts = [message_from(queue, put) for put in one["messages"]]
+        open_puts = [message_from(queue, put, state.storage) for put in one["messages"]]
+        session.open_bytes += sum(put.size_bytes for put in open_puts)
         session.open_puts[destination] = open_puts
         join_open_groups(session, destination, open_puts)
         queue.uncommitted_puts += len(one["messages"])

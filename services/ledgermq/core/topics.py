@@ -73,6 +73,9 @@ class Subscription(Queue):
         """What its consumers call it: the topic."""
         return self.topic.destination
 
+    # The topic stores them, once for all subscriptions.
+    stores = False
+
     @property
     def retires(self) -> bool:  # type: ignore[override]
         """Whether nothing keeps it: not durable, and no receiver left (SES-43)."""
@@ -102,17 +105,17 @@ class Subscription(Queue):
     def consume(self, message: Message) -> None:
         """Takes a message out for good; the topic counts it with its last copy."""
         super().consume(message)
-        self.topic.let_go(message.sequence, CONSUMED)
+        self.topic.let_go(message, CONSUMED)
 
     def expire(self, message: Message) -> None:
         """Takes out a message whose time is over; the topic counts it with its last copy."""
         super().expire(message)
-        self.topic.let_go(message.sequence, EXPIRED)
+        self.topic.let_go(message, EXPIRED)
 
     def drop(self) -> None:
         """Lets go of all messages, because the subscription goes."""
-        for sequence in self.messages:
-            self.topic.let_go(sequence, DROPPED)
+        for message in self.messages.values():
+            self.topic.let_go(message, DROPPED)
         self.messages = {}
 
 
@@ -165,6 +168,7 @@ class Topic(Queue):
         else:
             self.dropped += 1
             self.last_consumed_enqueued_at = message.enqueued_at
+            message.segment.release(message.size_bytes)
 
     def _candidates(self, message: Message) -> list[Subscription]:
         """Subscriptions that may want a message, in the order in which they were made."""
@@ -181,13 +185,14 @@ class Topic(Queue):
         reached, self._reached = self._reached, {}
         return reached.values()
 
-    def let_go(self, sequence: int, how: str) -> None:
+    def let_go(self, message: Message, how: str) -> None:
         """A subscription no longer has a message; the last one decides how it is counted."""
-        publication = self.publications[sequence]
+        publication = self.publications[message.sequence]
         publication.holders -= 1
         if publication.holders:
             return
-        del self.publications[sequence]
+        del self.publications[message.sequence]
+        message.segment.release(message.size_bytes)
         self.last_consumed_enqueued_at = publication.enqueued_at
         if how == CONSUMED:
             self.sent_and_committed += 1
@@ -216,11 +221,19 @@ class Topic(Queue):
         if not by_value:
             del self._by_value[name]
 
+    def release_all(self) -> None:
+        """Gives up the room of all that its subscriptions have."""
+        for subscription in self.subscriptions.values():
+            subscription.drop()
+
     def find_publications(self) -> None:
         """Works out who still has which message, from the subscriptions (after a restart)."""
         found: dict[int, Publication] = {}
         for message in self._kept():
-            publication = found.setdefault(message.sequence, Publication(message.enqueued_at))
+            publication = found.get(message.sequence)
+            if publication is None:
+                publication = found[message.sequence] = Publication(message.enqueued_at)
+                message.segment.hold(message.size_bytes)
             publication.holders += 1
         self.publications = dict(sorted(found.items()))
 

@@ -154,6 +154,9 @@ class BodyStore:
         self._kept_bytes = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="bodies")
         self.read_back = 0
+        # Bodies that were asked for, and those of them that were not in memory.
+        self._asked = 0
+        self._misses = 0
 
     def add(self, position: int, messages: list[PutMessage], value_bytes: int) -> None:
         """Keeps the bodies of a Put that was just decoded, in place of those not used longest."""
@@ -183,6 +186,7 @@ class BodyStore:
             content = contents[message["put_index"]]
             message["content"] = content
             size += len(content)
+        self._asked += len(messages)
         return size
 
     async def fill_cold(self, messages: list[DeliveredMessage]) -> int:
@@ -197,6 +201,7 @@ class BodyStore:
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(self._thread, self._read, missing)
         self.read_back += len(found)
+        self._misses += sum(message["put_position"] in found for message in messages)
         for position, entry in found.items():
             self._kept[position] = entry
             self._kept_bytes += entry[0]
@@ -218,6 +223,16 @@ class BodyStore:
             cost = len(value or b"") + ENTRY_BYTES * len(operation.messages)
             found[position] = (cost, [message["content"] for message in operation.messages])
         return found
+
+    def figures(self) -> dict[str, int]:
+        """How large the cache is, and how often a body was in it, since this worker took over."""
+        return {
+            "limit_bytes": self._limit,
+            "bytes": self._kept_bytes,
+            "puts": len(self._kept),
+            "hits": self._asked - self._misses,
+            "misses": self._misses,
+        }
 
     def rest(self) -> None:
         """Lets go of what the reader holds, if it was not used for a while."""
