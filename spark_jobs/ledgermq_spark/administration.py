@@ -23,7 +23,7 @@ from ledgermq_spark.directory import (
     Lifetime,
     Situation,
 )
-from ledgermq_spark.settings import DEFAULTS, TIMING_MS_MAX, Settings, settings_refusal
+from ledgermq_spark.settings import DEFAULTS, TIMING_MS_MAX, Settings, Storage, settings_refusal
 from ledgermq_spark.subscriptions import Subscriptions
 
 __all__ = ["read_directory"]
@@ -66,6 +66,7 @@ class _Reader:
         self._gone: dict[str, list[int | None]] = {}
         self._removed: set[tuple[str, int, int]] = set()
         self._version = 1
+        self._storage = Storage()
         self._subscriptions = Subscriptions(self._found)
         self._connections: dict[str, _Connection] = {}
         self._of_session: dict[int, str] = {}
@@ -306,13 +307,18 @@ class _Reader:
             del self._client_ids[connection.client_id]
 
     def _AlterQueueManager(self, row: AdministrationRow) -> str | None:  # noqa: N802
-        lifetime_ms = row.maximum_lifetime_ms
+        lifetime_ms, storage = row.maximum_lifetime_ms, self._storage.changed(row.settings)
+        if not storage.is_valid:
+            return "setting-invalid"
         if lifetime_ms is not None:
             if not 0 <= lifetime_ms <= TIMING_MS_MAX:
                 return "setting-invalid"
             self._found.maximum_lifetimes.append((row.position, lifetime_ms))
         if row.flag is not None:
             self._found.automatic.append((row.position, row.flag))
+        if storage.segment_bytes != self._storage.segment_bytes:
+            self._found.segment_steps.append((row.position, storage.segment_bytes))
+        self._storage = storage
         return None
 
     def _Upgrade(self, row: AdministrationRow) -> str | None:  # noqa: N802

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ledgermq_spark.destinations import is_temporary, is_topic
-from ledgermq_spark.settings import DEFAULTS, Settings
+from ledgermq_spark.settings import DEFAULTS, SEGMENT_BYTES_DEFAULT, Settings
 
 __all__ = [
     "AdministrationRow",
@@ -159,7 +159,9 @@ class Directory:
     puts that vanished with a temporary destination as (position, due, session, queue).
     `held_limits` are the queues' `unacknowledged_max` as (queue, created, position, limit),
     `affinities` their `group_affinity` and `settings` the settings of queues and topics likewise.
-    `maximum_lifetimes` are those of the queue manager in ms from a position on.
+    `maximum_lifetimes` and `segment_steps` are those of the queue manager, in ms and in bytes, from
+    a position on. `room_refusals` are those of Puts for which no segment was free: all that is
+    there decides them, and here the outcomes are believed.
     `group_refusals` are those of Puts and Gets for the sake of groups, as far as they rest on what
     others put and got.
     """
@@ -181,7 +183,9 @@ class Directory:
     affinities: list[tuple[str, int, int, bool]] = field(default_factory=list)
     settings: list[tuple[str, int, int, Settings]] = field(default_factory=list)
     maximum_lifetimes: list[tuple[int, int]] = field(default_factory=list)
+    segment_steps: list[tuple[int, int]] = field(default_factory=list)
     group_refusals: dict[int, str] = field(default_factory=dict)
+    room_refusals: dict[int, str] = field(default_factory=dict)
     by_queue: dict[str, list[Lifetime]] = field(default_factory=dict)
 
     def bearing(self) -> tuple[Any, ...]:
@@ -197,6 +201,7 @@ class Directory:
             self.consumer_refusals,
             self.takeovers,
             self.vanished,
+            self.segment_steps,
         )
 
     def whole(self) -> tuple[Any, ...]:
@@ -210,6 +215,11 @@ class Directory:
             self.subscriptions,
             self.receptions,
         )
+
+    def segment_bytes_at(self, position: int) -> int:
+        """How much a segment takes, for an entry at a position."""
+        found = bisect_left(self.segment_steps, (position,))
+        return self.segment_steps[found - 1][1] if found else SEGMENT_BYTES_DEFAULT
 
     def automatic_at(self, position: int) -> bool:
         """Whether a first use at a position creates a queue."""

@@ -95,9 +95,12 @@ def origin_text(origin: Mapping[str, Any] | None) -> str | None:
 
 
 def settings_columns(operation: op.Operation) -> tuple[str | None, int | None]:
-    """The settings that an operation gives a queue or topic, as JSON, and a maximum lifetime."""
+    """The settings that an operation gives, as JSON, and a maximum lifetime."""
     if isinstance(operation, op.AlterQueueManager):
-        return (None, operation.maximum_lifetime_ms)
+        names = ("segment_bytes", "segments_min", "segments_max")
+        given = {name: getattr(operation, name) for name in names}
+        given = {name: value for name, value in given.items() if value is not None}
+        return (_compact(given) if given else None, operation.maximum_lifetime_ms)
     told = getattr(operation, "settings", None)
     if told is None:
         return (None, None)

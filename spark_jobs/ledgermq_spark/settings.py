@@ -8,11 +8,22 @@ from dataclasses import asdict, dataclass, replace
 
 from ledgermq_spark.destinations import is_temporary, store_of
 
-__all__ = ["DEFAULTS", "LIFETIME_MS_DEFAULT", "TIMING_MS_MAX", "Settings", "settings_refusal"]
+__all__ = [
+    "DEFAULTS",
+    "LIFETIME_MS_DEFAULT",
+    "SEGMENT_BYTES_DEFAULT",
+    "TIMING_MS_MAX",
+    "Settings",
+    "Storage",
+    "settings_refusal",
+]
 
 TIMING_MS_MAX = 100 * 366 * 24 * 3600 * 1000
 # Of the queue manager, until told otherwise.
 LIFETIME_MS_DEFAULT = 30 * 24 * 3600 * 1000
+SEGMENT_BYTES_DEFAULT = 16 * 1024 * 1024
+SEGMENT_BYTES_MAX = 2**40
+SEGMENTS_MAX = 99_999
 RANGES = {
     "time_to_live_override_ms": (-1, TIMING_MS_MAX),
     "delivery_delay_override_ms": (-1, TIMING_MS_MAX),
@@ -51,6 +62,28 @@ class Settings:
 
 
 DEFAULTS = Settings()
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """The queue manager's segments: how large, how many at least and at most (0: any number)."""
+
+    segment_bytes: int = SEGMENT_BYTES_DEFAULT
+    segments_min: int = 4
+    segments_max: int = 0
+
+    def changed(self, text: str | None) -> Storage:
+        """With those that an operation gives, as JSON."""
+        return replace(self, **json.loads(text)) if text else self
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether all are in range (§19)."""
+        return (
+            1 <= self.segment_bytes <= SEGMENT_BYTES_MAX
+            and 1 <= self.segments_min <= SEGMENTS_MAX
+            and (self.segments_max == 0 or self.segments_min <= self.segments_max <= SEGMENTS_MAX)
+        )
 
 
 def settings_refusal(settings: Settings, store: str, is_there: Callable[[str], bool]) -> str | None:

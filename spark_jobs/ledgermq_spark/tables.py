@@ -75,12 +75,13 @@ def build_tables(store: Store, operations: DataFrame, outcomes: DataFrame) -> Ta
         timed=timed,
         grouped=not operations.where("grouped").isEmpty(),
         walks=walks,
+        room=_told_refusals(operations, outcomes, ("storage-full",)),
     )
     if not log.grouped:
         return _assemble(store, *_facts(store, log, {}))
     # What the outcomes tell is but where to begin: a decision rests on earlier positions only, so
     # whatever agrees with itself is right.
-    refusals = _told_refusals(operations, outcomes)
+    refusals = _told_refusals(operations, outcomes, (*GROUP_REASONS, MATCH_REASON))
     while True:
         tables = _assemble(store, *_facts(store, log, refusals))
         found = group_refusals(tables, outcomes)
@@ -100,11 +101,13 @@ class _Log:
     timed: bool
     grouped: bool
     walks: bool
+    room: dict[int, str]
 
 
-def _told_refusals(operations: DataFrame, outcomes: DataFrame) -> dict[int, str]:
-    """Which Puts and Gets the outcomes say were refused for the sake of groups, repeats or not."""
-    reasons = (*GROUP_REASONS, MATCH_REASON)
+def _told_refusals(
+    operations: DataFrame, outcomes: DataFrame, reasons: tuple[str, ...]
+) -> dict[int, str]:
+    """Which Puts and Gets the outcomes say were refused with certain reasons, repeats or not."""
     refused = outcomes.where("kind = 'Refused'").where(f.col("reason").isin(*reasons))
     asked = operations.where("kind IN ('Put', 'Get')").select("position")
     rows = refused.join(asked, "position", how="left_semi").select("position", "reason")
@@ -114,7 +117,7 @@ def _told_refusals(operations: DataFrame, outcomes: DataFrame) -> dict[int, str]
 def _facts(store: Store, log: _Log, refusals: dict[int, str]) -> tuple[Facts, DataFrame, DataFrame]:
     """What operations and claims came to, with the puts and the deliveries."""
     operations, claims, times = log.operations, log.claims, log.times
-    directory = Directory(group_refusals=refusals)
+    directory = Directory(group_refusals=refusals, room_refusals=log.room)
     for number in count():
         raw = store.keep(f"scan-{number}", derive_acts(operations, claims, times, directory))
         acts = ended_by_deadline(raw, times, partial(store.keep, f"acts-{number}"))
@@ -132,7 +135,7 @@ def _facts(store: Store, log: _Log, refusals: dict[int, str]) -> tuple[Facts, Da
         if log.walks:
             facts = replace(facts, walk=_walk(store, f"walk-{number}", facts, puts, held, log))
         found = directory_from(Scanned(store=store, facts=facts, puts=puts), held)
-        found.group_refusals = refusals
+        found.group_refusals, found.room_refusals = refusals, log.room
         settled = found.bearing() == directory.bearing()
         if log.walks:
             settled = settled and found.whole() == directory.whole()

@@ -148,6 +148,22 @@ def test_a_maximum_lifetime_out_of_range_changes_nothing():
     assert found.refusals == {2: "setting-invalid"}
 
 
+def test_segments_are_those_of_the_last_change_that_was_in_range():
+    """As the three would be after the change (DB-06 to DB-20); it counts from the next entry on."""
+    rows = [
+        row(1, "AlterQueueManager", settings='{"segment_bytes":500,"segments_max":9}'),
+        row(2, "AlterQueueManager", settings='{"segments_min":10}', flag=False),
+        row(3, "AlterQueueManager", settings='{"segments_max":0}'),
+        row(4, "AlterQueueManager", settings='{"segments_min":10,"segment_bytes":501}'),
+        row(5, "AlterQueueManager", settings='{"segment_bytes":0}'),
+    ]
+    found = read_directory(rows, {})
+    assert found.refusals == {2: "setting-invalid", 5: "setting-invalid"}
+    assert found.automatic == []
+    sizes = [found.segment_bytes_at(at) for at in (1, 2, 4, 5)]
+    assert sizes == [16 * 1024 * 1024, 500, 500, 501]
+
+
 A, B = "aa", "bb"
 
 

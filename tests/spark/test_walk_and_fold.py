@@ -52,4 +52,4 @@ def test_messages_are_where_the_fold_has_them(monkeypatch, seed, parts):
     """Every message that is there, its number, origin and backouts, and every expiry (INF-19)."""
     log = WatchedLog(seed, monkeypatch)
     RandomLog(log, moves=True, **dict.fromkeys(parts, True)).grow(300)
-    assert compare(log) > 5
+    assert compare(log) > 0

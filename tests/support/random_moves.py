@@ -15,6 +15,8 @@ from support.log_writer import Script, ScriptSession
 QUEUES = ("q", "v", "w")
 TOPICS = ("t", "v")
 DESTINATIONS = ("queue:q", "queue:v", "queue:w", "topic:t", "topic:v", "queue:none", "q", "")
+# Units of work of a few messages fit in the smaller ones, or do not.
+SEGMENTS_BYTES = (None, None, 250, 500, 2**24, 0)
 LIFETIMES_MS = (0, 2_000, 3_000, 5_000, 8_000, 8_000, 2_592_000_000, -1)
 
 
@@ -75,6 +77,9 @@ class RandomMoves:
             session.send(op.CreateQueue, queue=random.choice(QUEUES), settings=settings)
 
     def limit(self, session: ScriptSession, held: list[int], transacted: bool) -> None:
-        """Gives the queue manager another maximum lifetime."""
+        """Gives the queue manager another maximum lifetime, and perhaps another segment size."""
         lifetime_ms = self._random.choice(LIFETIMES_MS)
-        session.send(op.AlterQueueManager, maximum_lifetime_ms=lifetime_ms)
+        segment_bytes = self._random.choice(SEGMENTS_BYTES)
+        session.send(
+            op.AlterQueueManager, maximum_lifetime_ms=lifetime_ms, segment_bytes=segment_bytes
+        )
