@@ -132,7 +132,7 @@ def test_queue_manager_in_memory_has_no_cache_and_no_disk(memory):
 
 
 def test_worker_tells_its_cache_and_the_size_of_the_log(installation):
-    """What was just put is in the cache, and on the broker's disk (kafka)."""
+    """What was just put is in the cache of 64 MiB (DB-02), and on the broker's disk (kafka)."""
     with installation.connect() as connection, connection.session() as session:
         before = connection.admin.storage()
         session.producer("queue:storage.cache").send(b"x" * 10_000)

@@ -116,7 +116,7 @@ FAULTS = [
     (Storage, "fits", _true),
     (Storage, "change", _does_nothing),
     (Storage, "_next", _last_free),
-    (storing, "_check_size", _does_nothing),
+    (storing, "check_transaction_size", _does_nothing),
     (messages, "store", _does_nothing),
     (Session, "let_open_puts_go", _does_nothing),
     (Queue, "release_all", _does_nothing),

@@ -13,6 +13,7 @@ SETTINGS: Row = {
     "time_to_live_override_ms": -1,
     "delivery_delay_override_ms": -1,
     "expiry_destination": "",
+    "puts_disabled": False,
 }
 
 
@@ -66,7 +67,7 @@ class ModelMoves(ModelGroups):
             "queue": destination if to_topic else destination.removeprefix("queue:"),
             "origin": origin | {name: message[name] for name in told},
             "expires_at": -1 if reason == "expired" else message["expires_at"],
-            "deliver_at": -1,
+            "deliver_at": self._stays_unborn(message, reason),
             "group": None if to_topic else message["group"],
             "in_unit_of_work": False,
             "told_in_doubt": False,
@@ -81,6 +82,11 @@ class ModelMoves(ModelGroups):
         }
         self.messages.append(moved)
         self.number(moved["queue"], [moved])
+
+    def _stays_unborn(self, message: Row, reason: str) -> int:
+        """When what goes elsewhere may be delivered there; -1: at once."""
+        by_hand = reason in ("moved", "copied", "retried")
+        return int(message["deliver_at"]) if by_hand and message["deliver_at"] > self.time else -1
 
     def destination_of(self, store: str) -> str:
         """How a queue, topic or subscription is told."""

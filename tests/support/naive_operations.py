@@ -127,6 +127,7 @@ settings = st.none() | st.fixed_dictionaries(
         "time_to_live_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1, 5_000)),
         "delivery_delay_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1_000)),
         "expiry_destination": st.none() | st.sampled_from(DESTINATIONS),
+        "puts_disabled": st.sampled_from((None, None, None, False, True)),
     }
 )
 # Mostly legal ones; the segments are small, because the messages are.

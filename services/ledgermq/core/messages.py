@@ -35,6 +35,7 @@ from ledgermq.core.reasons import (
     MESSAGE_INVALID,
     MESSAGE_TOO_LARGE,
     OPTIONS_INVALID,
+    PUTS_DISABLED,
     SELECTOR_INVALID,
     SUBSCRIPTION_INVALID,
     TRANSACTED,
@@ -61,6 +62,8 @@ def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal:
     queue = use_destination(turn, operation.destination)
     if isinstance(queue, Refusal):
         return queue
+    if queue.settings.puts_disabled:
+        return Refusal(PUTS_DISABLED, f"puts to {queue.destination} are disabled")
     messages = _messages(turn, session, queue, operation)
     if isinstance(messages, Refusal):
         return messages

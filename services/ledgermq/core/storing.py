@@ -13,14 +13,14 @@ from ledgermq.core.reasons import (
 from ledgermq.core.state import QueueManager, Session
 from ledgermq.core.storage import StorageSettings
 
-__all__ = ["check_storage", "configure_storage", "store"]
+__all__ = ["check_storage", "check_transaction_size", "configure_storage", "store"]
 
 
 def store(state: QueueManager, session: Session, messages: list[Message]) -> Refusal | None:
     """Stores the messages of a Put, or says why there is no room for them (DB-09, DB-12, DB-13)."""
     sizes = [message.size_bytes for message in messages]
     size_bytes = sum(sizes)
-    refusal = _check_size(state, session, sizes, size_bytes)
+    refusal = check_transaction_size(state, session, sizes, size_bytes)
     if refusal is not None:
         return refusal
     if not state.storage.fits(sizes):
@@ -36,10 +36,13 @@ def store(state: QueueManager, session: Session, messages: list[Message]) -> Ref
     return None
 
 
-def _check_size(
+def check_transaction_size(
     state: QueueManager, session: Session, sizes: list[int], size_bytes: int
 ) -> Refusal | None:
-    """Refuses a unit of work, or outside one a message, that is larger than a segment."""
+    """Refuses a unit of work, or outside one a message, that is larger than a segment (DB-09).
+
+    `sizes` are those of a Put's messages in bytes, `size_bytes` their sum.
+    """
     limit = state.storage.settings.segment_bytes
     if session.open_bytes + size_bytes <= limit:
         return None

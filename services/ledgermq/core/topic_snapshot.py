@@ -48,6 +48,7 @@ def topic_entry(topic: Topic) -> Record:
         "owner": owner_of(topic),
         "expired": topic.expired,
         "settings": settings_record(topic.settings),
+        "moved": topic.moved,
     }
 
 
@@ -70,6 +71,7 @@ def subscription_entry(subscription: Subscription) -> Record:
         "last_consumed_enqueued_at": subscription.last_consumed_enqueued_at,
         "moved": subscription.moved,
         "dropped": subscription.dropped,
+        "removed_by_administration": subscription.removed_by_administration,
     }
 
 
@@ -83,6 +85,7 @@ def restore_topics(state: QueueManager, root: Record) -> None:
         topic.sent_and_committed = entry["sent_and_committed"]
         topic.dropped = entry["dropped"]
         topic.expired = entry["expired"]
+        topic.moved = entry["moved"]
         topic.last_consumed_enqueued_at = entry["last_consumed_enqueued_at"]
         keep(state, topic)
     for entry in root["subscriptions"]:
@@ -103,6 +106,7 @@ def _subscription_from(state: QueueManager, entry: Record) -> Subscription:
     subscription.expired = entry["expired"]
     subscription.moved = entry["moved"]
     subscription.dropped = entry["dropped"]
+    subscription.removed_by_administration = entry["removed_by_administration"]
     subscription.sent_and_committed = entry["sent_and_committed"]
     subscription.last_consumed_enqueued_at = entry["last_consumed_enqueued_at"]
     return subscription

@@ -174,6 +174,7 @@ class Owner:
         consumer = self._around.consumer
         await consumer.seek_to(self.tp, folder.expected)
         consumer.open_gate(self.tp)
+        self._beside(self.lanes.release())
         self._beside(self.watch.listen(self))
         while True:
             self._wake.clear()
