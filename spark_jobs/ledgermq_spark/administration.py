@@ -95,6 +95,12 @@ class _Reader:
             self._found.affinities.append((name, position, position, True))
         if more.get("settings", DEFAULTS) != DEFAULTS:
             self._found.settings.append((name, position, position, more["settings"]))
+        self._disable(name, position, more.get("settings", DEFAULTS).puts_disabled)
+
+    def _disable(self, name: str, position: int, disabled: bool) -> None:
+        steps = self._found.disabled.setdefault(name, [])
+        if disabled or steps:
+            steps.append((position, disabled))
 
     def _standing_queue(self, name: str) -> Lifetime | None:
         place = None if is_topic(name) else self._standing.get(name)
@@ -202,6 +208,7 @@ class _Reader:
         self._found.lifetimes[place] = one._replace(settings=settings, **given)
         if settings != one.settings:
             self._found.settings.append((row.queue, one.created, row.position, settings))
+            self._disable(row.queue, row.position, settings.puts_disabled)
         if row.message_bytes_max is not None:
             self._found.limits[row.queue].append((row.position, row.message_bytes_max))
         return None
@@ -241,6 +248,7 @@ class _Reader:
     def _delete(self, name: str, position: int, *, due: bool) -> None:
         if self._found.limits[name]:
             self._found.limits[name].append((position, 0))
+        self._disable(name, position, False)
         place = self._standing.pop(name)
         self._gone.pop(name, None)
         one = self._found.lifetimes[place]

@@ -158,10 +158,10 @@ class Directory:
     Opens and consumers, the sessions that a takeover ended as (position, session), and the open
     puts that vanished with a temporary destination as (position, due, session, queue).
     `held_limits` are the queues' `unacknowledged_max` as (queue, created, position, limit),
-    `affinities` their `group_affinity` and `settings` the settings of queues and topics likewise.
-    `maximum_lifetimes` and `segment_steps` are those of the queue manager, in ms and in bytes, from
-    a position on. `room_refusals` are those of Puts for which no segment was free: all that is
-    there decides them, and here the outcomes are believed.
+    `affinities` their `group_affinity` and `settings` the settings of queues and topics likewise,
+    `disabled` where puts are, by name. `maximum_lifetimes` and `segment_steps` are those of the
+    queue manager, in ms and in bytes, from a position on. `room_refusals` are those of Puts for
+    which no segment was free: all that is there decides them, and here the outcomes are believed.
     `group_refusals` are those of Puts and Gets for the sake of groups, as far as they rest on what
     others put and got.
     """
@@ -182,6 +182,7 @@ class Directory:
     held_limits: list[tuple[str, int, int, int]] = field(default_factory=list)
     affinities: list[tuple[str, int, int, bool]] = field(default_factory=list)
     settings: list[tuple[str, int, int, Settings]] = field(default_factory=list)
+    disabled: dict[str, list[tuple[int, bool]]] = field(default_factory=dict)
     maximum_lifetimes: list[tuple[int, int]] = field(default_factory=list)
     segment_steps: list[tuple[int, int]] = field(default_factory=list)
     group_refusals: dict[int, str] = field(default_factory=dict)
@@ -202,6 +203,7 @@ class Directory:
             self.takeovers,
             self.vanished,
             self.segment_steps,
+            {name: steps for name, steps in self.disabled.items() if any(one[1] for one in steps)},
         )
 
     def whole(self) -> tuple[Any, ...]:
@@ -246,6 +248,12 @@ class Directory:
         if temporary:
             return "destination-unknown"
         return "topic-unknown" if is_topic(queue) else "queue-unknown"
+
+    def puts_disabled(self, queue: str, position: int) -> bool:
+        """Whether a queue or topic takes no Put at a position."""
+        steps = self.disabled.get(queue)
+        found = bisect_left(steps, (position,)) if steps else 0
+        return bool(steps and found and steps[found - 1][1])
 
     def message_bytes_max(self, queue: str, position: int) -> int:
         """The queue's limit for a content's size at a position; 0: none of its own."""

@@ -189,6 +189,8 @@ def _put_refusal(event: Event, directory: Directory) -> str | None:
     reason = _destination_refusal(event, directory)
     if reason is not None:
         return reason
+    if directory.puts_disabled(store_of(event.target), event.position):
+        return "puts-disabled"
     if not 1 <= event.count <= PUT_MESSAGES_MAX:
         return "message-invalid"
     if event.priority_low < 0 or event.priority_high > 9 or event.size_low < 1:

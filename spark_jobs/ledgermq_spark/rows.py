@@ -183,7 +183,7 @@ def _first_columns(
     """The columns that every protocol entry had from the first, up to `content_digests`."""
     kind = type(operation).__name__
     if isinstance(operation, op.SessionOperation):
-        tail = _SESSION_TAILS[type(operation)](operation)
+        tail = _SESSION_TAILS.get(type(operation), lambda _: _tail())(operation)
         head = (operation.session, operation.session_sequence, operation.answered_through)
         return (position, append_time_us, trusted, kind, None, None, *head, *tail)
     if isinstance(operation, op.Unreadable):

@@ -39,6 +39,7 @@ class Settings:
     time_to_live_override_ms: int = -1
     delivery_delay_override_ms: int = -1
     expiry_destination: str = ""
+    puts_disabled: bool = False
     others: str = "{}"
 
     def changed(self, text: str | None) -> Settings:

@@ -58,6 +58,8 @@ class RandomMoves:
             told["time_to_live_override_ms"] = random.choice((-1, -1, 0, 700, 3_000, -2))
         if random.random() < 0.2:
             told["delivery_delay_override_ms"] = random.choice((-1, -1, 0, 400, 1_500))
+        if random.random() < 0.2:
+            told["puts_disabled"] = random.random() < 0.4
         return given_settings(told)
 
     def alter(self, session: ScriptSession, held: list[int], transacted: bool) -> None:

@@ -67,6 +67,9 @@ class QueueSettings(TypedDict, total=False):
     expiry_destination: Annotated[
         Destination, Setting(Kind.DESTINATION, "Where expired messages go.", "")
     ]
+    puts_disabled: Annotated[
+        bool, Setting(Kind.FLAG, "Whether puts are refused; what was put is delivered.")
+    ]
 
 
 @cache
