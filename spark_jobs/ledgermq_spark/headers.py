@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from hashlib import blake2b
 from typing import Any
 
 from ledgermq.core import operations as op
+from ledgermq.core.administration import HandlingOperation
 
 __all__ = [
     "content_digest",
@@ -95,12 +97,18 @@ def origin_text(origin: Mapping[str, Any] | None) -> str | None:
 
 
 def settings_columns(operation: op.Operation) -> tuple[str | None, int | None]:
-    """The settings that an operation gives, as JSON, and a maximum lifetime."""
+    """The settings that an operation gives, as JSON, and a maximum lifetime.
+
+    Of an operation by hand it is all that it asks for.
+    """
     if isinstance(operation, op.AlterQueueManager):
         names = ("segment_bytes", "segments_min", "segments_max")
         given = {name: getattr(operation, name) for name in names}
         given = {name: value for name, value in given.items() if value is not None}
         return (_compact(given) if given else None, operation.maximum_lifetime_ms)
+    if isinstance(operation, HandlingOperation):
+        given = asdict(operation)
+        return (_compact(given | {"kind": type(operation).__name__}), None)
     told = getattr(operation, "settings", None)
     if told is None:
         return (None, None)

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from ledgermq_spark.settings import DEFAULTS, Settings
 
-__all__ = ["Content", "Stay", "Stayed", "Store", "WalkEvent"]
+__all__ = ["Content", "Origin", "Stay", "Stayed", "Store", "WalkEvent"]
+
+# Where a message was before: destination, sequence, reason, backout_count, enqueued_at.
+Origin = dict[str, Any] | None
 
 
 class WalkEvent(NamedTuple):
     """What the pass is fed, by position, phase, index and offset.
 
-    `what` is entry (its state `time`; phase -1), numbered (a message that expires at `moment`, -1:
-    never), delivered or settled (`text`: how; `flag`: seen).
+    `what` is entry (its state `time`; phase -1), numbered (a message that expires at `moment`, is
+    born at `born_at`, -1: never, at once), handled (by hand; `text`: what was asked for), delivered
+    or settled (`text`: how; `flag`: seen).
     """
 
     position: int
@@ -38,10 +42,13 @@ class WalkEvent(NamedTuple):
     header: str | None = None
     connection: str = ""
     client_id: str = ""
+    born_at: int = -1
 
 
 class Stayed(NamedTuple):
-    """What the pass tells: a `numbered` stay, or one that `expired` or otherwise `went`.
+    """What the pass tells: a stay that is numbered, born, expired, moved, retried or removed.
+
+    Or an operation by hand that is refused; `origin` is then why.
 
     `holder` is the subscription of a copy, -1 for what a queue or topic numbered. `phase` and
     `index` say where in the entry. `origin` is where a numbered message had been, as JSON; `to` and
@@ -65,6 +72,7 @@ class Stayed(NamedTuple):
     origin: str | None = None
     to: str | None = None
     to_sequence: int | None = None
+    born_at: int | None = None
 
 
 class Store:
@@ -105,8 +113,8 @@ class Stay:
     """A message where it stays; `expires_at` -1: its own time never ends."""
 
     __slots__ = (
-        *("backouts", "enqueued_at", "expires_at", "held", "is_gone", "message", "number"),
-        *("put", "sequence", "store"),
+        *("backouts", "born_at", "enqueued_at", "expires_at", "held", "is_gone", "message"),
+        *("number", "origin", "put", "sequence", "store"),
     )
 
     def __init__(
@@ -118,6 +126,8 @@ class Stay:
         sequence: int,
         enqueued_at: int,
         expires_at: int,
+        born_at: int = -1,
+        origin: Origin = None,
     ) -> None:
         self.put = put
         self.number = number
@@ -126,6 +136,8 @@ class Stay:
         self.sequence = sequence
         self.enqueued_at = enqueued_at
         self.expires_at = expires_at
+        self.born_at = born_at
+        self.origin = origin
         self.backouts = 0
         self.held = False
         self.is_gone = False

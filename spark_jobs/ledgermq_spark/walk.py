@@ -18,6 +18,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from ledgermq_spark.by_hand import chosen, refusal_of, source_of
 from ledgermq_spark.destinations import is_topic, store_of
 from ledgermq_spark.directory import Directory, Subscription
 from ledgermq_spark.matching import Selected, matches
@@ -29,6 +30,7 @@ __all__ = ["Walk", "without_group"]
 ROUNDING_US = 50_000
 # Where in an entry: before all else that is due; what the entry does; after all that it does.
 FIRST, ACTS, LAST = (0, -1), (1, 1), (1, 2**31)
+BY_HAND = ("moved", "copied", "retried")
 _GROUP = re.compile(r',"g":\{[^}]*\}(,"k":true)?')
 
 
@@ -50,6 +52,7 @@ class Walk:
         self._own: list[Due] = []
         self._lifetimes: list[Due] = []
         self._maximum_us = LIFETIME_MS_DEFAULT * 1000
+        self._births: list[Due] = []
         self._moves = 0
         self._position = -1
         self._time = -1
@@ -89,11 +92,14 @@ class Walk:
             self._position, self._time, self._phase = event.position, event.time, 0
             self._place = FIRST
             yield from self._due()
+            yield from self._bear()
             return
         yield from self._until(event.phase)
         self._place = (0, event.index) if event.phase == 0 else ACTS
         if event.what == "numbered":
             yield from self._put(event)
+        elif event.what == "handled":
+            yield from self._handle(json.loads(event.text))
         elif event.what == "delivered":
             self._deliver(event)
         else:
@@ -159,11 +165,11 @@ class Walk:
         message = Content(event.message_id, event.priority, event.persistent, event.header)
         put = (event.put_position, event.put_index)
         sender = (event.connection, event.client_id)
-        stay = Stay(put, 0, message, store, store.next, self._time, event.moment)
-        yield self._number(stay, sender, None)
+        times = (self._time, event.moment, event.born_at)
+        yield self._number(Stay(put, 0, message, store, store.next, *times), sender)
         self._unsettled = self._unsettled or 0 <= event.moment <= self._time
 
-    def _number(self, stay: Stay, sender: tuple[str, str], origin: str | None) -> Stayed:
+    def _number(self, stay: Stay, sender: tuple[str, str]) -> Stayed:
         """Gives a stay its number; a topic hands it on to the subscriptions that want it."""
         store = stay.store
         store.next += 1
@@ -173,7 +179,7 @@ class Walk:
                     self._keep(
                         Stay(
                             *(stay.put, stay.number, stay.message, subscription, stay.sequence),
-                            *(stay.enqueued_at, stay.expires_at),
+                            *(stay.enqueued_at, stay.expires_at, stay.born_at, stay.origin),
                         )
                     )
         else:
@@ -181,7 +187,8 @@ class Walk:
         return Stayed(
             *("numbered", *stay.put, stay.number, -1, store.name, store.created, stay.sequence),
             *(self._position, *self._place, self._time, stay.expires_at),
-            origin=origin,
+            origin=None if stay.origin is None else json.dumps(stay.origin, separators=(",", ":")),
+            born_at=stay.born_at,
         )
 
     def _keep(self, stay: Stay) -> None:
@@ -189,7 +196,16 @@ class Walk:
         place = (stay.store.order, stay.sequence, stay)
         if stay.expires_at >= 0:
             heapq.heappush(self._own, (stay.expires_at, *place))
+        if stay.number and stay.born_at > self._time:
+            heapq.heappush(self._births, (stay.born_at, *place))
         heapq.heappush(self._lifetimes, (stay.enqueued_at, *place))
+
+    def _bear(self) -> Iterator[Stayed]:
+        """Tells what was moved before its time, and is born now."""
+        while self._births and self._births[0][0] <= self._time:
+            stay = heapq.heappop(self._births)[3]
+            if not stay.is_gone:
+                yield self._gone(stay, "born")
 
     def _wants(self, one: Subscription, stay: Stay, sender: tuple[str, str]) -> bool:
         connection, client_id = sender
@@ -288,24 +304,26 @@ class Walk:
     ) -> Iterator[Stayed]:
         """A stay ends by a rule; the message goes on to a destination, if there is one."""
         self._go(stay)
-        store = stay.store
         target = self._standing.get(store_of(destination)) if destination else None
-        yield Stayed(
-            *(reason, *stay.put, stay.number, store.holder, store.name, store.created),
-            *(stay.sequence, self._position, *self._place, self._time),
-            on_return=on_return,
-            to=None if target is None else destination,
-            to_sequence=None if target is None else target.next,
-        )
-        if target is not None:
+        told = self._gone(stay, reason)._replace(on_return=on_return)
+        if target is None:
+            yield told
+        else:
+            yield told._replace(to=destination, to_sequence=target.next)
             yield self._move(stay, target, reason)
+
+    def _gone(self, stay: Stay, what: str) -> Stayed:
+        store = stay.store
+        return Stayed(
+            *(what, *stay.put, stay.number, store.holder, store.name, store.created),
+            *(stay.sequence, self._position, *self._place, self._time),
+        )
 
     def _move(self, stay: Stay, target: Store, reason: str) -> Stayed:
         """Puts a message elsewhere, as a new one that says where it was."""
         self._moves += 1
-        name = stay.store.name
         origin = {
-            "destination": name if is_topic(name) else f"queue:{name}",
+            "destination": _named(stay.store),
             "sequence": stay.sequence,
             "reason": reason,
             "backout_count": stay.backouts,
@@ -315,8 +333,35 @@ class Walk:
         if is_topic(target.name):
             message = message._replace(header=without_group(message.header))
         expires_at = -1 if reason == "expired" else stay.expires_at
-        moved = Stay(stay.put, self._moves, message, target, target.next, self._time, expires_at)
-        return self._number(moved, ("", ""), json.dumps(origin, separators=(",", ":")))
+        # What an administrator moves stays unborn.
+        born_at = stay.born_at if reason in BY_HAND and stay.born_at > self._time else -1
+        times = (self._time, expires_at, born_at)
+        moved = Stay(stay.put, self._moves, message, target, target.next, *times, origin)
+        return self._number(moved, ("", ""))
+
+    def _handle(self, asked: dict[str, Any]) -> Iterator[Stayed]:
+        """An operation by hand (§17), or why it is refused."""
+        found = source_of(asked["selection"], self._standing, self._subscriptions)
+        reason = found if isinstance(found, str) else refusal_of(asked, found, self._standing)
+        if isinstance(found, str) or reason is not None:
+            nothing = ("refused", -1, -1, 0, -1, "", -1, -1)
+            yield Stayed(*nothing, self._position, *ACTS, self._time, origin=reason)
+            return
+        for stay in chosen(asked, found, self._standing):
+            if asked["kind"] == "CopyMessages":
+                yield self._move(stay, self._standing[store_of(asked["target"])], "copied")
+            elif asked["kind"] == "MoveMessages":
+                back = stay.origin if asked["to_origin"] else None
+                where = asked["target"] if back is None else back["destination"]
+                reason = "moved" if back is None else "retried"
+                yield from self._leave(stay, reason, where, on_return=False)
+            else:
+                yield from self._leave(stay, "removed", "", on_return=False)
+
+
+def _named(store: Store) -> str:
+    """What the log calls a queue, topic or subscription's topic."""
+    return store.name if is_topic(store.name) else f"queue:{store.name}"
 
 
 def without_group(header: str | None) -> str | None:

@@ -30,6 +30,8 @@ def compare(log):
     numbered = [one for one in told if one.what == "numbered"]
     origins = {(one.queue, one.queue_created, one.sequence): one.origin for one in numbered}
     expired = Counter((one.queue, one.queue_created) for one in told if one.what == "expired")
+    refused = {one.position: one.origin for one in told if one.what == "refused"}
+    assert refused == log.refused
     for name, queue in log.state.queues.items():
         store, created = walk._standing[name], queue.created_position
         assert stays_in(store) == messages_of(queue)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from ledgermq.core import administration
 from ledgermq.core import operations as op
 from ledgermq.core.settings import given_settings
 from support.log_writer import Script, ScriptSession
@@ -47,7 +48,7 @@ class RandomMoves:
 
     def weights(self) -> dict[Callable[..., None], int]:
         """What it does, and how often."""
-        return {self.alter: 14, self.create: 5, self.limit: 5}
+        return {self.alter: 14, self.create: 5, self.limit: 5, self.handle: 10}
 
     def _settings(self) -> dict[str, Any] | None:
         random = self._random
@@ -77,6 +78,40 @@ class RandomMoves:
             session.send(op.CreateTopic, topic=random.choice(TOPICS), settings=settings)
         else:
             session.send(op.CreateQueue, queue=random.choice(QUEUES), settings=settings)
+
+    def handle(self, session: ScriptSession, held: list[int], transacted: bool) -> None:
+        """Purges, deletes, moves or copies messages by hand, some of it refused."""
+        random = self._random
+        source = random.choice(DESTINATIONS)
+        name = random.choice(("v", "v", "")) if source.startswith("topic:") else ""
+        selection: Any = {
+            "source": source,
+            "subscription": name,
+            "client_id": "",
+            "durable": random.random() < 0.7,
+            "selector": random.choice(("", "", "color = 'red'", "size >")),
+            "sequences": random.choice(([], [{"first": 0, "last": 40}], [{"first": 2, "last": 1}])),
+            "after_sequence": random.choice((-1, -1, 3)),
+            "limit": random.choice((0, 0, 1, 2)),
+        }
+        fields = {
+            "selection": selection,
+            "actor": "op",
+            "reason": random.choice(("test", "test", "")),
+        }
+        what = random.randrange(6)
+        if what == 0:
+            session.send(administration.PurgeQueue, **fields)
+        elif what == 1:
+            session.send(administration.DeleteMessages, **fields)
+        elif what == 2:
+            target = random.choice(DESTINATIONS)
+            session.send(administration.CopyMessages, target=target, **fields)
+        elif what == 3:
+            session.send(administration.MoveMessages, to_origin=True, **fields)
+        else:
+            target = random.choice(DESTINATIONS)
+            session.send(administration.MoveMessages, target=target, **fields)
 
     def limit(self, session: ScriptSession, held: list[int], transacted: bool) -> None:
         """Gives the queue manager another maximum lifetime, and perhaps another segment size."""

@@ -12,8 +12,9 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ledgermq.core import settling
+from ledgermq.core.administration import HandlingOperation
 from ledgermq.core.operations import Correct
-from ledgermq.core.outcomes import Delivered, Outcome, SessionEnded
+from ledgermq.core.outcomes import Delivered, Outcome, Refused, Reply, SessionEnded
 from ledgermq.core.queue import Queue
 from ledgermq.core.settings import settings_record
 from ledgermq.core.topics import Subscription as FoldedSubscription
@@ -21,13 +22,19 @@ from ledgermq.core.topics import Topic
 from ledgermq.wire.codec import decode_operation
 from ledgermq_spark.destinations import store_of
 from ledgermq_spark.directory import Correction, Directory, Lifetime, Reception, Subscription
-from ledgermq_spark.headers import header_text
+from ledgermq_spark.headers import header_text, settings_columns
 from ledgermq_spark.settings import DEFAULTS, Settings
 from ledgermq_spark.stay import Stayed, WalkEvent
 from ledgermq_spark.walk import Walk
 from support.log_writer import Script
 
 __all__ = ["WatchedLog"]
+
+# Why an operation is not looked at, whatever it asks for.
+OUT_OF_TURN = (
+    *("session-unknown", "session-sequence-gap", "reply-forgotten", "session-window-full"),
+    "timestamp-untrusted",
+)
 
 
 def is_late(outcome: Outcome) -> bool:
@@ -41,6 +48,9 @@ class WatchedLog(Script):
     def __init__(self, seed: int, monkeypatch: Any) -> None:
         super().__init__(random=random.Random(seed))
         self.events: list[WalkEvent] = []
+        # Operations by hand that were refused, and why.
+        self.refused: dict[int, str] = {}
+        self._replied: dict[int, int] = {}
         self._lifetimes: dict[tuple[str, int], Lifetime] = {}
         self._settings: dict[tuple[str, int], Settings] = {}
         self._subscriptions: dict[int, Subscription] = {}
@@ -76,18 +86,36 @@ class WatchedLog(Script):
         due = any(is_late(one) and one.reason != "TAKEN_OVER" for one in outcomes)
         self.events.append(WalkEvent(position, -1, 0, 0, "entry", time=self.state.time))
         self.events.extend(deliveries(position, outcomes))
+        self._note_handling(position, value, outcomes)
         self._note_destinations(position, due)
         self._note_subscriptions(position, due)
         if self.state.lifetimes.maximum_ms != self._lifetime_ms:
             self._lifetime_ms = self.state.lifetimes.maximum_ms
             self._found.maximum_lifetimes.append((position, self._lifetime_ms))
         for name, one in self.state.queues.items():
-            if one.removed_by_administration > removed.get(name, 0):
-                operation = decode_operation(value)
-                assert isinstance(operation, Correct)
+            operation = decode_operation(value)
+            if one.removed_by_administration > removed.get(name, 0) and isinstance(
+                operation, Correct
+            ):
                 told = (name, one.created_position, operation.sequence, "REMOVE", "", "", -1, -1)
                 self._found.corrections.append(Correction(position, *told))
         return position
+
+    def _note_handling(self, position: int, value: bytes | None, outcomes: list[Outcome]) -> None:
+        """What was asked for by hand, if it was in turn, and why it was refused."""
+        operation = decode_operation(value)
+        if not isinstance(operation, HandlingOperation) or len(value or b"") == 0:
+            return
+        replies = [one for one in outcomes if isinstance(one, Reply) and not is_late(one)]
+        first = replies[0] if replies else None
+        if isinstance(first, Refused) and first.reason in OUT_OF_TURN:
+            return
+        if first is not None and self._replied.get(first.session, 0) < first.session_sequence:
+            self._replied[first.session] = first.session_sequence
+            text, _ = settings_columns(operation)
+            self.events.append(WalkEvent(position, 1, 0, 0, "handled", text=text or ""))
+            if isinstance(first, Refused):
+                self.refused[position] = first.reason
 
     def _note_destinations(self, position: int, due: bool) -> None:
         standing = {
@@ -144,6 +172,7 @@ class WatchedLog(Script):
                         header=header_text(one.header),
                         connection=sender.identity.hex(),
                         client_id=sender.client_id,
+                        born_at=-1 if one.times is None else one.times.deliver_at,
                     )
                 )
             return enqueue(queue, state, messages, sender)
