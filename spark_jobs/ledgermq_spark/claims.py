@@ -170,9 +170,11 @@ def check_refusals(tables: Tables, expected: DataFrame) -> list[Evidence]:
     )
     unreadable = tables.facts.operations.where("kind = 'Unreadable'").select("position", "reason")
     spark = acts.sparkSession
-    administrative = spark.createDataFrame(
-        list(tables.facts.directory.refusals.items()), "position long, reason string"
-    )
+    refusals = list(tables.facts.directory.refusals.items())
+    if tables.facts.walk is not None:
+        by_hand = tables.facts.walk.where("what = 'refused'").select("position", "origin")
+        refusals.extend(tuple(row) for row in by_hand.collect())
+    administrative = spark.createDataFrame(refusals, "position long, reason string")
     mine = refused.unionByName(disagrees).unionByName(unreadable).unionByName(administrative)
     again = acts.where("reason = 'repeated'").select("position")
     other = (

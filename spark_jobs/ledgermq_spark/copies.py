@@ -72,8 +72,10 @@ def copies_table(each: DataFrame, facts: Facts, deliveries: DataFrame) -> DataFr
         joined = joined.withColumn("moved_to", f.lit(None).cast("string")).withColumn(
             "moved_to_sequence", f.lit(None).cast("long")
         )
+    if "ended_as" not in joined.columns:
+        joined = joined.withColumn("ended_as", f.lit("expired"))
     fate = (
-        f.when(expired("ended"), "expired")
+        f.when(expired("ended"), f.col("ended_as"))
         .when(f.col("consumed_position").isNotNull(), "consumed")
         .when(f.col("ended").isNotNull(), "dropped")
         .otherwise("resident")
@@ -83,7 +85,10 @@ def copies_table(each: DataFrame, facts: Facts, deliveries: DataFrame) -> DataFr
         .withColumn("fate", fate)
         .withColumn(
             "fate_position",
-            f.expr("if(fate = 'expired', expired_position, coalesce(consumed_position, ended))"),
+            f.expr(
+                "if(fate IN ('expired', 'moved', 'removed'), expired_position, "
+                "coalesce(consumed_position, ended))"
+            ),
         )
         .withColumn("birth_position", born(f.col("fate_position")))
         .withColumn("on_return", f.expr("fate = 'expired' AND on_return"))
@@ -92,7 +97,7 @@ def copies_table(each: DataFrame, facts: Facts, deliveries: DataFrame) -> DataFr
             f.expr("fate = 'dropped' AND ended_due OR fate = 'expired' AND expired_due"),
         )
         .drop("consumed_position", "ended", "ended_due", "selector", "header")
-        .drop("expired_position", "expired_due")
+        .drop("expired_position", "expired_due", "ended_as")
     )
 
 
@@ -149,7 +154,8 @@ def _filtered(batch: pa.RecordBatch, keep: list[bool]) -> pa.RecordBatch:
 def subscriptions_table(copies: DataFrame, directory: Directory) -> DataFrame:
     """Every subscription that ever was: who it was for, how it ended, what it had.
 
-    `added` = `consumed` + `expired` + `dropped` (with the subscription) + `resident`.
+    `added` = `consumed` + `expired` + `moved` + `removed` (by hand) + `dropped` (with the
+    subscription) + `resident`.
     """
     frame = copies.sparkSession.createDataFrame(
         [tuple(one) for one in directory.subscriptions], SUBSCRIPTIONS
@@ -159,7 +165,7 @@ def subscriptions_table(copies: DataFrame, directory: Directory) -> DataFrame:
         f.count("*").alias("added"),
         *(
             f.count(f.when(f.col("fate") == fate, 1)).alias(fate)
-            for fate in ("consumed", "expired", "dropped", "resident")
+            for fate in ("consumed", "expired", "moved", "removed", "dropped", "resident")
         ),
         f.count(f.when(f.expr("fate = 'resident' AND held"), 1)).alias("in_flight"),
         f.count(f.when(f.expr(UNBORN), 1)).alias("unborn"),
@@ -171,6 +177,7 @@ def subscriptions_table(copies: DataFrame, directory: Directory) -> DataFrame:
         f.sum("deliveries").alias("deliveries"),
         f.sum("backout_count").alias("backouts"),
     )
-    zero = ["added", "consumed", "expired", "dropped", "resident", "in_flight", "unborn"]
+    zero = ["added", "consumed", "expired", "moved", "removed", "dropped", "resident"]
+    zero += ["in_flight", "unborn"]
     zero += ["deliveries", "backouts"]
     return frame.join(counted, "created_position", how="left").fillna(0, subset=zero)

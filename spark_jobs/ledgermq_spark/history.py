@@ -89,6 +89,8 @@ def life_of(tables: Tables, queue_manager: str, message_id: bytes) -> Life | Non
         steps.extend(_corrections(tables, message))
         if message["fate"] == "expired":
             steps.append(_expiry(tables, message))
+        elif message["fate"] == "moved":
+            steps.append(_moved(tables, message))
     order = sorted(range(len(steps)), key=lambda at: (steps[at].position, at))
     message = stays[-1]
     return Life(
@@ -170,6 +172,13 @@ def _expiry(tables: Tables, gone: Any, held_by: str = "") -> LifeStep:
     if gone["moved_to"] is not None:
         told += f"; moved to {gone['moved_to']} as number {gone['moved_to_sequence']}"
     return LifeStep(position=where, time=time, what="expired", reason=told)
+
+
+def _moved(tables: Tables, gone: Any) -> LifeStep:
+    """That somebody moved it by hand."""
+    where = gone["fate_position"]
+    told = f"by hand to {gone['moved_to']} as number {gone['moved_to_sequence']}"
+    return LifeStep(position=where, time=_time_at(tables, where), what="moved", reason=told)
 
 
 def _where(queue: str) -> str:

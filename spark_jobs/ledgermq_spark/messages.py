@@ -84,7 +84,9 @@ def messages_table(
         "CASE WHEN fate_due THEN 0 WHEN fate = 'dropped' THEN 2 "
         "WHEN fate = 'expired' AND NOT on_return THEN 3 ELSE 1 END"
     ).alias("order")
-    end = f.struct("fate_position", order, "fate")
+    # A topic counts what was removed by hand as dropped.
+    fate = f.when(f.col("fate") == "removed", "dropped").otherwise(f.col("fate")).alias("fate")
+    end = f.struct("fate_position", order, fate)
     by_message = copies.groupBy(*MESSAGE).agg(
         f.count("*").alias("copies"),
         f.sum("deliveries").alias("deliveries"),
@@ -164,12 +166,14 @@ def _topic_fates(messages: DataFrame) -> DataFrame:
 def _with_fate(messages: DataFrame) -> DataFrame:
     """What became of each message of a queue, and at which position."""
     messages = with_expiry(messages)
+    if "ended_as" not in messages.columns:
+        messages = messages.withColumn("ended_as", f.lit("expired"))
     removed = f.col("removed_position").isNotNull()
     consumed = f.col("consumed_position").isNotNull()
     over = expired("queue_deleted")
     fate = (
         f.when(removed, "removed")
-        .when(over, "expired")
+        .when(over, f.col("ended_as"))
         .when(consumed, "consumed")
         .when(f.col("queue_deleted").isNotNull(), "purged")
         .otherwise("resident")
@@ -191,5 +195,5 @@ def _with_fate(messages: DataFrame) -> DataFrame:
         .withColumn("fate_due", by_time & f.col("expired_due"))
     ).drop(
         *("queue_deleted", "removed_position", "consumed_position"),
-        *("expired_position", "expired_due"),
+        *("expired_position", "expired_due", "ended_as"),
     )

@@ -30,7 +30,9 @@ def check_moves(tables: Tables) -> list[Evidence]:
 def _astray(tables: Tables) -> list[Evidence]:
     """Moves that one side alone knows: what left, and what is said to have come."""
     went = _gone(tables.messages.where("copies IS NULL")).unionByName(_gone(tables.copies))
-    came = tables.messages.where("origin IS NOT NULL").select(
+    # What was copied left nowhere.
+    moved = f.get_json_object("origin", "$.reason") != "copied"
+    came = tables.messages.where(moved).select(
         f.col("queue").alias("to"),
         f.col("sequence").alias("number"),
         f.expr(STORE.format("get_json_object(origin, '$.destination')")).alias("left"),
@@ -69,7 +71,7 @@ def _astray(tables: Tables) -> list[Evidence]:
 
 
 def _gone(frame: DataFrame) -> DataFrame:
-    return frame.where("moved_to IS NOT NULL AND fate = 'expired'").select(
+    return frame.where("moved_to IS NOT NULL AND fate IN ('expired', 'moved')").select(
         f.expr(STORE.format("moved_to")).alias("to"),
         f.col("moved_to_sequence").alias("number"),
         f.col("queue").alias("left"),

@@ -67,13 +67,23 @@ QUEUE_FIELDS = (
 )
 TOPIC_FIELDS = (
     *("created_position", "description", "message_bytes_max", "temporary", "settings"),
-    *("subscriptions", "receivers", "message_count", "sent_and_committed", "expired", "dropped"),
+    *("subscriptions", "receivers", "message_count", "sent_and_committed", "expired"),
+    *("moved", "dropped"),
     *("min_sequence", "max_sequence", "next_sequence", "uncommitted_puts"),
 )
 SUBSCRIPTION_FIELDS = (
     *("topic", "kind", "name", "client_id", "shared", "selector", "no_local", "receivers"),
     *("message_count", "added", "sent_and_committed", "min_sequence", "max_sequence", "current"),
-    *("expired", "moved", "dropped", "unborn", "pending", "unacknowledged", "uncommitted_gets"),
+    *(
+        "expired",
+        "removed_by_administration",
+        "moved",
+        "dropped",
+        "unborn",
+        "pending",
+        "unacknowledged",
+        "uncommitted_gets",
+    ),
 )
 # Without an unconsumed message they tell of the one that went last, which the tables do not order.
 ENQUEUE_TIMES = ("first_enqueued_at", "last_enqueued_at")

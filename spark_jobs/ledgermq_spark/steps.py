@@ -133,7 +133,7 @@ def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
     """Everything that happened to the messages of all queues and subscriptions."""
     numbered = kept_messages(tables)
     gone = numbered.where(
-        "fate IN ('removed', 'purged', 'dropped') OR fate = 'expired' AND NOT on_return"
+        "fate IN ('removed', 'moved', 'purged', 'dropped') OR fate = 'expired' AND NOT on_return"
     )
     # What went before it was born, and what is not born yet, was never to be delivered.
     born = numbered.where("deliver_at IS NULL OR birth_position IS NOT NULL")

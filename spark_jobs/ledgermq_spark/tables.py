@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
+from ledgermq_spark.by_hand import HANDLED
 from ledgermq_spark.copies import copies_table, subscriptions_table
 from ledgermq_spark.derive import Facts, Store, claims_of, derive_acts, ended_by_deadline
 from ledgermq_spark.directory import Directory
@@ -152,7 +153,10 @@ def _walk(
     """Where messages were, with the directory known so far."""
     lifetimes = lifetimes_frame(store.spark, facts.directory.lifetimes)
     each = each_message(facts, numbered_puts(puts, lifetimes, facts.timeline))
-    walk = walk_of(each, held, log.outcomes, facts.timeline, facts.directory)
+    in_turn = facts.acts.where("what = 'act' AND reason IS NULL").select("position")
+    handled = facts.operations.where(f.col("kind").isin(*HANDLED))
+    handled = handled.select("position", "settings").join(in_turn, "position", how="inner")
+    walk = walk_of(each, held, log.outcomes, handled, facts.timeline, facts.directory)
     return store.keep(name, walk)
 
 

@@ -24,6 +24,7 @@ FATES = (
     "resident",
     "consumed",
     "expired",
+    "moved",
     "dropped",
     "removed",
     "purged",
@@ -31,7 +32,17 @@ FATES = (
     "uncommitted",
 )
 COUNTED = (
-    *("put", "resident", "consumed", "expired", "dropped", "removed", "purged", "rolled_back"),
+    *(
+        "put",
+        "resident",
+        "consumed",
+        "expired",
+        "moved",
+        "dropped",
+        "removed",
+        "purged",
+        "rolled_back",
+    ),
     *("uncommitted", "in_flight", "unborn", "numbered", "deliveries", "backouts"),
     *("came", "went"),
 )
@@ -40,7 +51,7 @@ COUNTED = (
 def queue_totals(tables: Tables) -> list[dict[str, Any]]:
     """Totals of every queue and topic that ever was, by name and creation.
 
-    `put` = resident + consumed + expired + dropped + removed + purged + rolled back +
+    `put` = resident + consumed + expired + moved + dropped + removed + purged + rolled back +
     uncommitted, where `dropped` left a topic without being consumed and `purged` went with queue or
     topic. Of those put, `came` were moved there; `went` were moved elsewhere when they left.
     `status` holds what a status says, as the tables see it.
@@ -108,8 +119,7 @@ def _total(
         "sent_and_committed": counted["consumed"],
         "expired": counted["expired"],
         "unborn": counted["unborn"],
-        # Nothing moves or drops messages of a queue yet but expiry, which counts them as expired.
-        "moved": 0,
+        "moved": counted["moved"],
         "dropped": counted["dropped"],
         "removed_by_administration": counted["removed"],
         "min_sequence": 0 if row is None else int(row[ends[0]]),
@@ -132,7 +142,7 @@ def _total(
 
 def balances(total: dict[str, int]) -> bool:
     """Whether totals of a queue or topic add up: puts, and sequence numbers (SEQ-14, SEQ-17)."""
-    numbered = ("resident", "consumed", "expired", "dropped", "removed", "purged")
+    numbered = ("resident", "consumed", "expired", "moved", "dropped", "removed", "purged")
     ends = (*numbered, "rolled_back", "uncommitted")
     return total["put"] == sum(total[name] for name in ends) and total["numbered"] == sum(
         total[name] for name in numbered
@@ -142,7 +152,8 @@ def balances(total: dict[str, int]) -> bool:
 def subscription_totals(tables: Tables) -> list[dict[str, Any]]:
     """Totals of every subscription that ever was, by topic and creation.
 
-    `added` = resident + consumed + expired + dropped, where `dropped` went with the subscription.
+    `added` = resident + consumed + expired + moved + removed + dropped, where `dropped` went with
+    the subscription.
     """
     receivers = Counter(
         one.subscription for one in tables.facts.directory.receptions if one.closed is None
@@ -182,7 +193,8 @@ def _subscription(row: Any, receivers: int, uncommitted_gets: int) -> dict[str, 
         "added": row["added"],
         "sent_and_committed": row["consumed"],
         "expired": row["expired"],
-        "moved": 0,
+        "removed_by_administration": row["removed"],
+        "moved": row["moved"],
         "dropped": 0,
         "unborn": row["unborn"],
         "min_sequence": following if first is None else first,
@@ -194,7 +206,7 @@ def _subscription(row: Any, receivers: int, uncommitted_gets: int) -> dict[str, 
         "first_enqueued_at": row["first_enqueued_at"],
         "last_enqueued_at": row["last_enqueued_at"],
     }
-    ends = ("resident", "consumed", "expired", "dropped")
+    ends = ("resident", "consumed", "expired", "moved", "removed", "dropped")
     balance = row["added"] == sum(row[name] for name in ends)
     return total | {"status": status, "balances": balance}
 

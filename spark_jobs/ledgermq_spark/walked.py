@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import fields
+from functools import reduce
 from typing import TYPE_CHECKING, Any
 
+from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from ledgermq_spark.by_hand import HANDLED
 from ledgermq_spark.directory import Directory
 from ledgermq_spark.rows import BYTES, FLAG, LONG, TEXT, arrow_batch, spark_schema
 from ledgermq_spark.settings import LIFETIME_MS_DEFAULT
@@ -20,7 +23,7 @@ from ledgermq_spark.walk import Walk
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column
 
 __all__ = ["MESSAGE", "expiries_in", "needs_walk", "stays_of", "walk_of", "with_stays"]
 
@@ -42,7 +45,8 @@ STAYED_COLUMNS = tuple((name, _KINDS.get(name, LONG)) for name in Stayed._fields
 
 def needs_walk(operations: DataFrame, times: DataFrame) -> bool:
     """Whether messages may go elsewhere, or may have lived for as long as they may."""
-    if not operations.where(f.col("settings").rlike(NAMES_DESTINATION)).isEmpty():
+    by_hand = f.col("kind").isin(*HANDLED)
+    if not operations.where(by_hand | f.col("settings").rlike(NAMES_DESTINATION)).isEmpty():
         return True
     shortest = operations.where("maximum_lifetime_ms > 0").agg(f.min("maximum_lifetime_ms"))
     least_ms = min(shortest.collect()[0][0] or LIFETIME_MS_DEFAULT, LIFETIME_MS_DEFAULT)
@@ -56,6 +60,7 @@ def walk_of(
     each: DataFrame,
     held: DataFrame,
     outcomes: DataFrame,
+    handled: DataFrame,
     times: DataFrame,
     directory: Directory,
 ) -> DataFrame:
@@ -65,6 +70,7 @@ def walk_of(
         each: Every message that was put, with its moments; its number is not looked at.
         held: Claimed deliveries with how each was settled.
         outcomes: As recorded; where a session ended before an entry, they tell in which order.
+        handled: Operations by hand that were in turn: position and settings.
         times: State time at every position.
         directory: What stood when.
     """
@@ -84,6 +90,7 @@ def walk_of(
         "put_position",
         "put_index",
         f.coalesce("expires_at", f.lit(-1)).alias("moment"),
+        f.coalesce("deliver_at", f.lit(-1)).alias("born_at"),
         "message_id",
         "priority",
         "persistent",
@@ -96,13 +103,29 @@ def walk_of(
         *("sequence", "session", "delivery", "consumer"),
         f.lit("delivered").alias("what"),
     )
+    by_hand = handled.select(
+        "position",
+        f.lit(1).alias("phase"),
+        f.lit("handled").alias("what"),
+        f.col("settings").alias("text"),
+    )
+    parts = [
+        _event(one) for one in (entries, numbered, delivered, _settled(held, outcomes), by_hand)
+    ]
+    events = reduce(DataFrame.unionByName, parts)
+    ordered = events.repartition(1).sortWithinPartitions("position", "phase", "index", "offset")
+    return ordered.mapInArrow(_scan(directory), spark_schema(STAYED_COLUMNS))
+
+
+def _settled(held: DataFrame, outcomes: DataFrame) -> DataFrame:
+    """Where deliveries were settled, and how."""
     ended = (
         outcomes.where("kind = 'SessionEnded' AND session_sequence = 0")
         .groupBy("position", "session")
         .agg(f.min("index").alias("index"))
         .select(f.col("position").alias("settled_position"), "session", "index")
     )
-    settled = (
+    return (
         held.where("settled_position IS NOT NULL")
         .drop("index", "position")
         .join(f.broadcast(ended), ["settled_position", "session"], how="left")
@@ -118,10 +141,6 @@ def walk_of(
             f.col("settled").alias("text"),
         )
     )
-    parts = [_event(one) for one in (entries, numbered, delivered, settled)]
-    events = parts[0].unionByName(parts[1]).unionByName(parts[2]).unionByName(parts[3])
-    ordered = events.repartition(1).sortWithinPartitions("position", "phase", "index", "offset")
-    return ordered.mapInArrow(_scan(directory), spark_schema(STAYED_COLUMNS))
 
 
 def _event(frame: DataFrame) -> DataFrame:
@@ -165,20 +184,7 @@ def with_stays(each: DataFrame, walk: DataFrame | None, lifetimes: DataFrame) ->
             .withColumn("numbered_phase", f.lit(1))
             .withColumn("numbered_index", f.lit(1).cast("long"))
         )
-    stays = walk.where("what = 'numbered'").select(
-        "put_position",
-        "put_index",
-        f.col("stay").alias("its_stay"),
-        f.col("queue").alias("its_queue"),
-        f.col("queue_created").alias("its_created"),
-        f.col("sequence").alias("its_sequence"),
-        f.col("position").alias("its_position"),
-        f.col("phase").alias("its_phase"),
-        f.col("index").alias("its_index"),
-        f.col("time").alias("its_time"),
-        f.col("expires_at").alias("its_end"),
-        "origin",
-    )
+    stays = _stays(walk)
     gone = lifetimes.select(
         f.col("queue").alias("its_queue"),
         f.col("queue_created").alias("its_created"),
@@ -204,11 +210,38 @@ def with_stays(each: DataFrame, walk: DataFrame | None, lifetimes: DataFrame) ->
     )
 
 
+def _stays(walk: DataFrame) -> DataFrame:
+    """What was numbered, and where what had been moved unborn was born."""
+    stays = walk.where("what = 'numbered'").select(
+        "put_position",
+        "put_index",
+        f.col("stay").alias("its_stay"),
+        f.col("queue").alias("its_queue"),
+        f.col("queue_created").alias("its_created"),
+        f.col("sequence").alias("its_sequence"),
+        f.col("position").alias("its_position"),
+        f.col("phase").alias("its_phase"),
+        f.col("index").alias("its_index"),
+        f.col("time").alias("its_time"),
+        f.col("expires_at").alias("its_end"),
+        f.when(f.col("born_at") > f.col("time"), f.col("born_at")).alias("its_moment"),
+        "origin",
+    )
+    # Of topics the copies are born; what was moved there is told with them.
+    born = walk.where("what = 'born' AND holder = -1").select(
+        "put_position",
+        "put_index",
+        f.col("stay").alias("its_stay"),
+        f.col("position").alias("its_birth"),
+    )
+    return stays.join(born, ["put_position", "put_index", "its_stay"], how="left")
+
+
 def _changed() -> dict[str, Column]:
     """What of a message is another where it was moved to; a topic has no groups."""
     to_topic = f.col("its_queue").startswith("topic:")
     bare = f.regexp_replace("header", GROUP_IN_HEADER, "")
-    nothing = ("unit_of_work", "connection", "client_id", "deliver_at", "birth_position")
+    nothing = ("unit_of_work", "connection", "client_id")
     return {
         **dict.fromkeys((*nothing, "expiry_position", "expiry_due"), f.lit(None)),
         "queue": f.col("its_queue"),
@@ -218,15 +251,19 @@ def _changed() -> dict[str, Column]:
         "enqueued_at": f.col("its_time"),
         "expires_at": f.when(f.col("its_end") >= 0, f.col("its_end")),
         "in_unit_of_work": f.lit(False),
+        "deliver_at": f.col("its_moment"),
+        "birth_position": f.col("its_birth"),
         "group": f.when(~to_topic, f.col("group")),
         "header": f.when(to_topic, bare).otherwise(f.col("header")),
     }
 
 
 def expiries_in(walk: DataFrame) -> DataFrame:
-    """Where stays expired, and where their messages went."""
-    return walk.where("what = 'expired'").select(
+    """Where stays expired or were ended by hand, how, and where their messages went."""
+    ended = f.col("what").isin("expired", "removed", "moved", "retried")
+    return walk.where(ended).select(
         *MESSAGE,
+        f.when(f.col("what") == "retried", "moved").otherwise(f.col("what")).alias("ended_as"),
         "holder",
         f.col("position").alias("expired_position"),
         (f.col("phase") == 0).alias("expired_due"),
