@@ -41,12 +41,14 @@ from ledgermq.errors import (
     MessageUndecodableError,
     NameTooLongError,
     OutcomeUnknownError,
+    OutOfTurnError,
     PropertyNameError,
     PutsDisabledError,
     QueueManagerNotFoundError,
     QueueNotFoundError,
     RefusedError,
     SessionLostError,
+    SessionNotFoundError,
     StorageFullError,
     SubscriptionDiffersError,
     SubscriptionInUseError,
@@ -88,9 +90,11 @@ if TYPE_CHECKING:
     )
     from ledgermq.client.group_transfer import get_group, put_group
     from ledgermq.client.grouping import GroupPlace
+    from ledgermq.client.handling import Handled, OriginCount
     from ledgermq.client.map_message import MapMessage
     from ledgermq.client.message import Message
     from ledgermq.client.origin import Origin
+    from ledgermq.client.pins import LogPins, Pin
     from ledgermq.client.producer import Producer
     from ledgermq.client.queue_settings import QueueSettings
     from ledgermq.client.receipts import CommitReceipt, EnqueuedRun, ReceiptFuture, SendReceipt
@@ -118,6 +122,13 @@ if TYPE_CHECKING:
         TextMessage,
         TypedMessage,
     )
+    from ledgermq.client.work_status import (
+        ConsumerState,
+        DeliveryState,
+        DestinationWork,
+        SessionState,
+        TransactionStatus,
+    )
     from ledgermq.wire.bodies import StreamBody
     from ledgermq.wire.objects import ObjectBody
 
@@ -136,9 +147,12 @@ __all__ = [
     "Connection",
     "ConnectionClosedError",
     "Consumer",
+    "ConsumerState",
+    "DeliveryState",
     "DeliveryUnknownError",
     "DestinationExistsError",
     "DestinationInUseError",
+    "DestinationWork",
     "EnqueuedRun",
     "GetMatch",
     "GetOptionsError",
@@ -151,6 +165,7 @@ __all__ = [
     "GroupSender",
     "GroupState",
     "GroupStatus",
+    "Handled",
     "IllegalStateError",
     "IncompleteGroupError",
     "IncompleteGroupWarning",
@@ -167,6 +182,7 @@ __all__ = [
     "LedgerMQError",
     "LedgerMQWarning",
     "LogError",
+    "LogPins",
     "MapMessage",
     "MatchOptionsError",
     "Message",
@@ -183,8 +199,11 @@ __all__ = [
     "OldestMessage",
     "Order",
     "Origin",
+    "OriginCount",
+    "OutOfTurnError",
     "OutcomeUnknownError",
     "PickleWarning",
+    "Pin",
     "PlainMessage",
     "Producer",
     "PropertyNameError",
@@ -202,6 +221,8 @@ __all__ = [
     "SendReceipt",
     "Session",
     "SessionLostError",
+    "SessionNotFoundError",
+    "SessionState",
     "SessionStatus",
     "StorageFullError",
     "StorageStatus",
@@ -220,6 +241,7 @@ __all__ = [
     "TransactionError",
     "TransactionInDoubtError",
     "TransactionRolledBackError",
+    "TransactionStatus",
     "TransactionTooLargeError",
     "TypedMessage",
     "UnsupportedValueError",

@@ -117,7 +117,12 @@ CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
         (
             lambda admin: admin.alter_queue_manager(),
             operations.AlterQueueManager,
-            {"automatic_creation": None, "maximum_lifetime_ms": None},
+            dict.fromkeys(
+                (
+                    *("automatic_creation", "maximum_lifetime_ms"),
+                    *("segment_bytes", "segments_min", "segments_max"),
+                )
+            ),
             None,
         ),
         (lambda admin: admin.upgrade(2), operations.Upgrade, {"version": 2}, None),
