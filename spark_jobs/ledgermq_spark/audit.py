@@ -21,6 +21,7 @@ from ledgermq_spark.classify import Identity, classify, holder_of
 from ledgermq_spark.compare import Differences, differences
 from ledgermq_spark.evidence import ANOMALY_KINDS, Evidence
 from ledgermq_spark.groups import stuck_groups, stuck_notes
+from ledgermq_spark.moves import check_moves
 from ledgermq_spark.naming import name_messages
 from ledgermq_spark.states import (
     compare_live,
@@ -244,6 +245,7 @@ def _second_opinions(subject: Subject) -> list[Evidence]:
         *compare_sessions(tables, subject.root, subject.position),
         *check_refusals(tables, subject.expected),
         *_unbalanced(subject),
+        *check_moves(tables),
     ]
 
 

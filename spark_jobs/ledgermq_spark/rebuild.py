@@ -20,7 +20,7 @@ from ledgermq.wire.registry import Claim, find_queue_manager
 from ledgermq.wire.topics import Topics
 from ledgermq_spark.checkpoints import Checkpoint, read_checkpoints, state_digest
 from ledgermq_spark.fold import FOLD_COLUMNS, FoldPlan, fold_task, starting_state, state_rows
-from ledgermq_spark.headers import group_text
+from ledgermq_spark.headers import group_text, origin_text
 from ledgermq_spark.positions import (
     PartitionRange,
     QueueManagerUnknownError,
@@ -141,6 +141,7 @@ STORED_COLUMNS = (
     ("uncounted_backout_count", LONG),
     ("group", TEXT),
     ("in_unit_of_work", FLAG),
+    ("origin", TEXT),
 )
 
 
@@ -158,7 +159,10 @@ def stored_rows(block: dict[str, Any]) -> list[tuple[Any, ...]]:
     rows = []
     for one in block["messages"]:
         header = next(iter(one["header"]), None)
-        told = one | {"group": None if header is None else group_text(header.get("group"))}
+        told = one | {
+            "group": None if header is None else group_text(header.get("group")),
+            "origin": origin_text(one.get("origin")),
+        }
         rows.append((*head, *(told[name] for name in names)))
     return rows
 

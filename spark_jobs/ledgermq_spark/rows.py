@@ -22,6 +22,8 @@ from ledgermq_spark.headers import (
     grouping,
     header_text,
     is_timed,
+    settings_columns,
+    settings_timed,
 )
 
 __all__ = [
@@ -87,6 +89,8 @@ OPERATION_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
     ("options", TEXT),
     ("group_affinity", FLAG),
     ("grouped", FLAG),
+    ("settings", TEXT),
+    ("maximum_lifetime_ms", LONG),
 )
 
 OUTCOME_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
@@ -120,6 +124,7 @@ OUTCOME_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
     ("in_doubt", FLAG),
     ("groups", TEXTS),
     ("offsets", LONGS),
+    ("origins", TEXTS),
 )
 
 _ARROW: dict[t.DataType, pa.DataType] = {
@@ -162,12 +167,14 @@ def operation_row(
     number of a Correct, the delivery that an Alive is handing, the writer's clock of a TimeAgreed;
     `flag` the purge of a DeleteQueue or DeleteTopic, `gets_disabled` of an AlterQueue,
     `automatic_creation` of an AlterQueueManager. `target` is a destination, or the bare name where
-    only queues are meant. `headers` is null where no message of a Put has one. `grouped` says that
-    the operation has to do with groups, get options or group affinity.
+    only queues are meant. `settings` are those given, as JSON. `headers` is null where no message
+    of a Put has one. `timed` says that messages may expire or wait to be born, `grouped` that the
+    operation has to do with groups, get options or group affinity.
     """
     head = _first_columns(operation, position, append_time_us, trusted)
     handed = getattr(operation, "handed_through", None)
-    return (*head, *_selection(operation), handed, *grouping(operation))
+    selection = _selection(operation)
+    return (*head, *selection, handed, *grouping(operation), *settings_columns(operation))
 
 
 def _first_columns(
@@ -176,7 +183,7 @@ def _first_columns(
     """The columns that every protocol entry had from the first, up to `content_digests`."""
     kind = type(operation).__name__
     if isinstance(operation, op.SessionOperation):
-        tail = _SESSION_TAILS[type(operation)](operation)
+        tail = _SESSION_TAILS.get(type(operation), lambda _: _tail())(operation)
         head = (operation.session, operation.session_sequence, operation.answered_through)
         return (position, append_time_us, trusted, kind, None, None, *head, *tail)
     if isinstance(operation, op.Unreadable):
@@ -211,7 +218,9 @@ def _selection(operation: op.Operation) -> tuple[Any, ...]:
     if isinstance(operation, op.Open):
         return (*_NOTHING[:6], operation.client_id, operation.takeover, None, None)
     if isinstance(operation, op.CreateQueue | op.AlterQueue):
-        return (*_NOTHING[:8], operation.unacknowledged_max, None)
+        return (*_NOTHING[:8], operation.unacknowledged_max, settings_timed(operation))
+    if isinstance(operation, op.CreateTopic | op.AlterTopic):
+        return (*_NOTHING[:9], settings_timed(operation))
     return _NOTHING[:10]
 
 
@@ -299,9 +308,20 @@ _SESSION_TAILS: dict[type, Any] = {
         description=one.description,
         message_bytes_max=one.message_bytes_max,
     ),
+    op.AlterTopic: lambda one: _tail(
+        target="topic:" + one.topic,
+        description=one.description,
+        message_bytes_max=one.message_bytes_max,
+    ),
     op.DeleteTopic: lambda one: _tail(target="topic:" + one.topic, flag=one.purge),
     op.CreateTemporary: lambda one: _tail(target=one.destination),
     op.Unsubscribe: lambda _: _tail(),
+    op.RollbackTransaction: lambda one: _tail(
+        number=one.target_session, correction=("ROLLBACK", one.actor, one.reason)
+    ),
+    op.EndSession: lambda one: _tail(
+        number=one.target_session, correction=("END", one.actor, one.reason)
+    ),
     op.AlterQueueManager: lambda one: _tail(flag=one.automatic_creation),
     op.Upgrade: lambda one: _tail(number=one.version),
     op.Correct: lambda one: _tail(
@@ -336,7 +356,6 @@ def outcome_row(
             *_delivered(outcome, with_content),
         )
     key = reason = detail = number = count = runs = sequence = None
-    kind = type(outcome).__name__
     session = outcome.session  # type: ignore[attr-defined]
     if isinstance(outcome, out.Reply):
         sequence = outcome.session_sequence
@@ -361,8 +380,8 @@ def outcome_row(
         number = outcome.deadline
     elif isinstance(outcome, out.Opened):
         key = outcome.session_key
-    middle = (kind, session, sequence, reason, detail, number, count, key, runs)
-    return (*head, *middle, *_NOTHING[:15])
+    told = (type(outcome).__name__, session, sequence, reason, detail, number, count, key, runs)
+    return (*head, *told, *_NOTHING[:16])
 
 
 def _delivered(outcome: out.Delivered, with_content: bool) -> tuple[Any, ...]:
