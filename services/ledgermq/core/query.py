@@ -16,6 +16,7 @@ from ledgermq.core.get_options import PLAIN, Options, check
 from ledgermq.core.group_query import group_document, group_statuses
 from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
 from ledgermq.core.outcomes import Delivered, DeliveredMessage, Opened, Outcome
+from ledgermq.core.pins import pins_document
 from ledgermq.core.places import disagreement
 from ledgermq.core.reasons import (
     GROUP_UNKNOWN,
@@ -92,14 +93,12 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
         return Told(document=document, outcomes=outcomes)
     if kind == "STORAGE":
         return Told(document=storage_status(state, ask["after_sequence"], ask["limit"]))
+    if kind == "PINS":
+        return Told(document=pins_document(state, ask["limit"]))
     if kind == "SELECT_MESSAGES":
         return _tell_chosen(state, ask)
     if kind == "TOPIC":
-        topic = state.topics.get(ask["queue"])
-        if topic is None:
-            detail = f"there is no topic {ask['queue']!a} on {name}"
-            return Told(reason=TOPIC_UNKNOWN, detail=detail)
-        return Told(document=topic_status(topic))
+        return _tell_topic(state, ask["queue"], name)
     if kind not in ("QUEUE", "BROWSE", "GROUPS", "GROUP"):
         detail = f"this worker does not know questions of kind {kind}; it may be too old"
         return Told(reason=KIND_UNKNOWN, detail=detail)
@@ -118,6 +117,13 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
         after = (ask["group_sequence"], ask["offset"])
         return Told(document=group_document(queue, group, after, ask["limit"]))
     return _tell_page(queue, ask)
+
+
+def _tell_topic(state: QueueManager, named: str, name: str) -> Told:
+    topic = state.topics.get(named)
+    if topic is None:
+        return Told(reason=TOPIC_UNKNOWN, detail=f"there is no topic {named!a} on {name}")
+    return Told(document=topic_status(topic))
 
 
 def _tell_session(state: QueueManager, kind: str, handle: int) -> Told:
@@ -214,7 +220,7 @@ def queue_statuses(state: QueueManager) -> list[Document]:
 def _status(queue: Queue) -> Document:
     first, last = enqueue_times(queue, queue.messages)
     pending = queue.uncommitted_puts + queue.unacknowledged + queue.uncommitted_gets
-    pending += queue.unborn
+    pending += queue.unborn + queue.delayed
     return {
         "name": queue.name,
         "created_position": queue.created_position,
@@ -241,6 +247,7 @@ def _status(queue: Queue) -> Document:
         "current": queue.available.count,
         "pending": pending,
         "unborn": queue.unborn,
+        "delayed": queue.delayed,
         "uncommitted_puts": queue.uncommitted_puts,
         "unacknowledged": queue.unacknowledged,
         "uncommitted_gets": queue.uncommitted_gets,
