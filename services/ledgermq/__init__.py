@@ -88,8 +88,11 @@ if TYPE_CHECKING:
     )
     from ledgermq.client.group_transfer import get_group, put_group
     from ledgermq.client.grouping import GroupPlace
+    from ledgermq.client.handling import Handled, OriginCount
     from ledgermq.client.map_message import MapMessage
     from ledgermq.client.message import Message
+    from ledgermq.client.origin import Origin
+    from ledgermq.client.pins import LogPins, Pin
     from ledgermq.client.producer import Producer
     from ledgermq.client.queue_settings import QueueSettings
     from ledgermq.client.receipts import CommitReceipt, EnqueuedRun, ReceiptFuture, SendReceipt
@@ -150,6 +153,7 @@ __all__ = [
     "GroupSender",
     "GroupState",
     "GroupStatus",
+    "Handled",
     "IllegalStateError",
     "IncompleteGroupError",
     "IncompleteGroupWarning",
@@ -166,6 +170,7 @@ __all__ = [
     "LedgerMQError",
     "LedgerMQWarning",
     "LogError",
+    "LogPins",
     "MapMessage",
     "MatchOptionsError",
     "Message",
@@ -181,8 +186,11 @@ __all__ = [
     "ObjectMessage",
     "OldestMessage",
     "Order",
+    "Origin",
+    "OriginCount",
     "OutcomeUnknownError",
     "PickleWarning",
+    "Pin",
     "PlainMessage",
     "Producer",
     "PropertyNameError",

@@ -82,7 +82,6 @@ class Rebuilt:
     time: int
     digest: str
     chain: bytes
-    chains: dict[int, bytes]
     root_bytes: bytes
     statuses: list[dict[str, Any]]
     topics: list[dict[str, Any]]
@@ -114,6 +113,11 @@ class Rebuilt:
         """The outcomes that the fold made, if it was asked to tell them."""
         told = self.rows.where("part = 'outcome'")
         return told.select(*(name for name, _ in OUTCOME_COLUMNS))
+
+    def links(self) -> DataFrame:
+        """The digest chain, if it was asked for: `position` of the first link, and the links."""
+        told = self.rows.where("part = 'links'")
+        return told.select(f.col("block").alias("position"), "payload")
 
     def queue_statuses(self, spark: SparkSession) -> DataFrame:
         """The statuses of the queues as a DataFrame, one row per queue."""
@@ -277,7 +281,7 @@ def _why_stopped(queue_manager: str, stopped: dict[str, Any]) -> str:
 
 
 # Parts of which there is one row, and which fit the driver.
-SMALL = ("end", "root", "statuses", "topics", "subscriptions", "stopped")
+SMALL = ("end", "chain", "root", "statuses", "topics", "subscriptions", "stopped")
 
 
 def fold_log(
@@ -289,7 +293,7 @@ def fold_log(
     *,
     checkpoint: Checkpoint | None = None,
     with_outcomes: bool = False,
-    chain_at: frozenset[int] = frozenset(),
+    with_links: bool = False,
     directory: Path | None = None,
 ) -> Rebuilt:
     """Fold a queue manager's log up to a position, from zero or from a checkpoint below it.
@@ -304,8 +308,8 @@ def fold_log(
         root=None if checkpoint is None else checkpoint.root,
         blocks=[] if checkpoint is None else checkpoint.blocks,
         chain=bytes(32) if checkpoint is None else checkpoint.manifest["chain"],
-        chain_at=chain_at,
         with_outcomes=with_outcomes,
+        with_links=with_links,
     )
     if plan.start < log.start:
         raise LogTrimmedError(
@@ -319,10 +323,6 @@ def fold_log(
         row["part"]: row["payload"]
         for row in rows.where(f.col("part").isin(*SMALL)).select("part", "payload").collect()
     }
-    chains = {
-        row["block"]: bytes(row["payload"])
-        for row in rows.where("part = 'chain'").select("block", "payload").collect()
-    }
     end = json.loads(small["end"])
     root = bytes(small["root"])
     return Rebuilt(
@@ -330,8 +330,7 @@ def fold_log(
         position=end["position"],
         time=end["time"],
         digest=state_digest([root, *(bytes(row["payload"]) for row in _block_rows(rows))]),
-        chain=chains[end["position"]],
-        chains=chains,
+        chain=bytes(small["chain"]),
         root_bytes=root,
         statuses=json.loads(small["statuses"]),
         topics=json.loads(small["topics"]),

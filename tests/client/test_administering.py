@@ -393,6 +393,6 @@ def test_a_route_checks_the_broker_before_it_looks_for_the_queue_manager(monkeyp
 
 def test_what_is_not_told_of_a_consumer_or_a_message_is_nothing():
     """Every message of a destination, and a message as Jakarta Messaging has it by default."""
-    assert Source() == ("", False, "", False, False)
+    assert Source() == ("", False, "", False, False, -1)
     assert Browser(Desk().questions, "queue:a", 1.0).selector == ""
     assert Sending() == (None, None, None, None, 4, True, 0, 0)

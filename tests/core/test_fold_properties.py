@@ -15,6 +15,7 @@ from ledgermq.core import (
     places,
     query,
     queues,
+    redelivery,
     sessions,
     settling,
     topic_query,
@@ -176,7 +177,23 @@ def _does_nothing(original):
     return lambda *arguments: None
 
 
+def _all_count(original):
+    return lambda message: message.backout_count
+
+
+def _no_step(original):
+    return lambda steps, backouts: None
+
+
+def _shorter(original):
+    return lambda message, consumer: original(message, consumer) // 2
+
+
 FAULTS = [
+    (redelivery, "_counted_backouts", _all_count),
+    (redelivery, "_step_for", _no_step),
+    (redelivery, "_delay_ms", _shorter),
+    (redelivery, "transfer", _does_nothing),
     (settling, "give_back", _forgetful_backout),
     (settling, "give_back", _always_backout),
     (messages, "check_deliveries", _unchecked),

@@ -43,7 +43,7 @@ def outcomes_frame(spark: Any, outcomes: list[list[Addressed]], *, as_folded: bo
             row = outcome_row(
                 one.outcome, one.connection, lane, previous, with_content=not as_folded
             )
-            rows.append(row if as_folded else (*row, 0, lane, len(rows)))
+            rows.append(row if as_folded else (*row, 0, lane, len(rows), None))
     return _frame(spark, OUTCOME_COLUMNS if as_folded else RECORDED_COLUMNS, rows)
 
 
@@ -55,3 +55,13 @@ def stored_frame(spark: Any, message_blocks: list[dict[str, Any]]) -> Any:
 
 def _frame(spark: Any, columns: Any, rows: list[Any]) -> Any:
     return spark.createDataFrame(pa.Table.from_batches([arrow_batch(columns, rows)]))
+
+
+def anchored_frame(spark: Any, anchors: list[tuple[int, bytes]]) -> Any:
+    """Outcomes on the lanes, each the last of a chunk with its digest chain."""
+    names = [name for name, _ in RECORDED_COLUMNS]
+    rows = [
+        tuple({"position": position, "chain_digest": digest}.get(name) for name in names)
+        for position, digest in anchors
+    ]
+    return _frame(spark, RECORDED_COLUMNS, rows)

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ledgermq.core import operations as op
 from ledgermq.core.operations import Operation
 from ledgermq.wire.codec import decode_operation, encode_operation
+from support.administering import DELAYS_MS, Administering
 from support.handling_generators import HandlingWriter, naive_handling
 from support.model import Model
 from support.naive_operations import (
@@ -26,7 +27,6 @@ from support.naive_operations import (
     START_US,
     TEMPORARY,
     TIMINGS,
-    manager_settings,
     naive_operations,
     opens,
     sample_message,
@@ -80,7 +80,7 @@ def naive_histories(draw: st.DrawFn) -> list[Entry]:
     return history
 
 
-class Writer(HandlingWriter):
+class Writer(Administering, HandlingWriter):
     """Draws operations that suit the model's state."""
 
     def __init__(self, draw: st.DrawFn) -> None:
@@ -141,6 +141,8 @@ class Writer(HandlingWriter):
         """Two sessions with consumers and credit, and messages for them."""
         self.open()
         self.open()
+        if self.draw(st.booleans()):
+            self.configure(self.model.sessions[0])
         for session in self.model.sessions[:2]:
             for _ in range(2):
                 self.consume(session)
@@ -171,6 +173,7 @@ class Writer(HandlingWriter):
                 suspect_timeout_ms=self.one((1_000, 10_000)),
                 client_id="client" if name in "cd" else "",
                 takeover=b"token" if name in "cd" else b"",
+                redelivery_delay_ms=self.one((0, 0, *DELAYS_MS)),
             )
         )
 
@@ -194,7 +197,12 @@ class Writer(HandlingWriter):
         place = len(self.history) * 10
         messages = [
             sample_message(
-                place + one, self.one((4, 4, 4, 9, 0)), 1, self.one(COLORS), self.one(TIMINGS)
+                place + one,
+                self.one((4, 4, 4, 9, 0)),
+                1,
+                self.one(COLORS),
+                self.one(TIMINGS),
+                self.one((-1, -1, -1, 0, 1)),
             )
             for one in range(count)
         ]
@@ -246,6 +254,7 @@ class Writer(HandlingWriter):
                 consumer=number,
                 destination="topic:" + self.one("tu"),
                 selector=self.one(SELECTORS),
+                redelivery_delay_ms=self.one((-1, -1, -1, *DELAYS_MS)),
                 no_local=kind in ("alone", "durable") and self.one((False, False, True)),
                 subscription="" if kind == "alone" else self.one("ssr"),
                 durable=kind in ("durable", "both"),
@@ -267,6 +276,7 @@ class Writer(HandlingWriter):
                     consumer=number,
                     destination=self.destination(),
                     selector=self.one(SELECTORS),
+                    redelivery_delay_ms=self.one((-1, -1, -1, *DELAYS_MS)),
                 )
             )
         else:
@@ -319,66 +329,13 @@ class Writer(HandlingWriter):
         unseen = self.some_of(self.flights(session, number))
         self.write(op.CloseConsumer(**self.common(session), consumer=number, unseen=unseen))
 
-    def administer(self, session: dict[str, Any]) -> None:
-        """Suspend, resume, create, delete, correct."""
-        queue = self.one(QUEUES)
-        kinds = ("suspend", "resume", "create", "delete", "correct", "correct", "correct")
-        kind = self.one((*kinds, "resume", "manager"))
-        if kind == "create":
-            self.write(op.CreateQueue(**self.common(session), queue=queue))
-        elif kind == "delete":
-            purge = self.draw(st.booleans())
-            self.write(op.DeleteQueue(**self.common(session), queue=queue, purge=purge))
-        elif kind == "correct":
-            self.correct(session)
-        elif kind == "manager":
-            self.write(op.AlterQueueManager(**self.common(session), **self.draw(manager_settings)))
-        else:
-            gets_disabled = kind == "suspend"
-            limit = self.one((None, None, 0, 1, 3))
-            self.write(
-                op.AlterQueue(
-                    **self.common(session),
-                    queue=queue,
-                    gets_disabled=gets_disabled,
-                    unacknowledged_max=limit,
-                    settings=self.settings(),
-                )
-            )
-
-    def settings(self) -> dict[str, Any] | None:
-        """Some settings of a queue; those that expire what is there have somewhere to go."""
-        drawn = {
-            "time_to_live_override_ms": self.one((None, None, -1, 0, 1_000)),
-            "delivery_delay_override_ms": self.one((None, None, -1, 0, 1_000)),
-            "expiry_destination": self.one((None, "", "queue:r", "queue:s", "topic:t")),
-            "puts_disabled": self.one((None, None, False, False, True)),
-        }
-        return drawn if self.draw(st.booleans()) else None
-
-    def correct(self, session: dict[str, Any]) -> None:
-        """A message of a queue is removed or released by hand, whoever has it."""
-        known = [one for one in self.model.messages if one["queue"] in QUEUES]
-        places = [(one["queue"], one["sequence"]) for one in known if one["sequence"] is not None]
-        queue, sequence = self.one(places or [("q", 0)])
-        self.write(
-            op.Correct(
-                **self.common(session),
-                queue=queue,
-                sequence=sequence,
-                action=self.one(("REMOVE", "RELEASE")),
-                actor="a",
-                reason="r",
-            )
-        )
-
 
 WEIGHTS = (
     *("put", "put", "put", "put", "consume", "consume", "consume", "consume", "consume"),
     *("subscribe", "subscribe", "subscribe", "temporary", "unsubscribe"),
     *("settle", "settle", "settle", "back", "back", "open", "close", "close_consumer"),
     *("worker", "worker", "again", "administer", "administer", "naive", "handle", "handle"),
-    *("handle", "handle"),
+    *("handle", "handle", "configure", "configure", "back", "back"),
     *("lose", "lose", "hand_over", "hand_over", "hand_over"),
 )
 

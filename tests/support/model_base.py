@@ -46,11 +46,10 @@ class ModelBase(ModelStorage):
         header = message["header"]
         times = {name: message[name] for name in ("expires_at", "deliver_at")}
         beside = times | {"group": self.told_group(message), "origin": message["origin"]}
-        if header is None and all(value in (None, -1) for value in beside.values()):
-            return {}
         fields = header or {"properties": {}, "correlation_id": None, "type": None}
         given = {name: fields[name] for name in ("properties", "correlation_id", "type")}
-        return {"header": given | beside}
+        told = given | beside
+        return {"header": told} if any(one not in ({}, None, -1) for one in told.values()) else {}
 
     def told_group(self, message: Row) -> Row | None:
         """A message's place in a group; whether its writer kept the order is forgotten."""
@@ -213,10 +212,18 @@ class ModelBase(ModelStorage):
 
     def back(self, message: Row, *, backout: bool) -> None:
         """A delivery returns to its place."""
+        holder = next(one for one in self.consumers if self.holds(one, message))
         self.leave_flight(message, "available")
         message["backout_count"] += backout
         self.touch(message["queue"])
         self.expire()
+        if backout and message["place"] == "available":
+            self.come_back(message, holder)
+
+    def holds(self, consumer: Row, message: Row) -> bool:
+        """Whether a message in flight is a consumer's."""
+        told = (message["session"], message["consumer"])
+        return told == (consumer["session"], consumer["number"])
 
     def all_back(self, session: Row, seen: list[Row] | None) -> int:
         """Every delivery of a session returns; seen None: all count as backed out, and are in

@@ -35,6 +35,8 @@ class ModelOperations(ModelDelivery):
             return "mode-unknown"
         if not 1_000 <= entry.suspect_timeout_ms <= 45_000 or not 0 <= entry.lane <= INT_MAX:
             return "setting-invalid"
+        if not 0 <= entry.redelivery_delay_ms <= AGES_MS:
+            return "setting-invalid"
         others = [one["lane"] for one in self.sessions if one["connection"] == entry.connection]
         if any(lane != entry.lane for lane in others):
             return "setting-invalid"
@@ -49,6 +51,7 @@ class ModelOperations(ModelDelivery):
             "takeover": entry.takeover,
             "mode": entry.acknowledge_mode,
             "timeout_us": entry.suspect_timeout_ms * 1000,
+            "redelivery_delay_ms": entry.redelivery_delay_ms,
             "confirmed": False,
             "suspected": False,
             "deadline": self.rounded(max(self.time, self.log_time) + 30_000_000),
@@ -80,6 +83,8 @@ class ModelOperations(ModelDelivery):
         used = [one["number"] for one in self.consumers if one["session"] == session["session"]]
         if not max(used, default=0) < entry.consumer <= INT_MAX:
             return "consumer-exists"
+        if not -1 <= entry.redelivery_delay_ms <= AGES_MS:
+            return "setting-invalid"
         reason = self.check_destination(entry.destination) or self.check_source(session, entry)
         if reason is not None:
             return reason
@@ -90,6 +95,7 @@ class ModelOperations(ModelDelivery):
                 "number": entry.consumer,
                 "queue": store,
                 "selector": "" if store.startswith("topic:") else entry.selector.strip(),
+                "redelivery_delay_ms": entry.redelivery_delay_ms,
                 "credit": 0,
                 "since": 0,
                 "open": True,
@@ -134,7 +140,8 @@ class ModelOperations(ModelDelivery):
             if one["priority"] not in range(10) or len(one["content"]) == 0:
                 return "message-invalid"
             times = [one["header"][name] for name in TIMES] if "header" in one else []
-            if not all(0 <= ms <= AGES_MS for ms in times):
+            limit = one["header"].get("redelivery_limit", -1) if "header" in one else -1
+            if not all(0 <= ms <= AGES_MS for ms in times) or not -1 <= limit <= INT_MAX:
                 return "message-invalid"
         for one in entry.messages:
             if len(one["content"]) > most or self.header_size(one.get("header")) > 65536:
@@ -154,6 +161,8 @@ class ModelOperations(ModelDelivery):
                 "in_unit_of_work": transacted,
                 "told_in_doubt": False,
                 **self.times(one.get("header"), queue["settings"] if queue else {}),
+                "redelivery_limit": self.limit_of(one.get("header"), queue),
+                "delayed_until": -1,
                 "origin": None,
                 "size": len(one["content"]) + self.header_size(one.get("header")),
                 "sequence": None,
@@ -324,7 +333,7 @@ class ModelOperations(ModelDelivery):
             for one in self.messages
             if one["queue"] == entry.queue
             and one["sequence"] == entry.sequence
-            and one["place"] in ("available", "unborn", "flight")
+            and one["place"] in ("available", "unborn", "delayed", "flight")
         ]
         if not found:
             return "sequence-unknown"

@@ -36,6 +36,7 @@ def sample_message(
     size: int,
     color: str = "",
     timing: tuple[int, int, int] | None = None,
+    redelivery_limit: int = -1,
 ) -> op.PutMessage:
     """One message of a Put, with the property color if one is given."""
     message: op.PutMessage = {
@@ -44,12 +45,14 @@ def sample_message(
         "persistent": True,
         "content": b"x" * size,
     }
-    if color or timing:
-        message["header"] = _header(color, timing)
+    if color or timing or redelivery_limit != -1:
+        message["header"] = _header(color, timing, redelivery_limit)
     return message
 
 
-def _header(color: str, timing: tuple[int, int, int] | None) -> op.Header:
+def _header(
+    color: str, timing: tuple[int, int, int] | None, redelivery_limit: int = -1
+) -> op.Header:
     """A header with one property, and times from the send in ms."""
     time_to_live_ms, delivery_delay_ms, age_ms = timing or (0, 0, 0)
     return {
@@ -59,6 +62,7 @@ def _header(color: str, timing: tuple[int, int, int] | None) -> op.Header:
         "time_to_live_ms": time_to_live_ms,
         "delivery_delay_ms": delivery_delay_ms,
         "age_ms": age_ms,
+        "redelivery_limit": redelivery_limit,
     }
 
 
@@ -120,13 +124,24 @@ opens = st.builds(
     client=st.just(""),
     client_id=st.sampled_from(("", "", "", "c", "a b")),
     takeover=st.sampled_from((b"", b"", b"token")),
+    redelivery_delay_ms=st.sampled_from((0, 0, 0, 1_000, -1)),
 )
 DESTINATIONS = ("", "queue:q", "queue:r", "queue:s", "topic:t", "queue:nowhere", "q")
+STEPS = tuple(
+    [{"retries": retries, "delay_ms": delay_ms} for retries, delay_ms in steps]
+    for steps in ((), ((1, 0),), ((1, 50), (3, 1_000)), ((2, 1), (2, 1)), ((-1, 1),), ((0, -1),))
+)
 settings = st.none() | st.fixed_dictionaries(
     {
         "time_to_live_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1, 5_000)),
         "delivery_delay_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1_000)),
         "expiry_destination": st.none() | st.sampled_from(DESTINATIONS),
+        "redelivery_delay_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1_000)),
+        "redelivery_limit": st.none() | st.sampled_from((-2, -1, 0, 1, 2**31 - 1)),
+        "redelivery_delay_multiplier_percent": st.none() | st.sampled_from((99, 100, 10_000)),
+        "redelivery_delay_max_ms": st.none() | st.sampled_from((-1, 0, 1)),
+        "redelivery_steps": st.none() | st.sampled_from(STEPS),
+        "error_destination": st.none() | st.sampled_from(DESTINATIONS),
         "puts_disabled": st.sampled_from((None, None, None, False, True)),
     }
 )
@@ -151,6 +166,7 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         subscription=st.sampled_from(("", "", "s", "a b")),
         durable=st.booleans(),
         shared=st.booleans(),
+        redelivery_delay_ms=st.sampled_from((-1, -1, 0, 1_000, -2)),
     ),
     st.builds(op.CreateTopic, **common, topic=names, message_bytes_max=small),
     st.builds(op.DeleteTopic, **common, topic=st.sampled_from("tu"), purge=st.booleans()),
@@ -169,6 +185,7 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
                 st.integers(0, 3),
                 st.sampled_from(COLORS),
                 st.sampled_from((*TIMINGS, (-1, 0, 0))),
+                st.sampled_from((-1, -1, -1, 0, -2)),
             )
             | st.builds(grouped_message, st.integers(0, 99), groups),
             max_size=4,

@@ -63,14 +63,17 @@ class Session(Closing):
         persistent: bool = True,
         time_to_live: float = 0,
         delivery_delay: float = 0,
+        redelivery_limit: int | None = None,
     ) -> Producer:
         """A sender to one destination; with None, each send names its own.
 
         The rest holds for messages that do not say otherwise: priority 0 to 9, delivery mode,
-        seconds until a message expires and before which it is not delivered (0: none).
+        seconds until a message expires and before which it is not delivered (0: none), and how
+        often it is redelivered at most; see `ledgermq.Session.producer`.
 
         Raises:
             InvalidDestinationError: the text is no destination.
+            IllegalStateError: the limit is out of range.
         """
         made = self._session.producer(
             destination,
@@ -78,6 +81,7 @@ class Session(Closing):
             persistent=persistent,
             time_to_live=time_to_live,
             delivery_delay=delivery_delay,
+            redelivery_limit=redelivery_limit,
         )
         return Producer(made, self._news)
 
@@ -96,6 +100,7 @@ class Session(Closing):
         all_segments_available: bool = False,
         complete_message: bool = False,
         match: GetMatch | None = None,
+        redelivery_delay_ms: int | None = None,
     ) -> Entered[Consumer]:
         """A receiver from one destination; see `ledgermq.Session.consumer`."""
 
@@ -114,6 +119,7 @@ class Session(Closing):
                 all_segments_available=all_segments_available,
                 complete_message=complete_message,
                 match=match,
+                redelivery_delay_ms=redelivery_delay_ms,
             )
             return Consumer(found, self._news)
 

@@ -81,7 +81,7 @@ class Changes:
             message_bytes_max=message_bytes_max,
             unacknowledged_max=unacknowledged_max,
             group_affinity=group_affinity,
-            settings=settings_given(**settings),
+            settings=settings_given(f"queue:{queue}", **settings),
         )
 
     def alter_queue(
@@ -117,7 +117,7 @@ class Changes:
             gets_disabled=gets_disabled,
             unacknowledged_max=unacknowledged_max,
             group_affinity=group_affinity,
-            settings=settings_given(**settings),
+            settings=settings_given(f"queue:{queue}", **settings),
         )
 
     def suspend_queue(self, name: str) -> int:
@@ -165,7 +165,7 @@ class Changes:
             topic=topic,
             description=description,
             message_bytes_max=message_bytes_max,
-            settings=settings_given(**settings),
+            settings=settings_given(f"topic:{topic}", **settings),
         )
 
     def alter_topic(
@@ -190,7 +190,7 @@ class Changes:
             topic=topic,
             description=description,
             message_bytes_max=message_bytes_max,
-            settings=settings_given(**settings),
+            settings=settings_given(f"topic:{topic}", **settings),
         )
 
     def delete_topic(self, name: str, *, purge: bool = False) -> int:

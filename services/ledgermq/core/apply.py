@@ -118,7 +118,7 @@ def apply(state: QueueManager, operation: Operation, position: int, time: int) -
     """
     assert position == state.position + 1, f"position {position} after {state.position}"
     assert state.active_version == PROTOCOL_VERSION, "the caller stops at an unknown version"
-    turn = Turn(state, position)
+    turn = Turn(state, position, max(time, state.time))
     state.position = position
     advance(turn, operation, time)
     if isinstance(operation, SessionOperation):
@@ -200,13 +200,10 @@ def _again(turn: Turn, kept: Reply) -> Reply:
 def _apply_outside(turn: Turn, operation: Operation, time: int) -> None:
     """Applies what belongs to no session: an Open, a worker's entry, an unreadable record."""
     refusal: Refusal | None = None
-    # Deadlines count from the entry's own time even where that did not count: the TimeAgreed that
-    # follows must not end a session that has only begun.
-    begins = max(time, turn.state.time)
     if isinstance(operation, Open):
-        refusal = sessions.open_session(turn, operation, begins)
+        refusal = sessions.open_session(turn, operation)
     elif isinstance(operation, Suspect):
-        sessions.suspect(turn, operation, begins)
+        sessions.suspect(turn, operation)
     elif isinstance(operation, TimeAgreed):
         if not agrees(operation, time):
             detail = f"the writer's clock says {operation.writer_time} µs, the log {time} µs"

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 from ledgermq.core.doubt import in_doubt
 from ledgermq.core.get_options import Options
 from ledgermq.core.grouping import group_record
 from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
 from ledgermq.core.message import GroupedMessage, Message
-from ledgermq.core.outcomes import Delivered, DeliveredMessage
+from ledgermq.core.outcomes import Delivered, DeliveredHeader, DeliveredMessage
 from ledgermq.core.places import follow, next_item, place_after
 from ledgermq.core.state import Consumer, Queue
 from ledgermq.core.subscribing import retire
@@ -18,6 +19,17 @@ from ledgermq.core.turn import Turn
 from ledgermq.core.turns import Turns, is_held_back, turn_of
 
 __all__ = ["deliver", "deliver_touched", "delivered_message", "is_paused"]
+
+# Of a message of which there is nothing to tell but what every message has.
+NOTHING_TOLD: Final[DeliveredHeader] = {
+    "properties": {},
+    "correlation_id": None,
+    "type": None,
+    "expires_at": -1,
+    "deliver_at": -1,
+    "group": None,
+    "origin": None,
+}
 
 Shares = list[tuple[Consumer, list[Message]]]
 
@@ -280,16 +292,26 @@ def delivered_message(message: Message) -> DeliveredMessage:
         "enqueued_at": message.enqueued_at,
         "content": b"",
     }
-    header, times = message.header, message.times
-    origin = message.origin
-    if header is not None or times is not None or origin is not None or message.group is not None:
-        told["header"] = {
-            "properties": {} if header is None else header["properties"],
-            "correlation_id": None if header is None else header["correlation_id"],
-            "type": None if header is None else header["type"],
-            "expires_at": -1 if times is None else times.expires_at,
-            "deliver_at": -1 if times is None else times.deliver_at,
-            "group": group_record(message),
-            "origin": origin,
-        }
+    if (
+        message.header is not None
+        or message.times is not None
+        or message.origin is not None
+        or message.group is not None
+    ):
+        header = _delivered_header(message)
+        if header != NOTHING_TOLD:
+            told["header"] = header
     return told
+
+
+def _delivered_header(message: Message) -> DeliveredHeader:
+    header, times = message.header, message.times
+    return {
+        "properties": {} if header is None else header["properties"],
+        "correlation_id": None if header is None else header["correlation_id"],
+        "type": None if header is None else header["type"],
+        "expires_at": -1 if times is None else times.expires_at,
+        "deliver_at": -1 if times is None else times.deliver_at,
+        "group": group_record(message),
+        "origin": message.origin,
+    }

@@ -27,6 +27,9 @@ __all__ = [
     "PRIORITY_MAX",
     "PROTOCOL_VERSION",
     "PUT_MESSAGES_MAX",
+    "REDELIVERY_LIMIT_MAX",
+    "REDELIVERY_MULTIPLIER_MAX",
+    "REDELIVERY_STEPS_MAX",
     "REPLIES_MAX",
     "SELECTED_RANGES_MAX",
     "SUSPECT_TIMEOUT_MS_MAX",
@@ -53,8 +56,12 @@ AFFINITY_BUCKETS: Final = 1024
 GROUP_MEMBERS_MAX: Final = 5_000
 CREDIT_MAX: Final = 1_000_000
 REPLIES_MAX: Final = 256
-# The three numbers that a checkpoint holds as an Avro int; readers differ in what else they take.
+# Percent: a hundredfold.
+REDELIVERY_MULTIPLIER_MAX: Final = 10_000
+REDELIVERY_STEPS_MAX: Final = 100
+# The numbers that a checkpoint holds as an Avro int; readers differ in what else they take.
 CONSUMER_NUMBER_MAX: Final = 2**31 - 1
+REDELIVERY_LIMIT_MAX: Final = 2**31 - 1
 LANE_MAX: Final = 2**31 - 1
 VERSION_MAX: Final = 2**31 - 1
 DESCRIPTION_CHARACTERS_MAX: Final = 1024

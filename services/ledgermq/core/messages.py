@@ -15,6 +15,7 @@ from ledgermq.core.limits import (
     HEADER_BYTES_MAX,
     PRIORITY_MAX,
     PUT_MESSAGES_MAX,
+    TIMING_MS_MAX,
 )
 from ledgermq.core.message import GroupedMessage, Message, SegmentMessage
 from ledgermq.core.operations import (
@@ -37,6 +38,7 @@ from ledgermq.core.reasons import (
     OPTIONS_INVALID,
     PUTS_DISABLED,
     SELECTOR_INVALID,
+    SETTING_INVALID,
     SUBSCRIPTION_INVALID,
     TRANSACTED,
     Refusal,
@@ -175,6 +177,12 @@ def open_consumer(turn: Turn, session: Session, operation: OpenConsumer) -> Refu
             f"consumer number {number} must be above {session.consumer_highest}, "
             "the highest used in this session",
         )
+    delay_ms = operation.redelivery_delay_ms
+    if not -1 <= delay_ms <= TIMING_MS_MAX:
+        return Refusal(
+            SETTING_INVALID,
+            f"redelivery_delay_ms is {delay_ms}, must be -1 to {TIMING_MS_MAX}",
+        )
     found = use_destination(turn, operation.destination)
     if isinstance(found, Refusal):
         return found
@@ -194,7 +202,7 @@ def open_consumer(turn: Turn, session: Session, operation: OpenConsumer) -> Refu
         keep_subscription(turn.state, source)
         selector = None
     session.consumer_highest = number
-    consumer = Consumer(session, number, source, selector)
+    consumer = Consumer(session, number, source, selector, delay_ms)
     session.consumers[number] = consumer
     source.add_consumer(consumer)
     return None

@@ -90,6 +90,7 @@ class Header(TypedDict):
     delivery_delay_ms: int
     age_ms: int
     group: NotRequired[Group | None]
+    redelivery_limit: NotRequired[int]
 
 
 class PutMessage(TypedDict):
@@ -137,6 +138,7 @@ class Open(Operation):
     client: str = ""
     client_id: str = ""
     takeover: bytes = b""
+    redelivery_delay_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +162,7 @@ class OpenConsumer(SessionOperation):
     subscription: str = ""
     durable: bool = False
     shared: bool = False
+    redelivery_delay_ms: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

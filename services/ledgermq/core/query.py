@@ -16,6 +16,7 @@ from ledgermq.core.get_options import PLAIN, Options, check
 from ledgermq.core.group_query import group_document, group_statuses
 from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
 from ledgermq.core.outcomes import Delivered, DeliveredMessage, Opened, Outcome
+from ledgermq.core.pins import pins_document
 from ledgermq.core.places import disagreement
 from ledgermq.core.reasons import (
     GROUP_UNKNOWN,
@@ -83,6 +84,8 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
         return Told(document=document, outcomes=outcomes)
     if kind == "STORAGE":
         return Told(document=storage_status(state, ask["after_sequence"], ask["limit"]))
+    if kind == "PINS":
+        return Told(document=pins_document(state, ask["limit"]))
     if kind == "SELECT_MESSAGES":
         return _tell_chosen(state, ask)
     if kind == "TOPIC":
@@ -193,7 +196,7 @@ def queue_statuses(state: QueueManager) -> list[Document]:
 def _status(queue: Queue) -> Document:
     first, last = enqueue_times(queue, queue.messages)
     pending = queue.uncommitted_puts + queue.unacknowledged + queue.uncommitted_gets
-    pending += queue.unborn
+    pending += queue.unborn + queue.delayed
     return {
         "name": queue.name,
         "created_position": queue.created_position,
@@ -220,6 +223,7 @@ def _status(queue: Queue) -> Document:
         "current": queue.available.count,
         "pending": pending,
         "unborn": queue.unborn,
+        "delayed": queue.delayed,
         "uncommitted_puts": queue.uncommitted_puts,
         "unacknowledged": queue.unacknowledged,
         "uncommitted_gets": queue.uncommitted_gets,

@@ -10,6 +10,7 @@ from ledgermq.core.limits import (
     REPLIES_MAX,
     SUSPECT_TIMEOUT_MS_MAX,
     SUSPECT_TIMEOUT_MS_MIN,
+    TIMING_MS_MAX,
     UNCONFIRMED_SESSION_US,
 )
 from ledgermq.core.operations import (
@@ -62,7 +63,7 @@ __all__ = [
 ACKNOWLEDGE_MODES = ("AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED")
 
 
-def open_session(turn: Turn, operation: Open, time: int) -> Refusal | None:
+def open_session(turn: Turn, operation: Open) -> Refusal | None:
     """Creates a session whose handle is this position; it must be confirmed in time (H16)."""
     state = turn.state
     if operation.acknowledge_mode not in ACKNOWLEDGE_MODES:
@@ -73,6 +74,12 @@ def open_session(turn: Turn, operation: Open, time: int) -> Refusal | None:
             SETTING_INVALID,
             f"suspect_timeout_ms is {timeout_ms}, must be "
             f"{SUSPECT_TIMEOUT_MS_MIN} to {SUSPECT_TIMEOUT_MS_MAX}",
+        )
+    delay_ms = operation.redelivery_delay_ms
+    if not 0 <= delay_ms <= TIMING_MS_MAX:
+        return Refusal(
+            SETTING_INVALID,
+            f"redelivery_delay_ms is {delay_ms}, must be 0 to {TIMING_MS_MAX}",
         )
     connection = connections.connection_for(turn, operation)
     if isinstance(connection, Refusal):
@@ -86,10 +93,11 @@ def open_session(turn: Turn, operation: Open, time: int) -> Refusal | None:
         operation.session_key,
         operation.acknowledge_mode,
         operation.suspect_timeout_ms,
+        delay_ms,
     )
     state.sessions[turn.position] = session
     connection.sessions[turn.position] = session
-    set_deadline(state, session, time + UNCONFIRMED_SESSION_US)
+    set_deadline(state, session, turn.begins + UNCONFIRMED_SESSION_US)
     turn.emit(
         connection,
         Opened(
@@ -254,7 +262,7 @@ def end_session(
     )
 
 
-def suspect(turn: Turn, operation: Suspect, time: int) -> None:
+def suspect(turn: Turn, operation: Suspect) -> None:
     """Gives silent sessions a deadline; those unknown or suspected already are passed over."""
     state = turn.state
     for handle in operation.sessions:
@@ -262,7 +270,7 @@ def suspect(turn: Turn, operation: Suspect, time: int) -> None:
         if session is None or session.suspected:
             continue
         session.suspected = True
-        set_deadline(state, session, time + session.suspect_timeout_ms * 1000)
+        set_deadline(state, session, turn.begins + session.suspect_timeout_ms * 1000)
         turn.emit(
             session.connection,
             Suspected(

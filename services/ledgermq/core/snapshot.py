@@ -127,6 +127,7 @@ def _session_entry(session: Session) -> Record:
         "session_key": session.session_key,
         "acknowledge_mode": session.acknowledge_mode,
         "suspect_timeout_ms": session.suspect_timeout_ms,
+        "redelivery_delay_ms": session.redelivery_delay_ms,
         "confirmed": session.confirmed,
         "last_sequence": session.last_sequence,
         "answered_through": session.answered_through,
@@ -149,6 +150,7 @@ def _session_entry(session: Session) -> Record:
                 "place": _place_entry(one.place),
                 "settled_place": _place_entry(one.settled_place),
                 "holds_group": one.kept is not None,
+                "redelivery_delay_ms": one.redelivery_delay_ms,
             }
             for one in session.consumers.values()
         ],
@@ -307,6 +309,7 @@ def _restore_session(state: QueueManager, entry: Record) -> None:
         entry["session_key"],
         entry["acknowledge_mode"],
         entry["suspect_timeout_ms"],
+        entry["redelivery_delay_ms"],
     )
     session.confirmed = entry["confirmed"]
     session.last_sequence = entry["last_sequence"]
@@ -347,7 +350,8 @@ def _restore_session(state: QueueManager, entry: Record) -> None:
 def _restore_consumer(state: QueueManager, session: Session, entry: Record) -> None:
     queue = state.stores[entry["created_position"]]
     selector = parse_selector(entry["selector"])
-    consumer = Consumer(session, entry["consumer"], queue, selector)
+    delay_ms = entry["redelivery_delay_ms"]
+    consumer = Consumer(session, entry["consumer"], queue, selector, delay_ms)
     consumer.credit = entry["credit"]
     consumer.waiting_since = entry["waiting_since"]
     consumer.open = entry["open"]

@@ -42,6 +42,7 @@ class Consumer:
         "order",
         "place",
         "queue",
+        "redelivery_delay_ms",
         "selector",
         "session",
         "settled_place",
@@ -49,12 +50,19 @@ class Consumer:
     )
 
     def __init__(
-        self, session: Session, number: int, queue: Queue, selector: Selector | None = None
+        self,
+        session: Session,
+        number: int,
+        queue: Queue,
+        selector: Selector | None = None,
+        redelivery_delay_ms: int = -1,
     ) -> None:
         self.session = session
         self.number = number
         self.queue = queue
         self.selector = selector
+        # -1: that of the session (INF-15).
+        self.redelivery_delay_ms = redelivery_delay_ms
         self.credit = 0
         self.in_flight = 0
         self.waiting_since = 0
@@ -133,6 +141,7 @@ class Session:
         "open_bytes",
         "open_groups",
         "open_puts",
+        "redelivery_delay_ms",
         "replies",
         "session_key",
         "suspect_timeout_ms",
@@ -147,6 +156,7 @@ class Session:
         session_key: bytes,
         acknowledge_mode: str,
         suspect_timeout_ms: int,
+        redelivery_delay_ms: int = 0,
     ) -> None:
         self.handle = handle
         self.connection = connection
@@ -154,6 +164,7 @@ class Session:
         self.acknowledge_mode = acknowledge_mode
         self.transacted = acknowledge_mode == "TRANSACTED"
         self.suspect_timeout_ms = suspect_timeout_ms
+        self.redelivery_delay_ms = redelivery_delay_ms
         self.confirmed = False
         self.suspected = False
         self.deadline = -1
@@ -222,7 +233,7 @@ class QueueManager:
         self.sessions: dict[int, Session] = {}
         # Heap of (deadline, session handle); entries whose session moved on are passed over.
         self.deadlines: list[tuple[int, int]] = []
-        # Of messages that expire, and of those that are not to be delivered yet.
+        # Of messages that expire, and of those that are unborn or delayed.
         self.expiries = MessageDeadlines()
         self.births = MessageDeadlines()
         self.lifetimes = Lifetimes()
@@ -231,11 +242,11 @@ class QueueManager:
         self.named: dict[str, dict[tuple[str, str], None]] = {}
 
     def schedule(self, message: Message, times: Times) -> None:
-        """Notes when a numbered message expires and when it may be delivered."""
+        """Notes when a numbered message expires, and until when it waits."""
         if times.expires_at >= 0:
             self.expiries.add(message, times.expires_at)
-        if times.deliver_at > self.time:
-            self.births.add(message, times.deliver_at)
+        if times.waits_until >= 0:
+            self.births.add(message, times.waits_until)
 
 
 def new_state() -> QueueManager:

@@ -87,8 +87,9 @@ def _subscription_status(one: Subscription) -> Document:
         "first_enqueued_at": first,
         "last_enqueued_at": last,
         "current": one.available.count,
-        "pending": one.unborn + one.unacknowledged + one.uncommitted_gets,
+        "pending": one.unborn + one.delayed + one.unacknowledged + one.uncommitted_gets,
         "unborn": one.unborn,
+        "delayed": one.delayed,
         "unacknowledged": one.unacknowledged,
         "uncommitted_gets": one.uncommitted_gets,
     }

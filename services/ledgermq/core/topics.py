@@ -117,6 +117,11 @@ class Subscription(Queue):
         super().move_away(message)
         self.topic.let_go(message, MOVED)
 
+    def discard(self, message: Message) -> None:
+        """Takes out a message that has nowhere to go; the topic counts it with its last copy."""
+        super().discard(message)
+        self.topic.let_go(message, DROPPED)
+
     def remove(self, message: Message) -> None:
         """Takes out a message by hand; the topic counts it as dropped with its last copy."""
         super().remove(message)
