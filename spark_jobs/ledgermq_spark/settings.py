@@ -50,7 +50,7 @@ class Settings:
 
     def changed(self, text: str | None) -> Settings:
         """With those that an operation gives, as JSON; null gives none."""
-        told = json.loads(text) if text else {}
+        told = (json.loads(text) if text else None) or {}
         known = {name: told.pop(name) for name in list(told) if name in self.__slots__}
         others = json.loads(self.others) | told
         return replace(self, **known, others=json.dumps(others, sort_keys=True))

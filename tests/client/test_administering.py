@@ -266,6 +266,7 @@ def test_a_consumer_asks_for_200_messages_unless_told_otherwise(route, connectio
     assert (consumer.prefetch, consumer._buffer.destination) == (200, "queue:a")
     assert fields_of(route.written(OpenConsumer)[0], OpenConsumer) == {
         "consumer": 1,
+        "redelivery_delay_ms": -1,
         "destination": "queue:a",
         "selector": "",
         "no_local": False,
@@ -395,4 +396,4 @@ def test_what_is_not_told_of_a_consumer_or_a_message_is_nothing():
     """Every message of a destination, and a message as Jakarta Messaging has it by default."""
     assert Source() == ("", False, "", False, False, -1)
     assert Browser(Desk().questions, "queue:a", 1.0).selector == ""
-    assert Sending() == (None, None, None, None, 4, True, 0, 0)
+    assert Sending() == (None, None, None, None, 4, True, 0, 0, -1)
