@@ -316,6 +316,12 @@ _SESSION_TAILS: dict[type, Any] = {
     op.DeleteTopic: lambda one: _tail(target="topic:" + one.topic, flag=one.purge),
     op.CreateTemporary: lambda one: _tail(target=one.destination),
     op.Unsubscribe: lambda _: _tail(),
+    op.RollbackTransaction: lambda one: _tail(
+        number=one.target_session, correction=("ROLLBACK", one.actor, one.reason)
+    ),
+    op.EndSession: lambda one: _tail(
+        number=one.target_session, correction=("END", one.actor, one.reason)
+    ),
     op.AlterQueueManager: lambda one: _tail(flag=one.automatic_creation),
     op.Upgrade: lambda one: _tail(number=one.version),
     op.Correct: lambda one: _tail(

@@ -6,19 +6,17 @@ import os
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 
 from ledgermq.core import (
     delivery,
     messages,
     orders,
     places,
-    query,
     queues,
     redelivery,
     sessions,
     settling,
-    topic_query,
 )
 from ledgermq.core.affinity import Affinity
 from ledgermq.core.apply import apply, new_state
@@ -28,31 +26,12 @@ from ledgermq.core.operations import Unreadable
 from ledgermq.core.state import Queue
 from ledgermq.wire.codec import decode_operation
 from support import checks
+from support.checked_histories import FOLD, check_history
 from support.generators import Entry, informed_histories, naive_histories
 from support.group_generators import group_histories
-from support.play import Player
-from support.witness import Witness
 
-QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
-settings.register_profile(
-    "fold", deadline=None, suppress_health_check=QUIET, derandomize=True, database=None
-)
 # Mutation testing asks for fewer examples, because it runs them for every mutant.
 DIVISOR = int(os.environ.get("LEDGERMQ_EXAMPLES_DIVISOR", "1"))
-FOLD = settings.get_profile("fold")
-
-
-def check_history(history: Sequence[Entry]) -> Player:
-    """Folds a history with every check after every entry; the witness follows beside the model."""
-    player = Player()
-    witness = Witness()
-    for position, entry in enumerate(history):
-        player.clock_us = entry.time
-        found = player.enter(entry.value)
-        witness.observe(decode_operation(entry.value), position, found)
-        topics = topic_query.topic_statuses(player.state)
-        witness.compare(query.queue_statuses(player.state), topics)
-    return player
 
 
 @settings(FOLD, max_examples=200 // DIVISOR)

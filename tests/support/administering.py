@@ -42,7 +42,7 @@ class Administering(ABC):
         """Suspend, resume, create, delete, correct."""
         queue = self.one(QUEUES)
         kinds = ("suspend", "resume", "create", "delete", "correct", "correct", "correct")
-        kind = self.one((*kinds, "resume", "manager"))
+        kind = self.one((*kinds, "resume", "manager", "end"))
         if kind == "create":
             self.write(op.CreateQueue(**self.common(session), queue=queue))
         elif kind == "delete":
@@ -50,6 +50,8 @@ class Administering(ABC):
             self.write(op.DeleteQueue(**self.common(session), queue=queue, purge=purge))
         elif kind == "correct":
             self.correct(session)
+        elif kind == "end":
+            self.end_other(session)
         elif kind == "manager":
             self.write(op.AlterQueueManager(**self.common(session), **self.draw(manager_settings)))
         else:
@@ -72,9 +74,16 @@ class Administering(ABC):
             "delivery_delay_override_ms": self.one((None, None, -1, 0, 1_000)),
             "expiry_destination": self.one((None, "", "queue:r", "queue:s", "topic:t")),
             "puts_disabled": self.one((None, None, False, False, True)),
+            "fifo_mode": self.one((None, "CONCURRENT", "PROTECTED", "SERIALIZED")),
             **self.redelivery(),
         }
         return drawn if self.draw(st.booleans()) else None
+
+    def end_other(self, session: dict[str, Any]) -> None:
+        """The unit of work of a session is rolled back, or the session is ended, by hand."""
+        target = self.one([one["session"] for one in self.model.sessions])
+        kind = self.one((op.RollbackTransaction, op.RollbackTransaction, op.EndSession))
+        self.write(kind(**self.common(session), target_session=target, actor="a", reason="r"))
 
     def redelivery(self) -> dict[str, Any]:
         """Settings of redelivery; error destinations may name each other."""

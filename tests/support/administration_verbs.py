@@ -103,6 +103,7 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "steps": ("redelivery_steps", _steps),
     "error_destination": ("error_destination", _destination),
     "puts_disabled": ("puts_disabled", yes),
+    "fifo_mode": ("fifo_mode", str),
 }
 
 

@@ -1,14 +1,12 @@
-"""Two generators of histories: one that knows nothing, and one that knows what would be legal.
+"""The generator of histories that knows what would be legal; `naive_histories` knows nothing.
 
-The naive one throws operations with small random numbers, mostly illegal, and random bytes. The
-one that knows asks the slow model for sessions, deliveries and open puts, so that its histories
+It asks the slow model for sessions, deliveries and open puts, so that its histories
 get deep; now and then it errs on purpose.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from hypothesis import strategies as st
 
@@ -16,11 +14,11 @@ from ledgermq.core import operations as op
 from ledgermq.core.operations import Operation
 from ledgermq.wire.codec import decode_operation, encode_operation
 from support.administering import DELAYS_MS, Administering
-from support.handling_generators import HandlingWriter, naive_handling
+from support.handling_generators import HandlingWriter
 from support.model import Model
+from support.naive_histories import BLIND, LEAPS_US, STEPS_US, Entry, naive_histories
 from support.naive_operations import (
     COLORS,
-    FOLLOWING,
     MODES,
     QUEUES,
     SELECTORS,
@@ -28,7 +26,6 @@ from support.naive_operations import (
     TEMPORARY,
     TIMINGS,
     naive_operations,
-    opens,
     sample_message,
 )
 from support.verbs import identifier
@@ -37,47 +34,6 @@ __all__ = ["BUSY", "Entry", "Writer", "informed_histories", "naive_histories", "
 
 # Where much happens, so that what is rare happens to messages in flight too.
 BUSY = "queue:q"
-BLIND = naive_operations | naive_handling
-STEPS_US = (0, 0, 0, 1_000, 50_000, 1_000_000, 10_000_000)
-LEAPS_US = (*STEPS_US, 30_000_000, 60_000_000, 61_000_000, 200_000_000, -5_000_000)
-
-
-class Entry(NamedTuple):
-    """One record of the operations topic."""
-
-    value: bytes | None
-    time: int
-
-
-@st.composite
-def _mutilated(draw: st.DrawFn) -> bytes:
-    """An operation whose bytes were cut, flipped or prolonged."""
-    value = bytearray(encode_operation(draw(BLIND)))
-    how = draw(st.sampled_from(("cut", "flip", "prolong")))
-    at = draw(st.integers(0, len(value) - 1))
-    if how == "cut":
-        return bytes(value[:at])
-    if how == "flip":
-        value[at] ^= 1 << draw(st.integers(0, 7))
-        return bytes(value)
-    return bytes(value) + draw(st.binary(min_size=1, max_size=4))
-
-
-@st.composite
-def naive_histories(draw: st.DrawFn) -> list[Entry]:
-    """Any records in any order."""
-    values = st.one_of(*[BLIND] * 5, _mutilated(), st.binary(max_size=40), st.none())
-    time = START_US
-    following: dict[int, int] = {}
-    history = [Entry(encode_operation(draw(opens)), time) for _ in range(draw(st.integers(0, 2)))]
-    for value in draw(st.lists(values, max_size=30)):
-        time += draw(st.sampled_from(LEAPS_US))
-        if isinstance(value, op.SessionOperation) and value.session_sequence == FOLLOWING:
-            number = following[value.session] = following.get(value.session, 0) + 1
-            value = replace(value, session_sequence=number)
-        encoded = encode_operation(value) if isinstance(value, Operation) else value
-        history.append(Entry(encoded, time))
-    return history
 
 
 class Writer(Administering, HandlingWriter):

@@ -177,6 +177,8 @@ class Model(ModelOperations):
                 "in_flight": len([1 for message in mine if message["place"] == "flight"]),
                 "open_puts": len([1 for message in mine if message["place"] == "open"]),
                 "last_sequence": one["last"],
+                "unit_of_work_began_at": one["began_at"] if self.has_work(one) else None,
+                "unit_of_work_ended": one["work_ended"],
             }
 
     def stored(self) -> list[Row]:

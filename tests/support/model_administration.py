@@ -38,6 +38,8 @@ class ModelAdministration(ModelTopics):
             return "setting-invalid"
         if not all(0 <= one["delay_ms"] <= AGES_MS for one in steps):
             return "setting-invalid"
+        if settings.get("fifo_mode") not in (None, "CONCURRENT", "PROTECTED", "SERIALIZED"):
+            return "setting-invalid"
         for name in TARGETS:
             target = settings.get(name)
             if not target:
@@ -54,9 +56,14 @@ class ModelAdministration(ModelTopics):
 
     def set_settings(self, place: Row, given: Row | None) -> None:
         """Gives a queue or topic those settings that are given."""
+        before = place["settings"]["fifo_mode"]
         for name, value in (given or {}).items():
             if value is not None:
                 place["settings"][name] = value
+        mine = [one["id"] for one in self.subscriptions if "topic:" + one["topic"] == place["id"]]
+        for store in mine if place["id"].startswith("topic:") else [place["id"]]:
+            self.change_mode(store, before)
+            self.touch(store)
 
     def is_named(self, destination: str) -> bool:
         """Whether a setting of another names it as where messages go."""

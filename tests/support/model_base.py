@@ -25,6 +25,7 @@ class ModelBase(ModelStorage):
         self.automatic_creation = True
         self.maximum_lifetime_ms = 30 * 86_400_000
         self.waits = 0
+        self.receipts = 0
         self.storage = self.first_storage()
         self.queues: list[Row] = []
         self.topics: list[Row] = []
@@ -197,6 +198,8 @@ class ModelBase(ModelStorage):
 
     def gone(self, message: Row, place: str) -> None:
         """A message leaves: consumed, or removed by administration."""
+        if self.fifo_mode(message["queue"]) != "CONCURRENT":
+            self.touch(message["queue"])
         if message["group"]:
             items = self.items(message["queue"], message["group"]["group_id"])
             if not all(self.is_member(one) for one in items):
@@ -237,6 +240,16 @@ class ModelBase(ModelStorage):
                 message["uncounted_backout_count"] = uncounted + (not told)
             self.back(message, backout=seen is None or any(one is message for one in seen))
         return len(held)
+
+    def begin_work(self, session: Row) -> None:
+        """A unit of work that holds nothing yet begins now."""
+        if not self.open_puts(session) and not self.flight(session):
+            session["began_at"] = self.time
+
+    def has_work(self, session: Row) -> bool:
+        """Whether a session has a unit of work that holds something."""
+        holds = bool(self.open_puts(session) or self.flight(session))
+        return session["mode"] == "TRANSACTED" and holds
 
     def discard(self, session: Row) -> int:
         """Uncommitted puts vanish."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from support.model_fifo import ModelFifo
 from support.model_groups import ModelGroups
 
 __all__ = ["SETTINGS", "ModelMoves"]
@@ -21,10 +22,11 @@ SETTINGS: Row = {
     "redelivery_steps": [],
     "error_destination": "",
     "puts_disabled": False,
+    "fifo_mode": "CONCURRENT",
 }
 
 
-class ModelMoves(ModelGroups):
+class ModelMoves(ModelGroups, ModelFifo):
     """Messages that leave a queue by themselves, and where they go."""
 
     def birth_place(self, message: Row) -> str:
@@ -84,6 +86,7 @@ class ModelMoves(ModelGroups):
             "sequence": None,
             "backout_count": 0,
             "uncounted_backout_count": -1,
+            "received": None,
             "handing": False,
             "place": "open",
             "session": None,

@@ -60,6 +60,8 @@ class ModelOperations(ModelDelivery):
             "replies": [],
             "next_delivery": 1,
             "handed_through": 0,
+            "began_at": None,
+            "work_ended": False,
         }
         self.sessions.append(session)
         key = entry.session_key
@@ -127,6 +129,8 @@ class ModelOperations(ModelDelivery):
 
     def do_put(self, session: Row, entry: Any) -> Row | str | None:
         """Numbered now, or held in the unit of work."""
+        if session["work_ended"]:
+            return "unit-of-work-ended"
         reason = self.check_destination(entry.destination)
         if reason is not None:
             return reason
@@ -169,6 +173,7 @@ class ModelOperations(ModelDelivery):
                 "enqueued_at": None,
                 "backout_count": 0,
                 "uncounted_backout_count": -1,
+                "received": None,
                 "handing": False,
                 "place": "open",
                 "session": session["session"],
@@ -183,6 +188,7 @@ class ModelOperations(ModelDelivery):
         if reason:
             return reason
         self.use(entry.destination)
+        self.begin_work(session)
         self.store(added)
         if transacted:
             return {"kind": "Accepted", "warning": warning}
@@ -231,6 +237,8 @@ class ModelOperations(ModelDelivery):
         named = self.named(session, entry.deliveries)
         if named is None:
             return "delivery-unknown"
+        if self.is_out_of_turn(named):
+            return "out-of-turn"
         self._consume(session, named)
         return None
 
@@ -246,12 +254,16 @@ class ModelOperations(ModelDelivery):
         """Puts are numbered, gets consumed."""
         if session["mode"] != "TRANSACTED":
             return "not-transacted"
+        if session["work_ended"]:
+            return "unit-of-work-ended"
         held = self.open_puts(session)
         if entry.puts != len(held):
             return "puts-mismatch"
         named = self.named(session, entry.deliveries)
         if named is None:
             return "delivery-unknown"
+        if self.is_out_of_turn(named):
+            return "out-of-turn"
         self._consume(session, named)
         enqueued = []
         for name in dict.fromkeys(one["queue"] for one in held):
@@ -259,12 +271,16 @@ class ModelOperations(ModelDelivery):
             first = self.number(name, mine)
             told = self.destination_of(name)
             enqueued.append({"destination": told, "first_sequence": first, "count": len(mine)})
+        session["began_at"] = self.time
         return {"kind": "Committed", "enqueued": enqueued, "consumed": len(named)}
 
     def do_rollback(self, session: Row, entry: Any) -> Row | str:
         """Puts vanish, gets return."""
         if session["mode"] != "TRANSACTED":
             return "not-transacted"
+        if session["work_ended"]:
+            session["work_ended"] = False
+            return self._all_back(session, [])
         return self._all_back(session, entry.seen)
 
     def do_recover(self, session: Row, entry: Any) -> Row | str:
@@ -277,14 +293,39 @@ class ModelOperations(ModelDelivery):
         named = self.named(session, seen)
         if named is None:
             return "delivery-unknown"
+        returned, discarded = self._undo(session, named)
+        return {"kind": "Returned", "returned": returned, "discarded": discarded}
+
+    def _undo(self, session: Row, seen: list[Row]) -> tuple[int, int]:
         for consumer in self.consumers_of(session):
             consumer["credit"] = 0
         discarded = self.discard(session)
-        returned = self.all_back(session, named)
+        returned = self.all_back(session, seen)
         for consumer in self.consumers_of(session):
             if consumer["open"]:
                 self.go_to(consumer, consumer["settled"])
-        return {"kind": "Returned", "returned": returned, "discarded": discarded}
+        return returned, discarded
+
+    def do_rollback_transaction(self, session: Row, entry: Any) -> str | None:
+        """Administration ends a unit of work; all that it got counts as backed out."""
+        if not 1 <= len(entry.actor) <= 128 or not 1 <= len(entry.reason) <= 1024:
+            return "reason-invalid"
+        target = self.session(entry.target_session)
+        if target is None or not self.has_work(target):
+            return "target-unknown"
+        self._undo(target, self.flight(target))
+        target["work_ended"] = True
+        return None
+
+    def do_end_session(self, session: Row, entry: Any) -> str | None:
+        """Administration ends a session."""
+        if not 1 <= len(entry.actor) <= 128 or not 1 <= len(entry.reason) <= 1024:
+            return "reason-invalid"
+        target = self.session(entry.target_session)
+        if target is None or target is session:
+            return "target-unknown"
+        self.end(target, "ENDED", None, 0)
+        return None
 
     def do_close(self, session: Row, entry: Any) -> Row | str:
         """As rollback, then the session is gone."""

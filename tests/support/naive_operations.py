@@ -131,6 +131,8 @@ STEPS = tuple(
     [{"retries": retries, "delay_ms": delay_ms} for retries, delay_ms in steps]
     for steps in ((), ((1, 0),), ((1, 50), (3, 1_000)), ((2, 1), (2, 1)), ((-1, 1),), ((0, -1),))
 )
+actors = st.sampled_from(("a", "a", "a", "ä\n", "", "a" * 129))
+FIFO_MODES = ("UNKNOWN", "CONCURRENT", "PROTECTED", "SERIALIZED")
 settings = st.none() | st.fixed_dictionaries(
     {
         "time_to_live_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1, 5_000)),
@@ -143,6 +145,7 @@ settings = st.none() | st.fixed_dictionaries(
         "redelivery_steps": st.none() | st.sampled_from(STEPS),
         "error_destination": st.none() | st.sampled_from(DESTINATIONS),
         "puts_disabled": st.sampled_from((None, None, None, False, True)),
+        "fifo_mode": st.none() | st.sampled_from(FIFO_MODES),
     }
 )
 # Mostly legal ones; the segments are small, because the messages are.
@@ -242,6 +245,10 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         actor=st.just("a"),
         reason=st.just("r"),
     ),
+    st.builds(
+        op.RollbackTransaction, **common, target_session=handles, actor=actors, reason=st.just("r")
+    ),
+    st.builds(op.EndSession, **common, target_session=handles, actor=actors, reason=st.just("r")),
     st.builds(op.Tick, worker=st.just("w")),
     st.builds(
         op.TimeAgreed, worker=st.just("w"), writer_time=st.sampled_from((0, START_US, 2**62))

@@ -225,6 +225,24 @@ def _seen(kind: type[Operation]) -> Verb:
     return make
 
 
+def _ended(kind: type[Operation]) -> Verb:
+    """`VERB SESSION [actor=NAME] [reason=WORD]`; `*200` for that many characters."""
+
+    def make(player: Player, line: Line) -> Operation:
+        return kind(
+            **common(player, line),
+            target_session=player.handles.get(line.words[0], 999),
+            actor=_repeated(line.options.get("actor", "operator")),
+            reason=_repeated(line.options.get("reason", "stuck")),
+        )
+
+    return make
+
+
+def _repeated(text: str) -> str:
+    return "x" * int(text[1:]) if text.startswith("*") else text
+
+
 def _alive(player: Player, line: Line) -> Operation:
     return operations.Alive(**common(player, line), handing=int(line.options.get("handing", 0)))
 
@@ -277,12 +295,14 @@ VERBS: dict[str, Verb] = {
     "close-consumer": _close_consumer,
     "commit": _commit,
     "consumer": _consumer,
+    "end-session": _ended(operations.EndSession),
     "get": _get,
     "open": _open,
     "put": _put,
     "record": _record,
     "recover": _seen(operations.Recover),
     "rollback": _seen(operations.Rollback),
+    "rollback-transaction": _ended(operations.RollbackTransaction),
     "suspect": _suspect,
     "temporary": _temporary,
     "tick": _tick,

@@ -152,6 +152,12 @@ class Witness:
     def _on_rollback(self, operation: Any, position: int, outcome: Any) -> None:
         self._all_back(operation.session, outcome)
 
+    def _on_rollback_transaction(self, operation: Any, position: int, outcome: Any) -> None:
+        for flight in [flight for flight in self.flights if flight[0] == operation.target_session]:
+            self._back(*flight)
+        for key in self.open_puts.pop(operation.target_session, []):
+            self.place[key] = "discarded"
+
     def _on_recover(self, operation: Any, position: int, outcome: Any) -> None:
         self._all_back(operation.session, outcome)
 

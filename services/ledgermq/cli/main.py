@@ -34,6 +34,7 @@ _COMMANDS: Final = {
     "msg": "ledgermq.cli.messages:msg",
     "dlq": "ledgermq.cli.dead_letters:dlq",
     "session": "ledgermq.cli.sessions:session",
+    "txn": "ledgermq.cli.transactions:txn",
     "storage": "ledgermq.cli.storage:storage",
     "trace": "ledgermq.cli.history:trace",
     "rebuild": "ledgermq.cli.history:rebuild",

@@ -20,6 +20,7 @@ from ledgermq.client.status import (
     TopicStatus,
 )
 from ledgermq.client.storage_status import StorageStatus
+from ledgermq.client.work_status import SessionState, TransactionStatus
 from ledgermq.core.limits import GROUP_MEMBERS_MAX
 
 __all__ = ["Admin"]
@@ -183,6 +184,31 @@ class Admin(Handling):
             )
             after = int(answers[-1].document["segments"][-1]["number"], 16)
         return StorageStatus.from_answers(answers)
+
+    def session(self, session: int, *, not_before: int = -1) -> SessionState:
+        """One session with its consumers, what it holds, and why it gets nothing.
+
+        Raises:
+            SessionNotFoundError: there is no such session.
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        answer = self._ask("SESSION", not_before, session=session)
+        return SessionState.from_document(answer.position, answer.document)
+
+    def transactions(self, *, not_before: int = -1) -> list[TransactionStatus]:
+        """The units of work that hold anything, by session."""
+        answer = self._ask("TRANSACTIONS", not_before)
+        return [TransactionStatus.from_document(one) for one in answer.document]
+
+    def transaction(self, session: int, *, not_before: int = -1) -> TransactionStatus:
+        """The unit of work of one session.
+
+        Raises:
+            SessionNotFoundError: there is no such session, or its unit of work holds nothing.
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        answer = self._ask("TRANSACTION", not_before, session=session)
+        return TransactionStatus.from_document(answer.document)
 
     def checkpoint(self, *, not_before: int = -1) -> CheckpointStatus:
         """Orders a checkpoint and waits until it is durable."""

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Annotated, Any, Final, TypeAlias, TypedDict, Unpack, get_type_hints
 
 from ledgermq.client.destinations import checked_destination
-from ledgermq.core.settings import given_settings
+from ledgermq.core.settings import FIFO_MODES, given_settings
 from ledgermq.errors import IllegalStateError
 from ledgermq.redelivery import REDELIVERY_SETTINGS, parse_redelivery, parse_steps
 
@@ -97,6 +97,15 @@ class QueueSettings(TypedDict, total=False):
     redelivery: str
     puts_disabled: Annotated[
         bool, Setting(Kind.FLAG, "Whether puts are refused; what goes there by rule still arrives.")
+    ]
+    fifo_mode: Annotated[
+        str,
+        Setting(
+            Kind.CHOICE,
+            "CONCURRENT: messages are settled in any order; PROTECTED: in the order in which they "
+            "were received; SERIALIZED: one message is out at a time.",
+            choices=FIFO_MODES,
+        ),
     ]
 
 

@@ -247,6 +247,9 @@ class SessionStatus:
             application may have fallen over, and have not handed it over yet.
         in_flight: Deliveries not settled.
         open_puts: Messages put in the unit of work that is open.
+        unit_of_work_began_at: Since when a unit of work holds something; None: none does.
+        unit_of_work_ended: Whether administration ended its unit of work, and it has not rolled
+            back yet.
     """
 
     session: int
@@ -260,11 +263,15 @@ class SessionStatus:
     in_flight: int
     open_puts: int
     last_sequence: int
+    unit_of_work_began_at: datetime | None
+    unit_of_work_ended: bool
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> SessionStatus:
         """From the worker's document."""
-        return cls(**_known(cls, document))
+        began = document["unit_of_work_began_at"]
+        told = {"unit_of_work_began_at": None if began is None else datetime_from(began)}
+        return cls(**_known(cls, {**document, **told}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,6 +16,7 @@ from typing import Any
 
 from ledgermq.core import (
     destinations,
+    ending,
     handling,
     messages,
     queues,
@@ -48,6 +49,7 @@ from ledgermq.core.operations import (
     CreateTopic,
     DeleteQueue,
     DeleteTopic,
+    EndSession,
     Get,
     Open,
     OpenConsumer,
@@ -55,6 +57,7 @@ from ledgermq.core.operations import (
     Put,
     Recover,
     Rollback,
+    RollbackTransaction,
     SessionOperation,
     Suspect,
     Tick,
@@ -97,6 +100,7 @@ HANDLERS: dict[type[SessionOperation], Handler] = {
     DeleteMessages: handling.delete_messages,
     DeleteQueue: queues.delete_queue,
     DeleteTopic: topic_administration.delete_topic,
+    EndSession: ending.end_other_session,
     Get: messages.get,
     MoveMessages: handling.move_messages,
     OpenConsumer: messages.open_consumer,
@@ -104,6 +108,7 @@ HANDLERS: dict[type[SessionOperation], Handler] = {
     Put: messages.put,
     Recover: sessions.recover,
     Rollback: sessions.rollback,
+    RollbackTransaction: ending.rollback_transaction,
     Unsubscribe: subscribing.unsubscribe,
     Upgrade: queues.upgrade,
 }

@@ -16,6 +16,7 @@ from ledgermq.core.storage_invariants import check_storage
 from ledgermq.core.topic_invariants import check_topics
 from ledgermq.core.topics import Subscription
 from ledgermq.core.turns import is_held_back
+from ledgermq.core.work_query import is_turn_of
 
 __all__ = ["check"]
 
@@ -69,10 +70,12 @@ def _check_queue(queue: Queue) -> None:
         counted = queue.messages[number].backout_count - uncounted
         assert uncounted >= 0 <= counted, f"{where}: message {number} in doubt"
     _check_orders(queue, where)
+    _check_received(queue, where)
     check_groups(queue)
     if not queue.gets_disabled:
         for one in queue.ready.values():
             idle = is_held_back(one) or is_paused(one) or not _wanted(one, available)
+            idle = idle or not is_turn_of(one)
             assert idle, f"{where}: messages and a waiting consumer, but no delivery"
 
 
@@ -86,6 +89,17 @@ def _check_waiting(queue: Queue, where: str) -> None:
     assert all(one.consumer is None for one in waiting), f"{where}: waits and is held"
     assert all(one.backout_count for one in delayed), f"{where}: delayed without a backout"
     assert not any(one.backout_count for one in unborn), f"{where}: unborn with a backout"
+
+
+def _check_received(queue: Queue, where: str) -> None:
+    """What is in flight was received, where that is remembered; what was received is there."""
+    remembers = queue.settings.fifo_mode != "CONCURRENT"
+    assert (queue.received is not None) == remembers, f"{where}: remembers what was received"
+    if queue.received is None:
+        return
+    assert all(number in queue.messages for number in queue.received), f"{where}: received"
+    held = [number for number, one in queue.messages.items() if one.consumer is not None]
+    assert all(number in queue.received for number in held), f"{where}: in flight, not received"
 
 
 def _by_place(queue: Queue) -> list[Message]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ledgermq.core import get_options
 from ledgermq.core.destinations import check_owner, keep, use_destination
+from ledgermq.core.fifo import check_turn
 from ledgermq.core.get_options import PLAIN, Options
 from ledgermq.core.group import Group
 from ledgermq.core.grouping import check_groups, join_open_groups, set_group, without_group
@@ -44,6 +45,7 @@ from ledgermq.core.reasons import (
     Refusal,
 )
 from ledgermq.core.selector import Selector, SelectorError, parse_selector
+from ledgermq.core.sessions import unit_of_work_ended
 from ledgermq.core.settings import DEFAULTS
 from ledgermq.core.settling import check_deliveries, consume, give_back
 from ledgermq.core.state import Consumer, Queue, Session
@@ -61,6 +63,8 @@ __all__ = ["acknowledge", "close_consumer", "get", "open_consumer", "put"]
 
 def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal:
     """Takes messages in: numbered now, or held in the unit of work (SEQ-04, SEQ-05, INF-02)."""
+    if session.unit_of_work_ended_by:
+        return unit_of_work_ended(session)
     queue = use_destination(turn, operation.destination)
     if isinstance(queue, Refusal):
         return queue
@@ -77,6 +81,7 @@ def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal:
         return refusal
     keep(turn.state, queue)
     if session.transacted:
+        session.begin_unit_of_work(turn.state.time)
         session.open_puts.setdefault(queue.destination, []).extend(messages)
         join_open_groups(session, queue.destination, messages)
         queue.uncommitted_puts += len(messages)
@@ -309,6 +314,7 @@ def acknowledge(turn: Turn, session: Session, operation: Acknowledge) -> Refusal
     if session.transacted:
         return Refusal(TRANSACTED, "a transacted session settles by commit, not by acknowledge")
     refusal = check_deliveries(session, operation.deliveries)
+    refusal = refusal or check_turn(session, operation.deliveries)
     if refusal is not None:
         return refusal
     consume(turn, session, operation.deliveries)

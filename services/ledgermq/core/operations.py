@@ -26,6 +26,7 @@ __all__ = [
     "DeleteQueue",
     "DeleteTopic",
     "DeliveryRange",
+    "EndSession",
     "Get",
     "GetOptions",
     "Group",
@@ -38,6 +39,7 @@ __all__ = [
     "PutMessage",
     "Recover",
     "Rollback",
+    "RollbackTransaction",
     "SessionOperation",
     "Suspect",
     "Tick",
@@ -333,6 +335,24 @@ class Correct(SessionOperation):
     queue: str
     sequence: int
     action: str
+    actor: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackTransaction(SessionOperation):
+    """Ends the unit of work of a session by administration: its puts vanish, its gets return."""
+
+    target_session: int
+    actor: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndSession(SessionOperation):
+    """Ends a session by administration."""
+
+    target_session: int
     actor: str
     reason: str
 

@@ -16,6 +16,7 @@ from ledgermq.core.orders import Order, OrderKey
 from ledgermq.core.settings import DEFAULTS
 
 if TYPE_CHECKING:
+    from collections import OrderedDict
     from collections.abc import Iterable
 
     from ledgermq.core.affinity import Affinity
@@ -55,6 +56,7 @@ class Queue:
         "orders",
         "owner",
         "ready",
+        "received",
         "removed_by_administration",
         "sent_and_committed",
         "settings",
@@ -99,6 +101,8 @@ class Queue:
         self.ready: dict[tuple[int, int], Consumer] = {}
         # Whose turn it is, once several have waited at a time.
         self.turns: Turns | None = None
+        # What was received and is here, in the order of first delivery; None: CONCURRENT (DB-22).
+        self.received: OrderedDict[int, None] | None = None
         self.uncommitted_puts = 0
         self.unacknowledged = 0
         self.uncommitted_gets = 0
@@ -306,6 +310,8 @@ class Queue:
             self._leave_group(message.group, message)
         if self.doubts:
             self.doubts.pop(sequence, None)
+        if self.received:
+            self.received.pop(sequence, None)
         self.touched_blocks[sequence // BLOCK_MESSAGES] = None
         self.last_consumed_enqueued_at = message.enqueued_at
         if self.stores:

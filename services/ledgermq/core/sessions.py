@@ -6,6 +6,7 @@ import heapq
 
 from ledgermq.core import connections
 from ledgermq.core.doubt import tell_handing
+from ledgermq.core.fifo import check_turn
 from ledgermq.core.limits import (
     REPLIES_MAX,
     SUSPECT_TIMEOUT_MS_MAX,
@@ -39,6 +40,7 @@ from ledgermq.core.reasons import (
     PUTS_MISMATCH,
     SETTING_INVALID,
     TRANSACTED,
+    UNIT_OF_WORK_ENDED,
     Refusal,
 )
 from ledgermq.core.rounding import rounded
@@ -58,6 +60,8 @@ __all__ = [
     "set_deadline",
     "show_life",
     "suspect",
+    "undo",
+    "unit_of_work_ended",
 ]
 
 ACKNOWLEDGE_MODES = ("AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED")
@@ -142,6 +146,8 @@ def commit(turn: Turn, session: Session, operation: Commit) -> Reply | Refusal:
     """Numbers the open puts and consumes the named deliveries, as one (SEQ-04, SEQ-18)."""
     if not session.transacted:
         return Refusal(NOT_TRANSACTED, "commit needs a transacted session")
+    if session.unit_of_work_ended_by:
+        return unit_of_work_ended(session)
     open_puts = sum(len(messages) for messages in session.open_puts.values())
     if operation.puts != open_puts:
         return Refusal(
@@ -150,6 +156,7 @@ def commit(turn: Turn, session: Session, operation: Commit) -> Reply | Refusal:
             "one of its puts was refused; roll back, or commit what it holds",
         )
     refusal = check_deliveries(session, operation.deliveries)
+    refusal = refusal or check_turn(session, operation.deliveries)
     if refusal is not None:
         return refusal
     consumed = consume(turn, session, operation.deliveries)
@@ -166,6 +173,8 @@ def commit(turn: Turn, session: Session, operation: Commit) -> Reply | Refusal:
     session.open_puts = {}
     session.open_bytes = 0
     session.open_groups = {}
+    # What it got and did not commit belongs to its next unit of work.
+    session.unit_of_work_began_at = turn.state.time
     return Committed(
         position=turn.position,
         index=turn.take_index(),
@@ -187,18 +196,23 @@ def _discard_open_puts(session: Session) -> int:
     return discarded
 
 
+def undo(turn: Turn, session: Session, seen: list[DeliveryRange]) -> tuple[int, int]:
+    """Withdraws all credit; puts vanish and deliveries return; how many returned and vanished."""
+    for consumer in session.consumers.values():
+        if consumer.credit:
+            consumer.credit = 0
+            del consumer.queue.ready[consumer.key]
+    discarded = _discard_open_puts(session)
+    return give_back_all(turn, session, seen), discarded
+
+
 def _return_everything(
     turn: Turn, session: Session, sequence: int, seen: list[DeliveryRange]
 ) -> Reply | Refusal:
     refusal = check_deliveries(session, seen)
     if refusal is not None:
         return refusal
-    for consumer in session.consumers.values():
-        if consumer.credit:
-            consumer.credit = 0
-            del consumer.queue.ready[consumer.key]
-    discarded = _discard_open_puts(session)
-    returned = give_back_all(turn, session, seen)
+    returned, discarded = undo(turn, session, seen)
     return Returned(
         position=turn.position,
         index=turn.take_index(),
@@ -209,10 +223,23 @@ def _return_everything(
     )
 
 
+def unit_of_work_ended(session: Session) -> Refusal:
+    """What a session is told that goes on with a unit of work which administration has ended."""
+    return Refusal(
+        UNIT_OF_WORK_ENDED,
+        f"the unit of work was rolled back by {session.unit_of_work_ended_by}; roll back, then "
+        "do it again",
+    )
+
+
 def rollback(turn: Turn, session: Session, operation: Rollback) -> Reply | Refusal:
     """Ends a unit of work without effect: puts vanish, gets return."""
     if not session.transacted:
         return Refusal(NOT_TRANSACTED, "rollback needs a transacted session")
+    if session.unit_of_work_ended_by:
+        # What it saw went back already.
+        session.unit_of_work_ended_by = ""
+        return _return_everything(turn, session, operation.session_sequence, [])
     return _return_everything(turn, session, operation.session_sequence, operation.seen)
 
 

@@ -13,7 +13,11 @@ from ledgermq.core.limits import (
 )
 
 __all__ = [
+    "CONCURRENT",
     "DEFAULTS",
+    "FIFO_MODES",
+    "PROTECTED",
+    "SERIALIZED",
     "RedeliveryStep",
     "Settings",
     "changed",
@@ -22,6 +26,12 @@ __all__ = [
     "targets_of",
     "wrong_in",
 ]
+
+# Modes of `ledgermq.type.FifoMode`.
+CONCURRENT: Final = "CONCURRENT"
+PROTECTED: Final = "PROTECTED"
+SERIALIZED: Final = "SERIALIZED"
+FIFO_MODES: Final = (CONCURRENT, PROTECTED, SERIALIZED)
 
 
 class RedeliveryStep(TypedDict):
@@ -48,6 +58,7 @@ class Settings:
     redelivery_steps: list[RedeliveryStep] = field(default_factory=list)
     error_destination: str = ""
     puts_disabled: bool = False
+    fifo_mode: str = CONCURRENT
 
 
 DEFAULTS: Final = Settings()
@@ -106,6 +117,8 @@ def wrong_in(settings: Settings) -> str | None:
         value = getattr(settings, name)
         if not lowest <= value <= highest:
             return f"{name} is {value}, must be {lowest} to {highest}"
+    if settings.fifo_mode not in FIFO_MODES:
+        return f"fifo_mode is {settings.fifo_mode}, must be one of {', '.join(FIFO_MODES)}"
     return _wrong_in_steps(settings.redelivery_steps)
 
 

@@ -109,6 +109,7 @@ def _queue_entry(queue: Queue) -> Record:
         "settings": settings_record(queue.settings),
         "moved": queue.moved,
         "dropped": queue.dropped,
+        "received": list(queue.received or ()),
     }
 
 
@@ -160,6 +161,8 @@ def _session_entry(session: Session) -> Record:
             for destination, messages in session.open_puts.items()
         ],
         "replies": list(session.replies.values()),
+        "unit_of_work_began_at": session.unit_of_work_began_at,
+        "unit_of_work_ended_by": session.unit_of_work_ended_by,
     }
 
 
@@ -320,6 +323,8 @@ def _restore_session(state: QueueManager, entry: Record) -> None:
     session.consumer_highest = entry["consumer_highest"]
     session.deadline = entry["deadline"]
     session.suspected = entry["suspected"]
+    session.unit_of_work_began_at = entry["unit_of_work_began_at"]
+    session.unit_of_work_ended_by = entry["unit_of_work_ended_by"]
     replies: list[Reply] = entry["replies"]
     session.replies = {reply.session_sequence: reply for reply in replies}
     for one in entry["consumers"]:

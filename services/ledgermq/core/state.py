@@ -147,6 +147,8 @@ class Session:
         "suspect_timeout_ms",
         "suspected",
         "transacted",
+        "unit_of_work_began_at",
+        "unit_of_work_ended_by",
     )
 
     def __init__(
@@ -181,6 +183,10 @@ class Session:
         # By destination; how much they take together.
         self.open_puts: dict[str, list[Message]] = {}
         self.open_bytes = 0
+        # Time in µs of the first operation of the unit of work, as long as it holds something.
+        self.unit_of_work_began_at = -1
+        # Who ended it by administration, and why, until the session rolls back; else empty.
+        self.unit_of_work_ended_by = ""
         # The groups among them, by destination and group id.
         self.open_groups: dict[tuple[str, bytes], Group] = {}
 
@@ -189,6 +195,16 @@ class Session:
         for message in self.open_puts.pop(destination, ()):
             self.open_bytes -= message.size_bytes
             message.segment.release(message.size_bytes)
+
+    @property
+    def has_unit_of_work(self) -> bool:
+        """Whether it is transacted and holds puts or gets that are not committed."""
+        return self.transacted and bool(self.open_puts or self.deliveries)
+
+    def begin_unit_of_work(self, time: int) -> None:
+        """Notes when a unit of work begins: before what is put or got first is added to it."""
+        if not self.open_puts and not self.deliveries:
+            self.unit_of_work_began_at = time
 
 
 class QueueManager:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ledgermq.core.fifo import use_fifo_mode
 from ledgermq.core.limits import BLOCK_MESSAGES
 from ledgermq.core.selecting import matches, value_in
 from ledgermq.core.selector import Selector
@@ -62,6 +63,7 @@ class Subscription(Queue):
         self.topic = topic
         self.key = key
         self.settings = topic.settings
+        use_fifo_mode(self)
         self.durable = key.kind == "durable"
         self.shared = shared
         self.selector = selector

@@ -69,8 +69,12 @@ class Turn:
         self.touched_queues[queue.created_position] = queue
 
     def ends_clash(self, message: Message) -> None:
-        """Marks the queue of a message about to leave it if items of its group clash."""
-        if message.group is not None and message.group.clashing:
+        """Marks the queue of a message about to leave it if others may come for that.
+
+        Those that items of its group clash with, and those that were not in turn (DB-22).
+        """
+        clashed = message.group is not None and bool(message.group.clashing)
+        if clashed or message.queue.received is not None:
             self.touch(message.queue)
 
     def leave(self, queue: Queue) -> None:
