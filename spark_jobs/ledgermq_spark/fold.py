@@ -22,8 +22,9 @@ from ledgermq.core.state import QueueManager
 from ledgermq.core.topic_query import subscription_statuses, topic_statuses
 from ledgermq.wire.codec import decode_record, encode_record, outcome_from_union
 from ledgermq_spark.checkpoints import BLOCK, encode_root
+from ledgermq_spark.outcome_rows import OUTCOME_COLUMNS, outcome_row
 from ledgermq_spark.read_log import as_operation
-from ledgermq_spark.rows import BYTES, LONG, OUTCOME_COLUMNS, TEXT, arrow_batch, outcome_row
+from ledgermq_spark.rows import BYTES, LONG, TEXT, arrow_batch
 
 if TYPE_CHECKING:
     import pyarrow as pa

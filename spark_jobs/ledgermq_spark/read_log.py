@@ -17,14 +17,13 @@ from ledgermq.core.operations import Operation, Unreadable
 from ledgermq.core.reasons import TIMESTAMP_UNTRUSTED
 from ledgermq.wire.codec import UndecodableError, decode_chunk, decode_operation
 from ledgermq.wire.schemas import by_fingerprint
+from ledgermq_spark.outcome_rows import OUTCOME_COLUMNS, outcome_row
 from ledgermq_spark.rows import (
     BYTES,
     LONG,
     OPERATION_COLUMNS,
-    OUTCOME_COLUMNS,
     arrow_batch,
     operation_row,
-    outcome_row,
     spark_schema,
 )
 

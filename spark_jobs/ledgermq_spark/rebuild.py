@@ -21,6 +21,7 @@ from ledgermq.wire.topics import Topics
 from ledgermq_spark.checkpoints import Checkpoint, read_checkpoints, state_digest
 from ledgermq_spark.fold import FOLD_COLUMNS, FoldPlan, fold_task, starting_state, state_rows
 from ledgermq_spark.headers import group_text, origin_text
+from ledgermq_spark.outcome_rows import OUTCOME_COLUMNS
 from ledgermq_spark.positions import (
     PartitionRange,
     QueueManagerUnknownError,
@@ -32,7 +33,6 @@ from ledgermq_spark.rows import (
     BYTES,
     FLAG,
     LONG,
-    OUTCOME_COLUMNS,
     TEXT,
     arrow_batch,
     spark_schema,

@@ -273,6 +273,7 @@ def test_a_consumer_asks_for_200_messages_unless_told_otherwise(route, connectio
         "subscription": "",
         "durable": False,
         "shared": False,
+        "redelivery_delay_ms": -1,
     }
 
 

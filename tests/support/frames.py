@@ -7,14 +7,13 @@ from typing import Any
 import pyarrow as pa
 
 from ledgermq.core.outcomes import Addressed
+from ledgermq_spark.outcome_rows import OUTCOME_COLUMNS, outcome_row
 from ledgermq_spark.read_log import RECORDED_COLUMNS, as_operation
 from ledgermq_spark.rebuild import STORED_COLUMNS, stored_rows
 from ledgermq_spark.rows import (
     OPERATION_COLUMNS,
-    OUTCOME_COLUMNS,
     arrow_batch,
     operation_row,
-    outcome_row,
 )
 from support.log_writer import LOG_APPEND_TIME, Entry
 
