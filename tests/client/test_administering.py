@@ -266,7 +266,6 @@ def test_a_consumer_asks_for_200_messages_unless_told_otherwise(route, connectio
     assert (consumer.prefetch, consumer._buffer.destination) == (200, "queue:a")
     assert fields_of(route.written(OpenConsumer)[0], OpenConsumer) == {
         "consumer": 1,
-        "redelivery_delay_ms": -1,
         "destination": "queue:a",
         "selector": "",
         "no_local": False,
