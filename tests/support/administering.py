@@ -119,12 +119,6 @@ class Administering(ABC):
         """Whether a session did not end meanwhile."""
         return any(one is session for one in self.model.sessions)
 
-    def end_other(self, session: dict[str, Any]) -> None:
-        """The unit of work of a session is rolled back, or the session is ended, by hand."""
-        target = self.one([one["session"] for one in self.model.sessions])
-        kind = self.one((op.RollbackTransaction, op.RollbackTransaction, op.EndSession))
-        self.write(kind(**self.common(session), target_session=target, actor="a", reason="r"))
-
     def correct(self, session: dict[str, Any]) -> None:
         """A message of a queue is removed or released by hand, whoever has it."""
         known = [one for one in self.model.messages if one["queue"] in QUEUES]
