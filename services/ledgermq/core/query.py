@@ -131,13 +131,6 @@ def _tell_queue(state: QueueManager, kind: str, ask: dict[str, Any]) -> Told:
     return _tell_page(queue, ask)
 
 
-def _tell_topic(state: QueueManager, named: str, name: str) -> Told:
-    topic = state.topics.get(named)
-    if topic is None:
-        return Told(reason=TOPIC_UNKNOWN, detail=f"there is no topic {named!a} on {name}")
-    return Told(document=topic_status(topic))
-
-
 def _tell_session(state: QueueManager, kind: str, handle: int) -> Told:
     session = state.sessions.get(handle)
     if session is None:
