@@ -41,6 +41,7 @@ def test_a_question_says_who_asks_and_what(desk):
         "options": None,
         "selection": None,
         "to_origin": False,
+        "session": -1,
     }
     assert second == first | {
         "question": 2,

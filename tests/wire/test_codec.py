@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ledgermq.core import operations, outcomes
+from ledgermq.core import administration, operations, outcomes
 from ledgermq.core.apply import apply
 from ledgermq.core.operations import Operation, SessionOperation, Unreadable
 from ledgermq.core.outcomes import Outcome, Reply
@@ -37,7 +37,8 @@ SAMPLES = [(name, variant) for name in record_names() for variant in VARIANTS]
 def operation(name: str, variant: int, **fields) -> Operation:
     """A sample operation."""
     datum = with_headers_inside(sample(name, variant))
-    kind = getattr(operations, name.rpartition(".")[2])
+    name = name.rpartition(".")[2]
+    kind = getattr(operations, name, None) or getattr(administration, name)
     return kind(**datum | {key: value for key, value in fields.items() if key in datum})
 
 
@@ -79,8 +80,10 @@ def test_outcome_is_read_as_it_was_written(name, variant):
 def test_every_operation_and_outcome_has_a_schema_and_every_schema_its_record():
     """Records of the vocabulary and schemas of the protocol are the same set."""
     abstract = {Operation, SessionOperation, Unreadable, Outcome, Reply}
-    for module, base, known in ((operations, Operation, OPERATIONS), (outcomes, Outcome, OUTCOMES)):
-        kinds = [getattr(module, name) for name in module.__all__]
+    abstract.add(administration.HandlingOperation)
+    asked = ((Operation, OPERATIONS, operations, administration), (Outcome, OUTCOMES, outcomes))
+    for base, known, *modules in asked:
+        kinds = [getattr(module, name) for module in modules for name in module.__all__]
         kinds = [one for one in kinds if isinstance(one, type) and issubclass(one, base)]
         found = {one.__name__ for one in kinds if one not in abstract}
         assert found == {name.rpartition(".")[2] for name in known}
