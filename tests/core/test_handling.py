@@ -2,8 +2,9 @@
 
 import pytest
 
-from ledgermq.core import handling, query
+from ledgermq.core import query
 from ledgermq.core.available import Available
+from ledgermq.core.turn import Turn
 from support.play import Player, play
 from support.script import read_scripts
 
@@ -115,7 +116,7 @@ def test_a_question_changes_nothing():
 
 
 FAULTS = [
-    (handling, "_withdraw", lambda original: lambda turn, message: None),
+    (Turn, "withdraw", lambda original: lambda turn, message: None),
     (Available, "leave", lambda original: lambda self, count=1: None),
 ]
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from ledgermq.core import operations as op
+from ledgermq.core.get_options import PLAIN
 from support.log_writer import Script, ScriptSession
 
 # The second has group affinity from the beginning, of the third it changes.
@@ -15,18 +16,7 @@ TIMES = ((0, 0), (0, 0), (0, 0), (3_000, 0), (0, 1_500), (60_000, 0))
 SEGMENT = 10
 # How often messages are got complete, also where segments clash and are settled in part.
 COMPLETE = 0.3
-NO_OPTIONS: op.GetOptions = {
-    "logical_order": False,
-    "all_messages_available": False,
-    "all_segments_available": False,
-    "complete_message": False,
-    "message_id": b"",
-    "correlation_id": None,
-    "group_id": b"",
-    "group_sequence": 0,
-    "offset": -1,
-    "sequence": -1,
-}
+NO_OPTIONS = PLAIN.record()
 
 
 def group_id(name: str) -> bytes:

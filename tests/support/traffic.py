@@ -6,23 +6,13 @@ import random
 from typing import Any
 
 from ledgermq.core import operations as op
+from ledgermq.core.get_options import Options
 from support.raw_client import RawClient, RawSession
 from support.verbs import message_of
 
 __all__ = ["Traffic"]
 
-WHOLE_GROUPS: op.GetOptions = {
-    "logical_order": True,
-    "all_messages_available": True,
-    "all_segments_available": False,
-    "complete_message": False,
-    "message_id": b"",
-    "correlation_id": None,
-    "group_id": b"",
-    "group_sequence": 0,
-    "offset": -1,
-    "sequence": -1,
-}
+WHOLE_GROUPS = Options(logical_order=True, all_messages_available=True).record()
 
 
 class Traffic:

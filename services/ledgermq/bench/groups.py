@@ -13,6 +13,7 @@ import tracemalloc
 from collections.abc import Callable
 
 from ledgermq.core.apply import apply, new_state
+from ledgermq.core.get_options import Options
 from ledgermq.core.operations import (
     Acknowledge,
     Get,
@@ -32,18 +33,7 @@ __all__ = ["BATCH_MESSAGES", "LOGICAL", "bytes_per_message", "drain_seconds", "f
 
 BATCH_MESSAGES = 100
 START_US = 1_700_000_000_000_000
-LOGICAL: GetOptions = {
-    "logical_order": True,
-    "all_messages_available": True,
-    "all_segments_available": False,
-    "complete_message": False,
-    "message_id": b"",
-    "correlation_id": None,
-    "group_id": b"",
-    "group_sequence": 0,
-    "offset": -1,
-    "sequence": -1,
-}
+LOGICAL: GetOptions = Options(logical_order=True, all_messages_available=True).record()
 
 
 class _Session:

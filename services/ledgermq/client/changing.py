@@ -23,6 +23,7 @@ from ledgermq.core.operations import (
     Unsubscribe,
     Upgrade,
 )
+from ledgermq.core.outcomes import Reply
 
 __all__ = ["Changes"]
 
@@ -36,12 +37,25 @@ class Changes:
     def _change(
         self, operation: type[SessionOperation], *, target: str | None = None, **fields: Any
     ) -> int:
+        return self._write(operation, target, fields, lambda reply: reply.position).position
+
+    def _write(
+        self,
+        operation: type[SessionOperation],
+        target: str | None,
+        fields: dict[str, Any],
+        result: Callable[[Reply], Any] | None = None,
+    ) -> Reply:
+        """Writes an operation and waits for its reply.
+
+        `result` is what resolving it returns, if the wait was given up; None: the reply.
+        """
         core = self._control()
         with core.lock:
             core.wait_for_room_locked()
-            pending = core.write_locked(operation, target=target, **fields)
-            pending.result = lambda reply: reply.position
-            return core.await_locked(pending).position
+            pending = core.write_locked(operation, target=target, more=fields)
+            pending.result = result
+            return core.await_locked(pending)
 
     def create_queue(
         self,

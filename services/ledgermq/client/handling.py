@@ -226,12 +226,7 @@ class Handling(Changes):
         return Handled(affected=affected, skipped=skipped, position=position, dry_run=False)
 
     def _administer(self, kind: type[HandlingOperation], **fields: Any) -> Administered:
-        core = self._control()
-        with core.lock:
-            core.wait_for_room_locked()
-            source = fields["selection"]["source"]
-            pending = core.write_locked(kind, target=source, more=fields)
-            reply = core.await_locked(pending)
+        reply = self._write(kind, fields["selection"]["source"], fields)
         assert isinstance(reply, Administered), "operations by hand are answered by Administered"
         return reply
 

@@ -12,7 +12,7 @@ import zlib
 from typing import TYPE_CHECKING
 
 from ledgermq.core.limits import AFFINITY_BUCKETS
-from ledgermq.core.message import Message
+from ledgermq.core.message import Message, place_in_order
 
 if TYPE_CHECKING:
     from ledgermq.core.available import Available
@@ -60,7 +60,7 @@ class Affinity:
             message = order.first()
             if message is None:
                 return mine
-            if mine is not None and _place(message) > _place(mine):
+            if mine is not None and place_in_order(message) > place_in_order(mine):
                 return mine
             bucket = bucket_of(message)
             bonded = None if bucket is None else self.bonds.get(bucket)
@@ -68,7 +68,7 @@ class Affinity:
                 return message
             order.pop_head(message.priority)
             aside = self._aside.setdefault((order, bonded.key), [])
-            heapq.heappush(aside, _place(message))
+            heapq.heappush(aside, place_in_order(message))
 
     def _first_aside(self, order: Available, consumer: Consumer) -> Message | None:
         aside = self._aside.get((order, consumer.key))
@@ -100,7 +100,3 @@ class Affinity:
             message = queue.messages.get(sequence)
             if message is not None and message.is_here:
                 key[0].offer(message)
-
-
-def _place(message: Message) -> tuple[int, int]:
-    return (-message.priority, message.sequence)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ledgermq.core.administration import MessageSelection
-from ledgermq.core.destinations import find_destination
+from ledgermq.core.destinations import find_destination, find_given
 from ledgermq.core.limits import (
     HANDLED_MESSAGES_MAX,
     NUMBERS_EXAMINED_MAX,
@@ -14,13 +14,10 @@ from ledgermq.core.limits import (
 )
 from ledgermq.core.message import Message
 from ledgermq.core.reasons import (
-    DESTINATION_INVALID,
-    QUEUE_UNKNOWN,
     SELECTION_INVALID,
     SELECTOR_INVALID,
     SUBSCRIPTION_INVALID,
     SUBSCRIPTION_UNKNOWN,
-    TOPIC_UNKNOWN,
     Refusal,
 )
 from ledgermq.core.selecting import matches
@@ -28,7 +25,7 @@ from ledgermq.core.selector import SelectorError, parse_selector
 from ledgermq.core.state import Queue, QueueManager
 from ledgermq.core.topics import SubscriptionKey, Topic
 
-__all__ = ["Chosen", "choose", "find_given"]
+__all__ = ["Chosen", "choose"]
 
 
 class Chosen(NamedTuple):
@@ -43,20 +40,6 @@ class Chosen(NamedTuple):
     more: bool
     last_sequence: int
     next_sequence: int
-
-
-def find_given(state: QueueManager, destination: str) -> Queue | Refusal:
-    """The queue or topic that an operation by hand names; it makes none."""
-    found = find_destination(state, destination)
-    if found is not None:
-        return found
-    kind, colon, name = destination.partition(":")
-    if not colon or kind not in ("queue", "topic"):
-        return Refusal(
-            DESTINATION_INVALID, f"destination {destination!a} is not queue:NAME or topic:NAME"
-        )
-    reason = QUEUE_UNKNOWN if kind == "queue" else TOPIC_UNKNOWN
-    return Refusal(reason, f"{kind} {name!a} does not exist")
 
 
 def choose(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
 
 from ledgermq.core.affinity import bucket_of
 from ledgermq.core.doubt import in_doubt
@@ -11,8 +10,8 @@ from ledgermq.core.fifo import first_received, is_serialized, note_received
 from ledgermq.core.get_options import Options
 from ledgermq.core.grouping import group_record
 from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
-from ledgermq.core.message import GroupedMessage, Message
-from ledgermq.core.outcomes import Delivered, DeliveredHeader, DeliveredMessage
+from ledgermq.core.message import GroupedMessage, Message, place_in_order
+from ledgermq.core.outcomes import EMPTY_HEADER, Delivered, DeliveredHeader, DeliveredMessage
 from ledgermq.core.places import follow, next_item, place_after
 from ledgermq.core.state import Consumer, Queue
 from ledgermq.core.subscribing import retire
@@ -21,17 +20,6 @@ from ledgermq.core.turn import Turn
 from ledgermq.core.turns import Turns, is_held_back, turn_of
 
 __all__ = ["deliver", "deliver_touched", "delivered_message", "is_paused", "may_take"]
-
-# Of a message of which there is nothing to tell but what every message has.
-NOTHING_TOLD: Final[DeliveredHeader] = {
-    "properties": {},
-    "correlation_id": None,
-    "type": None,
-    "expires_at": -1,
-    "deliver_at": -1,
-    "group": None,
-    "origin": None,
-}
 
 Shares = list[tuple[Consumer, list[Message]]]
 
@@ -144,7 +132,7 @@ def _give_first(
     turn: Turn, queue: Queue, heads: list[tuple[Consumer, Message | None]]
 ) -> tuple[Consumer, list[Message]] | None:
     """Gives what comes first of what consumers would be given next, to whose turn it is."""
-    first = min((head for _, head in heads if head is not None), key=_place, default=None)
+    first = min((head for _, head in heads if head is not None), key=place_in_order, default=None)
     if first is None:
         return None
     consumer = min((one for one, head in heads if head is first), key=turn_of)
@@ -225,10 +213,6 @@ def _room(consumer: Consumer) -> int:
 def is_paused(consumer: Consumer) -> bool:
     """Whether a consumer waits for acknowledgements, because its session is at the limit."""
     return consumer.open and consumer.credit > 0 and _room(consumer) <= 0
-
-
-def _place(message: Message) -> tuple[int, int]:
-    return (-message.priority, message.sequence)
 
 
 def _share(turn: Turn, queue: Queue) -> Shares:
@@ -352,7 +336,7 @@ def delivered_message(message: Message) -> DeliveredMessage:
         or message.group is not None
     ):
         header = _delivered_header(message)
-        if header != NOTHING_TOLD:
+        if header != EMPTY_HEADER:
             told["header"] = header
     return told
 

@@ -32,6 +32,7 @@ __all__ = [
     "create_temporary",
     "end_temporaries",
     "find_destination",
+    "find_given",
     "forget",
     "keep",
     "use_destination",
@@ -57,11 +58,10 @@ def use_destination(turn: Turn, destination: str) -> Queue | Refusal:
     found = find_destination(state, destination)
     if found is not None:
         return found
-    kind, colon, name = destination.partition(":")
-    if not colon or kind not in ("queue", "topic"):
-        return Refusal(
-            DESTINATION_INVALID, f"destination {destination!a} is not queue:NAME or topic:NAME"
-        )
+    refusal = _check_kind(destination)
+    if refusal is not None:
+        return refusal
+    kind, _, name = destination.partition(":")
     if not is_name(name):
         return Refusal(DESTINATION_INVALID, f"destination {destination!a} has no valid {kind} name")
     if name.startswith(TEMPORARY):
@@ -75,6 +75,27 @@ def use_destination(turn: Turn, destination: str) -> Queue | Refusal:
             reason, f"{kind} {name} does not exist and automatic creation is off; create it"
         )
     return _new(kind, name, turn.position)
+
+
+def find_given(state: QueueManager, destination: str) -> Queue | Refusal:
+    """The queue or topic that an operation by hand names; it makes none."""
+    found = find_destination(state, destination)
+    if found is not None:
+        return found
+    refusal = _check_kind(destination)
+    if refusal is not None:
+        return refusal
+    kind, _, name = destination.partition(":")
+    reason = QUEUE_UNKNOWN if kind == "queue" else TOPIC_UNKNOWN
+    return Refusal(reason, f"{kind} {name!a} does not exist")
+
+
+def _check_kind(destination: str) -> Refusal | None:
+    if destination.startswith((QUEUE_PREFIX, TOPIC_PREFIX)):
+        return None
+    return Refusal(
+        DESTINATION_INVALID, f"destination {destination!a} is not queue:NAME or topic:NAME"
+    )
 
 
 def _new(kind: str, name: str, position: int) -> Queue:

@@ -12,6 +12,7 @@ from collections import OrderedDict
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ledgermq.core.message import place_in_order
 from ledgermq.core.reasons import OUT_OF_TURN, Refusal
 from ledgermq.core.settings import CONCURRENT, PROTECTED, SERIALIZED
 
@@ -30,7 +31,7 @@ def use_fifo_mode(queue: Queue) -> None:
         queue.received = None
     elif queue.received is None:
         held = [one for one in queue.messages.values() if one.consumer is not None]
-        held.sort(key=_place)
+        held.sort(key=place_in_order)
         # An ordered one, because the first of many is asked for again and again.
         queue.received = OrderedDict.fromkeys(one.sequence for one in held)
 
@@ -51,7 +52,7 @@ def first_received(queue: Queue) -> Message | None:
     """What a serialized queue delivers next if it was received before: what comes first of it."""
     if not queue.received:
         return None
-    return min((queue.messages[sequence] for sequence in queue.received), key=_place)
+    return min((queue.messages[sequence] for sequence in queue.received), key=place_in_order)
 
 
 def check_turn(session: Session, ranges: list[DeliveryRange]) -> Refusal | None:
@@ -90,10 +91,10 @@ def _check_queue(queue: Queue, deliveries: dict[int, int]) -> Refusal | None:
     for sequence in queue.received:
         message = queue.messages[sequence]
         if sequence not in deliveries:
-            if before is None or _place(message) < _place(before):
+            if before is None or place_in_order(message) < place_in_order(before):
                 before = message
             continue
-        if before is not None and _place(before) < _place(message):
+        if before is not None and place_in_order(before) < place_in_order(message):
             return Refusal(
                 OUT_OF_TURN,
                 f"delivery {deliveries[sequence]} is message {sequence} of {queue.destination}: "
@@ -105,7 +106,3 @@ def _check_queue(queue: Queue, deliveries: dict[int, int]) -> Refusal | None:
             break
     assert not left, "what is in flight was received"
     return None
-
-
-def _place(message: Message) -> tuple[int, int]:
-    return (-message.priority, message.sequence)

@@ -13,8 +13,8 @@ from ledgermq.core.administration import (
     MoveMessages,
     PurgeQueue,
 )
-from ledgermq.core.choosing import Chosen, choose, find_given
-from ledgermq.core.message import Message
+from ledgermq.core.choosing import Chosen, choose
+from ledgermq.core.destinations import find_given
 from ledgermq.core.outcomes import Administered
 from ledgermq.core.reasons import (
     DESTINATION_INVALID,
@@ -47,7 +47,7 @@ def _remove(turn: Turn, operation: PurgeQueue | DeleteMessages) -> Administered 
         return found
     queue, chosen = found
     for message in chosen.messages:
-        _withdraw(turn, message)
+        turn.withdraw(message)
         queue.remove(message)
     return _told(turn, operation, chosen)
 
@@ -66,7 +66,7 @@ def move_messages(turn: Turn, session: Session, operation: MoveMessages) -> Admi
         if refusal is not None:
             return refusal
     for message in chosen.messages:
-        _withdraw(turn, message)
+        turn.withdraw(message)
         queue.move_away(message)
         if operation.to_origin:
             assert message.origin is not None, "only what came from somewhere was chosen"
@@ -115,12 +115,6 @@ def _check_target(turn: Turn, source: Queue, target: str) -> Refusal | None:
     if found.destination == source.destination:
         return Refusal(DESTINATION_INVALID, f"{target} is where the messages are")
     return None
-
-
-def _withdraw(turn: Turn, message: Message) -> None:
-    """Takes a message that nobody holds from those that wait, before it leaves."""
-    turn.ends_clash(message)
-    message.queue.withdraw(message)
 
 
 def _told(turn: Turn, operation: HandlingOperation, chosen: Chosen) -> Administered:

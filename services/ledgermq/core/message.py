@@ -25,6 +25,7 @@ __all__ = [
     "Message",
     "SegmentMessage",
     "Times",
+    "place_in_order",
 ]
 
 M = TypeVar("M", bound="Message")
@@ -202,3 +203,8 @@ class SegmentMessage(GroupedMessage):
         if isinstance(moved, SegmentMessage):
             moved.offset, moved.length = self.offset, self.length
         return moved
+
+
+def place_in_order(message: Message) -> tuple[int, int]:
+    """The place of a numbered message in delivery order: highest priority first, then number."""
+    return (-message.priority, message.sequence)

@@ -8,11 +8,12 @@ hole (PROTOCOL.md §7).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple, NotRequired, TypedDict
+from typing import Final, NamedTuple, NotRequired, TypedDict
 
 from ledgermq.core.operations import Group, PropertyValue
 
 __all__ = [
+    "EMPTY_HEADER",
     "Accepted",
     "Addressed",
     "Administered",
@@ -60,6 +61,18 @@ class DeliveredHeader(TypedDict):
     deliver_at: int
     group: NotRequired[Group | None]
     origin: NotRequired[Origin | None]
+
+
+# Of a message of which there is nothing to tell but what every message has.
+EMPTY_HEADER: Final[DeliveredHeader] = {
+    "properties": {},
+    "correlation_id": None,
+    "type": None,
+    "expires_at": -1,
+    "deliver_at": -1,
+    "group": None,
+    "origin": None,
+}
 
 
 class DeliveredMessage(TypedDict):

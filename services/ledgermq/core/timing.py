@@ -88,6 +88,5 @@ def expire_due(turn: Turn) -> None:
 def _expire_all(turn: Turn, over: list[Message]) -> None:
     for message in over:
         if message.consumer is None:
-            turn.ends_clash(message)
-            message.queue.withdraw(message)
+            turn.withdraw(message)
             expire(turn, message)

@@ -77,6 +77,11 @@ class Turn:
         if clashed or message.queue.received is not None:
             self.touch(message.queue)
 
+    def withdraw(self, message: Message) -> None:
+        """Takes a message that nobody holds from those that wait, before it leaves its queue."""
+        self.ends_clash(message)
+        message.queue.withdraw(message)
+
     def leave(self, queue: Queue) -> None:
         """Marks a queue that nothing may keep any longer."""
         self.left[queue.created_position] = queue

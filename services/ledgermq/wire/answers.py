@@ -6,9 +6,9 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ledgermq.core.outcomes import DeliveredMessage, Outcome
+from ledgermq.core.outcomes import EMPTY_HEADER, DeliveredMessage, Outcome
 from ledgermq.wire.codec import encode_record, outcome_to_union
-from ledgermq.wire.header_lists import NO_DELIVERED_HEADER, split
+from ledgermq.wire.header_lists import split
 
 __all__ = ["ANSWER", "encode_answer"]
 
@@ -37,7 +37,7 @@ def encode_answer(
             "detail": detail,
             "document": json.dumps(document, separators=(",", ":"), ensure_ascii=False),
             "messages": list(messages),
-            "headers": split(messages, NO_DELIVERED_HEADER),
+            "headers": split(messages, EMPTY_HEADER),
             "outcomes": [outcome_to_union(one) for one in outcomes],
         },
     )

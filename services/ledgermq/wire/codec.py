@@ -18,8 +18,8 @@ from fastavro import schemaless_reader, schemaless_writer
 from ledgermq.core import administration, operations, outcomes, reasons
 from ledgermq.core.limits import PROTOCOL_VERSION
 from ledgermq.core.operations import Operation, Put, Unreadable
-from ledgermq.core.outcomes import Delivered, Outcome
-from ledgermq.wire.header_lists import NO_DELIVERED_HEADER, NO_HEADER, join, split
+from ledgermq.core.outcomes import EMPTY_HEADER, Delivered, Outcome
+from ledgermq.wire.header_lists import NO_HEADER, join, split
 from ledgermq.wire.schemas import KnownSchema, by_fingerprint, by_name
 
 __all__ = [
@@ -164,7 +164,7 @@ def outcome_to_union(outcome: Outcome) -> tuple[str, dict[str, Any]]:
     kind = type(outcome)
     datum = {name: getattr(outcome, name) for name in _FIELDS[kind]}
     if isinstance(outcome, Delivered):
-        datum["headers"] = split(outcome.messages, NO_DELIVERED_HEADER)
+        datum["headers"] = split(outcome.messages, EMPTY_HEADER)
     return (OUTCOME + kind.__name__, datum)
 
 
@@ -180,7 +180,7 @@ def outcome_from_union(branch: tuple[str, dict[str, Any]]) -> Outcome:
 def join_delivered(datum: dict[str, Any]) -> None:
     """Gives delivered messages the headers that stand beside them; UndecodableError if torn."""
     try:
-        join(datum["messages"], datum.pop("headers"), NO_DELIVERED_HEADER)
+        join(datum["messages"], datum.pop("headers"), EMPTY_HEADER)
     except ValueError as error:
         raise UndecodableError(str(error)) from error
 

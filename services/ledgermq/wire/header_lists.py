@@ -6,10 +6,10 @@ takes to write and read it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-__all__ = ["NO_DELIVERED_HEADER", "NO_HEADER", "join", "split"]
+__all__ = ["NO_HEADER", "join", "split"]
 
 GROUP: Final = "ledgermq.message.Group"
 NO_HEADER: Final[dict[str, Any]] = {
@@ -22,18 +22,9 @@ NO_HEADER: Final[dict[str, Any]] = {
     "group": None,
     "redelivery_limit": -1,
 }
-NO_DELIVERED_HEADER: Final[dict[str, Any]] = {
-    "properties": {},
-    "correlation_id": None,
-    "type": None,
-    "expires_at": -1,
-    "deliver_at": -1,
-    "group": None,
-    "origin": None,
-}
 
 
-def split(messages: Sequence[Any], empty: dict[str, Any]) -> list[Any]:
+def split(messages: Sequence[Any], empty: Mapping[str, Any]) -> list[Any]:
     """The headers of messages, as they are written beside them."""
     if not any("header" in one for one in messages):
         return []
@@ -46,7 +37,7 @@ def _with_branch(header: dict[str, Any]) -> dict[str, Any]:
     return header if group is None else {**header, "group": (GROUP, group)}
 
 
-def join(messages: Sequence[Any], headers: Sequence[Any], empty: dict[str, Any]) -> None:
+def join(messages: Sequence[Any], headers: Sequence[Any], empty: Mapping[str, Any]) -> None:
     """Gives messages the headers that were read beside them.
 
     Raises:

@@ -3,23 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from ledgermq.core.operations import Group, Header, PropertyValue
-from ledgermq.core.outcomes import DeliveredHeader, DeliveredMessage
+from ledgermq.core.outcomes import EMPTY_HEADER, DeliveredHeader, DeliveredMessage
 from ledgermq.wire.content import ContentError, checked_value
 
 __all__ = ["EMPTY_HEADER", "header_of", "make_header"]
-
-EMPTY_HEADER: Final[DeliveredHeader] = {
-    "properties": {},
-    "correlation_id": None,
-    "type": None,
-    "expires_at": -1,
-    "deliver_at": -1,
-    "group": None,
-    "origin": None,
-}
 
 
 def make_header(
