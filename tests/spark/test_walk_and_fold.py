@@ -4,6 +4,8 @@ from collections import Counter
 
 import pytest
 
+from ledgermq.core import operations as op
+from ledgermq.core.settings import given_settings
 from ledgermq_spark.headers import origin_text
 from support.random_log import RandomLog
 from support.walk_feed import WatchedLog
@@ -97,3 +99,56 @@ def test_random_logs_redeliver_in_every_way(monkeypatch):
     assert min(told[what] for what in ("delayed", "offered", "redelivery-limit", "dropped")) > 0
     assert any(one.uncounted for one in log.events)
     assert any(one.what == "delivered" and one.phase == 0 for one in log.events)
+
+
+def set_redelivery(session, queue, **told):
+    """Changes settings of redelivery of a queue."""
+    session.send(op.AlterQueue, queue=queue, settings=given_settings(told))
+
+
+@pytest.mark.parametrize("timeout_ms", [1_000, 1_500, 2_000])
+def test_ends_of_sessions_and_of_delays_go_by_their_moments(monkeypatch, timeout_ms):
+    """Found over by one entry: a delay of 1.5 s, and a session that held a message."""
+    log = WatchedLog(0, monkeypatch)
+    one = log.session(redelivery_delay_ms=1_500)
+    for queue in ("q", "old"):
+        one.send(op.CreateQueue, queue=queue)
+    set_redelivery(one, "q", redelivery_limit=0, error_destination="queue:old")
+    lost = log.session(suspect_timeout_ms=timeout_ms)
+    one.put("q", "late", "lost")
+    one.consumer("q", credit=1)
+    lost.consumer("q", credit=1)
+    lost.handed = 1
+    lost.send(op.Alive)
+    # Both begin within the 50 ms that deadlines are rounded up to.
+    log.add(op.Suspect(worker="w", sessions=[lost.handle]))
+    one.recover(1)
+    log.wait(3)
+    log.add(op.Tick(worker="w"))
+    assert compare(log)["redelivery-limit"] == 2
+    came = [stay.put[1] for stay in log.walked()[0]._standing["old"].messages.values()]
+    # At one moment the session goes first.
+    assert came == ([0, 1] if timeout_ms == 2_000 else [1, 0])
+
+
+def test_a_message_keeps_the_limit_that_it_was_put_with(monkeypatch):
+    """In a unit of work that of the Put, not of the Commit; elsewhere that of the new queue."""
+    log = WatchedLog(0, monkeypatch)
+    one = log.session("TRANSACTED")
+    for queue in ("q", "old"):
+        one.send(op.CreateQueue, queue=queue)
+    set_redelivery(one, "q", redelivery_limit=0, error_destination="queue:old")
+    one.put("q", "first")
+    set_redelivery(one, "q", redelivery_limit=7)
+    set_redelivery(one, "old", redelivery_limit=3)
+    one.put("q", "second")
+    one.commit()
+    one.consumer("q", credit=2)
+    one.rollback(1, 2)
+    assert compare(log)["redelivery-limit"] == 1
+    walk, _ = log.walked()
+    limits = {
+        name: [stay.limit for stay in walk._standing[name].messages.values()]
+        for name in ("q", "old")
+    }
+    assert limits == {"q": [7], "old": [3]}
