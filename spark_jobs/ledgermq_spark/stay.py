@@ -20,7 +20,8 @@ class WalkEvent(NamedTuple):
     `what` is entry (its state `time`; phase -1), numbered (a message that expires at `moment`, is
     born at `born_at`, -1: never, at once), handled (by hand; `text`: what was asked for), delivered
     or settled (`text`: how; `flag`: seen, `uncounted`: by nobody that is known; `delay_ms`: what
-    consumer or session ask for; `moment`: when the deadline was that ended its session). The
+    consumer or session ask for; `moment`: when the deadline was that ended its session), ended (a
+    session, by its deadline at `moment`, after all that it held was settled). The
     `moment` of an entry is its append time.
     """
 
@@ -167,3 +168,9 @@ class Stay:
         self.until = -1
         self.held = False
         self.is_gone = False
+
+    def copy_in(self, subscription: Store) -> Stay:
+        """The copy of a topic's message that a subscription gets."""
+        times = (self.enqueued_at, self.expires_at, self.born_at)
+        place = (self.put, self.number, self.message, subscription, self.sequence)
+        return Stay(*place, *times, self.origin, self.limit)

@@ -61,6 +61,8 @@ class Walk:
         self._delays_from = -1
         self._place = FIRST
         self._phase = 2
+        # Sessions that were lost before the entry.
+        self._lost: set[int] = set()
         # Whether something may be due once the entry has acted.
         self._unsettled = False
 
@@ -71,6 +73,7 @@ class Walk:
             self._position, self._time, self._phase = event.position, event.time, 0
             self._delays_from = max(event.time, event.moment)
             self._place = FIRST
+            self._lost.clear()
             yield from self._due()
             yield from self._bear()
             return
@@ -82,6 +85,10 @@ class Walk:
             yield from self._handle(json.loads(event.text))
         elif event.what == "delivered":
             yield from self._deliver(event)
+        elif event.what == "ended":
+            # Sessions go first at one moment.
+            yield from self._end_delays(event.moment - 1)
+            self._leave_subscriptions(event.session)
         else:
             yield from self._settle(event)
 
@@ -135,6 +142,23 @@ class Walk:
                 for stay in store.messages.values():
                     stay.is_gone = True
 
+    def _leave_subscriptions(self, session: int) -> None:
+        """Ends what ends before the entry and had its last consumers in a session that is lost."""
+        self._lost.add(session)
+        due = self._ends.get((self._position, True), [])
+        for one in [told for told in due if isinstance(told, Subscription)]:
+            store = self._subscriptions.get(one.created, (None,))[0]
+            keeping = {holder for (holder, _), stay in self._held.items() if stay.store is store}
+            keeping |= {
+                told.session
+                for told in self._directory.receptions
+                if told.subscription == one.created and told.closed == self._position
+            }
+            if store is not None and keeping <= self._lost:
+                del self._subscriptions[one.created]
+                for stay in store.messages.values():
+                    stay.is_gone = True
+
     def _remove(self, queue: str, sequence: int) -> None:
         store = self._standing.get(queue)
         stay = None if store is None else store.messages.pop(sequence, None)
@@ -162,18 +186,7 @@ class Walk:
                 if subscription.topic is store and wants(
                     told, stay, sender, self._directory.receptions, self._position
                 ):
-                    self._keep(
-                        Stay(
-                            *(stay.put, stay.number, stay.message, subscription, stay.sequence),
-                            *(
-                                stay.enqueued_at,
-                                stay.expires_at,
-                                stay.born_at,
-                                stay.origin,
-                                stay.limit,
-                            ),
-                        )
-                    )
+                    self._keep(stay.copy_in(subscription))
         else:
             self._keep(stay)
         return Stayed(

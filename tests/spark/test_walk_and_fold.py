@@ -152,3 +152,23 @@ def test_a_message_keeps_the_limit_that_it_was_put_with(monkeypatch):
         for name in ("q", "old")
     }
     assert limits == {"q": [7], "old": [3]}
+
+
+@pytest.mark.parametrize(("timeout_ms", "moved"), [(1_000, 0), (2_000, 1)])
+def test_what_a_subscription_delays_goes_with_it_or_before_it(monkeypatch, timeout_ms, moved):
+    """Found over by one entry: a delay of 1.5 s, and the session whose subscription this is."""
+    log = WatchedLog(0, monkeypatch)
+    one = log.session()
+    one.send(op.CreateQueue, queue="old")
+    told = {"redelivery_limit": 0, "error_destination": "queue:old"}
+    one.send(op.CreateTopic, topic="t", settings=given_settings(told))
+    lost = log.session(suspect_timeout_ms=timeout_ms, redelivery_delay_ms=1_500)
+    lost.subscribe("t", credit=1)
+    one.publish("t", "x")
+    log.add(op.Suspect(worker="w", sessions=[one.handle]))
+    lost.recover(1)
+    log.add(op.Suspect(worker="w", sessions=[lost.handle]))
+    log.wait(3)
+    log.add(op.Tick(worker="w"))
+    assert compare(log)["redelivery-limit"] == moved
+    assert len(log.walked()[0]._standing["old"].messages) == moved

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ledgermq.core import settling
+from ledgermq.core import clock, settling
 from ledgermq.core.administration import HandlingOperation
 from ledgermq.core.operations import Correct
 from ledgermq.core.outcomes import Delivered, Outcome, Refused, Reply, SessionEnded
@@ -62,6 +62,7 @@ class WatchedLog(Script):
             monkeypatch.setattr(kind, "enqueue", self._noting_puts(kind.enqueue))
         taken = self._noting_settlements(settling.take_delivery)
         monkeypatch.setattr(settling, "take_delivery", taken)
+        monkeypatch.setattr(clock, "_end", self._noting_ends(clock._end))
 
     @property
     def directory(self) -> Directory:
@@ -187,6 +188,15 @@ class WatchedLog(Script):
                     )
                 )
             return enqueue(queue, state, messages, sender)
+
+        return noting
+
+    def _noting_ends(self, end: Callable[..., Any]) -> Callable[..., Any]:
+        def noting(turn: Any, session: Any) -> Any:
+            index, last = turn.next_index, session.handle * 2**31 + 2**31 - 1
+            place = (len(self.entries) - 1, 0, index, last, "ended")
+            self.events.append(WalkEvent(*place, session=session.handle, moment=session.deadline))
+            return end(turn, session)
 
         return noting
 
