@@ -1,7 +1,7 @@
 """The pass over where messages were, on DataFrames: `walk_of`, and the tables' messages with it.
 
-A log needs it if settings name where messages go, or if it is longer than messages may live; any
-other is told by sets alone.
+A log needs it if settings name where messages go, if there are delays or limits of redelivery, or
+if it is longer than messages may live; any other is told by sets alone.
 """
 
 from __future__ import annotations
@@ -25,14 +25,28 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column
 
-__all__ = ["MESSAGE", "expiries_in", "needs_walk", "stays_of", "walk_of", "with_stays"]
+__all__ = [
+    "MESSAGE",
+    "delayed_at_last",
+    "delays_in",
+    "expiries_in",
+    "needs_walk",
+    "stays_of",
+    "walk_of",
+    "with_delays",
+    "with_stays",
+]
 
 # What is one message in one queue or topic.
 MESSAGE = ["put_position", "put_index", "stay"]
 GROUP_IN_HEADER = r',"g":\{[^}]*\}(,"k":true)?'
 NAMES_DESTINATION = r'_destination":"[a-z]'
+# Delays and limits that settings give, and those that a message asks for.
+GIVES_REDELIVERY = r'"redelivery_(limit":[0-9]|delay_override_ms":[1-9]|steps":\[\{)'
+ASKS_LIMIT = r'"r":[0-9]'
 _KINDS = {
     "flag": FLAG,
+    "uncounted": FLAG,
     "on_return": FLAG,
     "persistent": FLAG,
     "message_id": BYTES,
@@ -44,7 +58,9 @@ STAYED_COLUMNS = tuple((name, _KINDS.get(name, LONG)) for name in Stayed._fields
 
 
 def needs_walk(operations: DataFrame, times: DataFrame) -> bool:
-    """Whether messages may go elsewhere, or may have lived for as long as they may."""
+    """Whether messages may go elsewhere, be delayed, or have lived for as long as they may."""
+    if not operations.where(_redelivers()).isEmpty():
+        return True
     by_hand = f.col("kind").isin(*HANDLED)
     if not operations.where(by_hand | f.col("settings").rlike(NAMES_DESTINATION)).isEmpty():
         return True
@@ -54,6 +70,15 @@ def needs_walk(operations: DataFrame, times: DataFrame) -> bool:
         times.where("state_time >= 0").agg(f.min("state_time"), f.max("state_time")).collect()[0]
     )
     return low is not None and high - low >= least_ms * 1000
+
+
+def _redelivers() -> Column:
+    """Whether an operation gives or asks for a delay or a limit of redelivery."""
+    asked = f.exists("headers", lambda header: header.rlike(ASKS_LIMIT))
+    delayed = f.col("redelivery_delay_ms") > 0
+    given = f.col("settings").rlike(GIVES_REDELIVERY)
+    never = f.lit(False)
+    return f.coalesce(delayed, never) | f.coalesce(given, never) | f.coalesce(asked, never)
 
 
 def walk_of(
@@ -68,10 +93,10 @@ def walk_of(
 
     Args:
         each: Every message that was put, with its moments; its number is not looked at.
-        held: Claimed deliveries with how each was settled.
+        held: Claimed deliveries with how each was settled, as `with_delays` tells them.
         outcomes: As recorded; where a session ended before an entry, they tell in which order.
         handled: Operations by hand that were in turn: position and settings.
-        times: State time at every position.
+        times: State time and append time at every position.
         directory: What stood when.
     """
     entries = times.select(
@@ -79,6 +104,8 @@ def walk_of(
         f.lit(-1).alias("phase"),
         f.lit("entry").alias("what"),
         f.col("state_time").alias("time"),
+        # A time stamp that nobody trusts begins nothing.
+        f.when(f.col("trusted"), f.col("append_time_us")).alias("moment"),
     )
     numbered = each.where("numbered_position IS NOT NULL").select(
         f.col("numbered_position").alias("position"),
@@ -139,7 +166,28 @@ def _settled(held: DataFrame, outcomes: DataFrame) -> DataFrame:
             "delivery",
             f.coalesce("seen", f.lit(False)).alias("flag"),
             f.col("settled").alias("text"),
+            f.col("settled_deadline").alias("moment"),
+            (f.col("blame") == "uncounted").alias("uncounted"),
+            "delay_ms",
         )
+    )
+
+
+def with_delays(held: DataFrame, operations: DataFrame, acts: DataFrame) -> DataFrame:
+    """Deliveries with the redelivery delay that consumer, else session, ask for, in ms."""
+    accepted = acts.where("what = 'act' AND reason IS NULL").select("position")
+    asked = operations.where("redelivery_delay_ms >= 0").join(accepted, "position", how="inner")
+    consumers = asked.where("kind = 'OpenConsumer'").select(
+        "session", "consumer", f.col("redelivery_delay_ms").alias("consumer_delay_ms")
+    )
+    sessions = asked.where("kind = 'Open'").select(
+        f.col("position").alias("session"), f.col("redelivery_delay_ms").alias("session_delay_ms")
+    )
+    return (
+        held.join(f.broadcast(consumers), ["session", "consumer"], how="left")
+        .join(f.broadcast(sessions), "session", how="left")
+        .withColumn("delay_ms", f.coalesce("consumer_delay_ms", "session_delay_ms", f.lit(0)))
+        .drop("consumer_delay_ms", "session_delay_ms")
     )
 
 
@@ -260,10 +308,13 @@ def _changed() -> dict[str, Column]:
 
 def expiries_in(walk: DataFrame) -> DataFrame:
     """Where stays expired or were ended by hand, how, and where their messages went."""
-    ended = f.col("what").isin("expired", "removed", "moved", "retried")
+    ended = f.col("what").isin(
+        "expired", "removed", "moved", "retried", "redelivery-limit", "dropped"
+    )
+    moved = f.col("what").isin("retried", "redelivery-limit")
     return walk.where(ended).select(
         *MESSAGE,
-        f.when(f.col("what") == "retried", "moved").otherwise(f.col("what")).alias("ended_as"),
+        f.when(moved, "moved").otherwise(f.col("what")).alias("ended_as"),
         "holder",
         f.col("position").alias("expired_position"),
         (f.col("phase") == 0).alias("expired_due"),
@@ -271,6 +322,27 @@ def expiries_in(walk: DataFrame) -> DataFrame:
         f.col("to").alias("moved_to"),
         f.col("to_sequence").alias("moved_to_sequence"),
     )
+
+
+def delays_in(walk: DataFrame) -> DataFrame:
+    """Where stays were delayed, and where they were offered again: `what` and the place."""
+    return walk.where("what IN ('delayed', 'offered')").select(
+        *MESSAGE, "holder", "what", "position", "phase", "index"
+    )
+
+
+def delayed_at_last(walk: DataFrame | None, messages: DataFrame, keys: list[str]) -> DataFrame:
+    """Messages, or copies by `subscription`, with whether the last that is told is their delay."""
+    if walk is None:
+        return messages.withColumn("delayed", f.lit(False))
+    place = f.struct("position", "phase", "index")
+    last = delays_in(walk).groupBy(*MESSAGE, "holder").agg(f.max_by("what", place).alias("told"))
+    if "subscription" in keys:
+        last = last.withColumnRenamed("holder", "subscription")
+    else:
+        last = last.where("holder = -1").drop("holder")
+    delayed = f.coalesce(f.col("told") == "delayed", f.lit(False))
+    return messages.join(last, keys, how="left").withColumn("delayed", delayed).drop("told")
 
 
 def stays_of(deliveries: DataFrame, walk: DataFrame | None) -> DataFrame:
