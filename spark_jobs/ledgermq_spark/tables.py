@@ -159,7 +159,7 @@ def _walk(
     stamps = facts.operations.select("position", "append_time_us", "trusted")
     times = facts.timeline.join(stamps, "position", how="inner")
     late = with_delays(held, facts.operations, facts.acts)
-    walk = walk_of(each, late, log.outcomes, handled, times, facts.directory)
+    walk = walk_of(each, late, log.outcomes, handled, facts.acts, times, facts.directory)
     return store.keep(name, walk)
 
 

@@ -86,6 +86,7 @@ def walk_of(
     held: DataFrame,
     outcomes: DataFrame,
     handled: DataFrame,
+    acts: DataFrame,
     times: DataFrame,
     directory: Directory,
 ) -> DataFrame:
@@ -96,6 +97,7 @@ def walk_of(
         held: Claimed deliveries with how each was settled, as `with_delays` tells them.
         outcomes: As recorded; where a session ended before an entry, they tell in which order.
         handled: Operations by hand that were in turn: position and settings.
+        acts: What the scan of sessions told.
         times: State time and append time at every position.
         directory: What stood when.
     """
@@ -136,26 +138,48 @@ def walk_of(
         f.lit("handled").alias("what"),
         f.col("settings").alias("text"),
     )
-    parts = [
-        _event(one) for one in (entries, numbered, delivered, _settled(held, outcomes), by_hand)
-    ]
-    events = reduce(DataFrame.unionByName, parts)
+    lost = _lost(outcomes)
+    ended = _ended(acts, lost)
+    parts = (entries, numbered, delivered, _settled(held, lost), ended, by_hand)
+    events = reduce(DataFrame.unionByName, [_event(one) for one in parts])
     ordered = events.repartition(1).sortWithinPartitions("position", "phase", "index", "offset")
     return ordered.mapInArrow(_scan(directory), spark_schema(STAYED_COLUMNS))
 
 
-def _settled(held: DataFrame, outcomes: DataFrame) -> DataFrame:
-    """Where deliveries were settled, and how."""
-    ended = (
+def _lost(outcomes: DataFrame) -> DataFrame:
+    """Which sessions were lost, or taken over, at which `settled_position` and index."""
+    return (
         outcomes.where("kind = 'SessionEnded' AND session_sequence = 0")
         .groupBy("position", "session")
         .agg(f.min("index").alias("index"))
         .select(f.col("position").alias("settled_position"), "session", "index")
     )
+
+
+def _ended(acts: DataFrame, lost: DataFrame) -> DataFrame:
+    """Where sessions ended by their deadlines, behind what they gave back."""
+    return (
+        acts.where("what = 'ended' AND due")
+        .select(f.col("position").alias("settled_position"), "session", "deadline")
+        .join(f.broadcast(lost), ["settled_position", "session"], how="left")
+        .select(
+            f.col("settled_position").alias("position"),
+            f.lit(0).alias("phase"),
+            f.coalesce("index", f.lit(0)).alias("index"),
+            (f.col("session") * 2**31 + (2**31 - 1)).alias("offset"),
+            f.lit("ended").alias("what"),
+            "session",
+            f.col("deadline").alias("moment"),
+        )
+    )
+
+
+def _settled(held: DataFrame, lost: DataFrame) -> DataFrame:
+    """Where deliveries were settled, and how."""
     return (
         held.where("settled_position IS NOT NULL")
         .drop("index", "position")
-        .join(f.broadcast(ended), ["settled_position", "session"], how="left")
+        .join(f.broadcast(lost), ["settled_position", "session"], how="left")
         .select(
             f.col("settled_position").alias("position"),
             f.when(f.col("settled_due"), 0).otherwise(1).alias("phase"),
