@@ -53,6 +53,7 @@ class Event(NamedTuple):
     groups: list[str | None]
     whole_high: int = 0
     whole_sum: int = 0
+    redelivery_delay_ms: int = 0
 
 
 class Act(NamedTuple):

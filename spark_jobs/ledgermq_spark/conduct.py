@@ -18,6 +18,7 @@ from ledgermq_spark.destinations import store_of, valid_name
 from ledgermq_spark.directory import Directory
 from ledgermq_spark.get_options import options_of
 from ledgermq_spark.refusing import ScannedConsumer, ScannedSession, refusal
+from ledgermq_spark.settings import TIMING_MS_MAX
 from ledgermq_spark.settlements import segments_to, settle, settle_lost, take_segment
 
 __all__ = ["ConnectionScan"]
@@ -132,6 +133,7 @@ class ConnectionScan:
         elif (
             not 1_000 <= event.suspect_timeout_ms <= 45_000
             or not 0 <= event.lane <= INT_MAX
+            or not 0 <= event.redelivery_delay_ms <= TIMING_MS_MAX
             or (event.client_id and not valid_name(event.client_id))
         ):
             reason = "setting-invalid"

@@ -67,7 +67,8 @@ def group_text(group: Mapping[str, Any] | None) -> str | None:
 def header_text(header: op.Header | None) -> str | None:
     """A header as JSON: properties `p`, correlation id `c`, type `t`, times in ms `l`, `d`, `a`.
 
-    A place in a group is `g`, as `group_text` tells it; `k` says that logical order was asked for.
+    A redelivery limit that was asked for is `r`. A place in a group is `g`, as `group_text` tells
+    it; `k` says that logical order was asked for.
     """
     if header is None:
         return None
@@ -78,6 +79,8 @@ def header_text(header: op.Header | None) -> str | None:
     }
     times: dict[str, Any] = dict(header)
     told |= {short: times[name] for name, short in _TIMES.items() if times[name]}
+    if header.get("redelivery_limit", -1) >= 0:
+        told["r"] = header["redelivery_limit"]
     group = header.get("group")
     if group is not None:
         told["g"] = json.loads(group_text(group) or "")

@@ -18,6 +18,7 @@ from ledgermq_spark.destinations import (
 )
 from ledgermq_spark.directory import Directory
 from ledgermq_spark.get_options import PLAIN, options_of
+from ledgermq_spark.settings import TIMING_MS_MAX
 
 __all__ = ["ScannedConsumer", "ScannedSession", "Segment", "refusal"]
 
@@ -154,6 +155,8 @@ def _destination_refusal(event: Event, directory: Directory) -> str | None:
 
 def _consumer_refusal(session: ScannedSession, event: Event, directory: Directory) -> str | None:
     """Why an OpenConsumer with a good number is refused."""
+    if not -1 <= event.redelivery_delay_ms <= TIMING_MS_MAX:
+        return "setting-invalid"
     reason = _destination_refusal(event, directory)
     if reason is not None:
         return reason

@@ -88,6 +88,7 @@ OPERATION_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
     ("grouped", FLAG),
     ("settings", TEXT),
     ("maximum_lifetime_ms", LONG),
+    ("redelivery_delay_ms", LONG),
 )
 
 _ARROW: dict[t.DataType, pa.DataType] = {
@@ -132,12 +133,14 @@ def operation_row(
     `automatic_creation` of an AlterQueueManager. `target` is a destination, or the bare name where
     only queues are meant. `settings` are those given, as JSON. `headers` is null where no message
     of a Put has one. `timed` says that messages may expire or wait to be born, `grouped` that the
-    operation has to do with groups, get options or group affinity.
+    operation has to do with groups, get options or group affinity. `redelivery_delay_ms` is that of
+    an Open or OpenConsumer.
     """
     head = _first_columns(operation, position, append_time_us, trusted)
     handed = getattr(operation, "handed_through", None)
     selection = _selection(operation)
-    return (*head, *selection, handed, *grouping(operation), *settings_columns(operation))
+    late = getattr(operation, "redelivery_delay_ms", None)
+    return (*head, *selection, handed, *grouping(operation), *settings_columns(operation), late)
 
 
 def _first_columns(

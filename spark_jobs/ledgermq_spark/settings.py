@@ -46,12 +46,22 @@ class Settings:
     delivery_delay_override_ms: int = -1
     expiry_destination: str = ""
     puts_disabled: bool = False
+    redelivery_delay_override_ms: int = -1
+    redelivery_limit: int = -1
+    redelivery_delay_multiplier_percent: int = 100
+    redelivery_delay_max_ms: int = 0
+    # Retries and delay in ms.
+    redelivery_steps: tuple[tuple[int, int], ...] = ()
+    error_destination: str = ""
     others: str = "{}"
 
     def changed(self, text: str | None) -> Settings:
         """With those that an operation gives, as JSON; null gives none."""
         told = (json.loads(text) if text else None) or {}
         known = {name: told.pop(name) for name in list(told) if name in self.__slots__}
+        if "redelivery_steps" in known:
+            steps = known["redelivery_steps"]
+            known["redelivery_steps"] = tuple((one["retries"], one["delay_ms"]) for one in steps)
         others = json.loads(self.others) | told
         return replace(self, **known, others=json.dumps(others, sort_keys=True))
 
@@ -65,6 +75,8 @@ class Settings:
         """The settings by name."""
         told = asdict(self)
         others = json.loads(told.pop("others"))
+        steps = [{"retries": one, "delay_ms": late} for one, late in self.redelivery_steps]
+        told["redelivery_steps"] = steps
         return {**told, **others}
 
 

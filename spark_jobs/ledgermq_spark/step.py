@@ -11,7 +11,7 @@ MessageKey = tuple[int, int, int]
 
 
 class Step(NamedTuple):
-    """What happened to a message: numbered, delivered, returned or gone.
+    """What happened to a message: numbered, delivered, returned, delayed or gone.
 
     `selector` is that of the consumer of a delivery; `persistent`, `enqueued_at` and `header` tell
     of a numbered message what selectors read. A step `limit` sets what a session may hold of a

@@ -28,7 +28,7 @@ from ledgermq_spark.puts import lifetimes_frame, numbered_puts, puts_table
 from ledgermq_spark.situations import Scanned, directory_from
 from ledgermq_spark.timeline import timeline
 from ledgermq_spark.turns import group_refusals
-from ledgermq_spark.walked import needs_walk, stays_of, walk_of, with_stays
+from ledgermq_spark.walked import needs_walk, stays_of, walk_of, with_delays, with_stays
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -156,7 +156,10 @@ def _walk(
     in_turn = facts.acts.where("what = 'act' AND reason IS NULL").select("position")
     handled = facts.operations.where(f.col("kind").isin(*HANDLED))
     handled = handled.select("position", "settings").join(in_turn, "position", how="inner")
-    walk = walk_of(each, held, log.outcomes, handled, facts.timeline, facts.directory)
+    stamps = facts.operations.select("position", "append_time_us", "trusted")
+    times = facts.timeline.join(stamps, "position", how="inner")
+    late = with_delays(held, facts.operations, facts.acts)
+    walk = walk_of(each, late, log.outcomes, handled, facts.acts, times, facts.directory)
     return store.keep(name, walk)
 
 
@@ -171,7 +174,7 @@ def _assemble(store: Store, facts: Facts, puts: DataFrame, held: DataFrame) -> T
     placed = (
         _in_lifetime(held, lifetimes, facts.timeline)
         .join(f.broadcast(receivers), ["session", "consumer"], how="left")
-        .drop("queue_deleted")
+        .drop("queue_deleted", "settled_deadline")
     )
     deliveries = store.keep("deliveries", stays_of(placed, facts.walk))
     put = each_message(facts, numbered)
@@ -262,6 +265,7 @@ def deliveries_table(claims: DataFrame, acts: DataFrame) -> DataFrame:
         f.col("flag").alias("seen"),
         f.col("text").alias("blame"),
         f.col("due").alias("settled_due"),
+        f.col("deadline").alias("settled_deadline"),
     )
     how = (
         f.when(f.col("settled_position").isNull(), "open")

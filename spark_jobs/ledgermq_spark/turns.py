@@ -91,6 +91,8 @@ class QueueTurns:
             self._available.pop(message, None)
             self._numbered.pop(message, None)
             return
+        if step.what == "delayed":
+            return
         if step.what == "numbered":
             self._numbered[message] = step
         place = (-step.priority, step.sequence)

@@ -131,6 +131,7 @@ class Script:
         suspect_timeout_ms: int = 1_000,
         client_id: str = "",
         takeover: bytes = b"",
+        redelivery_delay_ms: int = 0,
     ) -> ScriptSession:
         """Opens a session."""
         handle = self.add(
@@ -142,6 +143,7 @@ class Script:
                 suspect_timeout_ms=suspect_timeout_ms,
                 client_id=client_id,
                 takeover=takeover,
+                redelivery_delay_ms=redelivery_delay_ms,
             )
         )
         return ScriptSession(script=self, handle=handle)

@@ -1,0 +1,24 @@
+"""Tests of tables and audit on logs whose messages are redelivered late, or too often."""
+
+import random
+
+import pytest
+
+from support.audits import audited
+from support.log_writer import Script
+from support.random_log import RandomLog
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.mark.parametrize(
+    ("seed", "parts"), [(1, ()), (2, ("ends", "topics")), (3, ("ends", "topics", "moves"))]
+)
+def test_a_random_log_with_redelivery_agrees(spark, tmp_path, seed, parts):
+    """Delays, limits, error destinations and drops are what the rebuild makes of them (§15)."""
+    script = Script(random=random.Random(seed))
+    RandomLog(script, redelivery=True, **dict.fromkeys(parts, True)).grow(160)
+    report = audited(spark, tmp_path, script.entries)
+    assert report.anomalies == []
+    assert report.verdict == "agrees"
+    assert sum(one["came"] for one in report.totals) > 0
