@@ -62,6 +62,7 @@ __all__ = [
     "PropertyNameError",
     "QueueManagerNotFoundError",
     "QueueNotFoundError",
+    "QuotaExceededError",
     "RefusedError",
     "SessionLostError",
     "SubscriptionDiffersError",
@@ -263,6 +264,12 @@ class MessageTooLargeError(LedgerMQError, ValueError):
     """The message is over the size limit; nothing was sent."""
 
     code = "message-too-large"
+
+
+class QuotaExceededError(LedgerMQError):
+    """The queue, topic or queue manager is full, and stayed so for the blocking time (INF-20)."""
+
+    code = "quota-exceeded"
 
 
 class MessageFormatError(LedgerMQError, ValueError):

@@ -85,6 +85,9 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "ttl_override": ("time_to_live_override_ms", _ms),
     "delay_override": ("delivery_delay_override_ms", _ms),
     "expiry_destination": ("expiry_destination", lambda text: "" if text == "none" else text),
+    "messages_max": ("messages_max", int),
+    "bytes_max": ("bytes_max", int),
+    "policy": ("blocking_send_policy", str),
 }
 
 
@@ -100,11 +103,13 @@ def _delete(player: Player, line: Line) -> Operation:
 
 
 def _alter_manager(player: Player, line: Line) -> Operation:
-    lifetime = line.options.get("lifetime")
+    lifetime, given = line.options.get("lifetime"), line.options
     return operations.AlterQueueManager(
         **common(player, line),
         automatic_creation=yes(line.options.get("automatic")),
         maximum_lifetime_ms=None if lifetime is None else _ms(lifetime),
+        messages_max=int(given["messages_max"]) if "messages_max" in given else None,
+        bytes_max=int(given["bytes_max"]) if "bytes_max" in given else None,
     )
 
 

@@ -28,10 +28,19 @@ from support.naive_operations import (
     naive_operations,
     opens,
     sample_message,
+    some_settings,
 )
 from support.verbs import identifier
 
-__all__ = ["BUSY", "Entry", "Writer", "informed_histories", "naive_histories", "naive_operations"]
+__all__ = [
+    "BUSY",
+    "WEIGHTS",
+    "Entry",
+    "Writer",
+    "informed_histories",
+    "naive_histories",
+    "naive_operations",
+]
 
 # Where much happens, so that what is rare happens to messages in flight too.
 BUSY = "queue:q"
@@ -83,6 +92,8 @@ def naive_histories(draw: st.DrawFn) -> list[Entry]:
 class Writer:
     """Draws operations that suit the model's state."""
 
+    weights: tuple[str, ...] = ()
+
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw
         self.model = Model()
@@ -125,7 +136,7 @@ class Writer:
         """One entry."""
         self.time += self.one(STEPS_US)
         sessions = self.model.sessions
-        kind = self.one(WEIGHTS)
+        kind = self.one(self.weights or WEIGHTS)
         if kind == "open" or not sessions:
             self.open()
         elif kind == "worker":
@@ -345,18 +356,9 @@ class Writer:
                     queue=queue,
                     suspended=suspended,
                     unacknowledged_max=limit,
-                    settings=self.settings(),
+                    settings=self.draw(st.none() | some_settings),
                 )
             )
-
-    def settings(self) -> dict[str, Any] | None:
-        """Some settings of a queue; those that expire what is there have somewhere to go."""
-        drawn = {
-            "time_to_live_override_ms": self.one((None, None, -1, 0, 1_000)),
-            "delivery_delay_override_ms": self.one((None, None, -1, 0, 1_000)),
-            "expiry_destination": self.one((None, "", "queue:r", "queue:s", "topic:t")),
-        }
-        return drawn if self.draw(st.booleans()) else None
 
     def correct(self, session: dict[str, Any]) -> None:
         """A message of a queue is removed or released by hand, whoever has it."""

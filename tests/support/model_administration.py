@@ -24,6 +24,11 @@ class ModelAdministration(ModelTopics):
             value = settings.get(name)
             if value is not None and not -1 <= value <= AGES_MS:
                 return "setting-invalid"
+        for name in ("messages_max", "bytes_max"):
+            if not 0 <= (settings.get(name) or 0) <= 2**53:
+                return "setting-invalid"
+        if settings.get("blocking_send_policy") not in (None, "FIFO", "PREEMPTIVE"):
+            return "setting-invalid"
         for name in TARGETS:
             target = settings.get(name)
             if not target:
@@ -169,10 +174,14 @@ class ModelAdministration(ModelTopics):
         return None
 
     def do_alter_queue_manager(self, session: Row, entry: Any) -> str | None:
-        """Automatic creation, maximum lifetime."""
+        """Automatic creation, maximum lifetime, quotas."""
+        if not 0 <= (entry.maximum_lifetime_ms or 0) <= AGES_MS:
+            return "setting-invalid"
+        if not all(0 <= (one or 0) <= 2**53 for one in (entry.messages_max, entry.bytes_max)):
+            return "setting-invalid"
+        self.messages_max = self.messages_max if entry.messages_max is None else entry.messages_max
+        self.bytes_max = self.bytes_max if entry.bytes_max is None else entry.bytes_max
         if entry.maximum_lifetime_ms is not None:
-            if not 0 <= entry.maximum_lifetime_ms <= AGES_MS:
-                return "setting-invalid"
             self.maximum_lifetime_ms = entry.maximum_lifetime_ms
         if entry.automatic_creation is not None:
             self.automatic_creation = entry.automatic_creation

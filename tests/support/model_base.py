@@ -6,11 +6,13 @@ from typing import Any
 
 from support.model_moves import SETTINGS, ModelMoves
 
-__all__ = ["BODY_MAX", "INT_MAX", "ModelBase"]
+__all__ = ["BODY_MAX", "INT_MAX", "LIVE", "ModelBase"]
 
 Row = dict[str, Any]
 BODY_MAX = 8 * 1024 * 1024 - 4 * 1024
 INT_MAX = 2147483647
+# Where a message is that counts, as current or pending.
+LIVE = ("open", "available", "unborn", "flight")
 
 
 class ModelBase(ModelMoves):
@@ -23,6 +25,8 @@ class ModelBase(ModelMoves):
         self.version = 1
         self.automatic_creation = True
         self.maximum_lifetime_ms = 30 * 86_400_000
+        self.messages_max = self.bytes_max = 0
+        self.blocked: list[Row] = []
         self.waits = 0
         self.queues: list[Row] = []
         self.topics: list[Row] = []
@@ -158,6 +162,7 @@ class ModelBase(ModelMoves):
             "owner": None,
             "given": 0,
             "gone": [],
+            **dict.fromkeys(("messages_high", "bytes_high"), 0),
             "settings": dict(SETTINGS),
         }
         self.topics.append(topic)
@@ -177,6 +182,7 @@ class ModelBase(ModelMoves):
             "bonds": {},
             "owner": None,
             "gone": [],
+            **dict.fromkeys(("messages_high", "bytes_high"), 0),
             "settings": dict(SETTINGS),
         }
         self.queues.append(queue)
@@ -191,8 +197,29 @@ class ModelBase(ModelMoves):
             message["enqueued_at"] = self.time
             message["place"] = self.birth_place(message)
             message["session"] = None
+        self.note_high(name)
         self.touch(name)
         return first
+
+    def note_high(self, store: str) -> None:
+        """Notes what a queue, topic or subscription holds, if that is the most so far."""
+        places = [*self.queues, *self.topics, *self.subscriptions]
+        place = next(one for one in places if one["id"] == store)
+        held = self.held(store)
+        place["messages_high"] = max(place["messages_high"], len(held))
+        place["bytes_high"] = max(place["bytes_high"], sum(one["size"] for one in held))
+
+    def held(self, store: str) -> list[Row]:
+        """What counts against a quota."""
+        raise NotImplementedError
+
+    def drop_blocked(self, session: Row) -> None:
+        """What waits in a session is refused."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """What waits is put if it can be."""
+        raise NotImplementedError
 
     def gone(self, message: Row, place: str) -> None:
         """A message leaves: consumed, or removed by administration."""
@@ -240,6 +267,7 @@ class ModelBase(ModelMoves):
         for consumer in self.consumers_of(session):
             if consumer["open"]:
                 self.leave(consumer)
+        self.drop_blocked(session)
         discarded = self.discard(session)
         returned = self.all_back(session, seen)
         handle = session["session"]
@@ -271,6 +299,7 @@ class ModelBase(ModelMoves):
 
     def deliver_touched(self) -> None:
         """Delivers queue by queue."""
+        self.release()
         self.retire()
         self.expire()
         for name in self.touched:

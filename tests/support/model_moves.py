@@ -13,6 +13,9 @@ SETTINGS: Row = {
     "time_to_live_override_ms": -1,
     "delivery_delay_override_ms": -1,
     "expiry_destination": "",
+    "messages_max": 0,
+    "bytes_max": 0,
+    "blocking_send_policy": "FIFO",
 }
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from support.model_base import BODY_MAX, INT_MAX
-from support.model_delivery import PLAIN, ModelDelivery
+from support.model_delivery import PLAIN
+from support.model_quotas import ModelQuotas
 
 TIMES = ("time_to_live_ms", "delivery_delay_ms", "age_ms")
 AGES_MS = 100 * 366 * 86_400_000
@@ -15,7 +16,7 @@ __all__ = ["ModelOperations"]
 Row = dict[str, Any]
 
 
-class ModelOperations(ModelDelivery):
+class ModelOperations(ModelQuotas):
     """One method `do_...` per operation; a text as answer is the reason of a refusal."""
 
     def do_unreadable(self, entry: Any) -> str:
@@ -57,6 +58,7 @@ class ModelOperations(ModelDelivery):
             "replies": [],
             "next_delivery": 1,
             "handed_through": 0,
+            "waiting_commit": None,
         }
         self.sessions.append(session)
         key = entry.session_key
@@ -169,12 +171,10 @@ class ModelOperations(ModelDelivery):
         reason, warning = self.check_groups(self.open_puts(session), added)
         if reason:
             return reason
-        self.use(entry.destination)
-        self.messages += added
-        if transacted:
-            return {"kind": "Accepted", "warning": warning}
-        told = {"first_sequence": self.number(store, added), "count": len(added)}
-        return {"kind": "Enqueued", **told, "warning": warning}
+        reason = self.check_quota(session, entry, added)
+        if reason == "blocked":
+            self.block(session, entry, added)
+        return reason or self.take_in(session, entry.destination, added, warning)
 
     def times(self, header: Any, settings: Row) -> Row:
         """When a message expires and may be delivered, from its send."""
@@ -233,6 +233,11 @@ class ModelOperations(ModelDelivery):
         """Puts are numbered, gets consumed."""
         if session["mode"] != "TRANSACTED":
             return "not-transacted"
+        if session["waiting_commit"] is not None:
+            return "commit-waiting"
+        if self.blocked_of(session):
+            session["waiting_commit"] = entry
+            return "blocked"
         held = self.open_puts(session)
         if entry.puts != len(held):
             return "puts-mismatch"
@@ -266,6 +271,8 @@ class ModelOperations(ModelDelivery):
             return "delivery-unknown"
         for consumer in self.consumers_of(session):
             consumer["credit"] = 0
+        if session["mode"] == "TRANSACTED":
+            self.drop_blocked(session)
         discarded = self.discard(session)
         returned = self.all_back(session, named)
         for consumer in self.consumers_of(session):

@@ -19,9 +19,11 @@ __all__ = [
     "START_US",
     "TEMPORARY",
     "TIMINGS",
+    "grouped_message",
     "naive_operations",
     "opens",
     "sample_message",
+    "some_settings",
 ]
 
 START_US = 1_790_000_000_000_000
@@ -126,6 +128,18 @@ settings = st.none() | st.fixed_dictionaries(
         "time_to_live_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1, 5_000)),
         "delivery_delay_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1_000)),
         "expiry_destination": st.none() | st.sampled_from(DESTINATIONS),
+        "messages_max": st.none() | st.sampled_from((-1, 0, 1, 3, 2**53, 2**53 + 1)),
+        "bytes_max": st.none() | st.sampled_from((-1, 0, 2, 2**53, 2**53 + 1)),
+        "blocking_send_policy": st.none() | st.sampled_from(("FIFO", "PREEMPTIVE", "UNKNOWN")),
+    }
+)
+# Legal ones; those that expire what is there have somewhere to go.
+some_settings: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "time_to_live_override_ms": st.sampled_from((None, None, -1, 0, 1_000)),
+        "delivery_delay_override_ms": st.sampled_from((None, None, -1, 0, 1_000)),
+        "expiry_destination": st.sampled_from((None, "", "queue:r", "queue:s", "topic:t")),
+        **dict.fromkeys(("messages_max", "bytes_max", "blocking_send_policy"), st.none()),
     }
 )
 naive_operations: st.SearchStrategy[Operation] = st.one_of(
@@ -162,6 +176,7 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
             | st.builds(grouped_message, st.integers(0, 99), groups),
             max_size=4,
         ),
+        blocking_ms=st.sampled_from((0, 0, 1_000, 30_000, -1, 10**15)),
     ),
     st.builds(
         op.Get,
@@ -200,6 +215,8 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         **common,
         automatic_creation=st.none() | st.booleans(),
         maximum_lifetime_ms=st.none() | st.sampled_from((-1, 0, 1, 20_000)),
+        messages_max=st.none() | st.sampled_from((-1, 0, 2, 2**53 + 1)),
+        bytes_max=st.none() | st.sampled_from((-1, 0, 3, 2**53 + 1)),
     ),
     st.builds(op.Upgrade, **common, version=st.integers(-1, 1)),
     st.builds(

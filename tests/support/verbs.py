@@ -208,6 +208,7 @@ def _put(player: Player, line: Line) -> Operation:
         **common(player, line),
         destination=_destination(line.words[0]),
         messages=_messages(line.words[1:]),
+        blocking_ms=time_us(line.options.get("block", "0s")) // 1_000,
     )
 
 

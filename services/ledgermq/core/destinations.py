@@ -33,6 +33,7 @@ __all__ = [
     "find_destination",
     "forget",
     "keep",
+    "new_destination",
     "use_destination",
 ]
 
@@ -73,11 +74,12 @@ def use_destination(turn: Turn, destination: str) -> Queue | Refusal:
         return Refusal(
             reason, f"{kind} {name} does not exist and automatic creation is off; create it"
         )
-    return _new(kind, name, turn.position)
+    return new_destination(destination, turn.position)
 
 
-def _new(kind: str, name: str, position: int) -> Queue:
+def new_destination(destination: str, position: int) -> Queue:
     """A queue or topic without messages, not kept yet."""
+    kind, _, name = destination.partition(":")
     return Queue(name, position) if kind == "queue" else Topic(name, position)
 
 
@@ -148,7 +150,7 @@ def create_temporary(turn: Turn, session: Session, operation: CreateTemporary) -
         return Refusal(NAME_INVALID, f"{destination!a} is not queue:{own}NAME or topic:{own}NAME")
     if find_destination(turn.state, destination) is not None:
         return Refusal(QUEUE_EXISTS, f"{destination} exists already")
-    made = _new(kind, name, turn.position)
+    made = new_destination(destination, turn.position)
     made.owner = connection
     connection.owned[destination] = made
     keep(turn.state, made)

@@ -11,6 +11,7 @@ from ledgermq.core.group_invariants import check_groups, check_places
 from ledgermq.core.limits import REPLIES_MAX
 from ledgermq.core.message import Message
 from ledgermq.core.places import next_item
+from ledgermq.core.quota_invariants import check_quotas
 from ledgermq.core.state import Consumer, Queue, QueueManager, Session
 from ledgermq.core.topic_invariants import check_topics
 from ledgermq.core.topics import Subscription
@@ -29,6 +30,7 @@ def check(state: QueueManager) -> None:
         assert queue.next_sequence == accounted, f"queue {name}: SEQ-14 {accounted}"
         _check_queue(queue)
     check_topics(state)
+    check_quotas(state)
     for subscription in state.subscriptions.values():
         _check_queue(subscription)
     for session in state.sessions.values():

@@ -7,6 +7,8 @@ from typing import Final
 
 __all__ = [
     "AFFINITY_BUCKETS",
+    "BLOCKED_MESSAGES_MAX",
+    "BLOCKED_PUTS_MAX",
     "BLOCK_MESSAGES",
     "BROWSE_EXAMINED_MAX",
     "CONSUMER_NUMBER_MAX",
@@ -24,6 +26,7 @@ __all__ = [
     "PRIORITY_MAX",
     "PROTOCOL_VERSION",
     "PUT_MESSAGES_MAX",
+    "QUOTA_MAX",
     "REPLIES_MAX",
     "SUSPECT_TIMEOUT_MS_MAX",
     "SUSPECT_TIMEOUT_MS_MIN",
@@ -48,7 +51,11 @@ OFFSET_MAX: Final = 2**53
 AFFINITY_BUCKETS: Final = 1024
 GROUP_MEMBERS_MAX: Final = 5_000
 CREDIT_MAX: Final = 1_000_000
+QUOTA_MAX: Final = 2**53
 REPLIES_MAX: Final = 256
+# Of one session; the window above bounds them too.
+BLOCKED_PUTS_MAX: Final = 64
+BLOCKED_MESSAGES_MAX: Final = 10_000
 # The three numbers that a checkpoint holds as an Avro int; readers differ in what else they take.
 CONSUMER_NUMBER_MAX: Final = 2**31 - 1
 LANE_MAX: Final = 2**31 - 1

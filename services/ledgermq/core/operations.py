@@ -172,10 +172,14 @@ class CloseConsumer(SessionOperation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put(SessionOperation):
-    """Puts messages to one destination, in a unit of work if the session is transacted."""
+    """Puts messages to one destination, in a unit of work if the session is transacted.
+
+    `blocking_ms`: how long it may wait for a quota; 0: it does not wait (INF-03).
+    """
 
     destination: str
     messages: list[PutMessage]
+    blocking_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -311,6 +315,8 @@ class AlterQueueManager(SessionOperation):
 
     automatic_creation: bool | None = None
     maximum_lifetime_ms: int | None = None
+    messages_max: int | None = None
+    bytes_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

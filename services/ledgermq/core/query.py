@@ -9,12 +9,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from ledgermq.core.browsing import Cursor, browse
+from ledgermq.core.counting import blocked_status, held_bytes_status
 from ledgermq.core.delivery import delivered_message, is_paused
 from ledgermq.core.get_options import PLAIN, Options, check
 from ledgermq.core.group_query import group_document, group_statuses
 from ledgermq.core.limits import DELIVERED_MESSAGES_MAX
 from ledgermq.core.outcomes import Delivered, DeliveredMessage, Opened, Outcome
 from ledgermq.core.places import disagreement
+from ledgermq.core.quotas import held_by_all
 from ledgermq.core.reasons import (
     GROUP_UNKNOWN,
     MATCH_OPTIONS_INVALID,
@@ -87,7 +89,9 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
         if topic is None:
             detail = f"there is no topic {ask['queue']!a} on {name}"
             return Told(reason=TOPIC_UNKNOWN, detail=detail)
-        return Told(document=topic_status(topic))
+        return Told(
+            document=topic_status(topic) | {"blocked": blocked_status(state, topic.destination)}
+        )
     if kind not in ("QUEUE", "BROWSE", "GROUPS", "GROUP"):
         detail = f"this worker does not know questions of kind {kind}; it may be too old"
         return Told(reason=KIND_UNKNOWN, detail=detail)
@@ -140,7 +144,9 @@ def _tell_page(queue: Queue, ask: dict[str, Any]) -> Told:
 def queue_status(state: QueueManager, name: str) -> Document | None:
     """The status of one queue, or None if there is no such queue (SEQ-06..13, SEQ-19)."""
     queue = state.queues.get(name)
-    return None if queue is None else _status(queue)
+    if queue is None:
+        return None
+    return _status(queue) | {"blocked": blocked_status(state, queue.destination)}
 
 
 def queue_statuses(state: QueueManager) -> list[Document]:
@@ -181,11 +187,13 @@ def _status(queue: Queue) -> Document:
         "uncommitted_puts": queue.uncommitted_puts,
         "unacknowledged": queue.unacknowledged,
         "uncommitted_gets": queue.uncommitted_gets,
+        **held_bytes_status(queue),
     }
 
 
 def manager_status(state: QueueManager, name: str, worker: str) -> Document:
     """What the queue manager holds as a whole."""
+    held, held_bytes = held_by_all(state)
     return {
         "name": name,
         "position": state.position,
@@ -193,6 +201,10 @@ def manager_status(state: QueueManager, name: str, worker: str) -> Document:
         "version": state.active_version,
         "automatic_creation": state.automatic_creation,
         "maximum_lifetime_ms": state.lifetimes.maximum_ms,
+        "messages_max": state.messages_max,
+        "bytes_max": state.bytes_max,
+        "messages": held,
+        "bytes": held_bytes,
         "queues": len(state.queues),
         "topics": len(state.topics),
         "subscriptions": len(state.subscriptions),

@@ -35,6 +35,7 @@ class Queue:
     __slots__ = (
         "affinity",
         "available",
+        "bytes_high",
         "consumers",
         "created_position",
         "description",
@@ -45,8 +46,10 @@ class Queue:
         "kept",
         "last_consumed_enqueued_at",
         "lifetime_sequence",
+        "message_bytes",
         "message_bytes_max",
         "messages",
+        "messages_high",
         "moved",
         "name",
         "next_sequence",
@@ -60,10 +63,14 @@ class Queue:
         "touched_blocks",
         "turns",
         "unacknowledged",
+        "unacknowledged_bytes",
         "unacknowledged_max",
         "unborn",
+        "unborn_bytes",
         "uncommitted_gets",
+        "uncommitted_gets_bytes",
         "uncommitted_puts",
+        "uncommitted_puts_bytes",
     )
 
     def __init__(self, name: str, created_position: int) -> None:
@@ -100,6 +107,15 @@ class Queue:
         self.uncommitted_puts = 0
         self.unacknowledged = 0
         self.uncommitted_gets = 0
+        # Sizes of all numbered messages that are here, and of those in each state but available.
+        self.message_bytes = 0
+        self.unborn_bytes = 0
+        self.uncommitted_puts_bytes = 0
+        self.unacknowledged_bytes = 0
+        self.uncommitted_gets_bytes = 0
+        # The most that it held at a time, current and pending.
+        self.messages_high = 0
+        self.bytes_high = 0
         # Blocks changed since the checkpointer looked last; nothing in the fold reads it.
         self.touched_blocks: dict[int, None] = {}
 
@@ -122,14 +138,18 @@ class Queue:
         store, time = self.messages, state.time
         state.lifetimes.note(self, time)
         timed = grouped = False
+        added_bytes = 0
         for message in messages:
             message.sequence = sequence
             message.enqueued_at = time
             store[sequence] = message
             sequence += 1
+            added_bytes += message.size_bytes
             timed = timed or message.times is not None
             grouped = grouped or message.group is not None
         self.next_sequence = sequence
+        self.message_bytes += added_bytes
+        self.note_high()
         born = self.wait_for_birth(state, messages) if timed else messages
         self.available.extend(born)
         for order in self.orders.values():
@@ -140,6 +160,25 @@ class Queue:
         for block in range(first // BLOCK_MESSAGES, (sequence - 1) // BLOCK_MESSAGES + 1):
             touched[block] = None
         return first
+
+    @property
+    def held_messages(self) -> int:
+        """How many messages count against its quota: current and pending ones."""
+        return len(self.messages) + self.uncommitted_puts
+
+    @property
+    def held_bytes(self) -> int:
+        """Sizes of the messages that count against its quota."""
+        return self.message_bytes + self.uncommitted_puts_bytes
+
+    def note_high(self) -> None:
+        """Notes what it holds, if that is the most so far; after messages were added."""
+        held = self.held_messages
+        if held > self.messages_high:
+            self.messages_high = held
+        held = self.message_bytes + self.uncommitted_puts_bytes
+        if held > self.bytes_high:
+            self.bytes_high = held
 
     def served(self) -> Iterable[Queue]:
         """Whose consumers may be served after an `enqueue`."""
@@ -242,6 +281,7 @@ class Queue:
                 times.unborn = times.deliver_at > state.time
             if times is not None and times.unborn:
                 self.unborn += 1
+                self.unborn_bytes += message.size_bytes
             else:
                 born.append(message)
         return born
@@ -251,12 +291,14 @@ class Queue:
         assert message.times is not None, "only what was unborn is born"
         message.times.unborn = False
         self.unborn -= 1
+        self.unborn_bytes -= message.size_bytes
         self.give_back(message)
 
     def withdraw(self, message: Message) -> None:
         """Takes a message that nobody holds from those that wait."""
         if message.times is not None and message.times.unborn:
             self.unborn -= 1
+            self.unborn_bytes -= message.size_bytes
         else:
             self.available.leave()
 
@@ -269,6 +311,7 @@ class Queue:
         """Takes a numbered message out of the queue for good."""
         sequence = message.sequence
         del self.messages[sequence]
+        self.message_bytes -= message.size_bytes
         if isinstance(message, GroupedMessage):
             self._leave_group(message.group, message)
         if self.doubts:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any, Final
 
-from ledgermq.core.limits import TIMING_MS_MAX
+from ledgermq.core.limits import QUOTA_MAX, TIMING_MS_MAX
 
 __all__ = [
     "DEFAULTS",
+    "FIFO",
     "Settings",
     "changed",
     "given_settings",
@@ -17,20 +18,28 @@ __all__ = [
     "wrong_in",
 ]
 
+# No put passes an earlier one to the same destination (INF-18).
+FIFO: Final = "FIFO"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
     """The settings of a queue or topic, in the order of the schema `ledgermq.type.QueueSettings`.
 
-    Times are in ms. A destination is `queue:NAME` or `topic:NAME`, or empty: none.
+    Times are in ms; a quota of 0 is none. A destination is `queue:NAME` or `topic:NAME`, or empty.
     """
 
     time_to_live_override_ms: int = -1
     delivery_delay_override_ms: int = -1
     expiry_destination: str = ""
+    messages_max: int = 0
+    bytes_max: int = 0
+    blocking_send_policy: str = FIFO
 
 
 DEFAULTS: Final = Settings()
+
+POLICIES: Final = (FIFO, "PREEMPTIVE")
 
 # What an entry of the log says of settings: a value by name; None: as it is.
 Given = dict[str, Any]
@@ -72,4 +81,12 @@ def wrong_in(settings: Settings) -> str | None:
         value = getattr(settings, name)
         if not -1 <= value <= TIMING_MS_MAX:
             return f"{name} is {value}, must be -1 to {TIMING_MS_MAX}"
+    for name in ("messages_max", "bytes_max"):
+        value = getattr(settings, name)
+        if not 0 <= value <= QUOTA_MAX:
+            return f"{name} is {value}, must be 0 to {QUOTA_MAX}"
+    if settings.blocking_send_policy not in POLICIES:
+        return (
+            f"blocking_send_policy is {settings.blocking_send_policy}, must be FIFO or PREEMPTIVE"
+        )
     return None

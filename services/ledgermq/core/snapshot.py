@@ -11,6 +11,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from ledgermq.core import connections
+from ledgermq.core.blocked_snapshot import (
+    blocked_entries,
+    commit_entry,
+    commit_from,
+    restore_blocked,
+)
 from ledgermq.core.destinations import find_destination, keep
 from ledgermq.core.get_options import PLAIN, Options, Place
 from ledgermq.core.grouping import join_open_groups
@@ -19,6 +25,7 @@ from ledgermq.core.message import Message
 from ledgermq.core.message_snapshot import message_from, stored_message
 from ledgermq.core.outcomes import Reply
 from ledgermq.core.queues import set_affinity
+from ledgermq.core.quotas import bytes_of
 from ledgermq.core.selector import parse_selector
 from ledgermq.core.settings import settings_record
 from ledgermq.core.state import (
@@ -53,6 +60,8 @@ def root_of(state: QueueManager) -> Record:
         "automatic_creation": state.automatic_creation,
         "wait_order": state.wait_order,
         "maximum_lifetime_ms": state.lifetimes.maximum_ms,
+        "messages_max": state.messages_max,
+        "bytes_max": state.bytes_max,
         "queues": [_queue_entry(queue) for queue in state.queues.values()],
         "topics": [topic_entry(topic) for topic in state.topics.values()],
         "subscriptions": [subscription_entry(one) for one in state.subscriptions.values()],
@@ -68,6 +77,7 @@ def root_of(state: QueueManager) -> Record:
             for one in state.connections.values()
         ],
         "sessions": [_session_entry(session) for session in state.sessions.values()],
+        "blocked_puts": blocked_entries(state),
     }
 
 
@@ -90,6 +100,8 @@ def _queue_entry(queue: Queue) -> Record:
         "settings": settings_record(queue.settings),
         "moved": queue.moved,
         "dropped": queue.dropped,
+        "messages_high": queue.messages_high,
+        "bytes_high": queue.bytes_high,
     }
 
 
@@ -139,6 +151,7 @@ def _session_entry(session: Session) -> Record:
             for destination, messages in session.open_puts.items()
         ],
         "replies": list(session.replies.values()),
+        "waiting_commit": commit_entry(session),
     }
 
 
@@ -208,6 +221,8 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     state.time = root["time"]
     state.automatic_creation = root["automatic_creation"]
     state.wait_order = root["wait_order"]
+    state.messages_max = root["messages_max"]
+    state.bytes_max = root["bytes_max"]
     for entry in root["queues"]:
         keep(state, _queue_from(entry))
     restore_topics(state, root)
@@ -229,6 +244,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     for entry in root["sessions"]:
         _restore_session(state, entry)
     for queue in state.stores.values():
+        queue.message_bytes = bytes_of(queue.messages.values())
         here = [one for one in queue.messages.values() if one.consumer is None]
         queue.available.extend(queue.wait_for_birth(state, here))
         for message in queue.messages.values():
@@ -244,6 +260,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     _restore_bonds(state, root)
     for topic in state.topics.values():
         topic.find_publications()
+    restore_blocked(state, root)
     state.deadlines = sorted(
         (one.deadline, one.handle) for one in state.sessions.values() if one.deadline >= 0
     )
@@ -273,6 +290,8 @@ def _queue_from(entry: Record) -> Queue:
     set_affinity(queue, entry["group_affinity"])
     queue.moved = entry["moved"]
     queue.dropped = entry["dropped"]
+    queue.messages_high = entry["messages_high"]
+    queue.bytes_high = entry["bytes_high"]
     return queue
 
 
@@ -306,8 +325,10 @@ def _restore_session(state: QueueManager, entry: Record) -> None:
         session.deliveries[one["delivery"]] = message
         if session.transacted:
             consumer.queue.uncommitted_gets += 1
+            consumer.queue.uncommitted_gets_bytes += message.size_bytes
         else:
             consumer.queue.unacknowledged += 1
+            consumer.queue.unacknowledged_bytes += message.size_bytes
     for one in entry["open_puts"]:
         destination = one["destination"]
         queue = find_destination(state, destination)
@@ -315,7 +336,9 @@ def _restore_session(state: QueueManager, entry: Record) -> None:
         open_puts = [message_from(queue, put) for put in one["messages"]]
         session.open_puts[destination] = open_puts
         join_open_groups(session, destination, open_puts)
-        queue.uncommitted_puts += len(one["messages"])
+        queue.uncommitted_puts += len(open_puts)
+        queue.uncommitted_puts_bytes += bytes_of(open_puts)
+    session.waiting_commit = commit_from(session, entry["waiting_commit"])
     state.sessions[session.handle] = session
     connection.sessions[session.handle] = session
 

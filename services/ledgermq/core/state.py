@@ -19,7 +19,9 @@ from ledgermq.core.outcomes import Reply
 from ledgermq.core.queue import Queue
 
 if TYPE_CHECKING:
+    from ledgermq.core.blocked import BlockedPut
     from ledgermq.core.group import Group
+    from ledgermq.core.operations import Commit
     from ledgermq.core.orders import Order, OrderKey
     from ledgermq.core.selector import Selector
     from ledgermq.core.topics import Subscription, SubscriptionKey, Topic
@@ -118,6 +120,7 @@ class Session:
     __slots__ = (
         "acknowledge_mode",
         "answered_through",
+        "blocked",
         "confirmed",
         "connection",
         "consumer_highest",
@@ -136,6 +139,7 @@ class Session:
         "suspect_timeout_ms",
         "suspected",
         "transacted",
+        "waiting_commit",
     )
 
     def __init__(
@@ -169,6 +173,9 @@ class Session:
         self.open_puts: dict[str, list[Message]] = {}
         # The groups among them, by destination and group id.
         self.open_groups: dict[tuple[str, bytes], Group] = {}
+        # Puts that wait for a quota, by their numbers; the commit that waits for them.
+        self.blocked: dict[int, BlockedPut] = {}
+        self.waiting_commit: Commit | None = None
 
 
 class QueueManager:
@@ -178,11 +185,14 @@ class QueueManager:
         "active_version",
         "automatic_creation",
         "births",
+        "blocked_puts",
+        "bytes_max",
         "client_ids",
         "connections",
         "deadlines",
         "expiries",
         "lifetimes",
+        "messages_max",
         "named",
         "position",
         "queues",
@@ -190,6 +200,7 @@ class QueueManager:
         "stores",
         "subscriptions",
         "time",
+        "time_outs",
         "time_stood_still",
         "topics",
         "wait_order",
@@ -218,6 +229,13 @@ class QueueManager:
         self.lifetimes = Lifetimes()
         # Destinations that settings name, and which settings do: destination and name.
         self.named: dict[str, dict[tuple[str, str], None]] = {}
+        # Quotas of all queues and topics together; 0: none.
+        self.messages_max = 0
+        self.bytes_max = 0
+        # Puts that wait for a quota, by position, and a heap of (deadline, position); entries of
+        # what waits no longer are passed over.
+        self.blocked_puts: dict[int, BlockedPut] = {}
+        self.time_outs: list[tuple[int, int]] = []
 
     def schedule(self, message: Message, times: Times) -> None:
         """Notes when a numbered message expires and when it may be delivered."""

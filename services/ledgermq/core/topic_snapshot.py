@@ -48,6 +48,8 @@ def topic_entry(topic: Topic) -> Record:
         "owner": owner_of(topic),
         "expired": topic.expired,
         "settings": settings_record(topic.settings),
+        "messages_high": topic.messages_high,
+        "bytes_high": topic.bytes_high,
     }
 
 
@@ -70,6 +72,8 @@ def subscription_entry(subscription: Subscription) -> Record:
         "last_consumed_enqueued_at": subscription.last_consumed_enqueued_at,
         "moved": subscription.moved,
         "dropped": subscription.dropped,
+        "messages_high": subscription.messages_high,
+        "bytes_high": subscription.bytes_high,
     }
 
 
@@ -82,6 +86,8 @@ def restore_topics(state: QueueManager, root: Record) -> None:
         topic.next_sequence = entry["next_sequence"]
         topic.sent_and_committed = entry["sent_and_committed"]
         topic.dropped = entry["dropped"]
+        topic.messages_high = entry["messages_high"]
+        topic.bytes_high = entry["bytes_high"]
         topic.expired = entry["expired"]
         topic.last_consumed_enqueued_at = entry["last_consumed_enqueued_at"]
         keep(state, topic)
@@ -103,6 +109,8 @@ def _subscription_from(state: QueueManager, entry: Record) -> Subscription:
     subscription.expired = entry["expired"]
     subscription.moved = entry["moved"]
     subscription.dropped = entry["dropped"]
+    subscription.messages_high = entry["messages_high"]
+    subscription.bytes_high = entry["bytes_high"]
     subscription.sent_and_committed = entry["sent_and_committed"]
     subscription.last_consumed_enqueued_at = entry["last_consumed_enqueued_at"]
     return subscription

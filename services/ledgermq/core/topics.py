@@ -94,6 +94,8 @@ class Subscription(Queue):
         copy = published.copy_for(self)
         state.lifetimes.note(self, copy.enqueued_at)
         self.messages[copy.sequence] = copy
+        self.message_bytes += copy.size_bytes
+        self.note_high()
         self.available.extend(self.wait_for_birth(state, [copy]))
         self.touched_blocks[copy.sequence // BLOCK_MESSAGES] = None
         self.next_sequence = copy.sequence + 1
@@ -102,18 +104,19 @@ class Subscription(Queue):
     def consume(self, message: Message) -> None:
         """Takes a message out for good; the topic counts it with its last copy."""
         super().consume(message)
-        self.topic.let_go(message.sequence, CONSUMED)
+        self.topic.let_go(message, CONSUMED)
 
     def expire(self, message: Message) -> None:
         """Takes out a message whose time is over; the topic counts it with its last copy."""
         super().expire(message)
-        self.topic.let_go(message.sequence, EXPIRED)
+        self.topic.let_go(message, EXPIRED)
 
     def drop(self) -> None:
         """Lets go of all messages, because the subscription goes."""
-        for sequence in self.messages:
-            self.topic.let_go(sequence, DROPPED)
+        for message in self.messages.values():
+            self.topic.let_go(message, DROPPED)
         self.messages = {}
+        self.message_bytes = 0
 
 
 class Topic(Queue):
@@ -151,7 +154,13 @@ class Topic(Queue):
             message.enqueued_at = state.time
             self._publish(state, message, sender)
         self.next_sequence = first + len(messages)
+        self.note_high()
         return first
+
+    @property
+    def held_messages(self) -> int:
+        """Unconsumed messages and uncommitted puts: each once, whoever has it."""
+        return len(self.publications) + self.uncommitted_puts
 
     def _publish(self, state: QueueManager, message: Message, sender: Connection | None) -> None:
         publication = Publication(message.enqueued_at)
@@ -162,6 +171,7 @@ class Topic(Queue):
                 self._reached[subscription.created_position] = subscription
         if publication.holders:
             self.publications[message.sequence] = publication
+            self.message_bytes += message.size_bytes
         else:
             self.dropped += 1
             self.last_consumed_enqueued_at = message.enqueued_at
@@ -181,13 +191,14 @@ class Topic(Queue):
         reached, self._reached = self._reached, {}
         return reached.values()
 
-    def let_go(self, sequence: int, how: str) -> None:
+    def let_go(self, message: Message, how: str) -> None:
         """A subscription no longer has a message; the last one decides how it is counted."""
-        publication = self.publications[sequence]
+        publication = self.publications[message.sequence]
         publication.holders -= 1
         if publication.holders:
             return
-        del self.publications[sequence]
+        del self.publications[message.sequence]
+        self.message_bytes -= message.size_bytes
         self.last_consumed_enqueued_at = publication.enqueued_at
         if how == CONSUMED:
             self.sent_and_committed += 1
@@ -220,7 +231,10 @@ class Topic(Queue):
         """Works out who still has which message, from the subscriptions (after a restart)."""
         found: dict[int, Publication] = {}
         for message in self._kept():
-            publication = found.setdefault(message.sequence, Publication(message.enqueued_at))
+            publication = found.get(message.sequence)
+            if publication is None:
+                publication = found[message.sequence] = Publication(message.enqueued_at)
+                self.message_bytes += message.size_bytes
             publication.holders += 1
         self.publications = dict(sorted(found.items()))
 

@@ -12,14 +12,16 @@ __all__ = ["Turn"]
 class Turn:
     """What the handlers of one entry share: state, position, outcomes so far, queues touched.
 
-    `left` are queues that lost a receiver or a delivery: those that nothing keeps retire.
+    Deadlines that the entry sets count from `begins`, in µs. `left` are queues that lost a receiver
+    or a delivery: those that nothing keeps retire.
     """
 
-    __slots__ = ("left", "next_index", "outcomes", "position", "state", "touched_queues")
+    __slots__ = ("begins", "left", "next_index", "outcomes", "position", "state", "touched_queues")
 
     def __init__(self, state: QueueManager, position: int) -> None:
         self.state = state
         self.position = position
+        self.begins = -1
         self.next_index = 0
         self.outcomes: list[Addressed] = []
         self.touched_queues: dict[int, Queue] = {}
