@@ -47,6 +47,7 @@ from ledgermq.errors import (
     QuotaExceededError,
     RefusedError,
     SessionLostError,
+    StorageFullError,
     SubscriptionDiffersError,
     SubscriptionInUseError,
     SubscriptionNotFoundError,
@@ -57,6 +58,7 @@ from ledgermq.errors import (
     TransactionError,
     TransactionInDoubtError,
     TransactionRolledBackError,
+    TransactionTooLargeError,
     UnsupportedValueError,
     WorkerUnavailableError,
 )
@@ -89,6 +91,7 @@ if TYPE_CHECKING:
     from ledgermq.client.map_message import MapMessage
     from ledgermq.client.message import Message
     from ledgermq.client.producer import Producer
+    from ledgermq.client.queue_settings import QueueSettings
     from ledgermq.client.receipts import CommitReceipt, EnqueuedRun, ReceiptFuture, SendReceipt
     from ledgermq.client.requesting import Requestor
     from ledgermq.client.session import Session
@@ -178,6 +181,7 @@ __all__ = [
     "QueueManagerNotFoundError",
     "QueueManagerStatus",
     "QueueNotFoundError",
+    "QueueSettings",
     "QueueStatus",
     "QuotaExceededError",
     "ReceiptFuture",
@@ -188,6 +192,7 @@ __all__ = [
     "Session",
     "SessionLostError",
     "SessionStatus",
+    "StorageFullError",
     "StreamBody",
     "StreamMessage",
     "SubscriptionDiffersError",
@@ -203,6 +208,7 @@ __all__ = [
     "TransactionError",
     "TransactionInDoubtError",
     "TransactionRolledBackError",
+    "TransactionTooLargeError",
     "TypedMessage",
     "UnsupportedValueError",
     "WorkerUnavailableError",

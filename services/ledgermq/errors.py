@@ -65,6 +65,7 @@ __all__ = [
     "QuotaExceededError",
     "RefusedError",
     "SessionLostError",
+    "StorageFullError",
     "SubscriptionDiffersError",
     "SubscriptionInUseError",
     "SubscriptionNotFoundError",
@@ -75,6 +76,7 @@ __all__ = [
     "TransactionError",
     "TransactionInDoubtError",
     "TransactionRolledBackError",
+    "TransactionTooLargeError",
     "UnsupportedValueError",
     "WorkerUnavailableError",
 ]
@@ -270,6 +272,25 @@ class QuotaExceededError(LedgerMQError):
     """The queue, topic or queue manager is full, and stayed so for the blocking time (INF-20)."""
 
     code = "quota-exceeded"
+
+
+class TransactionTooLargeError(LedgerMQError, ValueError):
+    """The unit of work, or the message, would take more than a segment of the storage (DB-09).
+
+    The unit of work stays as it was, for commit or rollback.
+    """
+
+    code = "transaction-too-large"
+
+
+class StorageFullError(LedgerMQError):
+    """The storage has as many segments as it may, and none has room for the message (DB-20).
+
+    Nothing was sent; it works again when messages have left the segments that they pin.
+    """
+
+    code = "storage-full"
+    retryable = True
 
 
 class MessageFormatError(LedgerMQError, ValueError):

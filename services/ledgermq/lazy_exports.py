@@ -35,6 +35,7 @@ HOMES: Final = {
     "PlainMessage": "ledgermq.client.typed_message",
     "Producer": "ledgermq.client.producer",
     "QueueManagerStatus": "ledgermq.client.status",
+    "QueueSettings": "ledgermq.client.queue_settings",
     "QueueStatus": "ledgermq.client.status",
     "ReceiptFuture": "ledgermq.client.receipts",
     "Requestor": "ledgermq.client.requesting",

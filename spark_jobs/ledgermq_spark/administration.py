@@ -149,7 +149,7 @@ class _Reader:
         changes = {
             "description": row.description,
             "message_bytes_max": row.message_bytes_max,
-            "suspended": row.flag,
+            "gets_disabled": row.flag,
             "unacknowledged_max": row.unacknowledged_max,
             "group_affinity": row.group_affinity,
         }

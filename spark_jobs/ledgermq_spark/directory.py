@@ -48,7 +48,7 @@ class Lifetime(NamedTuple):
     deleted: int | None = None
     description: str = ""
     message_bytes_max: int = 0
-    suspended: bool = False
+    gets_disabled: bool = False
     unacknowledged_max: int = 0
     owner: str = ""
     deleted_due: bool = False

@@ -168,7 +168,7 @@ STATUS_COLUMNS = (
     ("group_affinity", "boolean"),
     ("groups", "long"),
     ("temporary", "boolean"),
-    ("suspended", "boolean"),
+    ("gets_disabled", "boolean"),
     ("receivers", "long"),
     ("message_count", "long"),
     ("sent_and_committed", "long"),

@@ -160,7 +160,7 @@ def operation_row(
 
     `number` is the credit of a Get, the puts of a Commit, the version of an Upgrade, the sequence
     number of a Correct, the delivery that an Alive is handing, the writer's clock of a TimeAgreed;
-    `flag` the purge of a DeleteQueue or DeleteTopic, `suspended` of an AlterQueue,
+    `flag` the purge of a DeleteQueue or DeleteTopic, `gets_disabled` of an AlterQueue,
     `automatic_creation` of an AlterQueueManager. `target` is a destination, or the bare name where
     only queues are meant. `headers` is null where no message of a Put has one. `grouped` says that
     the operation has to do with groups, get options or group affinity.
@@ -291,7 +291,7 @@ _SESSION_TAILS: dict[type, Any] = {
         target=one.queue,
         description=one.description,
         message_bytes_max=one.message_bytes_max,
-        flag=one.suspended,
+        flag=one.gets_disabled,
     ),
     op.DeleteQueue: lambda one: _tail(target=one.queue, flag=one.purge),
     op.CreateTopic: lambda one: _tail(

@@ -49,7 +49,7 @@ QUEUE_FIELDS = (
     "group_affinity",
     "groups",
     "temporary",
-    "suspended",
+    "gets_disabled",
     "message_count",
     "sent_and_committed",
     "expired",

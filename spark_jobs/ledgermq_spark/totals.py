@@ -97,7 +97,7 @@ def _total(
         "group_affinity": lifetime.group_affinity,
         "groups": 0 if row is None else int(row["groups"]),
         "temporary": bool(lifetime.owner),
-        "suspended": lifetime.suspended,
+        "gets_disabled": lifetime.gets_disabled,
         "subscriptions": subscriptions,
         "message_count": counted["resident"],
         "sent_and_committed": counted["consumed"],

@@ -12,7 +12,7 @@ STATUS = {
     "created_position": 3,
     "description": "",
     "message_bytes_max": 0,
-    "suspended": False,
+    "gets_disabled": False,
     "receivers": 2,
     "message_count": 4,
     "sent_and_committed": 245,
@@ -57,7 +57,7 @@ def test_seq_13_screen_of_the_reference_is_word_for_word():
         ("sent_and_committed", 246, "Messages sent and committed: 246"),
         ("min_sequence", 246, "Min sequence number: 246"),
         ("max_sequence", 250, "Max sequence number: 250"),
-        ("suspended", True, "Suspended: Yes"),
+        ("gets_disabled", True, "Suspended: Yes"),
     ],
 )
 def test_seq_13_each_field_changes_its_own_line(key, value, line):

@@ -36,9 +36,24 @@ def fields_of(operation, kind):
 
 
 UNCHANGED = dict.fromkeys(
-    ("description", "message_bytes_max", "suspended", "unacknowledged_max", "group_affinity"), None
+    (
+        *(
+            "description",
+            "message_bytes_max",
+            "gets_disabled",
+            "unacknowledged_max",
+            "group_affinity",
+        ),
+        "settings",
+    ),
+    None,
 )
-LIMITS = {"message_bytes_max": 0, "unacknowledged_max": 0, "group_affinity": False}
+LIMITS = {
+    "message_bytes_max": 0,
+    "unacknowledged_max": 0,
+    "group_affinity": False,
+    "settings": None,
+}
 CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
 
 
@@ -60,13 +75,13 @@ CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
         (
             lambda admin: admin.suspend_queue("a"),
             operations.AlterQueue,
-            {"queue": "a", **UNCHANGED, "suspended": True},
+            {"queue": "a", **UNCHANGED, "gets_disabled": True},
             "queue:a",
         ),
         (
             lambda admin: admin.resume_queue("a"),
             operations.AlterQueue,
-            {"queue": "a", **UNCHANGED, "suspended": False},
+            {"queue": "a", **UNCHANGED, "gets_disabled": False},
             "queue:a",
         ),
         (
@@ -78,7 +93,13 @@ CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
         (
             lambda admin: admin.create_topic("b"),
             operations.CreateTopic,
-            {"topic": "b", "description": "", "message_bytes_max": 0},
+            {"topic": "b", "description": "", "message_bytes_max": 0, "settings": None},
+            "topic:b",
+        ),
+        (
+            lambda admin: admin.alter_topic("b", message_bytes_max=7),
+            operations.AlterTopic,
+            {"topic": "b", "description": None, "message_bytes_max": 7, "settings": None},
             "topic:b",
         ),
         (
@@ -96,7 +117,7 @@ CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
         (
             lambda admin: admin.alter_queue_manager(),
             operations.AlterQueueManager,
-            {"automatic_creation": None},
+            {"automatic_creation": None, "maximum_lifetime_ms": None},
             None,
         ),
         (lambda admin: admin.upgrade(2), operations.Upgrade, {"version": 2}, None),

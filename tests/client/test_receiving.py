@@ -165,7 +165,7 @@ def test_sessions_in_many_threads_share_a_connection(connection, queue):
     assert sorted(found) == sorted(body for mine in bodies for body in mine)
 
 
-def test_a_suspended_queue_takes_messages_and_delivers_none(connection, queue):
+def test_a_queue_with_gets_disabled_takes_messages_and_delivers_none(connection, queue):
     """Delivery goes on where it stopped when the queue is resumed."""
     connection.admin.create_queue(queue)
     connection.admin.suspend_queue(queue)

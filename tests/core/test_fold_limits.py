@@ -146,7 +146,7 @@ def test_operations_ask_for_nothing_special_unless_told():
     created = operations.CreateQueue(**common, queue="q")
     assert (created.description, created.message_bytes_max) == ("", 0)
     altered = operations.AlterQueue(**common, queue="q")
-    assert (altered.description, altered.message_bytes_max, altered.suspended) == (None,) * 3
+    assert (altered.description, altered.message_bytes_max, altered.gets_disabled) == (None,) * 3
     assert operations.DeleteQueue(**common, queue="q").purge is False
     assert operations.AlterQueueManager(**common).automatic_creation is None
     refused = Refused(position=0, index=0, session=0, session_sequence=1, reason="", detail="")

@@ -23,7 +23,7 @@ SCREEN = {
     "Messages sent and committed": "sent_and_committed",
     "Min sequence number": "min_sequence",
     "Max sequence number": "max_sequence",
-    "Suspended": "suspended",
+    "Suspended": "gets_disabled",
 }
 
 
@@ -62,7 +62,7 @@ CHANGES = {
         "ack 1",
     ),
     "Max sequence number": ("put q C -> enqueued 2..2",),
-    "Suspended": ("alter q suspended=yes",),
+    "Suspended": ("alter q gets_disabled=yes",),
 }
 
 
@@ -185,14 +185,14 @@ def test_browse_shows_what_a_message_is_and_leaves_the_content_to_the_shell():
     assert (page[0]["put_index"], page[0]["priority"]) == (1, 7)
 
 
-def test_browse_skips_what_is_in_flight_and_shows_suspended_queues():
+def test_browse_skips_what_is_in_flight_and_shows_queues_with_gets_disabled():
     """Only available messages are shown, whether or not the queue delivers."""
     state = played(
         "open",
         "put q A B C -> enqueued 0..2",
         "consumer 1 q",
         "get 1 -> accepted; delivered A@0",
-        "alter q suspended=yes",
+        "alter q gets_disabled=yes",
     )
     assert names(browse(state.queues["q"], Cursor(9, -1), 9)) == ["B", "C"]
 

@@ -157,6 +157,6 @@ def test_digest_tells_states_apart():
         (*common, "ack 1"),
         (*common, "recover -> returned 1"),
         (*common, "recover 1 -> returned 1"),
-        (*common, "alter q suspended=yes"),
+        (*common, "alter q gets_disabled=yes"),
     ]
     assert len({checks.digest(played(*lines).state) for lines in variants}) == len(variants)

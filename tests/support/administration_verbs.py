@@ -68,7 +68,7 @@ def _alter(player: Player, line: Line) -> Operation:
         queue=line.words[0],
         description=_description(line),
         message_bytes_max=None if most is None else int(most),
-        suspended=yes(line.options.get("suspended")),
+        gets_disabled=yes(line.options.get("gets_disabled")),
         unacknowledged_max=None if limit is None else int(limit),
         group_affinity=yes(line.options.get("affinity")),
         settings=_settings(line),
@@ -91,6 +91,10 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
 }
 
 
+# Settings of the storage, by their own names.
+STORAGE = ("segment_bytes", "segments_min", "segments_max")
+
+
 def _settings(line: Line) -> dict[str, Any] | None:
     """The settings that a line names, or None."""
     told = [(SETTINGS[name], text) for name, text in line.options.items() if name in SETTINGS]
@@ -108,8 +112,11 @@ def _alter_manager(player: Player, line: Line) -> Operation:
         **common(player, line),
         automatic_creation=yes(line.options.get("automatic")),
         maximum_lifetime_ms=None if lifetime is None else _ms(lifetime),
-        messages_max=int(given["messages_max"]) if "messages_max" in given else None,
-        bytes_max=int(given["bytes_max"]) if "bytes_max" in given else None,
+        **{
+            name: int(given[name])
+            for name in (*STORAGE, "messages_max", "bytes_max")
+            if name in given
+        },
     )
 
 

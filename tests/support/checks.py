@@ -94,7 +94,7 @@ def substance(state: QueueManager) -> tuple[Any, ...]:
             consumer.pop("doubt")
     connections = [(one["connection"], one["lane"]) for one in root["connections"]]
     settings = (root["version"], root["automatic_creation"], root["wait_order"])
-    return settings, root["queues"], connections, sessions, list(blocks(state))
+    return settings, root["queues"], connections, sessions, root["storage"], list(blocks(state))
 
 
 def logged(operation: Operation) -> Operation:

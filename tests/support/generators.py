@@ -25,6 +25,7 @@ from support.naive_operations import (
     START_US,
     TEMPORARY,
     TIMINGS,
+    manager_settings,
     naive_operations,
     opens,
     sample_message,
@@ -343,18 +344,15 @@ class Writer:
         elif kind == "correct":
             self.correct(session)
         elif kind == "manager":
-            lifetime_ms = self.one((0, 1_000, 20_000, 2_592_000_000))
-            self.write(
-                op.AlterQueueManager(**self.common(session), maximum_lifetime_ms=lifetime_ms)
-            )
+            self.write(op.AlterQueueManager(**self.common(session), **self.draw(manager_settings)))
         else:
-            suspended = kind == "suspend"
+            gets_disabled = kind == "suspend"
             limit = self.one((None, None, 0, 1, 3))
             self.write(
                 op.AlterQueue(
                     **self.common(session),
                     queue=queue,
-                    suspended=suspended,
+                    gets_disabled=gets_disabled,
                     unacknowledged_max=limit,
                     settings=self.draw(st.none() | some_settings),
                 )

@@ -252,7 +252,7 @@ class GroupWriter(Writer):
                 **self.common(session),
                 queue=self.one((BUSY, AFFINE)).removeprefix("queue:"),
                 group_affinity=self.one((None, True, True, False)),
-                suspended=self.one((None, False, False, True)),
+                gets_disabled=self.one((None, False, False, True)),
                 unacknowledged_max=self.one((None, 0, 0, 2)),
             )
         )

@@ -37,6 +37,7 @@ class Model(ModelOperations):
             if reason is not None:
                 self.refuse_unaddressed(reason, -1, 0)
         self.deliver_touched()
+        self.clean_segments()
         return self.outcomes
 
     def _pass_time(self, operation: Operation, time: int) -> None:
@@ -145,7 +146,7 @@ class Model(ModelOperations):
             "group_affinity": queue["group_affinity"],
             "groups": len(self.group_ids(name)),
             "temporary": queue["owner"] is not None,
-            "suspended": queue["suspended"],
+            "gets_disabled": queue["gets_disabled"],
             "settings": queue["settings"],
             "receivers": len([1 for one in self.consumers if one["queue"] == name and one["open"]]),
             "message_count": len(resident),
@@ -194,7 +195,7 @@ class Model(ModelOperations):
         """The numbered messages of all queues, by queue and number."""
         told = ("queue", "put_position", "put_index", "sequence", "message_id", "priority")
         told = (*told, "persistent", "enqueued_at", "backout_count")
-        told = (*told, "expires_at", "deliver_at", "uncounted_backout_count", "origin")
+        told = (*told, "expires_at", "deliver_at", "uncounted_backout_count", "origin", "segment")
         held = [one for one in self.messages if one["place"] in RESIDENT]
         held.sort(key=lambda one: (one["queue"], one["sequence"]))
         return [

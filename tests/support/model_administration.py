@@ -143,7 +143,7 @@ class ModelAdministration(ModelTopics):
         if reason is not None:
             return reason
         self.set_settings(queue, entry.settings)
-        for name in ("description", "message_bytes_max", "suspended", "unacknowledged_max"):
+        for name in ("description", "message_bytes_max", "gets_disabled", "unacknowledged_max"):
             if getattr(entry, name) is not None:
                 queue[name] = getattr(entry, name)
         if entry.group_affinity is not None:
@@ -174,10 +174,12 @@ class ModelAdministration(ModelTopics):
         return None
 
     def do_alter_queue_manager(self, session: Row, entry: Any) -> str | None:
-        """Automatic creation, maximum lifetime, quotas."""
+        """Automatic creation, maximum lifetime, quotas, storage."""
         if not 0 <= (entry.maximum_lifetime_ms or 0) <= AGES_MS:
             return "setting-invalid"
         if not all(0 <= (one or 0) <= 2**53 for one in (entry.messages_max, entry.bytes_max)):
+            return "setting-invalid"
+        if self.check_storage_settings(entry) is not None:
             return "setting-invalid"
         self.messages_max = self.messages_max if entry.messages_max is None else entry.messages_max
         self.bytes_max = self.bytes_max if entry.bytes_max is None else entry.bytes_max
@@ -185,4 +187,5 @@ class ModelAdministration(ModelTopics):
             self.maximum_lifetime_ms = entry.maximum_lifetime_ms
         if entry.automatic_creation is not None:
             self.automatic_creation = entry.automatic_creation
+        self.set_storage(entry)
         return None

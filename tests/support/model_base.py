@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.model_moves import SETTINGS, ModelMoves
+from support.model_moves import SETTINGS
+from support.model_storage import ModelStorage
 
 __all__ = ["BODY_MAX", "INT_MAX", "LIVE", "ModelBase"]
 
@@ -15,7 +16,7 @@ INT_MAX = 2147483647
 LIVE = ("open", "available", "unborn", "flight")
 
 
-class ModelBase(ModelMoves):
+class ModelBase(ModelStorage):
     """Queues, consumers, sessions and messages as lists of mappings."""
 
     def __init__(self) -> None:
@@ -28,6 +29,7 @@ class ModelBase(ModelMoves):
         self.messages_max = self.bytes_max = 0
         self.blocked: list[Row] = []
         self.waits = 0
+        self.storage = self.first_storage()
         self.queues: list[Row] = []
         self.topics: list[Row] = []
         self.subscriptions: list[Row] = []
@@ -177,7 +179,7 @@ class ModelBase(ModelMoves):
             "description": "",
             "message_bytes_max": 0,
             "unacknowledged_max": 0,
-            "suspended": False,
+            "gets_disabled": False,
             "group_affinity": False,
             "bonds": {},
             "owner": None,
@@ -304,7 +306,7 @@ class ModelBase(ModelMoves):
         self.expire()
         for name in self.touched:
             queue = self.queue(name)
-            if queue is None or not queue["suspended"]:
+            if queue is None or not queue["gets_disabled"]:
                 self.deliver(name)
         self.touched = []
 

@@ -168,7 +168,9 @@ class ModelOperations(ModelQuotas):
             }
             for index, one in enumerate(entry.messages)
         ]
-        reason, warning = self.check_groups(self.open_puts(session), added)
+        held = self.open_puts(session)
+        reason, warning = self.check_groups(held, added)
+        reason = reason or self.check_size(session, added, held)
         if reason:
             return reason
         reason = self.check_quota(session, entry, added)

@@ -58,6 +58,7 @@ class ModelQuotas(ModelDelivery):
 
     def check_quota(self, session: Row, entry: Any, added: list[Row]) -> str | None:
         """`blocked`, or the reason of a refusal; None: it can be put now."""
+        self.clean_segments()
         if not 0 <= entry.blocking_ms <= AGES_MS:
             return "setting-invalid"
         if session["waiting_commit"] is not None:
@@ -65,11 +66,14 @@ class ModelQuotas(ModelDelivery):
         if self.exceeds(entry.destination, added, whole=True):
             return "quota-exceeded"
         behind = self.stays_behind(session["session"], entry.destination, self.blocked)
-        if not behind and not self.exceeds(entry.destination, added, whole=False):
+        fits = not self.exceeds(entry.destination, added, whole=False)
+        if not behind and fits and self.has_room(added):
             return None
         mine = self.blocked_of(session)
         waiting = sum(len(one["added"]) for one in mine)
         many = mine and waiting + len(added) > BLOCKED_MESSAGES
+        if entry.blocking_ms == 0 and fits and not behind:
+            return "storage-full"
         if entry.blocking_ms == 0 or len(mine) >= BLOCKED_PUTS or many:
             return "quota-exceeded"
         return "blocked"
@@ -106,7 +110,7 @@ class ModelQuotas(ModelDelivery):
         """Messages that may be put are open, or numbered."""
         self.use(destination)
         store = destination.removeprefix("queue:")
-        self.messages += added
+        self.store(added)
         if session["mode"] == "TRANSACTED":
             self.note_high(store)
             return {"kind": "Accepted", "warning": warning}
@@ -170,6 +174,7 @@ class ModelQuotas(ModelDelivery):
                 self.end_blocked(put, answer)
 
     def _answer(self, put: Row, standing: list[Row]) -> Row | str | None:
+        self.clean_segments()
         destination, added = put["destination"], put["added"]
         place = self.place(destination)
         now = place["created_position"] if place else None
@@ -182,11 +187,13 @@ class ModelQuotas(ModelDelivery):
             return "quota-exceeded"
         if self.stays_behind(put["session"], destination, standing):
             return None
-        if self.exceeds(destination, added, whole=False):
+        if self.exceeds(destination, added, whole=False) or not self.has_room(added):
             return None
         session = self.session(put["session"])
         assert session is not None
-        reason, warning = self.check_groups(self.open_puts(session), added)
+        held = self.open_puts(session)
+        reason, warning = self.check_groups(held, added)
+        reason = reason or self.check_size(session, added, held) or ""
         return reason or self.take_in(session, destination, added, warning)
 
     def time_outs(self, due: int) -> None:

@@ -20,6 +20,7 @@ __all__ = [
     "TEMPORARY",
     "TIMINGS",
     "grouped_message",
+    "manager_settings",
     "naive_operations",
     "opens",
     "sample_message",
@@ -142,6 +143,15 @@ some_settings: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         **dict.fromkeys(("messages_max", "bytes_max", "blocking_send_policy"), st.none()),
     }
 )
+# Mostly legal ones; the segments are small, because the messages are.
+manager_settings: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
+    {
+        "maximum_lifetime_ms": st.sampled_from((None, None, 0, 1_000, 20_000, 2_592_000_000)),
+        "segment_bytes": st.sampled_from((None, 3, 5, 10, 50)),
+        "segments_min": st.sampled_from((None, None, 1, 2, 5)),
+        "segments_max": st.sampled_from((None, None, 0, 2, 3, 6)),
+    }
+)
 naive_operations: st.SearchStrategy[Operation] = st.one_of(
     opens,
     st.builds(
@@ -204,7 +214,7 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         op.AlterQueue,
         **common,
         queue=names,
-        suspended=st.none() | st.booleans(),
+        gets_disabled=st.none() | st.booleans(),
         group_affinity=st.none() | st.booleans(),
         settings=settings,
     ),
@@ -217,6 +227,9 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         maximum_lifetime_ms=st.none() | st.sampled_from((-1, 0, 1, 20_000)),
         messages_max=st.none() | st.sampled_from((-1, 0, 2, 2**53 + 1)),
         bytes_max=st.none() | st.sampled_from((-1, 0, 3, 2**53 + 1)),
+        segment_bytes=st.none() | st.sampled_from((0, 1, 3, 9, 2**40 + 1)),
+        segments_min=st.none() | st.sampled_from((0, 1, 2, 6, 100_000)),
+        segments_max=st.none() | st.sampled_from((-1, 0, 1, 2, 7, 100_000)),
     ),
     st.builds(op.Upgrade, **common, version=st.integers(-1, 1)),
     st.builds(

@@ -19,6 +19,7 @@ from ledgermq.core.outcomes import Addressed, Opened, Refused
 from ledgermq.core.selector import parse_selector
 from ledgermq.core.snapshot import blocks
 from ledgermq.core.state import QueueManager, Session
+from ledgermq.core.storage_query import storage_status
 from ledgermq.core.topic_snapshot import store_name
 from ledgermq.wire.codec import decode_operation, encode_operation
 from support import checks
@@ -40,6 +41,8 @@ QUESTIONS = (
     "blocked",
     "browse",
     "group",
+    "segments",
+    "storage",
     "deadline",
     "uncounted",
 )
@@ -122,6 +125,7 @@ class Player:
             assert _stored(state) == self.model.stored()
             assert [_numbers(one) for one in state.sessions.values()] == self.model.numbers()
             compare_groups(state, self.model)
+            assert storage_status(state, -1, 1000) == self.model.storage_status()
             assert next_deadline(state) == self.model.deadline()
             assert (state.time, state.active_version) == (self.model.time, self.model.version)
         if self.restarts:
@@ -254,6 +258,17 @@ class Player:
         listed["kept"] = "no" if told["holder"] is None else "yes"
         self._compare_options(line, {**told, **listed}, {})
 
+    def ask_storage(self, line: Line) -> None:
+        """`storage name=value`."""
+        self._compare_options(line, storage_status(self.state, -1, 1), {})
+
+    def ask_segments(self, line: Line) -> None:
+        """`segments NUMBER:BYTES/LIVE_BYTES[*MESSAGES][=DESTINATION@SEQUENCE] ...`: all of them,
+        `+` before the active one, `-` before a free one; the message is the oldest live one.
+        """
+        told = storage_status(self.state, -1, 1000)["segments"]
+        self._equal("segments", list(map(_segment, told)), line.words)
+
     def ask_deadline(self, line: Line) -> None:
         """`deadline TIME` after the start, or `deadline none`."""
         word = line.words[0]
@@ -268,6 +283,18 @@ class Player:
     def _equal(self, what: str, found: object, expected: object) -> None:
         if found != expected:
             raise ScriptError(f"{what} is {found!r}, expected {expected!r}")
+
+
+def _segment(told: dict[str, Any]) -> str:
+    """A segment as a script writes it."""
+    mark = {"active": "+", "free": "-", "pinned": ""}[told["state"]]
+    word = f"{mark}{told['number']}"
+    if told["bytes"]:
+        word += f":{told['bytes']}/{told['live_bytes']}*{told['live_messages']}"
+    oldest = told["oldest"]
+    if oldest is None:
+        return word
+    return f"{word}={oldest['destination'].removeprefix('queue:')}@{oldest['sequence']}"
 
 
 def _plain(name: str, value: Any) -> str:

@@ -8,15 +8,20 @@ from hypothesis import strategies as st
 
 from ledgermq.core import operations as op
 from support.generators import BUSY, WEIGHTS, Entry, Writer
-from support.naive_operations import TIMINGS, grouped_message, sample_message
+from support.naive_operations import (
+    TIMINGS,
+    grouped_message,
+    manager_settings,
+    sample_message,
+)
 from support.verbs import group_id
 
 __all__ = ["quota_histories"]
 
 QUOTA_WEIGHTS = (
-    *WEIGHTS,
+    *(one for one in WEIGHTS if one != "administer"),
     *("put", "put", "put", "put", "settle", "settle", "settle", "back", "close"),
-    *("quota", "quota", "wait", "wait", "go_on", "go_on", "retry", "retry"),
+    *("quota", "quota", "wait", "wait", "go_on", "go_on", "retry", "retry", "correct"),
 )
 PLACES = (BUSY, BUSY, BUSY, "queue:r", "topic:t", "topic:t")
 
@@ -80,9 +85,11 @@ class QuotaWriter(Writer):
             "bytes_max": self.one((None, 0, 0, 3, 5)),
         }
         settings = quotas | {"blocking_send_policy": self.one((None, "FIFO", "PREEMPTIVE"))}
-        kind = self.one(("queue", "queue", "queue", "topic", "topic", "manager", "none"))
+        kind = self.one(("queue", "queue", "queue", "topic", "topic", "manager", "storage", "none"))
         if kind == "manager":
             self.write(op.AlterQueueManager(**self.common(session), **quotas))
+        elif kind == "storage":
+            self.write(op.AlterQueueManager(**self.common(session), **self.draw(manager_settings)))
         elif kind == "none":
             none = {"messages_max": 0, "bytes_max": 0}
             self.write(op.AlterQueueManager(**self.common(session), **none))
@@ -92,7 +99,7 @@ class QuotaWriter(Writer):
     def set_quota(self, session: dict[str, Any], kind: str, settings: dict[str, Any]) -> None:
         """Gives a queue or topic a quota; makes it, if it is not there."""
         full = dict.fromkeys(("time_to_live_override_ms", "delivery_delay_override_ms"))
-        full |= {"expiry_destination": self.one((None, None, "", "queue:r")), **settings}
+        full |= {"expiry_destination": None, **settings}
         common = self.common(session)
         if kind == "topic":
             known = self.model.topic("t") is not None

@@ -200,7 +200,7 @@ class RandomLog:
         elif what == 1:
             session.send(op.DeleteQueue, queue=queue, purge=random.random() < 0.5)
         elif what == 2:
-            session.send(op.AlterQueue, queue=queue, suspended=random.random() < 0.3)
+            session.send(op.AlterQueue, queue=queue, gets_disabled=random.random() < 0.3)
         elif what == 3:
             session.send(op.AlterQueue, queue=queue, message_bytes_max=random.choice((0, 60, 100)))
         elif what == 4:

@@ -130,7 +130,7 @@ def _take(
 def _is_coming(connection: Connection, queue: str, selector: str | None, held: int) -> bool:
     """Whether a message is there that this command will be given, and only has to wait for."""
     status = connection.admin.queue_status(queue)
-    if not status.current or status.suspended:
+    if not status.current or status.gets_disabled:
         return False
     if status.unacknowledged_max and held >= status.unacknowledged_max:
         return False

@@ -23,6 +23,7 @@ __all__ = ["cli", "main"]
 _COMMANDS: Final = {
     "up": "ledgermq.cli.up:up",
     "worker": "ledgermq.cli.worker:worker",
+    "manager": "ledgermq.cli.managers:manager",
     "queue": "ledgermq.cli.queues:queue",
     "topic": "ledgermq.cli.topics:topic",
     "subscription": "ledgermq.cli.subscriptions:subscription",

@@ -15,6 +15,7 @@ from ledgermq.cli.screens import (
     status_document,
     with_iso_times,
 )
+from ledgermq.cli.setting_options import given_options, setting_options, shown_settings
 from ledgermq.cli.target import Target, target_options
 
 __all__ = ["ADDS_UP", "queue"]
@@ -47,6 +48,7 @@ def queue() -> None:
     is_flag=True,
     help="All messages of a group go to one consumer, while that is open.",
 )
+@setting_options
 @target_options
 def create(target: Target, output: Output, name: str, **settings: Any) -> int:
     """Create queue NAME."""
@@ -96,6 +98,7 @@ def show(target: Target, output: Output, name: str) -> int:
     with target.connect() as connection:
         status = with_iso_times(status_document(connection.admin.queue_status(name)))
     labels = {key.replace("_", " "): value for key, value in status.items()}
+    labels.update(shown_settings(labels.pop("settings")))
     labels["position"] = target.named(status["position"])
     output.fields(labels, document=status)
     if output.for_people:
@@ -121,12 +124,16 @@ def show(target: Target, output: Output, name: str) -> int:
     default=None,
     help="Whether all messages of a group go to one consumer, while that is open.",
 )
+@click.option(
+    "--gets-disabled/--gets-enabled",
+    default=None,
+    help="Whether it takes messages and delivers none; as suspend and resume do.",
+)
+@setting_options
 @target_options
 def alter(target: Target, output: Output, name: str, **settings: Any) -> int:
     """Change settings of queue NAME; what is not given stays as it is."""
-    if all(value is None for value in settings.values()):
-        options = ", ".join(f"--{one.replace('_', '-')}" for one in settings)
-        raise click.UsageError(f"nothing to change: give one of {options}")
+    settings = given_options(settings)
     with target.connect() as connection:
         position = connection.admin.alter_queue(name, **settings)
     output.done(f"queue {name} altered", {"queue": name, "altered": True, "position": position})
@@ -137,10 +144,10 @@ def alter(target: Target, output: Output, name: str, **settings: Any) -> int:
 @click.argument("name")
 @target_options
 def suspend(target: Target, output: Output, name: str) -> int:
-    """Suspend queue NAME: it takes messages and delivers none."""
+    """Disable the gets of queue NAME: it takes messages and delivers none."""
     with target.connect() as connection:
         position = connection.admin.suspend_queue(name)
-    output.done(f"queue {name} suspended", _switched(name, True, position))
+    output.done(f"gets of queue {name} disabled", _switched(name, True, position))
     return 0
 
 
@@ -148,15 +155,15 @@ def suspend(target: Target, output: Output, name: str) -> int:
 @click.argument("name")
 @target_options
 def resume(target: Target, output: Output, name: str) -> int:
-    """Let queue NAME deliver again."""
+    """Enable the gets of queue NAME: it delivers again."""
     with target.connect() as connection:
         position = connection.admin.resume_queue(name)
-    output.done(f"queue {name} delivers again", _switched(name, False, position))
+    output.done(f"gets of queue {name} enabled", _switched(name, False, position))
     return 0
 
 
-def _switched(name: str, suspended: bool, position: int) -> dict[str, Any]:
-    return {"queue": name, "suspended": suspended, "position": position}
+def _switched(name: str, gets_disabled: bool, position: int) -> dict[str, Any]:
+    return {"queue": name, "gets_disabled": gets_disabled, "position": position}
 
 
 @queue.command()

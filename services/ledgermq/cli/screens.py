@@ -39,7 +39,7 @@ _LINES: Final = (
     ("Messages sent and committed", "sent_and_committed"),
     ("Min sequence number", "min_sequence"),
     ("Max sequence number", "max_sequence"),
-    ("Suspended", "suspended"),
+    ("Suspended", "gets_disabled"),
 )
 
 LIST_COLUMNS: Final = (
@@ -103,7 +103,7 @@ def screen(status: Mapping[str, Any]) -> str:
 def _shown(key: str, value: Any) -> str:
     if key.endswith("_at"):
         return caps_time(value)
-    if key == "suspended":
+    if key == "gets_disabled":
         return "Yes" if value else "No"
     return str(value)
 
@@ -120,4 +120,4 @@ def screen_document(status: Mapping[str, Any]) -> dict[str, Any]:
 
 def list_row(status: Mapping[str, Any]) -> dict[str, Any]:
     """A queue status as a row of `queue list`."""
-    return {**status, "state": "suspended" if status["suspended"] else "running"}
+    return {**status, "state": "gets disabled" if status["gets_disabled"] else "running"}

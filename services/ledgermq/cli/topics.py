@@ -1,19 +1,20 @@
-"""`ledgermq topic`: create, list, look at and delete topics."""
+"""`ledgermq topic`: create, list, look at, alter and delete topics."""
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import click
 
 from ledgermq.cli.destinations import without_kind
 from ledgermq.cli.output import Column, Output
 from ledgermq.cli.screens import status_document, with_iso_times
+from ledgermq.cli.setting_options import given_options, setting_options, shown_settings
 from ledgermq.cli.target import Target, target_options
 
 __all__ = ["topic"]
 
-ADDS_UP: Final = "next sequence = sent and committed + dropped + message count"
+ADDS_UP: Final = "next sequence = sent and committed + expired + dropped + message count"
 
 COLUMNS: Final = (
     Column(key="name", heading="NAME"),
@@ -32,7 +33,7 @@ _DETAILS: Final = ("uncommitted_puts",)
 
 @click.group()
 def topic() -> None:
-    """Create, list, look at and delete topics."""
+    """Create, list, look at, alter and delete topics."""
 
 
 @topic.command()
@@ -44,17 +45,34 @@ def topic() -> None:
     default=0,
     help="Largest content of a message in bytes; 0: the limit of the log.",
 )
+@setting_options
 @target_options
-def create(
-    target: Target, output: Output, name: str, description: str, message_bytes_max: int
-) -> int:
+def create(target: Target, output: Output, name: str, **settings: Any) -> int:
     """Create topic NAME."""
     name = without_kind(name, "topic")
     with target.connect() as connection:
-        position = connection.admin.create_topic(
-            name, description=description, message_bytes_max=message_bytes_max
-        )
+        position = connection.admin.create_topic(name, **settings)
     output.done(f"topic {name} created", {"topic": name, "created": True, "position": position})
+    return 0
+
+
+@topic.command()
+@click.argument("name")
+@click.option("--description", help="Free text for people.")
+@click.option(
+    "--message-bytes-max",
+    type=click.IntRange(min=0),
+    help="Largest content of a message in bytes; 0: the limit of the log.",
+)
+@setting_options
+@target_options
+def alter(target: Target, output: Output, name: str, **settings: Any) -> int:
+    """Change settings of topic NAME and its subscriptions; what is not given stays as it is."""
+    name = without_kind(name, "topic")
+    settings = given_options(settings)
+    with target.connect() as connection:
+        position = connection.admin.alter_topic(name, **settings)
+    output.done(f"topic {name} altered", {"topic": name, "altered": True, "position": position})
     return 0
 
 
@@ -83,6 +101,7 @@ def stat(target: Target, output: Output, name: str) -> int:
     with target.connect() as connection:
         status = with_iso_times(status_document(connection.admin.topic(name)))
     labels = {key.replace("_", " "): value for key, value in status.items()}
+    labels.update(shown_settings(labels.pop("settings")))
     labels["position"] = target.named(status["position"])
     output.fields(labels, document=status)
     if output.for_people:
@@ -127,3 +146,6 @@ def delete(target: Target, output: Output, name: str, purge: bool, dry_run: bool
 
 def _counted(count: int, what: str) -> str:
     return f"{count} {what}{'s' if count != 1 else ''}"
+
+
+topic.add_command(stat, "show")

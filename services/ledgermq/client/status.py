@@ -31,10 +31,13 @@ class QueueStatus:
         group_affinity: Whether the messages of a group all go to one consumer.
         groups: Groups, and messages in segments, of which it holds something.
         temporary: Whether it ends with the connection that made it (SES-39).
+        settings: Its further settings by name, as in `ledgermq.QueueSettings`.
         receivers: Open consumers.
+        moved: Messages that went elsewhere by rule or by hand.
+        dropped: Messages that were delivered too often and had nowhere to go.
         current: Messages available.
         pending: Unborn, uncommitted puts, unacknowledged and uncommitted gets together.
-        expired: Messages whose time to live ran out (SES-66).
+        expired: Messages whose time to live or lifetime ran out (SES-66, DB-18).
         unborn: Messages that are not to be delivered yet (INF-01).
         min_sequence: Number of the first unconsumed message, or the next number without any.
         max_sequence: Number of the last unconsumed message, or the next number without any.
@@ -50,12 +53,15 @@ class QueueStatus:
     group_affinity: bool
     groups: int
     temporary: bool
-    suspended: bool
+    gets_disabled: bool
+    settings: dict[str, Any]
     receivers: int
     message_count: int
     sent_and_committed: int
     expired: int
     removed_by_administration: int
+    moved: int
+    dropped: int
     min_sequence: int
     max_sequence: int
     next_sequence: int
@@ -67,6 +73,11 @@ class QueueStatus:
     uncommitted_puts: int
     unacknowledged: int
     uncommitted_gets: int
+
+    @property
+    def destination(self) -> str:
+        """The queue as a destination."""
+        return f"queue:{self.name}"
 
     @classmethod
     def from_document(cls, position: int, document: dict[str, Any]) -> QueueStatus:
@@ -84,6 +95,7 @@ class TopicStatus:
         position: Log position that this is true at.
         message_bytes_max: Largest content of a message in bytes; 0: the limit of the log.
         temporary: Whether it ends with the connection that made it (SES-39).
+        settings: Its further settings by name, and those of its subscriptions.
         subscriptions: Subscriptions of every kind.
         receivers: Open consumers of all of them.
         message_count: Messages that at least one subscription has and did not consume.
@@ -100,6 +112,7 @@ class TopicStatus:
     description: str
     message_bytes_max: int
     temporary: bool
+    settings: dict[str, Any]
     subscriptions: int
     receivers: int
     message_count: int
@@ -113,6 +126,11 @@ class TopicStatus:
     last_enqueued_at: datetime | None
     uncommitted_puts: int
 
+    @property
+    def destination(self) -> str:
+        """The topic as a destination."""
+        return f"topic:{self.name}"
+
     @classmethod
     def from_document(cls, position: int, document: dict[str, Any]) -> TopicStatus:
         """From the worker's document."""
@@ -123,7 +141,8 @@ class TopicStatus:
 class SubscriptionStatus:
     """One subscription of a topic at one log position; its messages bear the topic's numbers.
 
-    added = sent_and_committed + expired + message_count; current + pending = message_count.
+    added = sent_and_committed + expired + moved + dropped + message_count;
+    current + pending = message_count.
 
     Attributes:
         topic: Name of the topic.
@@ -157,6 +176,8 @@ class SubscriptionStatus:
     added: int
     sent_and_committed: int
     expired: int
+    moved: int
+    dropped: int
     min_sequence: int
     max_sequence: int
     first_enqueued_at: datetime | None
@@ -182,7 +203,8 @@ class SubscriptionStatus:
 class QueueManagerStatus:
     """A queue manager as a whole; `time` is log time, None before the first entry.
 
-    `queues`, `topics`, `subscriptions`, `connections` and `sessions` are how many there are.
+    `queues`, `topics`, `subscriptions`, `connections` and `sessions` are how many there are;
+    `maximum_lifetime_ms` is how long a message stays at most, 0: for ever.
     """
 
     name: str
@@ -190,6 +212,7 @@ class QueueManagerStatus:
     time: datetime | None
     version: int
     automatic_creation: bool
+    maximum_lifetime_ms: int
     queues: int
     topics: int
     subscriptions: int

@@ -119,6 +119,7 @@ def apply(state: QueueManager, operation: Operation, position: int, time: int) -
     else:
         _apply_outside(turn, operation, time)
     release_and_deliver(turn)
+    state.storage.clean()
     return turn.outcomes
 
 

@@ -16,7 +16,7 @@ from ledgermq.core.limits import (
     BLOCKED_PUTS_MAX,
     TIMING_MS_MAX,
 )
-from ledgermq.core.quotas import bytes_of, fits, has_quota, larger_than_whole
+from ledgermq.core.quotas import bytes_of, fits, has_quota, keeps_quotas, larger_than_whole
 from ledgermq.core.reasons import (
     COMMIT_WAITING,
     PUTS_MISMATCH,
@@ -26,6 +26,7 @@ from ledgermq.core.reasons import (
 )
 from ledgermq.core.rounding import rounded
 from ledgermq.core.settings import FIFO
+from ledgermq.core.storing import storage_full
 
 if TYPE_CHECKING:
     from ledgermq.core.operations import Put
@@ -112,7 +113,12 @@ def stays_behind(put: BlockedPut, session: Session, destination: str, policy: st
 
 
 def must_block(
-    turn: Turn, session: Session, queue: Queue, operation: Put, messages: list[Message]
+    turn: Turn,
+    session: Session,
+    queue: Queue,
+    operation: Put,
+    messages: list[Message],
+    size_bytes: int,
 ) -> bool | Refusal:
     """Whether a put has to wait for a quota; refused, if it never fits or may not wait."""
     state, count = turn.state, len(messages)
@@ -125,7 +131,7 @@ def must_block(
         return commit_waits(session)
     if not state.blocked_puts and not has_quota(state, queue):
         return False
-    size_bytes = bytes_of(messages)
+    state.storage.clean()
     never = larger_than_whole(state, queue, count, size_bytes)
     if never is not None:
         return Refusal(QUOTA_EXCEEDED, never)
@@ -133,9 +139,11 @@ def must_block(
     behind = any(
         stays_behind(one, session, queue.destination, policy) for one in state.blocked_puts.values()
     )
-    if not behind and fits(state, queue, count, size_bytes):
+    if not behind and fits(state, queue, messages, size_bytes):
         return False
     if not operation.blocking_ms:
+        if not behind and keeps_quotas(state, queue, count, size_bytes):
+            return storage_full(state, size_bytes)
         why = "earlier puts wait for it" if behind else f"no room for {count} messages"
         return Refusal(QUOTA_EXCEEDED, f"the quota of {queue.destination} is used up: {why}")
     waiting = sum(len(one.messages) for one in session.blocked.values())

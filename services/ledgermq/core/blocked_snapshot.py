@@ -26,7 +26,7 @@ def blocked_entries(state: QueueManager) -> list[Record]:
             "created_position": one.created_position,
             "since": one.since,
             "deadline": one.deadline,
-            "messages": [stored_message(message) for message in one.messages],
+            "messages": [stored_message(message, in_storage=False) for message in one.messages],
             "logical_order": one.logical_order,
         }
         for one in state.blocked_puts.values()
@@ -47,7 +47,7 @@ def restore_blocked(state: QueueManager, root: Record) -> None:
             created_position=entry["created_position"],
             since=entry["since"],
             deadline=entry["deadline"],
-            messages=[message_from(queue, stored) for stored in entry["messages"]],
+            messages=[message_from(queue, stored, state.storage) for stored in entry["messages"]],
             logical_order=entry["logical_order"],
         )
         keep_blocked(state, put)

@@ -36,7 +36,7 @@ def deliver_touched(turn: Turn) -> None:
 
 def deliver(turn: Turn, queue: Queue) -> None:
     """Hands out what is available to those who wait, fewest in flight first."""
-    if queue.suspended or not queue.available.count or not queue.ready:
+    if queue.gets_disabled or not queue.available.count or not queue.ready:
         return
     same = _is_same_for_all(queue)
     if same and len(queue.ready) > 1:

@@ -100,11 +100,10 @@ def forget(state: QueueManager, found: Queue) -> None:
         for subscription in found.subscriptions.values():
             del state.subscriptions[subscription.key]
             del state.stores[subscription.created_position]
-            subscription.messages = {}
     else:
         del state.queues[found.name]
         del state.stores[found.created_position]
-        found.messages = {}
+    found.release_all()
     if found.owner is not None:
         del found.owner.owned[found.destination]
 
@@ -162,7 +161,7 @@ def end_temporaries(state: QueueManager, connection: Connection) -> None:
     for destination, found in list(connection.owned.items()):
         if found.uncommitted_puts:
             for session in state.sessions.values():
-                session.open_puts.pop(destination, None)
+                session.let_open_puts_go(destination)
                 for key in [one for one in session.open_groups if one[0] == destination]:
                     del session.open_groups[key]
         forget(state, found)

@@ -13,6 +13,7 @@ from ledgermq.core.message import Message
 from ledgermq.core.places import next_item
 from ledgermq.core.quota_invariants import check_quotas
 from ledgermq.core.state import Consumer, Queue, QueueManager, Session
+from ledgermq.core.storage_invariants import check_storage
 from ledgermq.core.topic_invariants import check_topics
 from ledgermq.core.topics import Subscription
 from ledgermq.core.turns import is_held_back
@@ -30,7 +31,6 @@ def check(state: QueueManager) -> None:
         assert queue.next_sequence == accounted, f"queue {name}: SEQ-14 {accounted}"
         _check_queue(queue)
     check_topics(state)
-    check_quotas(state)
     for subscription in state.subscriptions.values():
         _check_queue(subscription)
     for session in state.sessions.values():
@@ -41,6 +41,8 @@ def check(state: QueueManager) -> None:
         for handle, session in connection.sessions.items():
             assert state.sessions[handle] is session, f"session {handle} is not known"
     _check_in_flight(state)
+    check_storage(state)
+    check_quotas(state)
 
 
 def _check_queue(queue: Queue) -> None:
@@ -69,7 +71,7 @@ def _check_queue(queue: Queue) -> None:
         assert uncounted >= 0 <= counted, f"{where}: message {number} in doubt"
     _check_orders(queue, where)
     check_groups(queue)
-    if not queue.suspended:
+    if not queue.gets_disabled:
         for one in queue.ready.values():
             idle = is_held_back(one) or is_paused(one) or not _wanted(one, available)
             assert idle, f"{where}: messages and a waiting consumer, but no delivery"

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from ledgermq.core.outcomes import Origin
     from ledgermq.core.queue import Queue
     from ledgermq.core.state import Consumer
+    from ledgermq.core.storage import Segment
 
 __all__ = [
     "AWAY",
@@ -68,11 +69,14 @@ class Message:
         "put_index",
         "put_position",
         "queue",
+        "segment",
         "sequence",
         "size_bytes",
         "times",
     )
 
+    # Where it is stored; every message that was accepted has one.
+    segment: Segment
     # Those of a message in no group; kept by class, so that they cost it nothing.
     group: Group | None = None
     group_sequence: int = 1
@@ -120,10 +124,11 @@ class Message:
         if self.times is not None:
             copy.times = Times(self.times.expires_at, self.times.deliver_at)
         copy.origin = self.origin
+        copy.segment = self.segment
         return copy
 
     def move_to(self, queue: Queue, *, keeps_group: bool) -> Message:
-        """The same message in another queue, not numbered yet, without its times and origin."""
+        """The same message in another queue; without number, times, origin and segment yet."""
         return self._made_as(type(self) if keeps_group else Message, queue)
 
     def _made_as(self, kind: type[M], queue: Queue) -> M:

@@ -14,6 +14,7 @@ from ledgermq.core.message import (
     Times,
 )
 from ledgermq.core.queue import Queue
+from ledgermq.core.storage import Storage
 
 __all__ = ["message_from", "stored_message"]
 
@@ -29,8 +30,11 @@ NO_HEADER: Final[Record] = {
 }
 
 
-def stored_message(message: Message) -> Record:
-    """A message as a record; its header and group as in its Put."""
+def stored_message(message: Message, *, in_storage: bool = True) -> Record:
+    """A message as a record; its header and group as in its Put.
+
+    `in_storage`: it has its segment; what waits for room has none.
+    """
     header: Record | None = None if message.header is None else {**message.header}
     if message.group is not None:
         header = {**(NO_HEADER if header is None else header), "group": group_record(message)}
@@ -50,10 +54,11 @@ def stored_message(message: Message) -> Record:
         "uncounted_backout_count": message.queue.doubts.get(message.sequence, -1),
         "in_unit_of_work": message.flags & IN_UNIT_OF_WORK != 0,
         "origin": message.origin,
+        "segment": message.segment.number if in_storage else -1,
     }
 
 
-def message_from(queue: Queue, stored: Record) -> Message:
+def message_from(queue: Queue, stored: Record, storage: Storage) -> Message:
     """The message of a record; it is in no group of its queue yet."""
     header: Any = next(iter(stored["header"]), None)
     group: Any = None if header is None else header.get("group")
@@ -78,6 +83,10 @@ def message_from(queue: Queue, stored: Record) -> Message:
     message.enqueued_at = stored["enqueued_at"]
     message.backout_count = stored["backout_count"]
     message.origin = stored["origin"]
+    if stored["segment"] >= 0:
+        message.segment = storage.segments[stored["segment"]]
+        if queue.stores:
+            message.segment.hold(message.size_bytes)
     if stored["expires_at"] >= 0 or stored["deliver_at"] >= 0:
         message.times = Times(stored["expires_at"], stored["deliver_at"])
     return message

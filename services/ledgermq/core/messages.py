@@ -46,6 +46,7 @@ from ledgermq.core.selector import Selector, SelectorError, parse_selector
 from ledgermq.core.settings import DEFAULTS
 from ledgermq.core.settling import check_deliveries, consume, give_back
 from ledgermq.core.state import Consumer, Queue, Session
+from ledgermq.core.storing import check_size, store
 from ledgermq.core.subscribing import keep_subscription, subscription_for
 from ledgermq.core.timing import check_times, set_times
 from ledgermq.core.topics import Subscription, Topic
@@ -76,7 +77,11 @@ def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal | Waits
         if isinstance(checked, Refusal):
             return checked
         warning = checked
-    blocked = must_block(turn, session, queue, operation, messages)
+    size_bytes = bytes_of(messages)
+    refusal = check_size(turn.state, session, messages, size_bytes)
+    if refusal is not None:
+        return refusal
+    blocked = must_block(turn, session, queue, operation, messages, size_bytes)
     if isinstance(blocked, Refusal):
         return blocked
     if blocked:
@@ -94,12 +99,14 @@ def take_in(
     warning: str,
 ) -> Reply:
     """Puts messages that were checked, for the operation of that number in the session."""
+    size_bytes = bytes_of(messages)
+    store(turn.state, session, messages, size_bytes)
     keep(turn.state, queue)
     if session.transacted:
         session.open_puts.setdefault(queue.destination, []).extend(messages)
         join_open_groups(session, queue.destination, messages)
         queue.uncommitted_puts += len(messages)
-        queue.uncommitted_puts_bytes += bytes_of(messages)
+        queue.uncommitted_puts_bytes += size_bytes
         queue.note_high()
         return Accepted(
             position=turn.position,

@@ -253,7 +253,7 @@ class AlterQueue(SessionOperation):
     queue: str
     description: str | None = None
     message_bytes_max: int | None = None
-    suspended: bool | None = None
+    gets_disabled: bool | None = None
     unacknowledged_max: int | None = None
     group_affinity: bool | None = None
     settings: dict[str, Any] | None = None
@@ -315,6 +315,9 @@ class AlterQueueManager(SessionOperation):
 
     automatic_creation: bool | None = None
     maximum_lifetime_ms: int | None = None
+    segment_bytes: int | None = None
+    segments_min: int | None = None
+    segments_max: int | None = None
     messages_max: int | None = None
     bytes_max: int | None = None
 

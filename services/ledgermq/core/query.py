@@ -5,6 +5,7 @@ A status counts what PROTOCOL.md §9 names; current + pending = message count + 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -27,6 +28,7 @@ from ledgermq.core.reasons import (
 )
 from ledgermq.core.selector import SelectorError, parse_selector
 from ledgermq.core.state import Queue, QueueManager, Session
+from ledgermq.core.storage_query import storage_status
 from ledgermq.core.topic_query import (
     enqueue_times,
     subscription_statuses,
@@ -73,17 +75,13 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
     kind = ask["kind"]
     if kind == "QUEUE_MANAGER":
         return Told(document=manager_status(state, name, worker))
-    if kind == "QUEUES":
-        return Told(document=queue_statuses(state))
-    if kind == "SESSIONS":
-        return Told(document=session_statuses(state))
+    if kind in LISTINGS:
+        return Told(document=LISTINGS[kind](state))
     if kind == "RESYNC":
         document, outcomes = resync(state, ask["connection"])
         return Told(document=document, outcomes=outcomes)
-    if kind == "TOPICS":
-        return Told(document=topic_statuses(state))
-    if kind == "SUBSCRIPTIONS":
-        return Told(document=subscription_statuses(state))
+    if kind == "STORAGE":
+        return Told(document=storage_status(state, ask["after_sequence"], ask["limit"]))
     if kind == "TOPIC":
         topic = state.topics.get(ask["queue"])
         if topic is None:
@@ -167,7 +165,7 @@ def _status(queue: Queue) -> Document:
         "group_affinity": queue.affinity is not None,
         "groups": len(queue.groups),
         "temporary": queue.owner is not None,
-        "suspended": queue.suspended,
+        "gets_disabled": queue.gets_disabled,
         "settings": asdict(queue.settings),
         "receivers": len(queue.consumers),
         "message_count": len(queue.messages),
@@ -218,6 +216,15 @@ def manager_status(state: QueueManager, name: str, worker: str) -> Document:
 def session_statuses(state: QueueManager) -> list[Document]:
     """The open sessions by handle."""
     return [_session_status(session) for session in state.sessions.values()]
+
+
+# Questions for all of something.
+LISTINGS: Final[dict[str, Callable[[QueueManager], list[Document]]]] = {
+    "QUEUES": queue_statuses,
+    "SESSIONS": session_statuses,
+    "SUBSCRIPTIONS": subscription_statuses,
+    "TOPICS": topic_statuses,
+}
 
 
 def _session_status(session: Session) -> Document:

@@ -42,6 +42,7 @@ class Queue:
         "doubts",
         "dropped",
         "expired",
+        "gets_disabled",
         "groups",
         "kept",
         "last_consumed_enqueued_at",
@@ -59,7 +60,6 @@ class Queue:
         "removed_by_administration",
         "sent_and_committed",
         "settings",
-        "suspended",
         "touched_blocks",
         "turns",
         "unacknowledged",
@@ -78,7 +78,7 @@ class Queue:
         self.created_position = created_position
         self.description = ""
         self.message_bytes_max = 0
-        self.suspended = False
+        self.gets_disabled = False
         self.unacknowledged_max = 0
         self.settings = DEFAULTS
         self.owner: Connection | None = None
@@ -121,6 +121,8 @@ class Queue:
 
     # Whether nothing keeps it once its last receiver is gone; of subscriptions only.
     retires = False
+    # Whether its messages are stored for it alone; those of subscriptions are the topic's.
+    stores = True
 
     @property
     def destination(self) -> str:
@@ -318,6 +320,14 @@ class Queue:
             self.doubts.pop(sequence, None)
         self.touched_blocks[sequence // BLOCK_MESSAGES] = None
         self.last_consumed_enqueued_at = message.enqueued_at
+        if self.stores:
+            message.segment.release(message.size_bytes)
+
+    def release_all(self) -> None:
+        """Gives up the room of all its messages, because it goes with them."""
+        for message in self.messages.values():
+            message.segment.release(message.size_bytes)
+        self.messages = {}
 
     def _leave_group(self, group: Group, item: GroupedMessage) -> None:
         clashing = bool(group.clashing)

@@ -35,6 +35,7 @@ from ledgermq.core.reasons import (
 )
 from ledgermq.core.settling import give_back, take_delivery
 from ledgermq.core.state import Queue, Session
+from ledgermq.core.storing import check_storage, configure_storage
 from ledgermq.core.turn import Turn
 
 __all__ = [
@@ -120,8 +121,8 @@ def alter_queue(turn: Turn, session: Session, operation: AlterQueue) -> Refusal 
         queue.description = operation.description
     if operation.message_bytes_max is not None:
         queue.message_bytes_max = operation.message_bytes_max
-    if operation.suspended is not None:
-        queue.suspended = operation.suspended
+    if operation.gets_disabled is not None:
+        queue.gets_disabled = operation.gets_disabled
     if operation.unacknowledged_max is not None:
         queue.unacknowledged_max = operation.unacknowledged_max
     if operation.group_affinity is not None:
@@ -170,6 +171,9 @@ def alter_queue_manager(
     turn: Turn, session: Session, operation: AlterQueueManager
 ) -> Refusal | None:
     """Changes settings of the queue manager."""
+    refusal = check_storage(turn.state, operation)
+    if refusal is not None:
+        return refusal
     lifetime_ms = operation.maximum_lifetime_ms
     if lifetime_ms is not None and not 0 <= lifetime_ms <= TIMING_MS_MAX:
         return Refusal(
@@ -187,6 +191,7 @@ def alter_queue_manager(
         turn.state.bytes_max = operation.bytes_max
     if operation.automatic_creation is not None:
         turn.state.automatic_creation = operation.automatic_creation
+    configure_storage(turn.state, operation)
     return None
 
 

@@ -75,7 +75,7 @@ def _check_session(session: Session) -> None:
     commits = session.waiting_commit is not None
     assert session.blocked or not commits, f"{where}: a commit waits for nothing"
     answers = len(session.replies) + len(session.blocked) + commits
-    assert answers <= REPLIES_MAX, f"{where}: {answers} answers kept or to come"
+    assert answers <= REPLIES_MAX, f"{where}: too many replies kept or to come"
 
 
 def _check_standing(state: QueueManager) -> None:
@@ -93,6 +93,6 @@ def _check_standing(state: QueueManager) -> None:
         else:
             behind = (put.destination, put.session.handle) in before
         room = queue if queue is not None else put.messages[0].queue
-        may_go = not behind and fits(state, room, len(put.messages), put.size_bytes)
+        may_go = not behind and fits(state, room, put.messages, put.size_bytes)
         assert not may_go, f"{where}: it fits, and waits"
         before.append((put.destination, put.session.handle))

@@ -14,7 +14,7 @@ from ledgermq.core.queue import Queue
 from ledgermq.core.settings import DEFAULTS
 from ledgermq.core.state import Message, QueueManager
 
-__all__ = ["bytes_of", "fits", "has_quota", "held_by_all", "larger_than_whole"]
+__all__ = ["bytes_of", "fits", "has_quota", "held_by_all", "keeps_quotas", "larger_than_whole"]
 
 SIZE: Final = attrgetter("size_bytes")
 
@@ -25,8 +25,12 @@ def bytes_of(messages: Iterable[Message]) -> int:
 
 
 def has_quota(state: QueueManager, queue: Queue) -> bool:
-    """Whether a put to a queue or topic may be held up by a quota, its own or that of all."""
-    return queue.settings is not DEFAULTS or state.messages_max > 0 or state.bytes_max > 0
+    """Whether a put to a queue or topic may be held up: by a quota, its own or that of all, or by
+    the storage, where that has a limit.
+    """
+    if queue.settings is not DEFAULTS or state.storage.settings.segments_max:
+        return True
+    return state.messages_max > 0 or state.bytes_max > 0
 
 
 def held_by_all(state: QueueManager) -> tuple[int, int]:
@@ -42,7 +46,14 @@ def held_by_all(state: QueueManager) -> tuple[int, int]:
     return count, size_bytes
 
 
-def fits(state: QueueManager, queue: Queue, count: int, size_bytes: int) -> bool:
+def fits(state: QueueManager, queue: Queue, messages: list[Message], size_bytes: int) -> bool:
+    """Whether messages may be put with all quotas kept, and the storage has room for them."""
+    return keeps_quotas(state, queue, len(messages), size_bytes) and state.storage.fits(
+        map(SIZE, messages)
+    )
+
+
+def keeps_quotas(state: QueueManager, queue: Queue, count: int, size_bytes: int) -> bool:
     """Whether messages may be put with all quotas kept."""
     settings = queue.settings
     if settings.messages_max and queue.held_messages + count > settings.messages_max:

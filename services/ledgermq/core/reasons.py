@@ -43,6 +43,7 @@ __all__ = [
     "SESSION_UNKNOWN",
     "SESSION_WINDOW_FULL",
     "SETTING_INVALID",
+    "STORAGE_FULL",
     "SUBSCRIPTION_DIFFERS",
     "SUBSCRIPTION_INVALID",
     "SUBSCRIPTION_IN_USE",
@@ -55,6 +56,7 @@ __all__ = [
     "TOPIC_NOT_EMPTY",
     "TOPIC_UNKNOWN",
     "TRANSACTED",
+    "TRANSACTION_TOO_LARGE",
     "UNIT_OF_WORK_INCONSISTENT",
     "VERSION_INACTIVE",
     "VERSION_INVALID",
@@ -99,6 +101,7 @@ SESSION_SEQUENCE_GAP: Final = "session-sequence-gap"
 SESSION_UNKNOWN: Final = "session-unknown"
 SESSION_WINDOW_FULL: Final = "session-window-full"
 SETTING_INVALID: Final = "setting-invalid"
+STORAGE_FULL: Final = "storage-full"
 SUBSCRIPTION_DIFFERS: Final = "subscription-differs"
 SUBSCRIPTION_INVALID: Final = "subscription-invalid"
 SUBSCRIPTION_IN_USE: Final = "subscription-in-use"
@@ -111,6 +114,7 @@ TOPIC_IN_USE: Final = "topic-in-use"
 TOPIC_NOT_EMPTY: Final = "topic-not-empty"
 TOPIC_UNKNOWN: Final = "topic-unknown"
 TRANSACTED: Final = "transacted"
+TRANSACTION_TOO_LARGE: Final = "transaction-too-large"
 UNIT_OF_WORK_INCONSISTENT: Final = "unit-of-work-inconsistent"
 VERSION_INACTIVE: Final = "version-inactive"
 VERSION_INVALID: Final = "version-invalid"

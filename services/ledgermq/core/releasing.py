@@ -24,6 +24,7 @@ from ledgermq.core.reasons import DESTINATION_UNKNOWN, QUOTA_EXCEEDED, Refusal
 from ledgermq.core.sessions import commit
 from ledgermq.core.settings import FIFO
 from ledgermq.core.state import Queue, Session
+from ledgermq.core.storing import check_size
 from ledgermq.core.subscribing import retire
 from ledgermq.core.timing import expire_due
 from ledgermq.core.turn import Turn
@@ -73,6 +74,7 @@ def _try(
 ) -> Reply | Refusal | None:
     """The answer to a blocked put; None: it waits on."""
     state, destination = turn.state, put.destination
+    state.storage.clean()
     queue = find_destination(state, destination)
     if put.created_position != put.position and (
         queue is None or queue.created_position != put.created_position
@@ -90,7 +92,7 @@ def _try(
     is_fifo = queue.settings.blocking_send_policy == FIFO
     if (destination if is_fifo else (destination, put.session.handle)) in standing:
         return None
-    if not fits(state, queue, len(put.messages), put.size_bytes):
+    if not fits(state, queue, put.messages, put.size_bytes):
         return None
     return _put_now(turn, put, queue)
 
@@ -111,6 +113,9 @@ def _put_now(turn: Turn, put: BlockedPut, queue: Queue) -> Reply | Refusal:
     warning = check_groups(put.session, queue, records, grouped)
     if isinstance(warning, Refusal):
         return warning
+    refusal = check_size(turn.state, put.session, put.messages, put.size_bytes)
+    if refusal is not None:
+        return refusal
     return take_in(turn, put.session, queue, put.messages, put.sequence, warning)
 
 

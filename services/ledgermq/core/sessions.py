@@ -167,6 +167,7 @@ def commit(turn: Turn, session: Session, operation: Commit) -> Reply | Refusal |
         for served in queue.served():
             turn.touch(served)
     session.open_puts = {}
+    session.open_bytes = 0
     session.open_groups = {}
     return Committed(
         position=turn.position,
@@ -181,12 +182,12 @@ def commit(turn: Turn, session: Session, operation: Commit) -> Reply | Refusal |
 def _discard_open_puts(session: Session) -> int:
     """Lets the open puts of a unit of work vanish; they never had a number (SEQ-15)."""
     discarded = 0
-    for messages in session.open_puts.values():
+    for destination, messages in list(session.open_puts.items()):
         queue = messages[0].queue
         queue.uncommitted_puts -= len(messages)
         queue.uncommitted_puts_bytes -= bytes_of(messages)
         discarded += len(messages)
-    session.open_puts = {}
+        session.let_open_puts_go(destination)
     session.open_groups = {}
     return discarded
 

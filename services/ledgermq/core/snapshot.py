@@ -36,6 +36,7 @@ from ledgermq.core.state import (
     Session,
     new_state,
 )
+from ledgermq.core.storage import Storage
 from ledgermq.core.topic_snapshot import (
     owner_of,
     restore_owners,
@@ -77,6 +78,7 @@ def root_of(state: QueueManager) -> Record:
             for one in state.connections.values()
         ],
         "sessions": [_session_entry(session) for session in state.sessions.values()],
+        "storage": state.storage.record(),
         "blocked_puts": blocked_entries(state),
     }
 
@@ -87,7 +89,7 @@ def _queue_entry(queue: Queue) -> Record:
         "created_position": queue.created_position,
         "description": queue.description,
         "message_bytes_max": queue.message_bytes_max,
-        "suspended": queue.suspended,
+        "gets_disabled": queue.gets_disabled,
         "next_sequence": queue.next_sequence,
         "sent_and_committed": queue.sent_and_committed,
         "removed_by_administration": queue.removed_by_administration,
@@ -221,6 +223,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     state.time = root["time"]
     state.automatic_creation = root["automatic_creation"]
     state.wait_order = root["wait_order"]
+    state.storage = Storage.restored(root["storage"])
     state.messages_max = root["messages_max"]
     state.bytes_max = root["bytes_max"]
     for entry in root["queues"]:
@@ -230,7 +233,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     for block in message_blocks:
         queue = state.stores[block["created_position"]]
         for stored in block["messages"]:
-            queue.messages[stored["sequence"]] = message_from(queue, stored)
+            queue.messages[stored["sequence"]] = message_from(queue, stored, state.storage)
             if stored["uncounted_backout_count"] >= 0:
                 queue.doubts[stored["sequence"]] = stored["uncounted_backout_count"]
     for entry in root["connections"]:
@@ -260,6 +263,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     _restore_bonds(state, root)
     for topic in state.topics.values():
         topic.find_publications()
+    state.storage.find_free()
     restore_blocked(state, root)
     state.deadlines = sorted(
         (one.deadline, one.handle) for one in state.sessions.values() if one.deadline >= 0
@@ -280,7 +284,7 @@ def _queue_from(entry: Record) -> Queue:
     queue = Queue(entry["name"], entry["created_position"])
     queue.description = entry["description"]
     queue.message_bytes_max = entry["message_bytes_max"]
-    queue.suspended = entry["suspended"]
+    queue.gets_disabled = entry["gets_disabled"]
     queue.next_sequence = entry["next_sequence"]
     queue.sent_and_committed = entry["sent_and_committed"]
     queue.removed_by_administration = entry["removed_by_administration"]
@@ -333,7 +337,8 @@ def _restore_session(state: QueueManager, entry: Record) -> None:
         destination = one["destination"]
         queue = find_destination(state, destination)
         assert queue is not None, "open puts are to what is there"
-        open_puts = [message_from(queue, put) for put in one["messages"]]
+        open_puts = [message_from(queue, put, state.storage) for put in one["messages"]]
+        session.open_bytes += sum(put.size_bytes for put in open_puts)
         session.open_puts[destination] = open_puts
         join_open_groups(session, destination, open_puts)
         queue.uncommitted_puts += len(open_puts)

@@ -17,6 +17,7 @@ from ledgermq.core.message import Message, Times
 from ledgermq.core.message_deadlines import MessageDeadlines
 from ledgermq.core.outcomes import Reply
 from ledgermq.core.queue import Queue
+from ledgermq.core.storage import Storage
 
 if TYPE_CHECKING:
     from ledgermq.core.blocked import BlockedPut
@@ -132,6 +133,7 @@ class Session:
         "handle",
         "last_sequence",
         "next_delivery",
+        "open_bytes",
         "open_groups",
         "open_puts",
         "replies",
@@ -169,13 +171,20 @@ class Session:
         # Up to where the application was handed everything; what it was handed that is in doubt.
         self.handed_through = 0
         self.handed_doubts: dict[int, None] = {}
-        # By destination.
+        # By destination; how much they take together.
         self.open_puts: dict[str, list[Message]] = {}
+        self.open_bytes = 0
         # The groups among them, by destination and group id.
         self.open_groups: dict[tuple[str, bytes], Group] = {}
         # Puts that wait for a quota, by their numbers; the commit that waits for them.
         self.blocked: dict[int, BlockedPut] = {}
         self.waiting_commit: Commit | None = None
+
+    def let_open_puts_go(self, destination: str) -> None:
+        """Lets the open puts to a destination vanish, and gives up their room."""
+        for message in self.open_puts.pop(destination, ()):
+            self.open_bytes -= message.size_bytes
+            message.segment.release(message.size_bytes)
 
 
 class QueueManager:
@@ -197,6 +206,7 @@ class QueueManager:
         "position",
         "queues",
         "sessions",
+        "storage",
         "stores",
         "subscriptions",
         "time",
@@ -227,6 +237,7 @@ class QueueManager:
         self.expiries = MessageDeadlines()
         self.births = MessageDeadlines()
         self.lifetimes = Lifetimes()
+        self.storage = Storage()
         # Destinations that settings name, and which settings do: destination and name.
         self.named: dict[str, dict[tuple[str, str], None]] = {}
         # Quotas of all queues and topics together; 0: none.

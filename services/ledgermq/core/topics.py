@@ -73,6 +73,9 @@ class Subscription(Queue):
         """What its consumers call it: the topic."""
         return self.topic.destination
 
+    # The topic stores them, once for all subscriptions.
+    stores = False
+
     @property
     def retires(self) -> bool:  # type: ignore[override]
         """Whether nothing keeps it: not durable, and no receiver left (SES-43)."""
@@ -175,6 +178,7 @@ class Topic(Queue):
         else:
             self.dropped += 1
             self.last_consumed_enqueued_at = message.enqueued_at
+            message.segment.release(message.size_bytes)
 
     def _candidates(self, message: Message) -> list[Subscription]:
         """Subscriptions that may want a message, in the order in which they were made."""
@@ -199,6 +203,7 @@ class Topic(Queue):
             return
         del self.publications[message.sequence]
         self.message_bytes -= message.size_bytes
+        message.segment.release(message.size_bytes)
         self.last_consumed_enqueued_at = publication.enqueued_at
         if how == CONSUMED:
             self.sent_and_committed += 1
@@ -227,6 +232,11 @@ class Topic(Queue):
         if not by_value:
             del self._by_value[name]
 
+    def release_all(self) -> None:
+        """Gives up the room of all that its subscriptions have."""
+        for subscription in self.subscriptions.values():
+            subscription.drop()
+
     def find_publications(self) -> None:
         """Works out who still has which message, from the subscriptions (after a restart)."""
         found: dict[int, Publication] = {}
@@ -235,6 +245,7 @@ class Topic(Queue):
             if publication is None:
                 publication = found[message.sequence] = Publication(message.enqueued_at)
                 self.message_bytes += message.size_bytes
+                message.segment.hold(message.size_bytes)
             publication.holders += 1
         self.publications = dict(sorted(found.items()))
 

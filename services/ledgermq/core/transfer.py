@@ -1,8 +1,8 @@
 """Transfer: a message that left its queue goes on elsewhere, as a new one (INF-12, INF-19).
 
-It keeps its identity, its body's place in the log and its sender's header, gets a number at the
-new place, and says where it came from. A transfer is never refused: whatever names a destination
-for it has made sure that it is there, and goes first.
+It keeps its identity, its body's place in the log and in the storage and its sender's header, gets
+a number at the new place, and says where it came from. A transfer is never refused: whatever names
+a destination for it has made sure that it is there, and goes first.
 """
 
 from __future__ import annotations
@@ -38,6 +38,8 @@ def transfer(turn: Turn, message: Message, destination: str, reason: str) -> Mes
         backout_count=message.backout_count,
         enqueued_at=message.enqueued_at,
     )
+    moved.segment = message.segment
+    moved.segment.hold(moved.size_bytes)
     target.enqueue(turn.state, [moved], None)
     for served in target.served():
         turn.touch(served)

@@ -1,0 +1,62 @@
+"""`ledgermq manager`: show the queue manager as a whole, and alter its settings."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from ledgermq.cli.output import Output
+from ledgermq.cli.setting_options import NONE, Duration, duration_text
+from ledgermq.cli.target import Target, target_options
+
+__all__ = ["manager"]
+
+
+@click.group()
+def manager() -> None:
+    """Show and alter the queue manager itself."""
+
+
+@manager.command()
+@target_options
+def show(target: Target, output: Output) -> int:
+    """Show the queue manager, and the log position it is true at."""
+    with target.connect() as connection:
+        status = asdict(connection.admin.queue_manager_status())
+    labels: dict[str, Any] = {}
+    for key, value in status.items():
+        if key == "maximum_lifetime_ms":
+            labels["maximum lifetime"] = duration_text(value) if value else NONE
+        else:
+            labels[key.replace("_", " ")] = value
+    labels["position"] = target.named(status["position"])
+    output.fields(labels, document=status)
+    return 0
+
+
+@manager.command()
+@click.option(
+    "--automatic-creation/--no-automatic-creation",
+    default=None,
+    help="Whether a first use creates an unknown queue or topic.",
+)
+@click.option(
+    "--maximum-lifetime",
+    "maximum_lifetime_ms",
+    type=Duration(0),
+    help="How long a message stays at most, those that are there too; none: for ever.",
+)
+@target_options
+def alter(target: Target, output: Output, **settings: Any) -> int:
+    """Change settings of the queue manager; what is not given stays as it is."""
+    if all(value is None for value in settings.values()):
+        raise click.UsageError("nothing to change: give at least one setting, see --help")
+    with target.connect() as connection:
+        position = connection.admin.alter_queue_manager(**settings)
+    output.done(
+        f"queue manager {target.queue_manager} altered",
+        {"queue_manager": target.queue_manager, "altered": True, "position": position},
+    )
+    return 0

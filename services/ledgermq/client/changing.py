@@ -1,0 +1,264 @@
+"""Changes by administration: each is an operation on the log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Unpack
+
+from ledgermq.client.destinations import queue_name, topic_name
+from ledgermq.client.queue_settings import QueueSettings, settings_given
+from ledgermq.client.session_core import SessionCore
+from ledgermq.core.operations import (
+    AlterQueue,
+    AlterQueueManager,
+    AlterTopic,
+    Correct,
+    CreateQueue,
+    CreateTopic,
+    DeleteQueue,
+    DeleteTopic,
+    SessionOperation,
+    Unsubscribe,
+    Upgrade,
+)
+
+__all__ = ["Changes"]
+
+
+class Changes:
+    """The changing half of `connection.admin`; each returns the log position of its outcome."""
+
+    def __init__(self, control: Callable[[], SessionCore]) -> None:
+        self._control = control
+
+    def _change(
+        self, operation: type[SessionOperation], *, target: str | None = None, **fields: Any
+    ) -> int:
+        core = self._control()
+        with core.lock:
+            core.wait_for_room_locked()
+            pending = core.write_locked(operation, target=target, **fields)
+            pending.result = lambda reply: reply.position
+            return core.await_locked(pending).position
+
+    def create_queue(
+        self,
+        name: str,
+        *,
+        description: str = "",
+        message_bytes_max: int = 0,
+        unacknowledged_max: int = 0,
+        group_affinity: bool = False,
+        **settings: Unpack[QueueSettings],
+    ) -> int:
+        """Creates a queue.
+
+        Args:
+            name: Its name.
+            description: Free text for people.
+            message_bytes_max: Largest content of a message in bytes; 0: the limit of the log.
+            unacknowledged_max: How many of its messages a session may hold unsettled before it is
+                given no more (SES-07), up to 1,000,000; 0: no limit.
+            group_affinity: Whether all messages of a group go to the consumer that was given one
+                of them, while that is open. A message's group is its property `JMSXGroupID` if
+                that is text, else its group id.
+            settings: Any of `ledgermq.QueueSettings`, such as
+                `expiry_destination="queue:old"`.
+
+        Raises:
+            DestinationExistsError: there is one of this name.
+            InvalidDestinationError: the name is not allowed, or a setting names a destination
+                that is none or is not there.
+            RefusedError: a setting is out of range.
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        queue = queue_name(name)
+        return self._change(
+            CreateQueue,
+            target=f"queue:{queue}",
+            queue=queue,
+            description=description,
+            message_bytes_max=message_bytes_max,
+            unacknowledged_max=unacknowledged_max,
+            group_affinity=group_affinity,
+            settings=settings_given(**settings),
+        )
+
+    def alter_queue(
+        self,
+        name: str,
+        *,
+        description: str | None = None,
+        message_bytes_max: int | None = None,
+        gets_disabled: bool | None = None,
+        unacknowledged_max: int | None = None,
+        group_affinity: bool | None = None,
+        **settings: Unpack[QueueSettings],
+    ) -> int:
+        """Changes settings of a queue; None leaves one as it is, 0 takes a limit away.
+
+        Suspended, a queue takes messages and delivers none. What sessions hold beyond a lower
+        `unacknowledged_max` stays theirs; they get more when they hold less than that. Turning
+        `group_affinity` off frees the groups of the consumers that they went to. `settings` are
+        those of `ledgermq.QueueSettings`.
+
+        Raises:
+            QueueNotFoundError: there is no such queue.
+            InvalidDestinationError: a setting names a destination that is not there.
+            RefusedError: a setting is out of range.
+        """
+        queue = queue_name(name)
+        return self._change(
+            AlterQueue,
+            target=f"queue:{queue}",
+            queue=queue,
+            description=description,
+            message_bytes_max=message_bytes_max,
+            gets_disabled=gets_disabled,
+            unacknowledged_max=unacknowledged_max,
+            group_affinity=group_affinity,
+            settings=settings_given(**settings),
+        )
+
+    def suspend_queue(self, name: str) -> int:
+        """Stops delivery from a queue; it goes on taking messages."""
+        return self.alter_queue(name, gets_disabled=True)
+
+    def resume_queue(self, name: str) -> int:
+        """Enables the gets of a queue: it delivers again."""
+        return self.alter_queue(name, gets_disabled=False)
+
+    def delete_queue(self, name: str, *, purge: bool = False) -> int:
+        """Deletes a queue that nobody uses; with `purge` also when it holds messages.
+
+        Raises:
+            QueueNotFoundError: there is no such queue.
+            DestinationInUseError: it has consumers, uncommitted puts, deliveries, or messages, or
+                settings of another destination name it.
+        """
+        queue = queue_name(name)
+        return self._change(DeleteQueue, target=f"queue:{queue}", queue=queue, purge=purge)
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        description: str = "",
+        message_bytes_max: int = 0,
+        **settings: Unpack[QueueSettings],
+    ) -> int:
+        """Creates a topic; `message_bytes_max` 0 means the general limit.
+
+        `settings` are those of `ledgermq.QueueSettings`, and hold for its subscriptions.
+
+        Raises:
+            DestinationExistsError: there is one of this name.
+            InvalidDestinationError: the name is not allowed, or a setting names a destination
+                that is none or is not there.
+            RefusedError: a setting is out of range.
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        topic = topic_name(name)
+        return self._change(
+            CreateTopic,
+            target=f"topic:{topic}",
+            topic=topic,
+            description=description,
+            message_bytes_max=message_bytes_max,
+            settings=settings_given(**settings),
+        )
+
+    def alter_topic(
+        self,
+        name: str,
+        *,
+        description: str | None = None,
+        message_bytes_max: int | None = None,
+        **settings: Unpack[QueueSettings],
+    ) -> int:
+        """Changes settings of a topic and of its subscriptions; None leaves one as it is.
+
+        Raises:
+            TopicNotFoundError: there is no such topic.
+            InvalidDestinationError: a setting names a destination that is not there.
+            RefusedError: a setting is out of range.
+        """
+        topic = topic_name(name)
+        return self._change(
+            AlterTopic,
+            target=f"topic:{topic}",
+            topic=topic,
+            description=description,
+            message_bytes_max=message_bytes_max,
+            settings=settings_given(**settings),
+        )
+
+    def delete_topic(self, name: str, *, purge: bool = False) -> int:
+        """Deletes a topic that nobody uses; with `purge` also its durable subscriptions.
+
+        What such subscriptions hold goes with them.
+
+        Raises:
+            TopicNotFoundError: there is no such topic.
+            DestinationInUseError: it has consumers, uncommitted puts, deliveries, or durable
+                subscriptions, or settings of another destination name it.
+            TemporaryDestinationForeignError: it is another connection's temporary topic.
+        """
+        topic = topic_name(name)
+        return self._change(DeleteTopic, target=f"topic:{topic}", topic=topic, purge=purge)
+
+    def unsubscribe(self, name: str) -> int:
+        """Deletes a durable subscription of this connection's client id, with what it holds.
+
+        A connection without a client id deletes durable subscriptions that were made without one.
+
+        Raises:
+            SubscriptionNotFoundError: this client id has no durable subscription of that name.
+            SubscriptionInUseError: it has consumers or deliveries in flight (SES-63).
+        """
+        return self._change(Unsubscribe, subscription=name)
+
+    def alter_queue_manager(
+        self, *, automatic_creation: bool | None = None, maximum_lifetime_ms: int | None = None
+    ) -> int:
+        """Changes settings of the queue manager; None leaves one as it is.
+
+        Args:
+            automatic_creation: Whether a first use creates an unknown queue or topic.
+            maximum_lifetime_ms: How long a message stays at most, whatever its own time to live
+                (DB-18); holds for those that are there too. 0: for ever.
+
+        Raises:
+            RefusedError: the lifetime is out of range.
+        """
+        return self._change(
+            AlterQueueManager,
+            automatic_creation=automatic_creation,
+            maximum_lifetime_ms=maximum_lifetime_ms,
+        )
+
+    def upgrade(self, version: int) -> int:
+        """Sets the protocol version that later entries are read by; there is no way back.
+
+        Raises:
+            RefusedError: the version is not above the active one.
+        """
+        return self._change(Upgrade, version=version)
+
+    def correct(self, name: str, *, sequence: int, action: str, actor: str, reason: str) -> int:
+        """Repairs one message's state by hand: `action` REMOVE or RELEASE.
+
+        Raises:
+            QueueNotFoundError: there is no such queue.
+            RefusedError: there is no such message, or the action does not fit its state.
+        """
+        queue = queue_name(name)
+        return self._change(
+            Correct,
+            target=f"queue:{queue}",
+            queue=queue,
+            sequence=sequence,
+            action=action,
+            actor=actor,
+            reason=reason,
+        )

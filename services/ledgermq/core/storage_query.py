@@ -1,0 +1,99 @@
+"""What the storage is like: its segments, and what keeps each of them from being free (§9, §19)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from ledgermq.core.state import Message, QueueManager
+from ledgermq.core.storage import Segment
+
+__all__ = ["storage_status"]
+
+Document = dict[str, Any]
+
+
+def storage_status(state: QueueManager, after: int, limit: int) -> Document:
+    """The sums of all segments, and a page of those whose number is above `after`.
+
+    It looks at every message of the queue manager, for the oldest of each segment.
+    """
+    storage = state.storage
+    segments = list(storage.segments.values())
+    page = [one for one in segments if one.number > after]
+    told = page[: max(limit, 1)]
+    oldest = _oldest(state, [one for one in told if one.live_messages])
+    return {
+        "segment_bytes": storage.settings.segment_bytes,
+        "segments_min": storage.settings.segments_min,
+        "segments_max": storage.settings.segments_max,
+        "allocated": len(segments),
+        "free": len(storage.free),
+        "bytes": sum(one.bytes for one in segments),
+        "live_bytes": sum(one.live_bytes for one in segments),
+        "live_messages": sum(one.live_messages for one in segments),
+        "more": len(told) < len(page),
+        "segments": [
+            {
+                "number": f"{one.number:x}",
+                "state": _state(state, one),
+                "bytes": one.bytes,
+                "live_bytes": one.live_bytes,
+                "live_messages": one.live_messages,
+                "oldest": _told(oldest.get(one.number)),
+            }
+            for one in told
+        ],
+        "cache": None,
+    }
+
+
+def _state(state: QueueManager, segment: Segment) -> str:
+    if segment is state.storage.active:
+        return "active"
+    return "pinned" if segment.live_messages else "free"
+
+
+def _oldest(state: QueueManager, segments: list[Segment]) -> dict[int, Message]:
+    """The live message of each segment that was put first, by the number of the segment."""
+    found: dict[int, Message] = {}
+    wanted = {one.number: None for one in segments}
+    for message in _live(state):
+        number = message.segment.number
+        if number not in wanted:
+            continue
+        known = found.get(number)
+        if known is None or _place(message) < _place(known):
+            found[number] = message
+    return found
+
+
+def _live(state: QueueManager) -> Iterator[Message]:
+    for store in state.stores.values():
+        yield from store.messages.values()
+    for session in state.sessions.values():
+        for messages in session.open_puts.values():
+            yield from messages
+
+
+def _place(message: Message) -> tuple[int, ...]:
+    """Messages with one body: the open put last, then by where they are."""
+    return (
+        message.put_position,
+        message.put_index,
+        message.sequence < 0,
+        message.queue.created_position,
+        message.sequence,
+    )
+
+
+def _told(message: Message | None) -> Document | None:
+    if message is None:
+        return None
+    return {
+        "destination": message.queue.destination,
+        "sequence": message.sequence,
+        "enqueued_at": message.enqueued_at if message.sequence >= 0 else None,
+        "put_position": message.put_position,
+        "put_index": message.put_index,
+    }

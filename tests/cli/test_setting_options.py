@@ -1,0 +1,116 @@
+"""Settings on the command line: an option for each, in memory."""
+
+import contextlib
+
+import click
+import pytest
+
+from ledgermq.cli.exits import OK, REFUSED, USAGE
+from ledgermq.cli.setting_options import Duration, duration_text
+from ledgermq.cli.target import Target
+from ledgermq.testing import MemoryBroker
+
+
+@pytest.fixture
+def memory(plain, monkeypatch):
+    """Calls a command that speaks to a queue manager in memory."""
+    broker = MemoryBroker()
+
+    @contextlib.contextmanager
+    def connect(target, *, client_id=None):
+        with broker.connect(client_id=client_id) as connection:
+            yield connection
+
+    monkeypatch.setattr(Target, "connect", connect)
+    return plain
+
+
+@pytest.mark.parametrize(
+    ("text", "milliseconds"),
+    [
+        *(("0", 0), ("3", 3_000), ("1.5s", 1_500), ("500ms", 500), ("10m", 600_000)),
+        *(("12h", 43_200_000), ("7d", 604_800_000), ("none", -1)),
+    ],
+)
+def test_durations_have_units(text, milliseconds):
+    """Without one they are seconds, as --timeout is."""
+    assert Duration(-1).convert(text, None, None) == milliseconds
+
+
+@pytest.mark.parametrize("text", ["", "soon", "-1", "3 weeks", "1e3"])
+def test_what_is_no_duration_is_wrong_use(text):
+    """The message says what one looks like."""
+    with pytest.raises(click.BadParameter, match="500ms, 30s"):
+        Duration(0).convert(text, None, None)
+    with pytest.raises(click.BadParameter):
+        Duration().convert("none", None, None)
+
+
+def test_durations_are_shown_as_they_are_given():
+    """In the largest unit that keeps them whole."""
+    shown = [duration_text(one) for one in (0, 500, 1_500, 90_000, 3_600_000, 2_592_000_000)]
+    assert shown == ["0ms", "500ms", "1500ms", "90s", "1h", "30d"]
+
+
+def test_queue_is_created_with_settings_and_altered(memory):
+    """`show` has each on a line of its own, `none` where it is not set."""
+    assert memory("queue", "create", "old").code == OK
+    assert (
+        memory(
+            *("queue", "create", "q", "--expiry-destination", "queue:old"),
+            *("--time-to-live-override", "90s"),
+        ).code
+        == OK
+    )
+    lines = memory("queue", "show", "q").lines
+    assert "expiry destination\tqueue:old" in lines
+    assert "time to live override\t90s" in lines
+    assert "delivery delay override\tnone" in lines
+    altered = ("queue", "alter", "q", "--expiry-destination", "none", "--delivery-delay-override")
+    assert memory(*altered, "5").code == OK
+    settings = memory("queue", "show", "q", "--json").document["settings"]
+    assert settings["expiry_destination"] == ""
+    assert settings["delivery_delay_override_ms"] == 5_000
+    assert settings["time_to_live_override_ms"] == 90_000
+
+
+def test_creating_a_queue_creates_no_destination_that_it_names(memory):
+    """It is refused, and nothing is there."""
+    answer = memory("queue", "create", "q", "--expiry-destination", "queue:old")
+    assert answer.code == REFUSED
+    assert "destination-unknown" in answer.err
+    assert memory("queue", "list", "--json").document == []
+
+
+def test_altering_nothing_names_the_options(memory):
+    """Wrong use says what could have been given."""
+    for command in (("queue", "alter", "q"), ("topic", "alter", "t")):
+        answer = memory(*command)
+        assert answer.code == USAGE
+        assert "--expiry-destination" in answer.err
+    assert memory("manager", "alter").code == USAGE
+
+
+def test_topic_is_created_with_settings_and_altered(memory):
+    """`topic show` tells what `topic stat` tells."""
+    assert memory("topic", "create", "late").code == OK
+    assert memory("topic", "create", "t", "--delivery-delay-override", "1h").code == OK
+    assert memory("topic", "alter", "topic:t", "--expiry-destination", "topic:late").code == OK
+    shown = memory("topic", "show", "t")
+    assert "expiry destination\ttopic:late" in shown.lines
+    assert "delivery delay override\t1h" in shown.lines
+    told = memory("topic", "stat", "t").lines
+    assert [line for line in told if not line.startswith("position")] == [
+        line for line in shown.lines if not line.startswith("position")
+    ]
+
+
+def test_db_18_manager_shows_and_alters_the_maximum_lifetime(memory):
+    """Thirty days unless told otherwise (DB-18); none is for ever."""
+    assert "maximum lifetime\t30d" in memory("manager", "show").lines
+    assert memory("manager", "alter", "--maximum-lifetime", "7d").code == OK
+    assert "maximum lifetime\t7d" in memory("manager", "show").lines
+    assert memory("manager", "alter", "--maximum-lifetime", "none", "--json").code == OK
+    assert "maximum lifetime\tnone" in memory("manager", "show").lines
+    assert memory("manager", "alter", "--no-automatic-creation").code == OK
+    assert memory("manager", "show", "--json").document["automatic_creation"] is False

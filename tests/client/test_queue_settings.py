@@ -1,0 +1,138 @@
+"""Settings of queues, topics and the queue manager as programs give them."""
+
+from datetime import timedelta
+
+import pytest
+
+import ledgermq
+from ledgermq.client.queue_settings import setting_keywords, settings_given
+from ledgermq.core.settings import Settings, given_settings
+from ledgermq.testing import MemoryBroker
+
+
+@pytest.fixture
+def named(queue) -> str:
+    """The name of a queue and of a topic that only this test uses."""
+    return queue.removeprefix("queue:")
+
+
+@pytest.fixture
+def memory() -> MemoryBroker:
+    """A queue manager in memory whose clock the test moves."""
+    return MemoryBroker()
+
+
+def test_every_setting_of_the_schema_has_a_keyword():
+    """None is left out of the table, and none is there that the log does not know."""
+    names = list(Settings.__dataclass_fields__)
+    keywords = [name if name in names else f"{name}_percent" for name in setting_keywords()]
+    assert keywords == names
+
+
+def test_settings_not_given_are_not_said():
+    """An operation that changes none carries none; the others stay null."""
+    assert settings_given() is None
+    assert settings_given(expiry_destination="queue:old") == given_settings(
+        {"expiry_destination": "queue:old"}
+    )
+
+
+def test_durations_are_milliseconds_or_timedeltas():
+    """What the log has is whole milliseconds."""
+    for given in (90_000, timedelta(minutes=1.5)):
+        told = settings_given(time_to_live_override_ms=given)
+        assert told["time_to_live_override_ms"] == 90_000
+
+
+def test_settings_that_cannot_be_are_wrong_use():
+    """An unknown name, a value of another kind and a destination that is none."""
+    with pytest.raises(TypeError, match="expiry_destination"):
+        settings_given(expiry="queue:old")
+    with pytest.raises(ledgermq.IllegalStateError, match="milliseconds"):
+        settings_given(time_to_live_override_ms="soon")
+    with pytest.raises(ledgermq.IllegalStateError):
+        settings_given(time_to_live_override_ms=True)
+    with pytest.raises(ledgermq.InvalidDestinationError):
+        settings_given(expiry_destination="old")
+
+
+def test_settings_of_a_queue_are_created_and_altered(connection, named):
+    """Its status tells every setting; what is not given stays, empty takes away."""
+    admin = connection.admin
+    admin.create_queue(f"{named}.old")
+    old = admin.queue_status(f"{named}.old")
+    admin.create_queue(named, expiry_destination=old, time_to_live_override_ms=60_000)
+    defaults = given_settings({}) or {}
+    told = admin.queue_status(named).settings
+    assert told["expiry_destination"] == old.destination == f"queue:{named}.old"
+    assert told["time_to_live_override_ms"] == 60_000
+    assert told["delivery_delay_override_ms"] == -1
+    assert {*defaults} <= {*told}
+    admin.alter_queue(named, time_to_live_override_ms=-1)
+    assert admin.queue_status(named).settings["expiry_destination"] == old.destination
+    admin.alter_queue(named, expiry_destination="")
+    told = admin.queue_status(named).settings
+    assert (told["expiry_destination"], told["time_to_live_override_ms"]) == ("", -1)
+
+
+def test_settings_of_a_topic_are_created_and_altered(connection, named):
+    """They are those of its subscriptions too."""
+    admin = connection.admin
+    admin.create_topic(f"{named}.old")
+    admin.create_topic(named, description="first", delivery_delay_override_ms=500)
+    position = admin.alter_topic(
+        f"topic:{named}",
+        description="second",
+        message_bytes_max=99,
+        expiry_destination=admin.topic(f"{named}.old"),
+    )
+    status = admin.topic(named, not_before=position)
+    assert (status.description, status.message_bytes_max) == ("second", 99)
+    assert status.settings["expiry_destination"] == f"topic:{named}.old"
+    assert status.settings["delivery_delay_override_ms"] == 500
+    with pytest.raises(ledgermq.TopicNotFoundError):
+        admin.alter_topic(f"{named}.none", description="x")
+
+
+def test_destinations_of_settings_must_be_there_and_stay(connection, named):
+    """An unknown one is refused; a named one is not deleted (INF-16)."""
+    admin = connection.admin
+    with pytest.raises(ledgermq.InvalidDestinationError) as caught:
+        admin.create_queue(named, expiry_destination=f"queue:{named}.old")
+    assert caught.value.code == "destination-unknown"
+    admin.create_queue(f"{named}.old")
+    admin.create_queue(named, expiry_destination=f"queue:{named}.old")
+    with pytest.raises(ledgermq.DestinationInUseError) as caught:
+        admin.delete_queue(f"{named}.old")
+    assert "expiry_destination" in str(caught.value)
+    assert f"queue:{named}" in str(caught.value)
+
+
+def test_expired_message_is_got_from_the_expiry_destination(memory):
+    """It has its id, body and properties, and does not expire again by its own time (INF-16)."""
+    with memory.connect() as connection, connection.session() as session:
+        connection.admin.create_queue("old")
+        connection.admin.create_queue("short", expiry_destination="queue:old")
+        sent = session.producer("queue:short").send("x", time_to_live=1, properties={"a": 1})
+        memory.advance(2)
+        status = connection.admin.queue_status("short")
+        assert (status.expired, status.message_count) == (1, 0)
+        memory.advance(3_600)
+        message = session.consumer("queue:old").receive(timeout=5)
+    assert message.message_id == sent.message_id
+    assert (message.body, message.properties["a"]) == ("x", 1)
+
+
+def test_db_18_maximum_lifetime_is_thirty_days_and_can_be_changed(memory):
+    """What is there expires by the new one too (DB-18); 0 is for ever."""
+    with memory.connect() as connection, connection.session() as session:
+        admin = connection.admin
+        assert admin.queue_manager_status().maximum_lifetime_ms == 30 * 24 * 3600 * 1000
+        session.producer("queue:kept").send("x")
+        admin.alter_queue_manager(maximum_lifetime_ms=0)
+        memory.advance(31 * 24 * 3600)
+        assert admin.queue_status("kept").current == 1
+        admin.alter_queue_manager(maximum_lifetime_ms=1_000)
+        memory.advance(1)
+        assert admin.queue_status("kept").expired == 1
+        assert admin.queue_manager_status().maximum_lifetime_ms == 1_000

@@ -1,0 +1,141 @@
+"""Properties of the storage over random histories in which it is scarce (DB-08 to DB-15)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from ledgermq.core import messages, storing
+from ledgermq.core.apply import apply, new_state
+from ledgermq.core.outcomes import Refused
+from ledgermq.core.state import Queue, QueueManager, Session
+from ledgermq.core.storage import Segment, Storage
+from ledgermq.core.topics import Subscription, Topic
+from ledgermq.wire.codec import decode_operation
+from support import checks
+from support.generators import Entry
+from support.play import Player
+from support.storage_generators import storage_history
+
+
+def check_history(history: list[Entry]) -> None:
+    """Folds a history with every check after every entry."""
+    player = Player()
+    for entry in history:
+        player.clock_us = entry.time
+        player.enter(entry.value)
+
+
+def fold(state: QueueManager, entry: Entry) -> list[object]:
+    """The outcomes of one entry."""
+    return list(apply(state, decode_operation(entry.value), state.position + 1, entry.time))
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_segments_and_refusals_are_as_the_model_says_where_storage_is_scarce(seed):
+    """Every segment, its bytes, what is live in it and the oldest of that, after every entry."""
+    check_history(storage_history(seed))
+
+
+def test_histories_of_scarce_storage_come_to_everything_that_can_happen():
+    """They are refused for both reasons, reuse segments, make new ones and give some up."""
+    seen: Counter[str] = Counter()
+    for seed in range(15):
+        state = new_state()
+        for entry in storage_history(seed):
+            active, segments = state.storage.active.number, dict(state.storage.segments)
+            found = fold(state, entry)
+            seen.update(one.outcome.reason for one in found if isinstance(one.outcome, Refused))
+            after = state.storage
+            seen["reused"] += after.active.number < active
+            seen["made"] += any(number not in segments for number in after.segments)
+            seen["given up"] += any(number not in after.segments for number in segments)
+            shared = [one for one in after.segments.values() if one.live_bytes > one.bytes]
+            seen["several messages with one body"] += bool(shared)
+    wanted = ("storage-full", "transaction-too-large", "reused", "made", "given up")
+    wanted += ("several messages with one body",)
+    missing = [name for name in wanted if seen[name] < 5]
+    assert not missing, f"{missing} hardly happened: {seen}"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_storage_that_comes_from_a_checkpoint_goes_on_the_same_at_every_split(seed):
+    """Settings, segments and what is live are told whole (D5)."""
+    history = storage_history(seed, steps=40)
+    state = new_state()
+    frozen, outcomes = [], []
+    for entry in history:
+        frozen.append(checks.freeze(state))
+        outcomes.append(fold(state, entry))
+    whole = checks.digest(state)
+    for split, at_split in enumerate(frozen):
+        restored = checks.thaw(at_split)
+        assert [fold(restored, one) for one in history[split:]] == outcomes[split:], split
+        assert checks.digest(restored) == whole, split
+
+
+def _does_nothing(original):
+    return lambda *arguments: None
+
+
+def _true(original):
+    return lambda *arguments: True
+
+
+def _forgets_bytes(original):
+    def release(self, size_bytes):
+        original(self, 0)
+
+    return release
+
+
+def _last_free(original):
+    def following(self):
+        self.free.sort(reverse=True)
+        return original(self)
+
+    return following
+
+
+def _keeps_subscribers(original):
+    def enqueue(self, state, put, sender):
+        first = original(self, state, put, sender)
+        for message in put:
+            message.segment.hold(message.size_bytes)
+        return first
+
+    return enqueue
+
+
+FAULTS = [
+    (Segment, "release", _does_nothing),
+    (Segment, "release", _forgets_bytes),
+    (Segment, "hold", _does_nothing),
+    (Storage, "clean", _does_nothing),
+    (Storage, "fits", _true),
+    (Storage, "change", _does_nothing),
+    (Storage, "_next", _last_free),
+    (storing, "_check_size", _does_nothing),
+    (messages, "store", _does_nothing),
+    (Session, "let_open_puts_go", _does_nothing),
+    (Queue, "release_all", _does_nothing),
+    (Subscription, "drop", _does_nothing),
+    (Topic, "enqueue", _keeps_subscribers),
+    (Subscription, "stores", lambda original: True),
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "fault"), FAULTS, ids=[f"{n}{f.__name__}" for _, n, f in FAULTS]
+)
+def test_fault_planted_in_the_storage_is_found(place, name, fault, monkeypatch):
+    """Histories of scarce storage are not blind to what is wrong with it."""
+    monkeypatch.setattr(place, name, fault(getattr(place, name)))
+
+    def check_histories() -> None:
+        for seed in range(30):
+            check_history(storage_history(seed))
+
+    with pytest.raises((AssertionError, LookupError, AttributeError, TypeError)):
+        check_histories()
