@@ -12,7 +12,7 @@ export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo bench golden-update rules mutants lock clean
+.PHONY: help setup check test demo bench soak golden-update rules mutants lock clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -55,6 +55,9 @@ demo: setup ## show the whole system at work (ARGS=--all: a whole year of flight
 
 bench: setup ## measure speed and write what was found
 	$(BIN)/ledgermq bench $(ARGS)
+
+soak: setup ## kill the worker ROUNDS=200 times with a deep queue (ARGS='--depth 1000000 --seed 1')
+	PYTHONPATH=tests $(BIN)/python -m support.soak --rounds $(or $(ROUNDS),200) $(ARGS)
 
 golden-update: $(STAMP) ## rewrite the golden logs; review the change with git diff
 	LEDGERMQ_GOLDEN_UPDATE=1 $(BIN)/python -m pytest -q tests/golden

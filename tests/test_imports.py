@@ -9,6 +9,7 @@ ROOT = Path(__file__).parents[1]
 
 # What the log is written in; it holds no rules, so every part may know it.
 VOCABULARY = {
+    "administration",
     "get_options",
     "header_size",
     "limits",

@@ -60,6 +60,7 @@ __all__ = [
     "NameTooLongError",
     "OutcomeUnknownError",
     "PropertyNameError",
+    "PutsDisabledError",
     "QueueManagerNotFoundError",
     "QueueNotFoundError",
     "QuotaExceededError",
@@ -260,6 +261,12 @@ class SubscriptionNotFoundError(InvalidDestinationError):
     """The connection's client id has no durable subscription of this name (SES-64)."""
 
     code = "subscription-unknown"
+
+
+class PutsDisabledError(LedgerMQError):
+    """Puts to the destination are disabled; an administrator may enable them again."""
+
+    code = "puts-disabled"
 
 
 class MessageTooLargeError(LedgerMQError, ValueError):

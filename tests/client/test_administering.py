@@ -271,7 +271,7 @@ def test_a_consumer_asks_for_200_messages_unless_told_otherwise(route, connectio
 
 
 def test_a_message_is_sent_as_jakarta_messaging_has_it_by_default(route, connection):
-    """Priority 4, persistent, without a header where nothing was given."""
+    """Priority 4, persistent (DB-03), without a header where nothing was given."""
     session = connection.session()
     producer = session.producer("queue:a")
     producer.send_async("x")

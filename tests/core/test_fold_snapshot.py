@@ -1,6 +1,9 @@
 """Snapshots: what blocks hold, which are touched, and that restoring is exact (PROTOCOL.md §10)."""
 
-from ledgermq.core.snapshot import block_of, blocks, root_of, take_touched_blocks
+from ledgermq.core.snapshot import block_of, blocks, root_of, take_touched_blocks, taken_block
+from ledgermq.core.storage import FIRST_SEGMENT
+from ledgermq.processor.blocks import BLOCK, encode_block
+from ledgermq.wire.codec import encode_record
 from support import checks
 from support.play import play
 from support.script import read_scripts
@@ -58,6 +61,7 @@ def test_stored_message_has_all_that_delivery_needs():
         "uncounted_backout_count": -1,
         "in_unit_of_work": False,
         "origin": None,
+        "segment": FIRST_SEGMENT,
     }
 
 
@@ -85,6 +89,7 @@ def test_open_put_has_no_number_and_no_time_yet():
                     "uncounted_backout_count": -1,
                     "in_unit_of_work": False,
                     "origin": None,
+                    "segment": FIRST_SEGMENT,
                 }
             ],
         }
@@ -160,3 +165,25 @@ def test_digest_tells_states_apart():
         (*common, "alter q gets_disabled=yes"),
     ]
     assert len({checks.digest(played(*lines).state) for lines in variants}) == len(variants)
+
+
+def test_a_taken_block_stays_as_it_was_when_the_state_goes_on():
+    """Consumed, backed out and put messages change nothing of what was taken before (D5)."""
+    player = played(
+        "open CLIENT",
+        "put q M*1025 -> enqueued 0..1024",
+        "consumer 1 q",
+        "get 3 -> accepted; delivered M0..2@0",
+        "recover 2 -> returned 3",
+    )
+    before = [encode_record(BLOCK, one) for one in blocks(player.state)]
+    taken = [taken_block(player.state, 1, number) for number in range(2)]
+    lines = (
+        "get 5 -> accepted; delivered M0@0 M1@1+1 M2@2 M3@3 M4@4",
+        "ack 5..5",
+        "recover 8 -> returned 4",
+    )
+    for line in read_scripts("\n".join(lines))[0].lines:
+        player.line(line)
+    assert [encode_block(one) for one in taken] == before
+    assert [encode_record(BLOCK, one) for one in blocks(player.state)] != before

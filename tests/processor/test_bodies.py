@@ -21,7 +21,7 @@ def fill(client, queue, puts, size):
 
 
 def test_messages_are_delivered_from_the_log_when_the_cache_is_tiny(place):
-    """A cache of a few bytes and a restart: every body is read back and right."""
+    """A cache of a few bytes and a restart: every body is read back and right (DB-01)."""
     first = place.worker("first", BODY_CACHE_BYTES=5_000)
     fill(place.client(), "queue:deep", 60, 1_000)
     first.kill()

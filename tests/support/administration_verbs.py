@@ -85,6 +85,7 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "ttl_override": ("time_to_live_override_ms", _ms),
     "delay_override": ("delivery_delay_override_ms", _ms),
     "expiry_destination": ("expiry_destination", lambda text: "" if text == "none" else text),
+    "puts_disabled": ("puts_disabled", yes),
     "messages_max": ("messages_max", int),
     "bytes_max": ("bytes_max", int),
     "policy": ("blocking_send_policy", str),

@@ -8,8 +8,9 @@ from typing import Any, NamedTuple
 
 from ledgermq.core.operations import Operation, Unreadable
 from ledgermq.core.outcomes import Addressed
-from ledgermq.core.snapshot import blocks, restore, root_of
+from ledgermq.core.snapshot import blocks, restore, root_of, taken_block
 from ledgermq.core.state import QueueManager
+from ledgermq.processor.blocks import BLOCK, encode_block
 from ledgermq.wire.codec import (
     decode_chunk,
     decode_operation,
@@ -33,7 +34,6 @@ __all__ = [
 ]
 
 ROOT = "ledgermq.checkpoint.Root"
-BLOCK = "ledgermq.checkpoint.MessageBlock"
 # What a refused operation may change of a session (PROTOCOL.md §4).
 BOOKKEEPING = {
     "answered_through",
@@ -58,9 +58,13 @@ def freeze(state: QueueManager) -> Frozen:
     root = root_of(state)
     for session in root["sessions"]:
         session["replies"] = [outcome_to_union(reply) for reply in session["replies"]]
-    return Frozen(
-        encode_record(ROOT, root), tuple(encode_record(BLOCK, block) for block in blocks(state))
-    )
+    found = tuple(encode_record(BLOCK, block) for block in blocks(state))
+    for value in found:
+        _, block = decode_record(value)
+        taken = taken_block(state, block["created_position"], block["block"])
+        assert taken is not None, "the block is there"
+        assert encode_block(taken) == value, "a worker would write another block"
+    return Frozen(encode_record(ROOT, root), found)
 
 
 def thaw(frozen: Frozen) -> QueueManager:

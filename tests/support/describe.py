@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from ledgermq.core.outcomes import (
     Accepted,
+    Administered,
     Committed,
     Delivered,
     DeliveredMessage,
@@ -44,6 +45,12 @@ def _words(outcome: Outcome, start_us: int) -> list[Word]:
         case Enqueued():
             run = _run(outcome.first_sequence, outcome.count)
             return _must("enqueued", run, *_warning(outcome))
+        case Administered():
+            words = _must("administered", str(outcome.affected))
+            more = [("more", False)] if outcome.more else []
+            ends: list[Word] = [(f"last={outcome.last_sequence}", True)]
+            ends += [(f"next={outcome.next_sequence}", True)]
+            return words + _unless_zero(skipped=outcome.skipped) + more + ends
         case Committed():
             words = ["committed"]
             for run in outcome.enqueued:

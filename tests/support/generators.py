@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from ledgermq.core import operations as op
 from ledgermq.core.operations import Operation
 from ledgermq.wire.codec import decode_operation, encode_operation
+from support.handling_generators import HandlingWriter, naive_handling
 from support.model import Model
 from support.naive_operations import (
     COLORS,
@@ -45,6 +46,7 @@ __all__ = [
 
 # Where much happens, so that what is rare happens to messages in flight too.
 BUSY = "queue:q"
+BLIND = naive_operations | naive_handling
 STEPS_US = (0, 0, 0, 1_000, 50_000, 1_000_000, 10_000_000)
 LEAPS_US = (*STEPS_US, 30_000_000, 60_000_000, 61_000_000, 200_000_000, -5_000_000)
 
@@ -59,7 +61,7 @@ class Entry(NamedTuple):
 @st.composite
 def _mutilated(draw: st.DrawFn) -> bytes:
     """An operation whose bytes were cut, flipped or prolonged."""
-    value = bytearray(encode_operation(draw(naive_operations)))
+    value = bytearray(encode_operation(draw(BLIND)))
     how = draw(st.sampled_from(("cut", "flip", "prolong")))
     at = draw(st.integers(0, len(value) - 1))
     if how == "cut":
@@ -73,10 +75,7 @@ def _mutilated(draw: st.DrawFn) -> bytes:
 @st.composite
 def naive_histories(draw: st.DrawFn) -> list[Entry]:
     """Any records in any order."""
-    good = naive_operations
-    values = st.one_of(
-        good, good, good, good, good, _mutilated(), st.binary(max_size=40), st.none()
-    )
+    values = st.one_of(*[BLIND] * 5, _mutilated(), st.binary(max_size=40), st.none())
     time = START_US
     following: dict[int, int] = {}
     history = [Entry(encode_operation(draw(opens)), time) for _ in range(draw(st.integers(0, 2)))]
@@ -90,7 +89,7 @@ def naive_histories(draw: st.DrawFn) -> list[Entry]:
     return history
 
 
-class Writer:
+class Writer(HandlingWriter):
     """Draws operations that suit the model's state."""
 
     weights: tuple[str, ...] = ()
@@ -145,7 +144,7 @@ class Writer:
         elif kind == "again":
             self.write(self.one(self.history).value or b"\0")
         elif kind == "naive":
-            self.write(self.draw(naive_operations))
+            self.write(self.draw(BLIND))
         else:
             getattr(self, kind)(self.one(sessions))
 
@@ -379,7 +378,8 @@ WEIGHTS = (
     *("put", "put", "put", "put", "consume", "consume", "consume", "consume", "consume"),
     *("subscribe", "subscribe", "subscribe", "temporary", "unsubscribe"),
     *("settle", "settle", "settle", "back", "back", "open", "close", "close_consumer"),
-    *("worker", "worker", "again", "administer", "administer", "naive"),
+    *("worker", "worker", "again", "administer", "administer", "naive", "handle", "handle"),
+    *("handle", "handle"),
     *("lose", "lose", "hand_over", "hand_over", "hand_over"),
 )
 

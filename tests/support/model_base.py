@@ -50,7 +50,7 @@ class ModelBase(ModelStorage):
         header = message["header"]
         times = {name: message[name] for name in ("expires_at", "deliver_at")}
         beside = times | {"group": self.told_group(message), "origin": message["origin"]}
-        if header is None and set(beside.values()) == {None, -1}:
+        if header is None and all(value in (None, -1) for value in beside.values()):
             return {}
         fields = header or {"properties": {}, "correlation_id": None, "type": None}
         given = {name: fields[name] for name in ("properties", "correlation_id", "type")}

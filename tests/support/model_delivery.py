@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from support.model_administration import ModelAdministration
+from support.model_handling import ModelHandling
 
 __all__ = ["PLAIN", "ModelDelivery"]
 
@@ -28,7 +28,7 @@ PLAIN: Row = {
 }
 
 
-class ModelDelivery(ModelAdministration):
+class ModelDelivery(ModelHandling):
     """Options, places and kept groups of consumers, and what they get."""
 
     def check_options(self, session: Row, consumer: Row, options: Row) -> str | None:

@@ -13,6 +13,7 @@ SETTINGS: Row = {
     "time_to_live_override_ms": -1,
     "delivery_delay_override_ms": -1,
     "expiry_destination": "",
+    "puts_disabled": False,
     "messages_max": 0,
     "bytes_max": 0,
     "blocking_send_policy": "FIFO",
@@ -33,7 +34,8 @@ class ModelMoves(ModelGroups):
         for message in sorted(over, key=lambda one: (one["expires_at"], self._by_creation(one))):
             self._expire_one(message)
         waiting = [one for one in waiting if one["place"] in ("available", "unborn")]
-        waiting = [one for one in waiting if any(one is each for each in self.messages)]
+        there = {id(one) for one in self.messages}
+        waiting = [one for one in waiting if id(one) in there]
         old = [one for one in waiting if 0 <= self.life_ends(one) <= self.time]
         for message in sorted(old, key=self._by_creation):
             self._expire_one(message)
@@ -68,7 +70,7 @@ class ModelMoves(ModelGroups):
             "queue": destination if to_topic else destination.removeprefix("queue:"),
             "origin": origin | {name: message[name] for name in told},
             "expires_at": -1 if reason == "expired" else message["expires_at"],
-            "deliver_at": -1,
+            "deliver_at": self._stays_unborn(message, reason),
             "group": None if to_topic else message["group"],
             "in_unit_of_work": False,
             "told_in_doubt": False,
@@ -83,6 +85,11 @@ class ModelMoves(ModelGroups):
         }
         self.messages.append(moved)
         self.number(moved["queue"], [moved])
+
+    def _stays_unborn(self, message: Row, reason: str) -> int:
+        """When what goes elsewhere may be delivered there; -1: at once."""
+        by_hand = reason in ("moved", "copied", "retried")
+        return int(message["deliver_at"]) if by_hand and message["deliver_at"] > self.time else -1
 
     def destination_of(self, store: str) -> str:
         """How a queue, topic or subscription is told."""

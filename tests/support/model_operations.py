@@ -126,9 +126,11 @@ class ModelOperations(ModelQuotas):
         reason = self.check_destination(entry.destination)
         if reason is not None:
             return reason
+        queue = self.place(entry.destination)
+        if queue is not None and queue["settings"]["puts_disabled"]:
+            return "puts-disabled"
         if not 1 <= len(entry.messages) <= 10_000:
             return "message-invalid"
-        queue = self.place(entry.destination)
         most = (queue["message_bytes_max"] if queue else 0) or BODY_MAX
         for one in entry.messages:
             if one["priority"] not in range(10) or len(one["content"]) == 0:

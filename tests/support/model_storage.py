@@ -34,28 +34,34 @@ class ModelStorage(ModelMoves):
         self.storage["segments"].append(made)
         return made
 
-    def live(self, number: int) -> list[Row]:
-        """The live messages of a segment; one of a topic once, but for those that were moved."""
-        found: dict[tuple[Any, ...], Row] = {}
-        for one in self.messages:
-            if one["place"] in LIVE and one["segment"] == number:
-                store = one["queue"].partition("#")[0]
-                key = (store, one["sequence"], one["put_position"], one["put_index"])
-                known = found.get(key)
-                if known is None or self._creation(one) < self._creation(known):
-                    found[key] = one
-        return list(found.values())
-
-    def _creation(self, message: Row) -> int:
+    def live(self) -> dict[int, list[Row]]:
+        """The live messages by segment, those put first in front; one of a topic once, but for
+        those that were moved.
+        """
         places = [*self.queues, *self.subscriptions, *self.topics]
-        store = next(one for one in places if one["id"] == message["queue"])
-        return int(store["created_position"])
+        created = {one["id"]: one["created_position"] for one in places}
+        rows = []
+        for one in self.messages:
+            if one["place"] in LIVE:
+                where = (one["put_position"], one["put_index"], one["sequence"] is None)
+                rows.append(((*where, created[one["queue"]], one["sequence"] or 0), one))
+        rows.sort(key=lambda row: row[0])
+        found: dict[int, list[Row]] = {one["number"]: [] for one in self.storage["segments"]}
+        told = set()
+        for place, one in rows:
+            # Of a topic message: its topic and number; the copy made first comes first.
+            key = (one["queue"].partition("#")[0], one["sequence"], *place[:3])
+            if key not in told:
+                told.add(key)
+                found[one["segment"]].append(one)
+        return found
 
     def clean_segments(self) -> None:
         """Segments without a live message are free, or gone."""
         storage = self.storage
+        live = self.live()
         for one in list(storage["segments"]):
-            if one["bytes"] and not self.live(one["number"]):
+            if one["bytes"] and not live[one["number"]]:
                 one["bytes"] = 0
                 over = 0 < storage["segments_max"] < len(storage["segments"])
                 if over and one["number"] != storage["active"]:
@@ -63,7 +69,8 @@ class ModelStorage(ModelMoves):
 
     def free_segments(self) -> list[Row]:
         """Those that are neither active nor have live messages."""
-        idle = [one for one in self.storage["segments"] if not self.live(one["number"])]
+        live = self.live()
+        idle = [one for one in self.storage["segments"] if not live[one["number"]]]
         return [one for one in idle if one["number"] != self.storage["active"]]
 
     def check_size(self, session: Row, added: list[Row], held: list[Row]) -> str | None:
@@ -131,7 +138,10 @@ class ModelStorage(ModelMoves):
 
     def storage_status(self) -> Row:
         """The document of §9."""
-        segments = [self._segment_status(one) for one in self.storage["segments"]]
+        live = self.live()
+        segments = [
+            self._segment_status(one, live[one["number"]]) for one in self.storage["segments"]
+        ]
         sums = ("bytes", "live_bytes", "live_messages")
         return {
             **{name: self.storage[name] for name in RANGES},
@@ -141,10 +151,10 @@ class ModelStorage(ModelMoves):
             "more": False,
             "segments": segments,
             "cache": None,
+            "log": None,
         }
 
-    def _segment_status(self, segment: Row) -> Row:
-        live = self.live(segment["number"])
+    def _segment_status(self, segment: Row, live: list[Row]) -> Row:
         state = "active" if self._is_active(segment) else "pinned" if live else "free"
         return {
             "number": hex(segment["number"])[2:],
@@ -152,12 +162,8 @@ class ModelStorage(ModelMoves):
             "bytes": segment["bytes"],
             "live_bytes": sum(one["size"] for one in live),
             "live_messages": len(live),
-            "oldest": self._told(min(live, key=self._order, default=None)),
+            "oldest": self._told(next(iter(live), None)),
         }
-
-    def _order(self, message: Row) -> tuple[int, ...]:
-        first = (message["put_position"], message["put_index"], message["sequence"] is None)
-        return (*first, self._creation(message), message["sequence"] or 0)
 
     def _told(self, message: Row | None) -> Row | None:
         if message is None:

@@ -286,7 +286,8 @@ class ModelTopics(ModelBase):
             "message_count": len(numbers),
             "sent_and_committed": fates.count("sent"),
             "expired": fates.count("expired"),
-            "dropped": fates.count("dropped"),
+            "moved": fates.count("moved"),
+            "dropped": fates.count("dropped") + fates.count("removed"),
             "min_sequence": numbers[0] if numbers else topic["given"],
             "max_sequence": numbers[-1] if numbers else topic["given"],
             "next_sequence": topic["given"],
@@ -340,6 +341,7 @@ class ModelTopics(ModelBase):
         transacted = [each["session"] for each in self.sessions if each["mode"] == "TRANSACTED"]
         gets = len([each for each in flight if each in transacted])
         ends = mine or one["gone"][-1:]
+        left = [each["place"] for each in one["gone"]]
         return {
             "topic": one["topic"],
             "created_position": one["created_position"],
@@ -352,10 +354,11 @@ class ModelTopics(ModelBase):
             "receivers": len(self.receivers(one["id"])),
             "message_count": len(mine),
             "added": one["added"],
-            "sent_and_committed": len([1 for each in one["gone"] if each["place"] == "sent"]),
-            "expired": len([1 for each in one["gone"] if each["place"] == "expired"]),
-            "moved": 0,
-            "dropped": 0,
+            "sent_and_committed": left.count("sent"),
+            "expired": left.count("expired"),
+            "removed_by_administration": left.count("removed"),
+            "moved": left.count("moved"),
+            "dropped": left.count("dropped"),
             "min_sequence": mine[0]["sequence"] if mine else one["last"] + 1,
             "max_sequence": mine[-1]["sequence"] if mine else one["last"] + 1,
             "first_enqueued_at": ends[0]["enqueued_at"] if ends else None,

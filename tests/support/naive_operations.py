@@ -129,6 +129,7 @@ settings = st.none() | st.fixed_dictionaries(
         "time_to_live_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1, 5_000)),
         "delivery_delay_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1_000)),
         "expiry_destination": st.none() | st.sampled_from(DESTINATIONS),
+        "puts_disabled": st.sampled_from((None, None, None, False, True)),
         "messages_max": st.none() | st.sampled_from((-1, 0, 1, 3, 2**53, 2**53 + 1)),
         "bytes_max": st.none() | st.sampled_from((-1, 0, 2, 2**53, 2**53 + 1)),
         "blocking_send_policy": st.none() | st.sampled_from(("FIFO", "PREEMPTIVE", "UNKNOWN")),
@@ -141,6 +142,7 @@ some_settings: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "delivery_delay_override_ms": st.sampled_from((None, None, -1, 0, 1_000)),
         "expiry_destination": st.sampled_from((None, "", "queue:r", "queue:s", "topic:t")),
         **dict.fromkeys(("messages_max", "bytes_max", "blocking_send_policy"), st.none()),
+        "puts_disabled": st.sampled_from((None, None, False, False, True)),
     }
 )
 # Mostly legal ones; the segments are small, because the messages are.

@@ -25,6 +25,7 @@ from ledgermq.wire.codec import decode_operation, encode_operation
 from support import checks
 from support.describe import describe, matches, spoken
 from support.group_comparison import compare_groups
+from support.handling_verbs import selection_of
 from support.model import Model
 from support.script import Line, Script, ScriptError, time_us
 from support.verbs import VERBS, get_options, group_id, selector_text
@@ -40,6 +41,7 @@ QUESTIONS = (
     "manager",
     "blocked",
     "browse",
+    "select",
     "group",
     "segments",
     "storage",
@@ -243,6 +245,28 @@ class Player:
             self._equal("browse", places, self.model.browse(name, text, options._asdict()))
         names = [one["message_id"].rstrip(b"\0").decode() for one in found[0]]
         self._equal("browse", names, [one for one in line.words[1:] if one != "none"])
+
+    def ask_select(self, line: Line) -> None:
+        """`select SOURCE [NUMBERS] name=value`: what an operation by hand would touch."""
+        to_origin = line.options.get("to_origin") == "yes"
+        selection = selection_of(line, line.words[1:])
+        ask = {"kind": "SELECT_MESSAGES", "selection": selection, "to_origin": to_origin}
+        told = query.tell(self.state, {**ask, "limit": 1_000}, "QM1", "worker")
+        if self.model is not None and not told.reason:
+            reply = self.model.chosen(dict(selection), to_origin=to_origin)[1]
+            expected = {name: told.document[name] for name in reply if name != "kind"}
+            self._equal("selection", {"kind": "Administered", **expected}, reply)
+        names = [one["message_id"].rstrip(b"\0").decode() for one in told.messages]
+        found = {"messages": ",".join(names), "refused": told.reason, **(told.document or {})}
+        origins = [
+            f"{one['destination']}/{one['reason']}:{one['count']}" for one in found["origins"]
+        ]
+        asked = {"messages", "refused", "affected", "skipped", "more", "last", "next", "origins"}
+        options = {name: text for name, text in line.options.items() if name in asked}
+        longer = {"last": "last_sequence", "next": "next_sequence"}
+        for name, text in options.items():
+            value = ",".join(origins) if name == "origins" else found[longer.get(name, name)]
+            self._equal(name, _plain("", value), text)
 
     def ask_group(self, line: Line) -> None:
         """`group QUEUE GROUP name=value`, or `group QUEUE GROUP none`; lists without blanks."""

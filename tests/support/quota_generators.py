@@ -99,6 +99,7 @@ class QuotaWriter(Writer):
     def set_quota(self, session: dict[str, Any], kind: str, settings: dict[str, Any]) -> None:
         """Gives a queue or topic a quota; makes it, if it is not there."""
         full = dict.fromkeys(("time_to_live_override_ms", "delivery_delay_override_ms"))
+        full |= {"puts_disabled": None}
         full |= {"expiry_destination": None, **settings}
         common = self.common(session)
         if kind == "topic":

@@ -18,6 +18,7 @@ be written; words in brackets may be left out.
 
     opened                                accepted            enqueued FIRST..LAST
     committed QUEUE FIRST..LAST consumed=N                    returned N discarded=N
+    administered N skipped=N more [last=N] [next=N]
     refused REASON expected=N             ended REASON returned=N discarded=N
     delivered consumer=N [on=QUEUE] [#FIRST] MESSAGES         suspected [until=TIME]
     [SESSION:] before any of them, if it is not the session of the line

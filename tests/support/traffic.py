@@ -28,16 +28,24 @@ WHOLE_GROUPS: op.GetOptions = {
 class Traffic:
     """A producer and a consumer session of two connections that never wait for replies.
 
-    What they write is legal most of the time; what is refused is part of the history as well.
+    What they write is legal most of the time; what is refused is part of the history as well. With
+    the name of a deep queue they put to that and take from it too, as much as they put.
     """
 
-    def __init__(self, producer: RawClient, consumer: RawClient, seed: int = 1) -> None:
+    def __init__(
+        self, producer: RawClient, consumer: RawClient, seed: int = 1, *, deep: str = ""
+    ) -> None:
         self.random = random.Random(seed)
         self.producer: RawSession = producer.open("TRANSACTED")
         self.consumer: RawSession = consumer.open("TRANSACTED")
         self.consumer.consumer(1, "queue:work", 50)
         self.consumer.do(op.OpenConsumer, consumer=2, destination="queue:groups")
         self.consumer.do(op.Get, consumer=2, credit=50, options=WHOLE_GROUPS)
+        self._consumers = [1, 2]
+        self._deep = deep
+        if deep:
+            self.consumer.consumer(3, deep, 50)
+            self._consumers.append(3)
         self._settled = 0
         self._groups = 0
 
@@ -46,6 +54,10 @@ class Traffic:
         count = self.random.randint(1, 30)
         self.producer.put("queue:work", count, size=self.random.choice([20, 200, 3000]))
         count += self._put_groups()
+        if self._deep:
+            more = self.random.randint(1, 30)
+            self.producer.put(self._deep, more, size=200)
+            count += more
         if self.random.random() < 0.15:
             self.producer.write(op.Rollback, seen=[])
         else:
@@ -61,7 +73,7 @@ class Traffic:
                 self.consumer.write(op.Rollback, seen=span)
             else:
                 self.consumer.write(op.Commit, deliveries=span, puts=0)
-            for consumer in (1, 2):
+            for consumer in self._consumers:
                 came = self._came(consumer, self._settled)
                 if came:
                     self.consumer.write(op.Get, consumer=consumer, credit=came)

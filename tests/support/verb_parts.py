@@ -11,7 +11,7 @@ from support.script import Line
 if TYPE_CHECKING:
     from support.play import Player
 
-__all__ = ["Entry", "Verb", "common", "yes"]
+__all__ = ["Entry", "Verb", "common", "destination_of", "identifier", "selector_text", "yes"]
 
 Entry = Operation | bytes | None
 Verb = Callable[["Player", Line], Entry]
@@ -33,3 +33,22 @@ def common(player: Player, line: Line) -> dict[str, Any]:
 def yes(text: str | None) -> bool | None:
     """`yes` or `no`; None stays None."""
     return None if text is None else {"yes": True, "no": False}[text]
+
+
+def identifier(name: str) -> bytes:
+    """Sixteen bytes that show a name."""
+    return name.encode().ljust(16, b"\0")
+
+
+def destination_of(word: str) -> str:
+    """`NAME`, `topic:NAME`, or `~CONNECTION/queue:NAME` for a temporary one."""
+    if word.startswith("~"):
+        owner, _, rest = word[1:].partition("/")
+        kind, _, name = rest.partition(":")
+        return f"{kind}:temporary/{identifier(owner).hex()}/{name}"
+    return word if ":" in word else "queue:" + word
+
+
+def selector_text(written: str | None) -> str:
+    """A selector as a script writes it: `~` for a space, `==` for `=`, `"` for an apostrophe."""
+    return (written or "").replace("~", " ").replace("==", "=").replace('"', "'")

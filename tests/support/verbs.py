@@ -16,18 +16,14 @@ from ledgermq.core.operations import (
     Unreadable,
 )
 from support.administration_verbs import ADMINISTRATION_VERBS
+from support.handling_verbs import HANDLING_VERBS
 from support.script import Line, ScriptError, time_us
-from support.verb_parts import Entry, Verb, common
+from support.verb_parts import Entry, Verb, common, destination_of, identifier, selector_text
 
 if TYPE_CHECKING:
     from support.play import Player
 
 __all__ = ["VERBS", "get_options", "group_id", "identifier", "message_of", "selector_text"]
-
-
-def identifier(name: str) -> bytes:
-    """Sixteen bytes that show a name."""
-    return name.encode().ljust(16, b"\0")
 
 
 def group_id(name: str) -> bytes:
@@ -142,15 +138,6 @@ def _messages(words: list[str]) -> list[PutMessage]:
     return found
 
 
-def _destination(word: str) -> str:
-    """`NAME`, `topic:NAME`, or `~CONNECTION/queue:NAME` for a temporary one."""
-    if word.startswith("~"):
-        owner, _, rest = word[1:].partition("/")
-        kind, _, name = rest.partition(":")
-        return f"{kind}:temporary/{identifier(owner).hex()}/{name}"
-    return word if ":" in word else "queue:" + word
-
-
 def _open(player: Player, line: Line) -> Operation:
     connection = line.options.get("on", line.session)
     return operations.Open(
@@ -165,11 +152,6 @@ def _open(player: Player, line: Line) -> Operation:
     )
 
 
-def selector_text(written: str | None) -> str:
-    """A selector as a script writes it: `~` for a space, `==` for `=`, `"` for an apostrophe."""
-    return (written or "").replace("~", " ").replace("==", "=").replace('"', "'")
-
-
 def _consumer(player: Player, line: Line) -> Operation:
     """`consumer NUMBER DESTINATION [durable=NAME | shared=NAME | durable-shared=NAME]`."""
     number, destination = line.words[:2]
@@ -178,7 +160,7 @@ def _consumer(player: Player, line: Line) -> Operation:
     return operations.OpenConsumer(
         **common(player, line),
         consumer=int(number),
-        destination=_destination(destination),
+        destination=destination_of(destination),
         selector=selector_text(options.get("selector")),
         no_local="nolocal" in line.words,
         subscription=name or options.get("named", ""),
@@ -189,7 +171,7 @@ def _consumer(player: Player, line: Line) -> Operation:
 
 def _temporary(player: Player, line: Line) -> Operation:
     return operations.CreateTemporary(
-        **common(player, line), destination=_destination(line.words[0])
+        **common(player, line), destination=destination_of(line.words[0])
     )
 
 
@@ -206,7 +188,7 @@ def _close_consumer(player: Player, line: Line) -> Operation:
 def _put(player: Player, line: Line) -> Operation:
     return operations.Put(
         **common(player, line),
-        destination=_destination(line.words[0]),
+        destination=destination_of(line.words[0]),
         messages=_messages(line.words[1:]),
         blocking_ms=time_us(line.options.get("block", "0s")) // 1_000,
     )
@@ -283,6 +265,7 @@ def _record(player: Player, line: Line) -> Entry:
 
 VERBS: dict[str, Verb] = {
     **ADMINISTRATION_VERBS,
+    **HANDLING_VERBS,
     "ack": _ack,
     "again": _again,
     "agree": _agree,

@@ -3,6 +3,9 @@
 It knows neither the fold nor the model. It complains when a message is numbered twice or out of
 line, delivered while somebody holds it, consumed twice, or when messages do not add up. A message
 of a topic is `published`: many may have it, but no consumer twice at a time.
+
+What goes elsewhere it sees when it comes there: by numbers that no Put got, and by the origin that
+a delivery tells. Then it is known there by destination and number.
 """
 
 from __future__ import annotations
@@ -14,17 +17,19 @@ from typing import Any
 
 from ledgermq.core import operations as op
 from ledgermq.core import outcomes as out
+from ledgermq.core.administration import CopyMessages, MoveMessages
 from ledgermq.core.operations import Operation, SessionOperation
 from ledgermq.core.outcomes import Addressed, Outcome
 
 __all__ = ["Witness"]
 
-Key = tuple[int, int]
+# (put position, put index), or of what came from elsewhere (destination, number).
+Key = tuple[int, int] | tuple[str, int]
 HELD = ("available", "flight")
 
 
 class Witness:
-    """Where each message is, by (put position, put index)."""
+    """Where each message is."""
 
     def __init__(self) -> None:
         self.place: dict[Key, str] = {}
@@ -39,9 +44,14 @@ class Witness:
         self.replies: dict[tuple[int, int], Outcome] = {}
         # What waits for its reply, and the position at which it came.
         self.waiting: dict[tuple[int, int], tuple[SessionOperation, int]] = {}
+        # Removed by hand, by queue; which messages, a selector says.
+        self.removed: Counter[str] = Counter()
+        # Whether a setting or an administrator ever said that messages go elsewhere.
+        self.moves = False
 
     def observe(self, operation: Operation, position: int, found: list[Addressed]) -> None:
         """Follows one entry."""
+        self.moves |= isinstance(operation, MoveMessages | CopyMessages)
         for index, one in enumerate(found):
             outcome = one.outcome
             assert (outcome.position, outcome.index) == (position, index), "identity"
@@ -78,7 +88,7 @@ class Witness:
 
     def _on_put(self, operation: op.Put, position: int, outcome: out.Reply) -> None:
         queue = operation.destination.removeprefix("queue:")
-        keys = [(position, index) for index in range(len(operation.messages))]
+        keys: list[Key] = [(position, index) for index in range(len(operation.messages))]
         for key in keys:
             self.place[key], self.queue[key] = "open", queue
         if isinstance(outcome, out.Enqueued):
@@ -88,12 +98,30 @@ class Witness:
             self.open_puts.setdefault(operation.session, []).extend(keys)
 
     def _numbered(self, queue: str, first: int, keys: Iterable[Key]) -> None:
+        self._arrived(queue, first)
         assert first == self.next_number.get(queue, 0), f"{queue} numbers from {first}"
         for number, key in enumerate(keys, start=first):
             assert self.place[key] == "open", f"{key} is numbered twice"
             self.place[key] = "published" if queue.startswith("topic:") else "available"
             self.number[key] = number
             self.next_number[queue] = number + 1
+
+    def _arrived(self, queue: str, following: int) -> None:
+        """Below a number, what no Put brought to a queue or topic came from elsewhere."""
+        for number in range(self.next_number.get(queue, 0), following):
+            assert self.moves, f"{queue} leaves out {number}"
+            key = (queue, number)
+            self.place[key] = "published" if queue.startswith("topic:") else "available"
+            self.queue[key], self.number[key] = queue, number
+            self.next_number[queue] = number + 1
+
+    def _left(self, key: Key, origin: Any) -> None:
+        """What came elsewhere from where it was put is there no longer."""
+        queue = origin["destination"].removeprefix("queue:")
+        same = self.queue[key] == queue and self.number[key] == origin["sequence"]
+        if same and self.place[key] not in ("published", "left") and origin["reason"] != "copied":
+            assert self.place[key] == "available", f"{key} left and is {self.place[key]}"
+            self.place[key] = "left"
 
     def _on_commit(self, operation: op.Commit, position: int, outcome: out.Reply) -> None:
         assert isinstance(outcome, out.Committed)
@@ -152,6 +180,7 @@ class Witness:
         assert (outcome.returned, outcome.discarded) == (len(held), len(discarded)), outcome
 
     def _on_correct(self, operation: op.Correct, position: int, outcome: out.Reply) -> None:
+        self._arrived(operation.queue, operation.sequence + 1)
         (key,) = [
             key
             for key, number in self.number.items()
@@ -162,12 +191,19 @@ class Witness:
         self.flights = {flight: one for flight, one in self.flights.items() if one != key}
         self.place[key] = "removed" if operation.action == "REMOVE" else "available"
 
+    def _on_purge_queue(self, operation: Any, position: int, outcome: Any) -> None:
+        queue = operation.selection["source"].removeprefix("queue:")
+        self.removed[queue] += outcome.affected
+
+    _on_delete_messages = _on_purge_queue
+
     def _on_delete_queue(self, operation: Any, position: int, outcome: out.Reply) -> None:
         for key, queue in self.queue.items():
             if queue == operation.queue and self.place[key] not in ("consumed", "discarded"):
-                assert self.place[key] in ("available", "removed"), f"{key} vanished in use"
+                assert self.place[key] in ("available", "left", "removed"), f"{key} vanished in use"
                 self.place[key] = "deleted"
                 self.queue[key] = ""
+        del self.removed[operation.queue]
         self.queue = {
             key: "" if queue == operation.queue else queue for key, queue in self.queue.items()
         }
@@ -183,7 +219,7 @@ class Witness:
         following = self.next_delivery.get(outcome.session, 1)
         assert outcome.first_delivery == following, f"delivery {outcome.first_delivery}"
         for delivery, message in enumerate(outcome.messages, start=following):
-            key = (message["put_position"], message["put_index"])
+            key = self._key_of(queue, message)
             assert self.queue[key] == queue
             if queue.startswith("topic:"):
                 assert self.place[key] == "published", f"{key} is delivered and not published"
@@ -198,6 +234,15 @@ class Witness:
             self.flights[(outcome.session, delivery)] = key
         self.next_delivery[outcome.session] = following + len(outcome.messages)
 
+    def _key_of(self, queue: str, message: Any) -> Key:
+        origin = message["header"].get("origin") if "header" in message else None
+        key = (message["put_position"], message["put_index"])
+        if origin is None:
+            return key
+        self._arrived(queue, message["sequence"] + 1)
+        self._left(key, origin)
+        return (queue, message["sequence"])
+
     def _forget_ended(self, names: set[str]) -> None:
         """Temporary destinations end with their connection; what they held went with them."""
         ended = [one for one in set(self.queue.values()) if "temporary/" in one]
@@ -205,26 +250,36 @@ class Witness:
             gone = {key for key, queue in self.queue.items() if queue == name}
             self.queue |= dict.fromkeys(gone, "")
             self.next_number.pop(name, None)
+            self.removed.pop(name, None)
             for session, keys in self.open_puts.items():
                 self.open_puts[session] = [key for key in keys if key not in gone]
 
     def compare(self, statuses: list[dict[str, Any]], topics: list[dict[str, Any]]) -> None:
         """Asserts that statuses count what is there: nothing lost, nothing made up."""
+        places = [one["settings"] for one in (*statuses, *topics)]
+        self.moves |= any(one["expiry_destination"] for one in places)
         known_topics = {"topic:" + one["name"] for one in topics}
         self._forget_ended({one["name"] for one in statuses} | known_topics)
         for status in topics:
             name = "topic:" + status["name"]
+            self._arrived(name, status["next_sequence"])
             assert status["next_sequence"] == self.next_number.get(name, 0), f"{name}: next"
         for status in statuses:
             name = status["name"]
+            self._arrived(name, status["next_sequence"])
             mine = Counter(self.place[key] for key, queue in self.queue.items() if queue == name)
-            # It sees neither births nor expiries: such messages stay where they came to be.
-            there = status["current"] + status["unborn"] + status["expired"]
-            assert there == mine["available"], f"{name}: {status} {mine}"
-            pending = status["pending"] - status["unborn"]
+            # It sees no births, delays, expiries or drops, and what goes elsewhere when it is got
+            # there: such messages stay where they came to be.
+            waiting = status["unborn"]
+            left = status["expired"] + status["moved"] + status["dropped"]
+            by_hand = self.removed[name]
+            there = status["current"] + waiting + left + by_hand
+            assert there == mine["available"] + mine["left"], f"{name}: {status} {mine}"
+            pending = status["pending"] - waiting
             assert pending == mine["flight"] + mine["open"], f"{name}: {status} {mine}"
             assert status["sent_and_committed"] == mine["consumed"], f"{name}: {status} {mine}"
-            assert status["removed_by_administration"] == mine["removed"], f"{name}: {mine}"
+            removed = mine["removed"] + by_hand
+            assert status["removed_by_administration"] == removed, f"{name}: {mine}"
             assert status["next_sequence"] == self.next_number.get(name, 0), f"{name}: next"
         known = {status["name"] for status in statuses} | known_topics
         lost = [key for key, queue in self.queue.items() if queue and queue not in known]

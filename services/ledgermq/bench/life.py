@@ -15,6 +15,7 @@ from ledgermq.bench.fold import BATCH_MESSAGES, BODY_BYTES
 
 __all__ = [
     "PREFETCH_MESSAGES",
+    "SESSIONS",
     "WAIT_SECONDS",
     "Program",
     "latency_consumer",

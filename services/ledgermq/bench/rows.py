@@ -12,7 +12,8 @@ __all__ = ["ROWS", "Row", "RowResult"]
 class Row:
     """One row: a name for programs, a text for people, what must be reached and what is aimed at.
 
-    `unit` is messages/s, ms or "times" (a ratio within one run); of the last two lower is better.
+    `unit` is messages/s, of which more is better, or one of which less is: ms, s, GiB, or "times"
+    (a ratio within one run).
     """
 
     name: str
@@ -114,6 +115,49 @@ ROWS = (
         text="memory of a message in a group against one in none",
         unit="times",
         minimum=1.5,
+        aim=1.0,
+    ),
+    Row(
+        name="fill",
+        text="filling a queue to 1,000,000",
+        unit="messages/s",
+        minimum=25_000,
+        aim=60_000,
+    ),
+    Row(
+        name="depth-memory",
+        text="worker with 1,000,000 messages waiting, resident",
+        unit="GiB",
+        minimum=1.5,
+        aim=0.6,
+    ),
+    Row(
+        # The worker keeps nothing on its disk, so this is with and without it.
+        name="restart",
+        text="SIGKILL to first delivery, 1,000,000 deep",
+        unit="s",
+        minimum=15.0,
+        aim=5.0,
+    ),
+    Row(
+        name="depth-get",
+        text="get and acknowledge, 1,000,000 deep against shallow",
+        unit="times",
+        minimum=1.5,
+        aim=1.0,
+    ),
+    Row(
+        name="depth-random",
+        text="get by number in random order, 1,000,000 deep",
+        unit="messages/s",
+        minimum=0,
+        aim=0,
+    ),
+    Row(
+        name="checkpoints",
+        text="fill and drain with checkpoints against without",
+        unit="times",
+        minimum=1.1,
         aim=1.0,
     ),
     Row(

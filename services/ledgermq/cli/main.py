@@ -32,6 +32,7 @@ _COMMANDS: Final = {
     "get": "ledgermq.cli.get:get",
     "browse": "ledgermq.cli.get:browse",
     "session": "ledgermq.cli.sessions:session",
+    "storage": "ledgermq.cli.storage:storage",
     "trace": "ledgermq.cli.history:trace",
     "rebuild": "ledgermq.cli.history:rebuild",
     "audit": "ledgermq.cli.audit:audit",

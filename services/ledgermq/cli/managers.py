@@ -48,6 +48,21 @@ def show(target: Target, output: Output) -> int:
     type=Duration(0),
     help="How long a message stays at most, those that are there too; none: for ever.",
 )
+@click.option(
+    "--segment-bytes",
+    type=click.IntRange(min=1),
+    help="How much a segment of the storage takes, and a unit of work at most.",
+)
+@click.option(
+    "--segments-min",
+    type=click.IntRange(min=1),
+    help="How many segments there are at least.",
+)
+@click.option(
+    "--segments-max",
+    type=click.IntRange(min=0),
+    help="How many there are at most: then puts are refused while there is no room; 0: no limit.",
+)
 @target_options
 def alter(target: Target, output: Output, **settings: Any) -> int:
     """Change settings of the queue manager; what is not given stays as it is."""

@@ -18,12 +18,14 @@ from ledgermq.client.status import (
     SubscriptionStatus,
     TopicStatus,
 )
+from ledgermq.client.storage_status import StorageStatus
 from ledgermq.core.limits import GROUP_MEMBERS_MAX
 
 __all__ = ["Admin"]
 
 # Groups asked for at a time: what one answer has room for even if much of each is missing.
 GROUPS_PER_PAGE: Final = 200
+SEGMENTS_PER_PAGE: Final = 10_000
 
 
 class Admin(Changes):
@@ -153,6 +155,23 @@ class Admin(Changes):
         """The open sessions of all connections, by handle."""
         answer = self._ask("SESSIONS", not_before)
         return [SessionStatus.from_document(one) for one in answer.document]
+
+    def storage(self, *, not_before: int = -1) -> StorageStatus:
+        """The segments that messages are accounted for in, the cache of bodies, the log's size.
+
+        The worker looks at every message that there is, for the oldest of each segment.
+
+        Raises:
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        answers: list[Answer] = []
+        after = -1
+        while not answers or answers[-1].document["more"]:
+            answers.append(
+                self._ask("STORAGE", not_before, after_sequence=after, limit=SEGMENTS_PER_PAGE)
+            )
+            after = int(answers[-1].document["segments"][-1]["number"], 16)
+        return StorageStatus.from_answers(answers)
 
     def checkpoint(self, *, not_before: int = -1) -> CheckpointStatus:
         """Orders a checkpoint and waits until it is durable."""

@@ -219,7 +219,13 @@ class Changes:
         return self._change(Unsubscribe, subscription=name)
 
     def alter_queue_manager(
-        self, *, automatic_creation: bool | None = None, maximum_lifetime_ms: int | None = None
+        self,
+        *,
+        automatic_creation: bool | None = None,
+        maximum_lifetime_ms: int | None = None,
+        segment_bytes: int | None = None,
+        segments_min: int | None = None,
+        segments_max: int | None = None,
     ) -> int:
         """Changes settings of the queue manager; None leaves one as it is.
 
@@ -227,14 +233,22 @@ class Changes:
             automatic_creation: Whether a first use creates an unknown queue or topic.
             maximum_lifetime_ms: How long a message stays at most, whatever its own time to live
                 (DB-18); holds for those that are there too. 0: for ever.
+            segment_bytes: How much a segment of the storage takes, and a unit of work at most
+                (DB-09), 1 to 2^40.
+            segments_min: How many segments there are at least, 1 to 99,999 (DB-11).
+            segments_max: How many there are at most, `segments_min` to 99,999: then puts are
+                refused while there is no room (DB-20). 0: no limit.
 
         Raises:
-            RefusedError: the lifetime is out of range.
+            RefusedError: a setting is out of range.
         """
         return self._change(
             AlterQueueManager,
             automatic_creation=automatic_creation,
             maximum_lifetime_ms=maximum_lifetime_ms,
+            segment_bytes=segment_bytes,
+            segments_min=segments_min,
+            segments_max=segments_max,
         )
 
     def upgrade(self, version: int) -> int:

@@ -16,11 +16,18 @@ from typing import Any
 
 from ledgermq.core import (
     destinations,
+    handling,
     messages,
     queues,
     sessions,
     subscribing,
     topic_administration,
+)
+from ledgermq.core.administration import (
+    CopyMessages,
+    DeleteMessages,
+    MoveMessages,
+    PurgeQueue,
 )
 from ledgermq.core.blocked import Waits, is_waiting
 from ledgermq.core.clock import advance, agrees, next_deadline
@@ -83,14 +90,18 @@ HANDLERS: dict[type[SessionOperation], Handler] = {
     Close: sessions.close,
     CloseConsumer: messages.close_consumer,
     Commit: sessions.commit,
+    CopyMessages: handling.copy_messages,
     Correct: queues.correct,
     CreateQueue: queues.create_queue,
     CreateTemporary: destinations.create_temporary,
     CreateTopic: topic_administration.create_topic,
+    DeleteMessages: handling.delete_messages,
     DeleteQueue: queues.delete_queue,
     DeleteTopic: topic_administration.delete_topic,
     Get: messages.get,
+    MoveMessages: handling.move_messages,
     OpenConsumer: messages.open_consumer,
+    PurgeQueue: handling.purge_queue,
     Put: messages.put,
     Recover: sessions.recover,
     Rollback: sessions.rollback,

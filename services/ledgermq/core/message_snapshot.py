@@ -16,7 +16,7 @@ from ledgermq.core.message import (
 from ledgermq.core.queue import Queue
 from ledgermq.core.storage import Storage
 
-__all__ = ["message_from", "stored_message"]
+__all__ = ["is_plain", "message_from", "stored_message"]
 
 Record = dict[str, Any]
 
@@ -56,6 +56,21 @@ def stored_message(message: Message, *, in_storage: bool = True) -> Record:
         "origin": message.origin,
         "segment": message.segment.number if in_storage else -1,
     }
+
+
+def is_plain(message: Message) -> bool:
+    """Whether all that a record tells of a message never changes, but what is as in a new one.
+
+    Such a message can be told later as it is now, whatever becomes of it meanwhile.
+    """
+    return (
+        type(message) is Message
+        and message.header is None
+        and message.times is None
+        and message.origin is None
+        and not message.backout_count
+        and message.sequence not in message.queue.doubts
+    )
 
 
 def message_from(queue: Queue, stored: Record, storage: Storage) -> Message:

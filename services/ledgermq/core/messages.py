@@ -37,6 +37,7 @@ from ledgermq.core.reasons import (
     MESSAGE_INVALID,
     MESSAGE_TOO_LARGE,
     OPTIONS_INVALID,
+    PUTS_DISABLED,
     SELECTOR_INVALID,
     SUBSCRIPTION_INVALID,
     TRANSACTED,
@@ -46,7 +47,7 @@ from ledgermq.core.selector import Selector, SelectorError, parse_selector
 from ledgermq.core.settings import DEFAULTS
 from ledgermq.core.settling import check_deliveries, consume, give_back
 from ledgermq.core.state import Consumer, Queue, Session
-from ledgermq.core.storing import check_size, store
+from ledgermq.core.storing import check_transaction_size, store
 from ledgermq.core.subscribing import keep_subscription, subscription_for
 from ledgermq.core.timing import check_times, set_times
 from ledgermq.core.topics import Subscription, Topic
@@ -66,6 +67,8 @@ def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal | Waits
     queue = use_destination(turn, operation.destination)
     if isinstance(queue, Refusal):
         return queue
+    if queue.settings.puts_disabled:
+        return Refusal(PUTS_DISABLED, f"puts to {queue.destination} are disabled")
     messages = _messages(turn, session, queue, operation)
     if isinstance(messages, Refusal):
         return messages
@@ -78,7 +81,7 @@ def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal | Waits
             return checked
         warning = checked
     size_bytes = bytes_of(messages)
-    refusal = check_size(turn.state, session, messages, size_bytes)
+    refusal = check_transaction_size(turn.state, session, messages, size_bytes)
     if refusal is not None:
         return refusal
     blocked = must_block(turn, session, queue, operation, messages, size_bytes)

@@ -15,6 +15,7 @@ from ledgermq.core.operations import Group, PropertyValue
 __all__ = [
     "Accepted",
     "Addressed",
+    "Administered",
     "Committed",
     "Delivered",
     "DeliveredHeader",
@@ -117,6 +118,21 @@ class Enqueued(Reply):
     first_sequence: int
     count: int
     warning: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Administered(Reply):
+    """Messages were touched by hand: how many, and how far was looked; `more`: not to the end.
+
+    `skipped` others are meant, but in flight or without a place to go back to; `next_sequence` was
+    the next number of their queue or subscription when the operation began.
+    """
+
+    affected: int
+    skipped: int
+    more: bool
+    last_sequence: int
+    next_sequence: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,12 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from ledgermq.core.browsing import Cursor, browse
+from ledgermq.core.choosing import Chosen, choose
 from ledgermq.core.counting import blocked_status, held_bytes_status
 from ledgermq.core.delivery import delivered_message, is_paused
 from ledgermq.core.get_options import PLAIN, Options, check
 from ledgermq.core.group_query import group_document, group_statuses
-from ledgermq.core.limits import DELIVERED_MESSAGES_MAX
+from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
 from ledgermq.core.outcomes import Delivered, DeliveredMessage, Opened, Outcome
 from ledgermq.core.places import disagreement
 from ledgermq.core.quotas import held_by_all
@@ -23,8 +24,10 @@ from ledgermq.core.reasons import (
     MATCH_OPTIONS_INVALID,
     OPTIONS_INVALID,
     QUEUE_UNKNOWN,
+    SELECTION_INVALID,
     SELECTOR_INVALID,
     TOPIC_UNKNOWN,
+    Refusal,
 )
 from ledgermq.core.selector import SelectorError, parse_selector
 from ledgermq.core.state import Queue, QueueManager, Session
@@ -82,6 +85,8 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
         return Told(document=document, outcomes=outcomes)
     if kind == "STORAGE":
         return Told(document=storage_status(state, ask["after_sequence"], ask["limit"]))
+    if kind == "SELECT_MESSAGES":
+        return _tell_chosen(state, ask)
     if kind == "TOPIC":
         topic = state.topics.get(ask["queue"])
         if topic is None:
@@ -137,6 +142,45 @@ def _tell_page(queue: Queue, ask: dict[str, Any]) -> Told:
         "offset": 0 if place is None else place[2],
     }
     return Told(document=document, messages=page.messages)
+
+
+def _tell_chosen(state: QueueManager, ask: dict[str, Any]) -> Told:
+    """What an operation by hand would touch (PROTOCOL.md §17)."""
+    if ask["selection"] is None:
+        return Told(reason=SELECTION_INVALID, detail="the question has no selection")
+    found = choose(state, ask["selection"], to_origin=ask["to_origin"])
+    if isinstance(found, Refusal):
+        return Told(reason=found.reason, detail=found.detail)
+    chosen = found[1]
+    document = {
+        "affected": len(chosen.messages),
+        "skipped": chosen.skipped,
+        "more": chosen.more,
+        "last_sequence": chosen.last_sequence,
+        "next_sequence": chosen.next_sequence,
+        "origins": _origins(chosen),
+    }
+    shown: list[DeliveredMessage] = []
+    shown_bytes = 0
+    for message in chosen.messages[: max(0, min(ask["limit"], DELIVERED_MESSAGES_MAX))]:
+        shown_bytes += message.size_bytes
+        if shown and shown_bytes > DELIVERED_CONTENT_BYTES_MAX:
+            break
+        shown.append(delivered_message(message))
+    return Told(document=document, messages=shown)
+
+
+def _origins(chosen: Chosen) -> list[Document]:
+    """How many came from where and why, by destination and reason."""
+    counts: dict[tuple[str, str], int] = {}
+    for message in chosen.messages:
+        if message.origin is not None:
+            key = (message.origin["destination"], message.origin["reason"])
+            counts[key] = counts.get(key, 0) + 1
+    return [
+        {"destination": destination, "reason": reason, "count": count}
+        for (destination, reason), count in sorted(counts.items())
+    ]
 
 
 def queue_status(state: QueueManager, name: str) -> Document | None:

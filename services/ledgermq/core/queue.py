@@ -304,6 +304,16 @@ class Queue:
         else:
             self.available.leave()
 
+    def move_away(self, message: Message) -> None:
+        """Takes out for good a message that goes elsewhere, that neither waits nor is held."""
+        self.forget(message)
+        self.moved += 1
+
+    def remove(self, message: Message) -> None:
+        """Takes out for good, by hand, a message that neither waits nor is held."""
+        self.forget(message)
+        self.removed_by_administration += 1
+
     def expire(self, message: Message) -> None:
         """Takes out for good a message whose time is over, that neither waits nor is held."""
         self.forget(message)

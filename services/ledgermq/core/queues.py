@@ -224,8 +224,7 @@ def correct(turn: Turn, session: Session, operation: Correct) -> Refusal | None:
         else:
             queue.withdraw(message)
         turn.ends_clash(message)
-        queue.forget(message)
-        queue.removed_by_administration += 1
+        queue.remove(message)
         return None
     if operation.action == "RELEASE" and message.consumer is not None:
         give_back(turn, message.consumer.session, _delivery_of(message), backed_out=True)

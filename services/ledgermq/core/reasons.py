@@ -27,16 +27,19 @@ __all__ = [
     "NOT_TRANSACTED",
     "OPTIONS_INVALID",
     "POSITION_NOT_REACHED",
+    "PUTS_DISABLED",
     "PUTS_MISMATCH",
     "QUEUE_EXISTS",
     "QUEUE_IN_USE",
     "QUEUE_NOT_EMPTY",
     "QUEUE_UNKNOWN",
     "QUOTA_EXCEEDED",
+    "REASON_INVALID",
     "RECORD_EMPTY",
     "RECORD_UNREADABLE",
     "REPLY_FORGOTTEN",
     "SCHEMA_UNKNOWN",
+    "SELECTION_INVALID",
     "SELECTOR_INVALID",
     "SEQUENCE_UNKNOWN",
     "SESSION_SEQUENCE_GAP",
@@ -85,16 +88,19 @@ NAME_INVALID: Final = "name-invalid"
 NOT_TRANSACTED: Final = "not-transacted"
 OPTIONS_INVALID: Final = "options-invalid"
 POSITION_NOT_REACHED: Final = "position-not-reached"
+PUTS_DISABLED: Final = "puts-disabled"
 PUTS_MISMATCH: Final = "puts-mismatch"
 QUEUE_EXISTS: Final = "queue-exists"
 QUEUE_IN_USE: Final = "queue-in-use"
 QUEUE_NOT_EMPTY: Final = "queue-not-empty"
 QUEUE_UNKNOWN: Final = "queue-unknown"
 QUOTA_EXCEEDED: Final = "quota-exceeded"
+REASON_INVALID: Final = "reason-invalid"
 RECORD_EMPTY: Final = "record-empty"
 RECORD_UNREADABLE: Final = "record-unreadable"
 REPLY_FORGOTTEN: Final = "reply-forgotten"
 SCHEMA_UNKNOWN: Final = "schema-unknown"
+SELECTION_INVALID: Final = "selection-invalid"
 SELECTOR_INVALID: Final = "selector-invalid"
 SEQUENCE_UNKNOWN: Final = "sequence-unknown"
 SESSION_SEQUENCE_GAP: Final = "session-sequence-gap"

@@ -24,7 +24,7 @@ from ledgermq.core.reasons import DESTINATION_UNKNOWN, QUOTA_EXCEEDED, Refusal
 from ledgermq.core.sessions import commit
 from ledgermq.core.settings import FIFO
 from ledgermq.core.state import Queue, Session
-from ledgermq.core.storing import check_size
+from ledgermq.core.storing import check_transaction_size
 from ledgermq.core.subscribing import retire
 from ledgermq.core.timing import expire_due
 from ledgermq.core.turn import Turn
@@ -113,7 +113,7 @@ def _put_now(turn: Turn, put: BlockedPut, queue: Queue) -> Reply | Refusal:
     warning = check_groups(put.session, queue, records, grouped)
     if isinstance(warning, Refusal):
         return warning
-    refusal = check_size(turn.state, put.session, put.messages, put.size_bytes)
+    refusal = check_transaction_size(turn.state, put.session, put.messages, put.size_bytes)
     if refusal is not None:
         return refusal
     return take_in(turn, put.session, queue, put.messages, put.sequence, warning)

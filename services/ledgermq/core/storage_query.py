@@ -45,6 +45,7 @@ def storage_status(state: QueueManager, after: int, limit: int) -> Document:
             for one in told
         ],
         "cache": None,
+        "log": None,
     }
 
 

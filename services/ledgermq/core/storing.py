@@ -13,7 +13,7 @@ from ledgermq.core.reasons import (
 from ledgermq.core.state import QueueManager, Session
 from ledgermq.core.storage import StorageSettings
 
-__all__ = ["check_size", "check_storage", "configure_storage", "storage_full", "store"]
+__all__ = ["check_storage", "check_transaction_size", "configure_storage", "storage_full", "store"]
 
 
 def store(state: QueueManager, session: Session, messages: list[Message], size_bytes: int) -> None:
@@ -33,7 +33,7 @@ def storage_full(state: QueueManager, size_bytes: int) -> Refusal:
     )
 
 
-def check_size(
+def check_transaction_size(
     state: QueueManager, session: Session, messages: list[Message], size_bytes: int
 ) -> Refusal | None:
     """Refuses a unit of work, or outside one a message, that is larger than a segment (DB-09)."""

@@ -25,7 +25,7 @@ def check_topics(state: QueueManager) -> None:
 def _check_topic(topic: Topic) -> None:
     where = f"topic {topic.name}"
     kept = len(topic.publications)
-    accounted = topic.sent_and_committed + topic.expired + topic.dropped + kept
+    accounted = topic.sent_and_committed + topic.expired + topic.moved + topic.dropped + kept
     assert topic.next_sequence == accounted, f"{where}: SEQ-14 {topic.next_sequence} {accounted}"
     assert list(topic.publications) == sorted(topic.publications), f"{where}: order"
     held: dict[int, int] = {}
@@ -41,7 +41,8 @@ def _check_subscription(state: QueueManager, one: Subscription) -> None:
     assert state.topics[one.topic.name] is one.topic, f"{where}: topic"
     assert one.topic.subscriptions[one.created_position] is one, f"{where}: not the topic's"
     assert state.stores[one.created_position] is one, f"{where}: no store"
-    left = one.sent_and_committed + one.expired
+    left = one.sent_and_committed + one.expired + one.moved + one.dropped
+    left += one.removed_by_administration
     assert one.added == left + len(one.messages), f"{where}: INF-19"
     assert one.shared or len(one.consumers) <= 1, f"{where}: SES-49"
     held = one.unacknowledged + one.uncommitted_gets

@@ -50,6 +50,7 @@ def topic_entry(topic: Topic) -> Record:
         "settings": settings_record(topic.settings),
         "messages_high": topic.messages_high,
         "bytes_high": topic.bytes_high,
+        "moved": topic.moved,
     }
 
 
@@ -74,6 +75,7 @@ def subscription_entry(subscription: Subscription) -> Record:
         "dropped": subscription.dropped,
         "messages_high": subscription.messages_high,
         "bytes_high": subscription.bytes_high,
+        "removed_by_administration": subscription.removed_by_administration,
     }
 
 
@@ -89,6 +91,7 @@ def restore_topics(state: QueueManager, root: Record) -> None:
         topic.messages_high = entry["messages_high"]
         topic.bytes_high = entry["bytes_high"]
         topic.expired = entry["expired"]
+        topic.moved = entry["moved"]
         topic.last_consumed_enqueued_at = entry["last_consumed_enqueued_at"]
         keep(state, topic)
     for entry in root["subscriptions"]:
@@ -111,6 +114,7 @@ def _subscription_from(state: QueueManager, entry: Record) -> Subscription:
     subscription.dropped = entry["dropped"]
     subscription.messages_high = entry["messages_high"]
     subscription.bytes_high = entry["bytes_high"]
+    subscription.removed_by_administration = entry["removed_by_administration"]
     subscription.sent_and_committed = entry["sent_and_committed"]
     subscription.last_consumed_enqueued_at = entry["last_consumed_enqueued_at"]
     return subscription

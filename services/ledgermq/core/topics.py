@@ -18,7 +18,7 @@ from ledgermq.core.state import Connection, Message, Queue, QueueManager
 __all__ = ["Publication", "Subscription", "SubscriptionKey", "Topic"]
 
 # How a message leaves a subscription.
-CONSUMED, EXPIRED, DROPPED = "consumed", "expired", "dropped"
+CONSUMED, EXPIRED, MOVED, DROPPED = "consumed", "expired", "moved", "dropped"
 
 
 class SubscriptionKey(NamedTuple):
@@ -113,6 +113,16 @@ class Subscription(Queue):
         """Takes out a message whose time is over; the topic counts it with its last copy."""
         super().expire(message)
         self.topic.let_go(message, EXPIRED)
+
+    def move_away(self, message: Message) -> None:
+        """Takes out a message that goes elsewhere; the topic counts it with its last copy."""
+        super().move_away(message)
+        self.topic.let_go(message, MOVED)
+
+    def remove(self, message: Message) -> None:
+        """Takes out a message by hand; the topic counts it as dropped with its last copy."""
+        super().remove(message)
+        self.topic.let_go(message, DROPPED)
 
     def drop(self) -> None:
         """Lets go of all messages, because the subscription goes."""
@@ -209,6 +219,8 @@ class Topic(Queue):
             self.sent_and_committed += 1
         elif how == EXPIRED:
             self.expired += 1
+        elif how == MOVED:
+            self.moved += 1
         else:
             self.dropped += 1
 

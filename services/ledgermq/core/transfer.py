@@ -15,22 +15,33 @@ from ledgermq.core.outcomes import Origin
 from ledgermq.core.topics import Topic
 from ledgermq.core.turn import Turn
 
-__all__ = ["EXPIRED", "transfer"]
+__all__ = ["COPIED", "EXPIRED", "MOVED", "RETRIED", "transfer"]
 
 # Reasons that the fold itself gives.
 EXPIRED: Final = "expired"
+# Those of an administrator: what was unborn stays so.
+MOVED: Final = "moved"
+COPIED: Final = "copied"
+RETRIED: Final = "retried"
+BY_HAND: Final = (MOVED, COPIED, RETRIED)
 
 
 def transfer(turn: Turn, message: Message, destination: str, reason: str) -> Message:
-    """Puts a message that has left its queue to a destination that is there; returns the new one.
+    """Puts a message to a destination that is there; returns the new one, numbered now.
 
-    It is numbered now. One that expired never expires by its own time again.
+    The message has left its queue, unless this is a copy. One that expired never expires by its
+    own time again.
     """
     target = find_destination(turn.state, destination)
-    assert target is not None, f"{destination} is named by a setting, so it is there"
+    assert target is not None, f"{destination} is named by a setting or was looked for"
     moved = message.move_to(target, keeps_group=not isinstance(target, Topic))
-    if message.times is not None and message.times.expires_at >= 0 and reason != EXPIRED:
-        moved.times = Times(message.times.expires_at, -1)
+    times = message.times
+    if times is not None:
+        expires_at = -1 if reason == EXPIRED else times.expires_at
+        is_unborn = reason in BY_HAND and times.deliver_at > turn.state.time
+        deliver_at = times.deliver_at if is_unborn else -1
+        if expires_at >= 0 or deliver_at >= 0:
+            moved.times = Times(expires_at, deliver_at)
     moved.origin = Origin(
         destination=message.queue.destination,
         sequence=message.sequence,

@@ -14,6 +14,7 @@ from ledgermq.core.reasons import POSITION_NOT_REACHED
 from ledgermq.core.state import QueueManager
 from ledgermq.processor.bodies import BodyStore
 from ledgermq.processor.lanes import LaneWriter
+from ledgermq.processor.log_sizes import LogSizes
 from ledgermq.wire.answers import encode_answer
 
 __all__ = ["Answerer", "Question"]
@@ -48,11 +49,14 @@ class Question:
 class Answerer:
     """Answers questions about one queue manager, between operations."""
 
-    def __init__(self, name: str, worker: str, lanes: LaneWriter, bodies: BodyStore) -> None:
+    def __init__(
+        self, name: str, worker: str, lanes: LaneWriter, bodies: BodyStore, sizes: LogSizes
+    ) -> None:
         self._name = name
         self._worker = worker
         self._lanes = lanes
         self._bodies = bodies
+        self._sizes = sizes
         self._waiting: list[Question] = []
         self.answered = 0
 
@@ -91,6 +95,10 @@ class Answerer:
         if told.reason:
             self.refuse(state, question, told.reason, told.detail)
             return
+        if question.ask["kind"] == "STORAGE":
+            # What only the worker knows; the fold's part is true at its position, these are now.
+            told.document["cache"] = self._bodies.figures()
+            told.document["log"] = await self._sizes.measure()
         for messages in told.unfilled:
             if messages and self._bodies.fill(messages) < 0:
                 await self._bodies.fill_cold(messages)

@@ -154,6 +154,9 @@ class BodyStore:
         self._kept_bytes = 0
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="bodies")
         self.read_back = 0
+        # Bodies that were asked for, and those of them that were not in memory.
+        self._asked = 0
+        self._misses = 0
 
     def add(self, position: int, messages: list[PutMessage], value_bytes: int) -> None:
         """Keeps the bodies of a Put that was just decoded, in place of those not used longest."""
@@ -183,31 +186,48 @@ class BodyStore:
             content = contents[message["put_index"]]
             message["content"] = content
             size += len(content)
+        self._asked += len(messages)
         return size
 
     async def fill_cold(self, messages: list[DeliveredMessage]) -> int:
         """Fills in the contents, reading back what is not in memory; their bytes together.
 
+        Others may use the store meanwhile; what is in memory now is taken at once.
+
         Raises:
             BodyLostError: The log does not hold a body any more.
             LogUnreadableError: The log did not answer in time.
         """
-        wanted = {message["put_position"] for message in messages}
-        missing = sorted(one for one in wanted if one not in self._kept)
+        missing: dict[int, list[DeliveredMessage]] = {}
+        for message in messages:
+            entry = self._kept.get(message["put_position"])
+            if entry is None:
+                missing.setdefault(message["put_position"], []).append(message)
+            else:
+                message["content"] = entry[1][message["put_index"]]
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(self._thread, self._read, missing)
-        self.read_back += len(found)
+        self.read_back += len(missing)
+        self._asked += len(messages)
+        self._misses += sum(map(len, missing.values()))
         for position, entry in found.items():
-            self._kept[position] = entry
-            self._kept_bytes += entry[0]
-        size = self.fill(messages)
-        assert size >= 0, "every body was found or an error was raised"
+            if position not in self._kept:
+                self._kept[position] = entry
+                self._kept_bytes += entry[0]
         self._trim()
-        return size
+        return sum([len(message["content"]) for message in messages])
 
-    def _read(self, positions: list[int]) -> dict[int, tuple[int, list[bytes]]]:
-        found: dict[int, tuple[int, list[bytes]]] = {}
-        for position in positions:
+    def _read(
+        self, missing: dict[int, list[DeliveredMessage]]
+    ) -> OrderedDict[int, tuple[int, list[bytes]]]:
+        """Fills in contents from the log; the Puts that were read last, for those who come next.
+
+        A delivery in any order may want a message each of a thousand Puts: all of them at a time
+        could be more than the worker may have in memory.
+        """
+        found: OrderedDict[int, tuple[int, list[bytes]]] = OrderedDict()
+        found_bytes = 0
+        for position in sorted(missing):
             value = self._reader.value_at(position)
             operation = decode_operation(value)
             if not isinstance(operation, Put):
@@ -215,9 +235,25 @@ class BodyStore:
                     f"the record at position {position} is a {type(operation).__name__}, a live "
                     "message needs the Put that was there; the log was changed"
                 )
-            cost = len(value or b"") + ENTRY_BYTES * len(operation.messages)
-            found[position] = (cost, [message["content"] for message in operation.messages])
+            contents = [message["content"] for message in operation.messages]
+            for message in missing[position]:
+                message["content"] = contents[message["put_index"]]
+            cost = len(value or b"") + ENTRY_BYTES * len(contents)
+            found[position] = (cost, contents)
+            found_bytes += cost
+            while found_bytes > READ_BYTES and len(found) > 1:
+                found_bytes -= found.popitem(last=False)[1][0]
         return found
+
+    def figures(self) -> dict[str, int]:
+        """How large the cache is, and how often a body was in it, since this worker took over."""
+        return {
+            "limit_bytes": self._limit,
+            "bytes": self._kept_bytes,
+            "puts": len(self._kept),
+            "hits": self._asked - self._misses,
+            "misses": self._misses,
+        }
 
     def rest(self) -> None:
         """Lets go of what the reader holds, if it was not used for a while."""

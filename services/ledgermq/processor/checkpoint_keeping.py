@@ -20,6 +20,8 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.2
 AGAIN_SECONDS = 2.0
+ENCODING_SHARE = 10
+PAUSE_SECONDS_MAX = 60.0
 
 
 class CheckpointKeeper:
@@ -55,7 +57,7 @@ class CheckpointKeeper:
     def look(self, folder: Folder, lanes: LaneWriter, answers: Answerer) -> None:
         """Takes a snapshot and starts writing it, if it is time and none is being written.
 
-        The outcomes of everything folded must have been sent.
+        The outcomes of everything folded must have been handed to the lanes.
         """
         now = time.monotonic()
         if self._writing or now < (self._not_before if self.wanted else self._next_look):
@@ -70,14 +72,12 @@ class CheckpointKeeper:
             return
         self._tried_at, self._operations_then = now, folder.operations
         self._writing = True
-        snapshot = self.checkpointer.snapshot(
-            state, folder.chain, folder.last_record, lanes.book.sent
-        )
+        snapshot = self.checkpointer.snapshot(state, folder.chain, folder.last_record, lanes.mark())
         asked, self.wanted = self.wanted, []
 
         async def write() -> None:
             try:
-                await self.checkpointer.write(snapshot, lanes.book, self._commit)
+                await self.checkpointer.write(snapshot, lanes, self._commit)
             except CheckpointFailedError as error:
                 log.error("%s; trying again", error)
                 self._not_before = self._next_look = time.monotonic() + AGAIN_SECONDS
@@ -96,6 +96,11 @@ class CheckpointKeeper:
         if self.wanted:
             return True
         changed = folder.operations - self._operations_then
+        # Where messages leave from all over a deep queue, each touches a block of its own: encoding
+        # may take a tenth of the time at most.
+        pause = ENCODING_SHARE * self.checkpointer.encoding_seconds
+        if now - self._tried_at < min(pause, PAUSE_SECONDS_MAX):
+            return False
         if changed >= settings.checkpoint_operations:
             return True
         if changed and now - self._tried_at >= settings.checkpoint_seconds:

@@ -1,9 +1,11 @@
 """Checkpoints: the state at one position, written so that cost follows what changed (D5, H1,
 H13).
 
-Theory of operation. A snapshot is taken between two operations: the Root and the blocks touched
-since the last one are encoded there and then, so that they are of one position; untouched blocks
-are known by digest. Writing goes on beside the fold, in a thread: chunks first; then, when every
+Theory of operation. A snapshot is taken between two operations: the Root is encoded there and then,
+of the blocks touched since the last one it is noted what is in them, so that all is of one
+position; untouched blocks are known by digest. The rest goes on beside the fold, in a thread:
+blocks are encoded, for which the fold of a deep queue would otherwise stand still for a second;
+chunks are written first; then, when every
 lane has acknowledged all outcomes at or below the position, the manifest; then the position is
 committed to the group, which a worker that has lost the partition cannot do; and only after that
 what no kept manifest needs is taken away.
@@ -25,9 +27,10 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
-from ledgermq.core.snapshot import block_of, root_of, take_touched_blocks
+from ledgermq.core.snapshot import TakenBlock, root_of, take_touched_blocks, taken_block
 from ledgermq.core.state import QueueManager
 from ledgermq.errors import LedgerMQError
+from ledgermq.processor.blocks import encode_block
 from ledgermq.processor.checkpoint_loading import (
     Loaded,
     StoredManifest,
@@ -37,8 +40,8 @@ from ledgermq.processor.checkpoint_loading import (
 )
 from ledgermq.processor.crash_points import crash_point
 from ledgermq.processor.digests import chunk_digest, state_digest
+from ledgermq.processor.lanes import LaneWriter, SendMark
 from ledgermq.processor.log_reading import PartitionReader
-from ledgermq.processor.producer import LaneBook
 from ledgermq.wire.codec import encode_record, outcome_to_union
 from ledgermq.wire.registry import Claim
 from ledgermq.wire.topics import Topics, lane_partition
@@ -49,9 +52,7 @@ log = logging.getLogger(__name__)
 
 KEPT_MANIFESTS = 3
 ROOT = "ledgermq.checkpoint.Root"
-BLOCK = "ledgermq.checkpoint.MessageBlock"
 MANIFEST = "ledgermq.checkpoint.Manifest"
-LANES_POLL_SECONDS = 0.01
 
 
 class CheckpointFailedError(LedgerMQError):
@@ -62,16 +63,29 @@ class CheckpointFailedError(LedgerMQError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """The state at a position, in chunks."""
+    """The state at a position: the Root as bytes, what changed in blocks, encoded when written.
+
+    `taken` holds the blocks that changed, by (created position, block), None where nothing is left;
+    `stores` the queues and subscriptions that there are.
+    """
 
     position: int
     append_ms: int
     record_digest: bytes
     version: int
     chain: bytes
+    root: bytes
+    taken: dict[tuple[int, int], TakenBlock | None]
+    stores: frozenset[int]
+    mark: SendMark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Contents:
+    """The chunks of a checkpoint in manifest order, and the digest of all of them."""
+
     references: list[dict[str, Any]]
     digest: str
-    sent: list[int]
 
 
 def encode_root(state: QueueManager) -> bytes:
@@ -110,15 +124,37 @@ class Checkpointer:
         self._reader: PartitionReader | None = None
         self.durable: dict[str, Any] | None = loaded.manifest
         self.durable_at = time.monotonic()
+        self.encoding_seconds = 0.0
 
-    def snapshot(self, state: QueueManager, chain: bytes, record: Any, sent: list[int]) -> Snapshot:
-        """Takes the state as it is; all outcomes up to its position must have been sent."""
-        root = encode_root(state)
-        root_digest = chunk_digest(root)
-        self._note(root_digest, root)
-        for created, block in take_touched_blocks(state):
-            self._take_block(state, created, block)
-        for key in [key for key in self._blocks if key[0] not in state.stores]:
+    def snapshot(self, state: QueueManager, chain: bytes, record: Any, mark: SendMark) -> Snapshot:
+        """Takes the state as it is; the mark covers all outcomes up to its position."""
+        return Snapshot(
+            position=state.position,
+            append_ms=record.timestamp,
+            record_digest=hashlib.sha256(record.value or b"").digest(),
+            version=state.active_version,
+            chain=chain,
+            root=encode_root(state),
+            taken={key: taken_block(state, *key) for key in take_touched_blocks(state)},
+            stores=frozenset(state.stores),
+            mark=mark,
+        )
+
+    def _encode(self, snapshot: Snapshot) -> _Contents:
+        """Encodes what changed; runs in the thread, and lets the fold go on between blocks."""
+        started = time.monotonic()
+        root_digest = chunk_digest(snapshot.root)
+        self._note(root_digest, snapshot.root)
+        for key, taken in snapshot.taken.items():
+            if taken is None:
+                self._blocks.pop(key, None)
+            else:
+                value = encode_block(taken)
+                digest = chunk_digest(value)
+                self._blocks[key] = (taken.queue, digest)
+                self._note(digest, value)
+            time.sleep(0)
+        for key in [key for key in self._blocks if key[0] not in snapshot.stores]:
             del self._blocks[key]
         references: list[dict[str, Any]] = [
             {"kind": "root", "digest": root_digest, "queue": "", "block": -1}
@@ -129,34 +165,17 @@ class Checkpointer:
         needed = {one["digest"] for one in references}
         for digest in [one for one in self._unwritten if one not in needed]:
             del self._unwritten[digest]
-        return Snapshot(
-            position=state.position,
-            append_ms=record.timestamp,
-            record_digest=hashlib.sha256(record.value or b"").digest(),
-            version=state.active_version,
-            chain=chain,
-            references=references,
-            digest=state_digest(one["digest"] for one in references),
-            sent=list(sent),
+        self.encoding_seconds = time.monotonic() - started
+        return _Contents(
+            references=references, digest=state_digest(one["digest"] for one in references)
         )
-
-    def _take_block(self, state: QueueManager, created: int, block: int) -> None:
-        key = (created, block)
-        found = block_of(state, created, block)
-        if found is None:
-            self._blocks.pop(key, None)
-            return
-        value = encode_record(BLOCK, found)
-        digest = chunk_digest(value)
-        self._blocks[key] = (found["queue"], digest)
-        self._note(digest, value)
 
     def _note(self, digest: str, value: bytes) -> None:
         if digest not in self._stored:
             self._unwritten[digest] = value
 
     async def write(
-        self, snapshot: Snapshot, book: LaneBook, commit: Callable[[int], Awaitable[None]]
+        self, snapshot: Snapshot, lanes: LaneWriter, commit: Callable[[int], Awaitable[None]]
     ) -> dict[str, Any]:
         """Makes a snapshot durable; its manifest.
 
@@ -164,13 +183,16 @@ class Checkpointer:
             CheckpointFailedError: Kafka did not take it; nothing is lost, a later one covers it.
         """
         loop = asyncio.get_running_loop()
+        contents = await loop.run_in_executor(self._thread, self._encode, snapshot)
         chunks = list(self._unwritten.items())
+        crash_point("before-chunks")
         try:
             await loop.run_in_executor(self._thread, self._write_chunks, chunks)
             crash_point("after-chunks")
-            while not book.covers(snapshot.sent):
-                await asyncio.sleep(LANES_POLL_SECONDS)
-            manifest = await loop.run_in_executor(self._thread, self._write_manifest, snapshot)
+            await lanes.acknowledged(snapshot.mark)
+            manifest = await loop.run_in_executor(
+                self._thread, self._write_manifest, snapshot, contents
+            )
         except (KafkaException, LedgerMQError) as error:
             raise CheckpointFailedError(
                 f"{self._claim.queue_manager}: the checkpoint at position {snapshot.position} was "
@@ -181,7 +203,7 @@ class Checkpointer:
         self.durable, self.durable_at = manifest, time.monotonic()
         crash_point("after-manifest")
         crash_point("before-offset-commit")
-        await self._tidy(snapshot, commit)
+        await self._tidy(snapshot, contents, commit)
         return manifest
 
     def _write_chunks(self, chunks: list[tuple[str, bytes]]) -> None:
@@ -192,7 +214,7 @@ class Checkpointer:
         self._write(records)
         self._stored.update(digest for digest, _ in chunks)
 
-    def _write_manifest(self, snapshot: Snapshot) -> dict[str, Any]:
+    def _write_manifest(self, snapshot: Snapshot, contents: _Contents) -> dict[str, Any]:
         manifest = {
             "queue_manager": self._claim.queue_manager,
             "position": snapshot.position,
@@ -203,8 +225,8 @@ class Checkpointer:
             "chain": snapshot.chain,
             "record_digest": snapshot.record_digest,
             "lane_ends": self._lane_ends(),
-            "chunks": snapshot.references,
-            "digest": snapshot.digest,
+            "chunks": contents.references,
+            "digest": contents.digest,
             "worker": self._worker,
         }
         crash_point("before-manifest")
@@ -249,16 +271,19 @@ class Checkpointer:
             self._producer = None
             raise
 
-    async def _tidy(self, snapshot: Snapshot, commit: Callable[[int], Awaitable[None]]) -> None:
+    async def _tidy(
+        self, snapshot: Snapshot, contents: _Contents, commit: Callable[[int], Awaitable[None]]
+    ) -> None:
         """Commits the position; takes away what is not needed, if the group let us (H13)."""
         stored = StoredManifest(
-            snapshot.position, tuple(one["digest"] for one in snapshot.references)
+            snapshot.position, tuple(one["digest"] for one in contents.references)
         )
         known = [one for one in self._kept if one.position != snapshot.position]
         known = sorted([*known, stored], key=lambda one: one.position, reverse=True)
         self._kept, gone = known[:KEPT_MANIFESTS], known[KEPT_MANIFESTS:]
         try:
             await commit(snapshot.position + 1)
+            crash_point("after-offset-commit")
             needed = {digest for one in self._kept for digest in one.digests}
             spare = self._stored - needed
             name = self._claim.queue_manager
@@ -269,6 +294,7 @@ class Checkpointer:
                 records: list[tuple[str, bytes | None]] = [(key, None) for key in keys]
                 await loop.run_in_executor(self._thread, self._write, records)
             self._stored -= spare
+            crash_point("after-tidying")
         except Exception as error:
             # The checkpoint stands; what was not taken away is taken away with the next one.
             self._kept = known

@@ -14,10 +14,13 @@ __all__ = ["CRASH_POINTS", "crash_point", "is_armed"]
 CRASH_POINTS = (
     "after-fold",
     "after-produce",
+    "before-chunks",
     "after-chunks",
     "before-manifest",
     "after-manifest",
     "before-offset-commit",
+    "after-offset-commit",
+    "after-tidying",
 )
 
 

@@ -1,12 +1,18 @@
 """Lanes: outcomes gathered into chunks per connection and handed to the producer (PROTOCOL.md
 §7).
+
+Where a body left the cache, the outcomes of that connection are held, in order, until it was read
+back from the log; all others go on (H21). When very much is held, the fold waits.
 """
 
 from __future__ import annotations
 
-from typing import Any
+import asyncio
+from collections import deque
+from typing import Any, NamedTuple
 
 from ledgermq.core.outcomes import Addressed, Delivered, Outcome, Refused
+from ledgermq.errors import LedgerMQError
 from ledgermq.processor.bodies import BodyStore
 from ledgermq.processor.producer import LaneBook, LogProducer
 from ledgermq.wire.answers import ANSWER
@@ -15,14 +21,36 @@ from ledgermq.wire.headers import address_of, chunk_headers
 from ledgermq.wire.registry import Claim
 from ledgermq.wire.topics import lane_partition
 
-__all__ = ["Folded", "LaneWriter"]
+__all__ = ["Folded", "LaneWriter", "SendMark"]
 
 CHUNK = "ledgermq.outcome.Chunk"
 OUTCOME_BYTES = 80
 DELIVERED_MESSAGE_BYTES = 70
 
+# What may be held before the fold waits: messages of deliveries, each other outcome as one.
+HELD_MESSAGES_MAX = 20_000
+POLL_SECONDS = 0.005
+
 # A record of the log and what its fold came to.
 Folded = tuple[Any, list[Addressed]]
+
+
+class SendMark(NamedTuple):
+    """What had been handed to the lanes at one moment: records per lane, and outcomes held."""
+
+    sent: tuple[int, ...]
+    held: int
+
+
+class _Held(NamedTuple):
+    """An outcome that waits for a body, or behind one that does; numbered over all connections."""
+
+    number: int
+    addressed: Addressed
+
+
+def _weight(outcome: Outcome) -> int:
+    return len(outcome.messages) if isinstance(outcome, Delivered) else 1
 
 
 class _Draft:
@@ -38,6 +66,10 @@ class _Draft:
         self.size_bytes = 0
 
 
+def _bytes_beside_bodies(delivered: Delivered) -> int:
+    return OUTCOME_BYTES + DELIVERED_MESSAGE_BYTES * len(delivered.messages)
+
+
 class LaneWriter:
     """Writes one queue manager's outcomes and answers to its lanes."""
 
@@ -49,6 +81,12 @@ class LaneWriter:
         self._bodies = bodies
         self._chunk_bytes = chunk_bytes
         self.book = LaneBook(claim.lanes)
+        self._held: dict[bytes, deque[_Held]] = {}
+        self._held_number = 0
+        self._held_messages = 0
+        self._releasing = 0
+        self._fault: LedgerMQError | None = None
+        self._wake = asyncio.Event()
         self.outcomes_written = 0
         self.refused: dict[str, int] = {}
 
@@ -61,39 +99,133 @@ class LaneWriter:
         """
         drafts: dict[bytes, _Draft] = {}
         for record, found in folded:
-            for connection, lane, previous_position, previous_index, outcome in found:
-                size = OUTCOME_BYTES
-                if isinstance(outcome, Delivered):
-                    size = await self._complete(outcome)
-                elif isinstance(outcome, Refused):
+            for addressed in found:
+                connection, outcome = addressed.connection, addressed.outcome
+                if isinstance(outcome, Refused):
                     self._count_refusal(outcome)
-                    size += len(outcome.detail)
                 if connection is None:
                     self._send_unchained(record, outcome)
                     continue
-                draft = drafts.get(connection)
-                if draft is None:
-                    draft = drafts[connection] = _Draft(lane, previous_position, previous_index)
-                elif draft.size_bytes + size > self._chunk_bytes:
-                    self._send_chunk(connection, draft)
-                    draft = drafts[connection] = _Draft(lane, previous_position, previous_index)
-                    if self._producer.crowded:
+                size = -1 if connection in self._held else self._complete(outcome)
+                if size >= 0:
+                    if self._draft(drafts, addressed, size) and self._producer.crowded:
                         await self._producer.wait_for_room()
-                draft.outcomes.append(outcome)
-                draft.size_bytes += size
+                    continue
+                draft = drafts.pop(connection, None)
+                if draft is not None:
+                    self._send_chunk(connection, draft)
+                self._hold(connection, addressed)
         for connection, draft in drafts.items():
             self._send_chunk(connection, draft)
         self._producer.poll()
         if self._producer.crowded:
             await self._producer.wait_for_room()
+        while self._held_messages > HELD_MESSAGES_MAX:
+            if self._fault is not None:
+                raise self._fault
+            await asyncio.sleep(POLL_SECONDS)
 
-    async def _complete(self, outcome: Delivered) -> int:
-        """Fills in the bodies; the size of the outcome in bytes."""
-        messages = outcome.messages
-        size = self._bodies.fill(messages)
-        if size < 0:
-            size = await self._bodies.fill_cold(messages)
-        return size + OUTCOME_BYTES + DELIVERED_MESSAGE_BYTES * len(messages)
+    def _complete(self, outcome: Outcome) -> int:
+        """The size of an outcome in bytes, its bodies filled in; -1 if one is not in memory."""
+        if isinstance(outcome, Delivered):
+            size = self._bodies.fill(outcome.messages)
+            return size if size < 0 else size + _bytes_beside_bodies(outcome)
+        if isinstance(outcome, Refused):
+            return OUTCOME_BYTES + len(outcome.detail)
+        return OUTCOME_BYTES
+
+    def _draft(self, drafts: dict[bytes, _Draft], addressed: Addressed, size: int) -> bool:
+        """Adds an outcome to the chunk of its connection; whether a full one was sent."""
+        connection, lane, previous_position, previous_index, outcome = addressed
+        assert connection is not None, "what has no connection is not chained"
+        draft = drafts.get(connection)
+        full = draft is not None and draft.size_bytes + size > self._chunk_bytes
+        if draft is not None and full:
+            self._send_chunk(connection, draft)
+        if draft is None or full:
+            draft = drafts[connection] = _Draft(lane, previous_position, previous_index)
+        draft.outcomes.append(outcome)
+        draft.size_bytes += size
+        return full
+
+    # What waits for bodies --------------------------------------------------------------------
+
+    def _hold(self, connection: bytes, addressed: Addressed) -> None:
+        self._held_number += 1
+        self._held_messages += _weight(addressed.outcome)
+        self._held.setdefault(connection, deque()).append(_Held(self._held_number, addressed))
+        self._wake.set()
+
+    async def release(self) -> None:
+        """Sends what is held as its bodies come, for as long as the owner runs.
+
+        Raises:
+            BodyLostError: A body that must go out is gone from the log.
+            LogUnreadableError: The log did not answer in time.
+            WriteFailedError: A lane takes no more.
+        """
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                while self._held:
+                    # In turn: who drains a deep queue does not keep others from a single body.
+                    connection = next(iter(self._held))
+                    await self._release_some(connection, self._held[connection])
+        except LedgerMQError as error:
+            self._fault = error
+            raise
+
+    async def _release_some(self, connection: bytes, waiting: deque[_Held]) -> None:
+        """Reads one delivery back; sends it, and what is behind it and needs no reading.
+
+        What comes meanwhile is held behind it, as long as the connection stands among the held.
+        """
+        self._releasing = waiting[0].number
+        first = waiting[0].addressed.outcome
+        size = -1
+        if isinstance(first, Delivered):
+            size = await self._bodies.fill_cold(first.messages) + _bytes_beside_bodies(first)
+        drafts: dict[bytes, _Draft] = {}
+        while waiting:
+            addressed = waiting[0].addressed
+            size = size if size >= 0 else self._complete(addressed.outcome)
+            if size < 0:
+                break
+            waiting.popleft()
+            self._held_messages -= _weight(addressed.outcome)
+            if self._draft(drafts, addressed, size) and self._producer.crowded:
+                await self._producer.wait_for_room()
+            size = -1
+        for draft in drafts.values():
+            self._send_chunk(connection, draft)
+        del self._held[connection]
+        if waiting:
+            self._held[connection] = waiting
+        self._releasing = 0
+        self._producer.poll()
+        if self._producer.crowded:
+            await self._producer.wait_for_room()
+
+    def mark(self) -> SendMark:
+        """What was handed over so far."""
+        held = self._held_number if self._held else 0
+        return SendMark(tuple(self.book.sent), held)
+
+    async def acknowledged(self, mark: SendMark) -> None:
+        """Waits until everything of a mark is on the lanes, what was held then too (H1)."""
+        sent = mark.sent
+        if mark.held:
+            while self._holds(mark.held):
+                await asyncio.sleep(POLL_SECONDS)
+            sent = tuple(self.book.sent)
+        while not self.book.covers(sent):
+            await asyncio.sleep(POLL_SECONDS)
+
+    def _holds(self, number: int) -> bool:
+        """Whether anything up to a number is held, or is being sent."""
+        oldest = [one[0].number for one in self._held.values() if one]
+        return any(one <= number for one in oldest) or 0 < self._releasing <= number
 
     def _send_chunk(self, connection: bytes, draft: _Draft) -> None:
         found = draft.outcomes

@@ -28,6 +28,7 @@ from ledgermq.processor.duties import TimeKeeper
 from ledgermq.processor.folding import Folder
 from ledgermq.processor.lanes import LaneWriter
 from ledgermq.processor.log_reading import partition_reader
+from ledgermq.processor.log_sizes import LogSizes
 from ledgermq.processor.producer import LogProducer
 from ledgermq.processor.settings import WorkerSettings
 from ledgermq.processor.side_topic import SideTopic
@@ -95,7 +96,10 @@ class Owner:
         )
         self.bodies = BodyStore(settings.body_cache_bytes, reader)
         self.lanes = LaneWriter(claim, around.producer, self.bodies, settings.chunk_bytes)
-        self.answers = Answerer(claim.queue_manager, settings.worker_name, self.lanes, self.bodies)
+        sizes = LogSizes(settings.bootstrap, topics, claim)
+        self.answers = Answerer(
+            claim.queue_manager, settings.worker_name, self.lanes, self.bodies, sizes
+        )
         self.time = TimeKeeper(claim, around.producer, settings.worker_name)
         self.watch = SilenceWatch(claim, around.side_topic, self.time)
         self.folder: Folder | None = None
@@ -170,6 +174,7 @@ class Owner:
         consumer = self._around.consumer
         await consumer.seek_to(self.tp, folder.expected)
         consumer.open_gate(self.tp)
+        self._beside(self.lanes.release())
         self._beside(self.watch.listen(self))
         while True:
             self._wake.clear()

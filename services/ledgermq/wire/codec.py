@@ -15,7 +15,7 @@ from typing import Any, Final, TypeVar
 
 from fastavro import schemaless_reader, schemaless_writer
 
-from ledgermq.core import operations, outcomes, reasons
+from ledgermq.core import administration, operations, outcomes, reasons
 from ledgermq.core.limits import PROTOCOL_VERSION
 from ledgermq.core.operations import Operation, Put, Unreadable
 from ledgermq.core.outcomes import Delivered, Outcome
@@ -71,7 +71,10 @@ def _kinds(module: ModuleType, prefix: str, base: type[K]) -> dict[str, type[K]]
     }
 
 
-_OPERATIONS: Final = _kinds(operations, OPERATION, Operation)
+_OPERATIONS: Final = {
+    **_kinds(operations, OPERATION, Operation),
+    **_kinds(administration, OPERATION, Operation),
+}
 _OUTCOMES: Final = _kinds(outcomes, OUTCOME, Outcome)
 _FIELDS: Final[dict[type[Operation | Outcome], tuple[str, ...]]] = {
     kind: tuple(field.name for field in fields(kind))

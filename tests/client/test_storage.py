@@ -1,0 +1,148 @@
+"""Storage as applications see it: segments, refusals, settings (DB-05 to DB-15, DB-20)."""
+
+import pytest
+
+import ledgermq
+from ledgermq.client.storage_status import OldestMessage
+from ledgermq.testing import MemoryBroker
+
+
+@pytest.fixture
+def memory():
+    """A queue manager of its own: storage is shared by all that use one."""
+    return MemoryBroker()
+
+
+def small(broker, **settings):
+    """A connection to a queue manager whose segments take 4,096 bytes."""
+    connection = broker.connect()
+    connection.admin.alter_queue_manager(segment_bytes=4_096, **settings)
+    return connection
+
+
+def test_storage_begins_with_four_segments_of_16_mebibytes(memory):
+    """The first is active, the others are free (DB-06, DB-07, DB-11)."""
+    with memory.connect() as connection:
+        found = connection.admin.storage()
+    assert (found.segment_bytes, found.segments_min, found.segments_max) == (16 * 2**20, 4, 0)
+    assert (found.allocated, found.free, found.live_messages) == (4, 3, 0)
+    told = [(one.number, one.state) for one in found.segments]
+    free = [(number, "free") for number in ("7ef326", "7ef327", "7ef328")]
+    assert told == [("7ef325", "active"), *free]
+
+
+def test_segment_says_which_message_pins_it(memory):
+    """The oldest live message, with its queue and number; nothing once it is acknowledged."""
+    with small(memory) as connection, connection.session(ack="CLIENT") as session:
+        producer = session.producer("queue:q")
+        for _ in range(3):
+            producer.send(b"x" * 1_500)
+        consumer = session.consumer("queue:q")
+        consumer.receive(timeout=5).acknowledge()
+        found = connection.admin.storage()
+        first, second = found.segments[:2]
+        assert (first.state, first.live_messages, second.state) == ("pinned", 1, "active")
+        assert first.live_bytes < first.bytes <= 4_096
+        assert first.oldest is not None
+        assert (first.oldest.destination, first.oldest.sequence) == ("queue:q", 1)
+        consumer.receive(timeout=5).acknowledge()
+        freed = connection.admin.storage().segments[0]
+    assert (freed.state, freed.bytes, freed.oldest) == ("free", 0, None)
+
+
+def test_uncommitted_put_that_pins_a_segment_has_no_number():
+    """It has its room from the put on (DB-14)."""
+    place = {"put_position": 7, "put_index": 1}
+    told = {"destination": "queue:q", "sequence": -1, "enqueued_at": None, **place}
+    assert OldestMessage.from_document(told) == OldestMessage(
+        destination="queue:q", sequence=None, enqueued_at=None, **place
+    )
+
+
+def test_message_larger_than_a_segment_is_refused_and_another_is_not(memory):
+    """`transaction-too-large`: outside a unit of work a message is one of its own (DB-09)."""
+    with small(memory) as connection, connection.session() as session:
+        producer = session.producer("queue:q")
+        with pytest.raises(ledgermq.TransactionTooLargeError) as caught:
+            producer.send(b"x" * 5_000)
+        producer.send(b"x")
+        assert connection.admin.queue_status("q").message_count == 1
+    assert caught.value.code == "transaction-too-large"
+    assert "a segment takes 4096" in str(caught.value)
+
+
+def test_full_storage_refuses_puts_and_takes_them_again_once_there_is_room(memory):
+    """`storage-full` says that it may work when tried again; nothing ends (DB-20, decision 9)."""
+    with (
+        small(memory, segments_min=1, segments_max=1) as connection,
+        connection.session(ack="CLIENT") as session,
+    ):
+        producer = session.producer("queue:q")
+        producer.send(b"x" * 3_000)
+        with pytest.raises(ledgermq.StorageFullError) as caught:
+            producer.send(b"y" * 3_000)
+        assert (caught.value.code, caught.value.retryable) == ("storage-full", True)
+        session.consumer("queue:q").receive(timeout=5).acknowledge()
+        producer.send(b"y" * 3_000)
+        assert connection.admin.queue_status("q").message_count == 1
+
+
+def test_unit_of_work_larger_than_a_segment_is_undone_as_a_whole(memory):
+    """The put is refused, or the commit that comes after it; the next one works (DB-09)."""
+    with small(memory) as connection, connection.session(transacted=True) as session:
+        producer = session.producer("queue:q")
+        producer.send(b"x" * 3_000)
+        producer.send(b"y" * 3_000)
+        with pytest.raises(ledgermq.TransactionRolledBackError) as caught:
+            session.commit()
+        causes = (caught.value, caught.value.__cause__)
+        assert any(isinstance(one, ledgermq.TransactionTooLargeError) for one in causes)
+        session.rollback()
+        producer.send(b"z" * 3_000)
+        session.commit()
+        assert connection.admin.queue_status("q").message_count == 1
+
+
+def test_settings_of_the_storage_are_checked(memory):
+    """A limit below the minimum, and a segment of nothing, are refused (DB-10)."""
+    with memory.connect() as connection:
+        for settings in ({"segments_max": 3}, {"segment_bytes": 0}, {"segments_min": 100_000}):
+            with pytest.raises(ledgermq.RefusedError) as caught:
+                connection.admin.alter_queue_manager(**settings)
+            assert caught.value.code == "setting-invalid"
+        connection.admin.alter_queue_manager(segments_min=6, segments_max=6)
+        found = connection.admin.storage()
+    assert (found.allocated, found.segments_min, found.segments_max) == (6, 6, 6)
+
+
+def test_many_segments_are_told_page_by_page(memory, monkeypatch):
+    """All of them, each once, in order of their numbers."""
+    monkeypatch.setattr("ledgermq.client.admin.SEGMENTS_PER_PAGE", 3)
+    with memory.connect() as connection:
+        connection.admin.alter_queue_manager(segments_min=7)
+        found = connection.admin.storage()
+    assert [int(one.number, 16) - 0x7EF325 for one in found.segments] == list(range(7))
+
+
+def test_queue_manager_in_memory_has_no_cache_and_no_disk(memory):
+    """Both are the worker's to tell."""
+    with memory.connect() as connection:
+        found = connection.admin.storage()
+    assert (found.cache, found.log_bytes) == (None, None)
+
+
+def test_worker_tells_its_cache_and_the_size_of_the_log(installation):
+    """What was just put is in the cache of 64 MiB (DB-02), and on the broker's disk (kafka)."""
+    with installation.connect() as connection, connection.session() as session:
+        before = connection.admin.storage()
+        session.producer("queue:storage.cache").send(b"x" * 10_000)
+        assert session.consumer("queue:storage.cache").receive(timeout=20).body == b"x" * 10_000
+        found = connection.admin.storage()
+    assert found.cache is not None
+    assert found.cache.limit_bytes == 64 * 2**20
+    assert found.cache.hits > before.cache.hits
+    assert found.log_bytes is not None
+    grown = {name: size - before.log_bytes[name] for name, size in found.log_bytes.items()}
+    assert sorted(grown) == ["checkpoints", "operations", "outcomes", "questions"]
+    assert grown["operations"] >= 10_000
+    assert grown["outcomes"] >= 10_000

@@ -1,0 +1,72 @@
+"""When a checkpoint is due: by time, by operations, by blocks, and never too often (D5)."""
+
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from ledgermq.processor import checkpoint_keeping
+from ledgermq.processor.checkpoint_keeping import CheckpointKeeper
+from ledgermq.processor.settings import WorkerSettings
+
+
+class Hand:
+    """A clock that a test turns, and a folder that says how much has changed."""
+
+    def __init__(self, monkeypatch) -> None:
+        self.now = 1_000.0
+        self.blocks = 0
+        self.operations = 0
+        monkeypatch.setattr(checkpoint_keeping.time, "monotonic", lambda: self.now)
+        settings = WorkerSettings(bootstrap="b:1", data_directory=Path())
+        self.maker = SimpleNamespace(encoding_seconds=0.0)
+        self.keeper = CheckpointKeeper("QM1", settings, self.maker, None, None)
+
+    def is_due(self) -> bool:
+        """Whether a checkpoint is due."""
+        store = SimpleNamespace(touched_blocks=dict.fromkeys(range(self.blocks)))
+        state = SimpleNamespace(stores={1: store})
+        folder = SimpleNamespace(operations=self.operations, state=state)
+        return self.keeper._is_due(folder, self.now)
+
+
+@pytest.fixture
+def hand(monkeypatch):
+    """A keeper that has just begun."""
+    return Hand(monkeypatch)
+
+
+def test_a_checkpoint_is_due_after_time_operations_or_blocks(hand):
+    """Each of the three is enough, and time counts only when something changed."""
+    hand.now += 11.0
+    assert not hand.is_due()
+    hand.operations = 1
+    assert hand.is_due()
+    hand.now -= 11.0
+    assert not hand.is_due()
+    hand.operations = 100_000
+    assert hand.is_due()
+    hand.operations, hand.blocks = 1, 200
+    assert hand.is_due()
+
+
+def test_encoding_takes_a_tenth_of_the_time_at_most(hand):
+    """Where each message that leaves touches its own block, checkpoints come further apart."""
+    hand.maker.encoding_seconds = 2.0
+    hand.operations, hand.blocks = 1_000, 1_000
+    hand.now += 19.0
+    assert not hand.is_due()
+    hand.now += 1.0
+    assert hand.is_due()
+    hand.maker.encoding_seconds = 100.0
+    hand.now += 39.0
+    assert not hand.is_due()
+    hand.now += 1.0
+    assert hand.is_due()
+
+
+def test_who_asks_for_a_checkpoint_does_not_wait(hand):
+    """The question CHECKPOINT is for the audit, which compares a state of now."""
+    hand.maker.encoding_seconds = 100.0
+    hand.keeper.wanted.append(object())
+    assert hand.is_due()

@@ -1,0 +1,225 @@
+"""Bodies that must be read back hold up nobody but who wants them (H21)."""
+
+import asyncio
+from collections import OrderedDict
+
+import pytest
+
+from ledgermq.core import outcomes as out
+from ledgermq.core.operations import Put
+from ledgermq.processor import bodies as bodies_module
+from ledgermq.processor import lanes as lanes_module
+from ledgermq.processor.bodies import BodyLostError, BodyStore
+from ledgermq.processor.lanes import LaneWriter
+from ledgermq.wire.codec import decode_chunk, encode_operation
+from ledgermq.wire.registry import Claim
+
+ONE, TWO = b"1" * 16, b"2" * 16
+
+
+class Log:
+    """Bodies of which some are cold until the test lets them come."""
+
+    def __init__(self) -> None:
+        self.cold: set[int] = set()
+        self.come = asyncio.Event()
+        self.lost = False
+
+    def fill(self, messages):
+        """Fills in what is warm."""
+        if any(one["put_position"] in self.cold for one in messages):
+            return -1
+        for one in messages:
+            one["content"] = b"%d" % one["put_position"]
+        return 10
+
+    async def fill_cold(self, messages):
+        """Waits until bodies may come."""
+        await self.come.wait()
+        if self.lost:
+            raise BodyLostError("it is gone")
+        self.cold -= {one["put_position"] for one in messages}
+        return self.fill(messages)
+
+
+class Lane:
+    """A producer that keeps what it is given and acknowledges at once."""
+
+    crowded = False
+
+    def __init__(self) -> None:
+        self.came: list[tuple[bytes, int]] = []
+
+    def send_outcomes(self, book, lane, partition, key, value, headers):
+        """Takes a chunk."""
+        chunk = decode_chunk(value)
+        self.came += [(bytes.fromhex(key.decode()), one.position) for one in chunk.outcomes]
+        book.sent[lane] += 1
+        book.acknowledged[lane] += 1
+
+    def poll(self):
+        """Does nothing."""
+
+
+def delivered(position, connection, count=1):
+    """A delivery of messages that were put at its position."""
+    messages = [
+        {
+            "put_position": position,
+            "put_index": index,
+            "message_id": bytes(16),
+            "sequence": index,
+            "priority": 4,
+            "persistent": True,
+            "backout_count": 0,
+            "enqueued_at": 1,
+            "content": b"",
+        }
+        for index in range(count)
+    ]
+    outcome = out.Delivered(
+        position=position,
+        index=0,
+        session=1,
+        consumer=1,
+        destination="queue:q",
+        first_delivery=1,
+        messages=messages,
+    )
+    return (None, [out.Addressed(connection, 0, -1, -1, outcome)])
+
+
+def accepted(position, connection):
+    """A reply."""
+    outcome = out.Accepted(position=position, index=0, session=1, session_sequence=position)
+    return (None, [out.Addressed(connection, 0, -1, -1, outcome)])
+
+
+class Stage:
+    """A lane writer whose surroundings belong to the test, with its release running."""
+
+    async def __aenter__(self):
+        self.log, self.lane = Log(), Lane()
+        self.lanes = LaneWriter(Claim("QM1", 0, 1), self.lane, self.log, 1_000)
+        self.releasing = asyncio.create_task(self.lanes.release())
+        return self
+
+    async def __aexit__(self, *_error):
+        self.releasing.cancel()
+        await asyncio.gather(self.releasing, return_exceptions=True)
+
+
+def test_a_cold_body_holds_up_its_own_connection_only():
+    """What others get goes out at once; the connection's own outcomes keep their order (H21)."""
+
+    async def course():
+        async with Stage() as stage:
+            stage.log.cold = {2, 5}
+            await stage.lanes.send([accepted(1, ONE), delivered(2, ONE), accepted(3, TWO)])
+            await stage.lanes.send([accepted(4, ONE), delivered(5, ONE), delivered(6, TWO)])
+            await stage.lanes.send([accepted(7, ONE)])
+            await asyncio.sleep(0.01)
+            before = list(stage.lane.came)
+            stage.log.come.set()
+            await asyncio.wait_for(stage.lanes.acknowledged(stage.lanes.mark()), 5)
+            return before, stage.lane.came
+
+    before, after = asyncio.run(course())
+    assert before == [(ONE, 1), (TWO, 3), (TWO, 6)]
+    assert [position for name, position in after if name == ONE] == [1, 2, 4, 5, 7]
+    assert len(after) == 7
+
+
+def test_a_checkpoint_waits_for_what_is_held():
+    """What waits for its body is not on the lane yet: no manifest passes it (H1, H21)."""
+
+    async def course():
+        async with Stage() as stage:
+            stage.log.cold = {1}
+            await stage.lanes.send([delivered(1, ONE)])
+            waiting = asyncio.create_task(stage.lanes.acknowledged(stage.lanes.mark()))
+            await stage.lanes.send([accepted(2, TWO)])
+            await asyncio.sleep(0.03)
+            assert not waiting.done()
+            # What is held after the mark does not matter.
+            mark_of_none = stage.lanes.mark()._replace(held=0)
+            await asyncio.wait_for(stage.lanes.acknowledged(mark_of_none), 5)
+            stage.log.come.set()
+            await asyncio.wait_for(waiting, 5)
+            assert (ONE, 1) in stage.lane.came
+
+    asyncio.run(course())
+
+
+def test_the_fold_waits_when_very_much_is_held(monkeypatch):
+    """What is held is bounded, and a lost body ends the wait with its error (D6)."""
+    monkeypatch.setattr(lanes_module, "HELD_MESSAGES_MAX", 10)
+
+    async def course():
+        async with Stage() as stage:
+            stage.log.cold = {1, 2}
+            await asyncio.wait_for(stage.lanes.send([delivered(1, ONE, 8)]), 5)
+            sending = asyncio.create_task(stage.lanes.send([delivered(2, TWO, 8)]))
+            await asyncio.sleep(0.03)
+            assert not sending.done()
+            stage.log.lost = True
+            stage.log.come.set()
+            with pytest.raises(BodyLostError):
+                await asyncio.wait_for(sending, 5)
+            with pytest.raises(BodyLostError):
+                await stage.releasing
+
+    asyncio.run(course())
+
+
+class Reader:
+    """A log of Puts of ten messages each."""
+
+    last_used = 0.0
+
+    def value_at(self, position):
+        """The Put at a position."""
+        messages = [
+            {
+                "message_id": bytes(16),
+                "priority": 4,
+                "persistent": True,
+                "content": b"%d:%d" % (position, index),
+            }
+            for index in range(10)
+        ]
+        return encode_operation(
+            Put(
+                session=1,
+                session_sequence=1,
+                answered_through=0,
+                destination="queue:q",
+                messages=messages,
+            )
+        )
+
+    def close(self):
+        """Does nothing."""
+
+
+def test_a_delivery_from_all_over_the_log_keeps_little_in_memory(monkeypatch):
+    """Every body is right, and of the Puts that were read only the last stay (D6, H21)."""
+    monkeypatch.setattr(bodies_module, "READ_BYTES", 5_000)
+    store = BodyStore(10**9, Reader())
+    messages = [{"put_position": one, "put_index": one % 10} for one in range(500, 0, -1)]
+
+    async def course():
+        wanted = asyncio.create_task(store.fill_cold(messages))
+        # What others do with the store meanwhile changes nothing.
+        await asyncio.sleep(0)
+        store._kept = OrderedDict()
+        return await wanted
+
+    size = asyncio.run(course())
+    assert [one["content"] for one in messages] == [
+        b"%d:%d" % (n, n % 10) for n in range(500, 0, -1)
+    ]
+    assert size == sum(len(one["content"]) for one in messages)
+    assert sum(cost for cost, _ in store._kept.values()) <= 5_000
+    assert 500 in store._kept
+    store.close()
