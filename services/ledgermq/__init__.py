@@ -41,6 +41,7 @@ from ledgermq.errors import (
     MessageUndecodableError,
     NameTooLongError,
     OutcomeUnknownError,
+    OutOfTurnError,
     PropertyNameError,
     PutsDisabledError,
     QueueManagerNotFoundError,
@@ -48,6 +49,7 @@ from ledgermq.errors import (
     QuotaExceededError,
     RefusedError,
     SessionLostError,
+    SessionNotFoundError,
     StorageFullError,
     SubscriptionDiffersError,
     SubscriptionInUseError,
@@ -89,8 +91,11 @@ if TYPE_CHECKING:
     )
     from ledgermq.client.group_transfer import get_group, put_group
     from ledgermq.client.grouping import GroupPlace
+    from ledgermq.client.handling import Handled, OriginCount
     from ledgermq.client.map_message import MapMessage
     from ledgermq.client.message import Message
+    from ledgermq.client.origin import Origin
+    from ledgermq.client.pins import LogPins, Pin
     from ledgermq.client.producer import Producer
     from ledgermq.client.queue_settings import QueueSettings
     from ledgermq.client.receipts import CommitReceipt, EnqueuedRun, ReceiptFuture, SendReceipt
@@ -118,6 +123,13 @@ if TYPE_CHECKING:
         TextMessage,
         TypedMessage,
     )
+    from ledgermq.client.work_status import (
+        ConsumerState,
+        DeliveryState,
+        DestinationWork,
+        SessionState,
+        TransactionStatus,
+    )
     from ledgermq.wire.bodies import StreamBody
     from ledgermq.wire.objects import ObjectBody
 
@@ -136,9 +148,12 @@ __all__ = [
     "Connection",
     "ConnectionClosedError",
     "Consumer",
+    "ConsumerState",
+    "DeliveryState",
     "DeliveryUnknownError",
     "DestinationExistsError",
     "DestinationInUseError",
+    "DestinationWork",
     "EnqueuedRun",
     "GetMatch",
     "GetOptionsError",
@@ -151,6 +166,7 @@ __all__ = [
     "GroupSender",
     "GroupState",
     "GroupStatus",
+    "Handled",
     "IllegalStateError",
     "IncompleteGroupError",
     "IncompleteGroupWarning",
@@ -167,6 +183,7 @@ __all__ = [
     "LedgerMQError",
     "LedgerMQWarning",
     "LogError",
+    "LogPins",
     "MapMessage",
     "MatchOptionsError",
     "Message",
@@ -182,8 +199,12 @@ __all__ = [
     "ObjectMessage",
     "OldestMessage",
     "Order",
+    "Origin",
+    "OriginCount",
+    "OutOfTurnError",
     "OutcomeUnknownError",
     "PickleWarning",
+    "Pin",
     "PlainMessage",
     "Producer",
     "PropertyNameError",
@@ -202,6 +223,8 @@ __all__ = [
     "SendReceipt",
     "Session",
     "SessionLostError",
+    "SessionNotFoundError",
+    "SessionState",
     "SessionStatus",
     "StorageFullError",
     "StorageStatus",
@@ -220,6 +243,7 @@ __all__ = [
     "TransactionError",
     "TransactionInDoubtError",
     "TransactionRolledBackError",
+    "TransactionStatus",
     "TransactionTooLargeError",
     "TypedMessage",
     "UnsupportedValueError",

@@ -58,6 +58,7 @@ __all__ = [
     "MessageTooLargeError",
     "MessageUndecodableError",
     "NameTooLongError",
+    "OutOfTurnError",
     "OutcomeUnknownError",
     "PropertyNameError",
     "PutsDisabledError",
@@ -66,6 +67,7 @@ __all__ = [
     "QuotaExceededError",
     "RefusedError",
     "SessionLostError",
+    "SessionNotFoundError",
     "StorageFullError",
     "SubscriptionDiffersError",
     "SubscriptionInUseError",
@@ -173,6 +175,22 @@ class InvalidClientIDError(LedgerMQError, ValueError):
 
     code = "client-id-in-use"
     retryable = True
+
+
+class OutOfTurnError(LedgerMQError):
+    """A message was to be settled before one that was received before it (FIFO mode PROTECTED).
+
+    Nothing changed: the same can be asked again once that one is settled.
+    """
+
+    code = "out-of-turn"
+    retryable = True
+
+
+class SessionNotFoundError(LedgerMQError, LookupError):
+    """There is no such session, or it has no unit of work that could be rolled back."""
+
+    code = "target-unknown"
 
 
 class TransactionError(LedgerMQError):

@@ -19,7 +19,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from ledgermq.client.connection import Connection
-from ledgermq.client.message import EPOCH, datetime_from
+from ledgermq.client.instants import EPOCH, datetime_from
 from ledgermq.client.route import Route
 from ledgermq.client.settings import ConnectionSettings, settings_from
 from ledgermq.client.transport import LogReceipt
@@ -90,6 +90,8 @@ class MemoryBroker:
         suspect_timeout_seconds: float = 15.0,
         put_messages_max: int = 250,
         allow_pickle: bool = False,
+        redelivery_delay_ms: int = 0,
+        redelivery_limit: int = -1,
     ) -> Connection:
         """A connection, as `ledgermq.connect` gives one; the settings are the same.
 
@@ -105,6 +107,8 @@ class MemoryBroker:
             suspect_timeout_seconds=suspect_timeout_seconds,
             topic_prefix=None,
             allow_pickle=allow_pickle,
+            redelivery_delay_ms=redelivery_delay_ms,
+            redelivery_limit=redelivery_limit,
         )
         return Connection(settings, put_messages_max, self._route)
 

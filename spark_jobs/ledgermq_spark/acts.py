@@ -13,7 +13,8 @@ class Event(NamedTuple):
     """What the scan is fed, ordered by position and phase (0 due before, 1 entry, 2 deliveries).
 
     `text` are the options of a Get; `groups` tells of each message of a claim its place in a
-    group, as `headers.group_text` does.
+    group, as `headers.group_text` does. `whole_high` and `whole_sum` are the largest and the sum of
+    the sizes of a Put's messages, each with its header.
     """
 
     position: int
@@ -50,6 +51,8 @@ class Event(NamedTuple):
     text: str
     grouped: int
     groups: list[str | None]
+    whole_high: int = 0
+    whole_sum: int = 0
 
 
 class Act(NamedTuple):

@@ -23,6 +23,7 @@ from ledgermq_spark.directory import (
     Lifetime,
     Situation,
 )
+from ledgermq_spark.settings import DEFAULTS, TIMING_MS_MAX, Settings, Storage, settings_refusal
 from ledgermq_spark.subscriptions import Subscriptions
 
 __all__ = ["read_directory"]
@@ -65,6 +66,7 @@ class _Reader:
         self._gone: dict[str, list[int | None]] = {}
         self._removed: set[tuple[str, int, int]] = set()
         self._version = 1
+        self._storage = Storage()
         self._subscriptions = Subscriptions(self._found)
         self._connections: dict[str, _Connection] = {}
         self._of_session: dict[int, str] = {}
@@ -91,6 +93,14 @@ class _Reader:
             self._found.held_limits.append((name, position, position, more["unacknowledged_max"]))
         if more.get("group_affinity"):
             self._found.affinities.append((name, position, position, True))
+        if more.get("settings", DEFAULTS) != DEFAULTS:
+            self._found.settings.append((name, position, position, more["settings"]))
+        self._disable(name, position, more.get("settings", DEFAULTS).puts_disabled)
+
+    def _disable(self, name: str, position: int, disabled: bool) -> None:
+        steps = self._found.disabled.setdefault(name, [])
+        if disabled or steps:
+            steps.append((position, disabled))
 
     def _standing_queue(self, name: str) -> Lifetime | None:
         place = None if is_topic(name) else self._standing.get(name)
@@ -105,13 +115,16 @@ class _Reader:
             return "name-invalid"
         if row.queue in self._standing:
             return "queue-exists"
-        if _settings_wrong(row):
-            return "setting-invalid"
+        settings = DEFAULTS.changed(row.settings)
+        wrong = self._settings_refusal(row, settings)
+        if wrong is not None:
+            return wrong
         self._create(
             row.queue,
             row.position,
             row.description or "",
             row.message_bytes_max or 0,
+            settings=settings,
             unacknowledged_max=row.unacknowledged_max or 0,
             group_affinity=bool(row.group_affinity),
         )
@@ -122,10 +135,24 @@ class _Reader:
             return "name-invalid"
         if row.queue in self._standing:
             return "topic-exists"
+        settings = DEFAULTS.changed(row.settings)
+        wrong = self._settings_refusal(row, settings)
+        if wrong is not None:
+            return wrong
+        limit = row.message_bytes_max or 0
+        self._create(row.queue, row.position, row.description or "", limit, settings=settings)
+        return None
+
+    def _settings_refusal(self, row: AdministrationRow, settings: Settings) -> str | None:
+        """Why settings as they would be are refused, or None."""
         if _settings_wrong(row):
             return "setting-invalid"
-        self._create(row.queue, row.position, row.description or "", row.message_bytes_max or 0)
-        return None
+        return settings_refusal(settings, row.queue, self._standing.__contains__)
+
+    def _is_named(self, store: str) -> bool:
+        """Whether settings of something that stands name a queue or topic (INF-16)."""
+        standing = (self._found.lifetimes[place] for place in self._standing.values())
+        return any(store in map(store_of, one.settings.destinations) for one in standing)
 
     def _CreateTemporary(self, row: AdministrationRow) -> str | None:  # noqa: N802
         store = store_of(row.queue)
@@ -144,8 +171,29 @@ class _Reader:
         queue = self._standing_queue(row.queue)
         if queue is None:
             return "queue-unknown"
-        if _settings_wrong(row):
-            return "setting-invalid"
+        wrong = self._alter(row, queue)
+        if wrong is not None:
+            return wrong
+        if row.unacknowledged_max is not None:
+            limit = (row.queue, queue.created, row.position, row.unacknowledged_max)
+            self._found.held_limits.append(limit)
+        if row.group_affinity is not None:
+            affinity = (row.queue, queue.created, row.position, row.group_affinity)
+            self._found.affinities.append(affinity)
+        return None
+
+    def _AlterTopic(self, row: AdministrationRow) -> str | None:  # noqa: N802
+        place = self._standing.get(row.queue)
+        if place is None:
+            return "topic-unknown"
+        return self._alter(row, self._found.lifetimes[place])
+
+    def _alter(self, row: AdministrationRow, one: Lifetime) -> str | None:
+        """Changes settings of a queue or topic that stands, or says why not."""
+        settings = one.settings.changed(row.settings)
+        wrong = self._settings_refusal(row, settings)
+        if wrong is not None:
+            return wrong
         changes = {
             "description": row.description,
             "message_bytes_max": row.message_bytes_max,
@@ -156,13 +204,11 @@ class _Reader:
         given: dict[str, Any] = {
             name: value for name, value in changes.items() if value is not None
         }
-        self._found.lifetimes[self._standing[row.queue]] = queue._replace(**given)
-        if row.unacknowledged_max is not None:
-            limit = (row.queue, queue.created, row.position, row.unacknowledged_max)
-            self._found.held_limits.append(limit)
-        if row.group_affinity is not None:
-            affinity = (row.queue, queue.created, row.position, row.group_affinity)
-            self._found.affinities.append(affinity)
+        place = self._standing[row.queue]
+        self._found.lifetimes[place] = one._replace(settings=settings, **given)
+        if settings != one.settings:
+            self._found.settings.append((row.queue, one.created, row.position, settings))
+            self._disable(row.queue, row.position, settings.puts_disabled)
         if row.message_bytes_max is not None:
             self._found.limits[row.queue].append((row.position, row.message_bytes_max))
         return None
@@ -173,7 +219,7 @@ class _Reader:
             return "queue-unknown"
         if queue.owner not in ("", row.connection):
             return "temporary-foreign"
-        if self._situations.get(row.position, Situation()).in_use:
+        if self._situations.get(row.position, Situation()).in_use or self._is_named(row.queue):
             return "queue-in-use"
         resident = self._contents.standing(row.queue, queue.created, row.position)
         # The contents know nothing of corrections, so they count these until they expire.
@@ -191,7 +237,7 @@ class _Reader:
         topic = self._found.lifetimes[self._standing[row.queue]]
         if topic.owner not in ("", row.connection):
             return "temporary-foreign"
-        if self._situations.get(row.position, Situation()).in_use:
+        if self._situations.get(row.position, Situation()).in_use or self._is_named(row.queue):
             return "topic-in-use"
         if self._subscriptions.on_topic(row.queue) and not row.flag:
             return "topic-not-empty"
@@ -202,6 +248,7 @@ class _Reader:
     def _delete(self, name: str, position: int, *, due: bool) -> None:
         if self._found.limits[name]:
             self._found.limits[name].append((position, 0))
+        self._disable(name, position, False)
         place = self._standing.pop(name)
         self._gone.pop(name, None)
         one = self._found.lifetimes[place]
@@ -267,9 +314,20 @@ class _Reader:
         if connection.client_id:
             del self._client_ids[connection.client_id]
 
-    def _AlterQueueManager(self, row: AdministrationRow) -> None:  # noqa: N802
+    def _AlterQueueManager(self, row: AdministrationRow) -> str | None:  # noqa: N802
+        lifetime_ms, storage = row.maximum_lifetime_ms, self._storage.changed(row.settings)
+        if not storage.is_valid:
+            return "setting-invalid"
+        if lifetime_ms is not None:
+            if not 0 <= lifetime_ms <= TIMING_MS_MAX:
+                return "setting-invalid"
+            self._found.maximum_lifetimes.append((row.position, lifetime_ms))
         if row.flag is not None:
             self._found.automatic.append((row.position, row.flag))
+        if storage.segment_bytes != self._storage.segment_bytes:
+            self._found.segment_steps.append((row.position, storage.segment_bytes))
+        self._storage = storage
+        return None
 
     def _Upgrade(self, row: AdministrationRow) -> str | None:  # noqa: N802
         if row.number is None or not self._version < row.number < 2**31:

@@ -21,6 +21,7 @@ from ledgermq_spark.classify import Identity, classify, holder_of
 from ledgermq_spark.compare import Differences, differences
 from ledgermq_spark.evidence import ANOMALY_KINDS, Evidence
 from ledgermq_spark.groups import stuck_groups, stuck_notes
+from ledgermq_spark.moves import check_moves
 from ledgermq_spark.naming import name_messages
 from ledgermq_spark.states import (
     compare_live,
@@ -50,9 +51,9 @@ COPIES_SHOWN = ("added", "resident", "consumed", "expired", "dropped")
 class Subject:
     """What is audited: everything that was read and computed, up to one position.
 
-    `rebuilt_messages` holds the numbered messages of the rebuilt state; `chains` the digest chain
-    at the positions of the manifests; `manifests` what they say; `first_findings` what was found
-    before the outcomes could be compared, and `unproven` what is known not to be provable.
+    `rebuilt_messages` holds the numbered messages of the rebuilt state; `chain` the digest chain at
+    the position; `first_findings` what was found before the outcomes could be compared, and
+    `unproven` what is known not to be provable.
     """
 
     queue_manager: str
@@ -73,8 +74,7 @@ class Subject:
     totals: list[dict[str, Any]]
     subscription_totals: list[dict[str, Any]]
     digest: str
-    chains: dict[int, bytes]
-    manifests: list[dict[str, Any]]
+    chain: bytes
     live: Checkpoint | None
     floors: dict[int, int]
     answered_until: int | None
@@ -88,6 +88,7 @@ class AuditReport:
 
     Times are microseconds since 1970 UTC. `consequences` counts findings that follow from the
     anomalies listed; `compared` says how many of what were compared; `notes` what was left out.
+    `chain_proof` says what anchors prove of the operations (`anchors.ChainProof`).
     `stuck_groups` are information: groups that lack something while messages of them wait.
     """
 
@@ -107,6 +108,7 @@ class AuditReport:
     corrections: list[dict[str, Any]]
     digest: str
     chain: str
+    chain_proof: dict[str, Any] = field(default_factory=dict)
     stuck_groups: list[dict[str, Any]] = field(default_factory=list)
     depth: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -147,7 +149,6 @@ def audit(subject: Subject) -> AuditReport:
     primary = [
         *subject.first_findings,
         *classify(found, _delivered_before(subject, found, holders), holders),
-        *check_digests(subject),
     ]
     stuck = stuck_groups(subject.tables.groups, subject.tables.messages)
     notes = stuck_notes(stuck)
@@ -192,7 +193,7 @@ def audit(subject: Subject) -> AuditReport:
         corrections=[one._asdict() for one in subject.tables.facts.directory.corrections],
         digest=subject.digest,
         stuck_groups=stuck,
-        chain=subject.chains[subject.position].hex() if subject.position >= 0 else "",
+        chain=subject.chain.hex() if subject.position >= 0 else "",
     )
 
 
@@ -244,6 +245,7 @@ def _second_opinions(subject: Subject) -> list[Evidence]:
         *compare_sessions(tables, subject.root, subject.position),
         *check_refusals(tables, subject.expected),
         *_unbalanced(subject),
+        *check_moves(tables),
     ]
 
 
@@ -293,24 +295,6 @@ def _live(subject: Subject, notes: list[str]) -> list[Evidence]:
             )
         ]
     return told
-
-
-def check_digests(subject: Subject) -> list[Evidence]:
-    """The digest chain over the operations, at every checkpoint that stands on this log."""
-    return [
-        Evidence(
-            kind="digest mismatch",
-            source="live state",
-            summary="the operations up to here are not those that the checkpoint was made of",
-            position=manifest["position"],
-            field="chain",
-            expected=subject.chains[manifest["position"]].hex(),
-            found=manifest["chain"].hex(),
-        )
-        for manifest in subject.manifests
-        if manifest["position"] in subject.chains
-        and manifest["chain"] != subject.chains[manifest["position"]]
-    ]
 
 
 def unreadable_chunks(recorded: DataFrame) -> list[Evidence]:

@@ -30,9 +30,11 @@ FIELDS = (
     "backout_count",
     "in_doubt",
     "content_digest",
+    "origin",
+    "group",
 )
 # A topic message is held by each of its subscriptions apart; -1 stands for a queue.
-KEYS = ["put_position", "put_index", "holder"]
+KEYS = ["put_position", "put_index", "stay", "holder"]
 # What a delivery tells of those before it, and where that is worked out.
 SETTLED = {"backout_count": "backed_out", "in_doubt": "was_lost"}
 STRAYS = {
@@ -67,11 +69,14 @@ def check_claims(tables: Tables) -> list[Evidence]:
     place = ("position", "index", "session")
     told = claimed.select(*KEYS, *place, f.struct(*FIELDS).alias("told"), *SETTLED.values())
     columns = [*KEYS, *(name for name in FIELDS if name not in SETTLED)]
+    copies = tables.copies.withColumnRenamed("subscription", "holder").withColumn(
+        "group", f.lit(None).cast("string")
+    )
     of_queues = tables.messages.where("sequence IS NOT NULL AND queue NOT LIKE 'topic:%'")
     known = (
         of_queues.withColumn("holder", f.lit(-1).cast("long"))
         .select(*columns)
-        .unionByName(tables.copies.withColumnRenamed("subscription", "holder").select(*columns))
+        .unionByName(copies.select(*columns))
     )
     put = f.struct(*(f.col(SETTLED.get(name, name)).alias(name) for name in FIELDS))
     rows = (
@@ -165,9 +170,11 @@ def check_refusals(tables: Tables, expected: DataFrame) -> list[Evidence]:
     )
     unreadable = tables.facts.operations.where("kind = 'Unreadable'").select("position", "reason")
     spark = acts.sparkSession
-    administrative = spark.createDataFrame(
-        list(tables.facts.directory.refusals.items()), "position long, reason string"
-    )
+    refusals = list(tables.facts.directory.refusals.items())
+    if tables.facts.walk is not None:
+        by_hand = tables.facts.walk.where("what = 'refused'").select("position", "origin")
+        refusals.extend(tuple(row) for row in by_hand.collect())
+    administrative = spark.createDataFrame(refusals, "position long, reason string")
     mine = refused.unionByName(disagrees).unionByName(unreadable).unionByName(administrative)
     again = acts.where("reason = 'repeated'").select("position")
     other = (

@@ -21,6 +21,7 @@ PER_MESSAGE = (
     ("persistent", "persistent"),
     ("backout_count", "backout_counts"),
     ("enqueued_at", "enqueued_ats"),
+    ("origin", "origins"),
 )
 LIST_COLUMNS = tuple(column for _, column in PER_MESSAGE)
 HEADER = tuple(name for name in COMPARED if name not in LIST_COLUMNS)
@@ -47,7 +48,8 @@ class _Part:
         return (self.row["put_positions"][self.at], self.row["put_indexes"][self.at], self.holder)
 
     def value(self, column: str) -> Any:
-        return self.row[column][self.at]
+        told = self.row[column]
+        return None if told is None else told[self.at]
 
 
 def classify(

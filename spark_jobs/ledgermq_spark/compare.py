@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
-from ledgermq_spark.rows import OUTCOME_COLUMNS
+from ledgermq_spark.outcome_rows import OUTCOME_COLUMNS
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -103,6 +103,7 @@ class ConnectionScan:
     def _vanished(self, session: ScannedSession, event: Event) -> Iterator[Act]:
         """Open puts to a temporary destination that is gone are no longer in the unit of work."""
         session.open_puts.pop(event.target, None)
+        session.open_bytes.pop(event.target, None)
         yield Act("vanished", session.handle, event.position, unit=session.unit, queue=event.target)
 
     def _takeover(self, session: ScannedSession, event: Event) -> Iterator[Act]:
@@ -192,6 +193,8 @@ class ConnectionScan:
             unit = None
             if session.transacted:
                 session.open_puts[queue] = session.open_puts.get(queue, 0) + event.count
+                taken = session.open_bytes.get(queue, 0)
+                session.open_bytes[queue] = taken + event.whole_sum
                 session.unit_begin = position if session.unit_begin is None else session.unit_begin
                 unit = session.unit
             yield Act(
@@ -267,7 +270,7 @@ class ConnectionScan:
             )
         session.unit += 1
         session.unit_begin = None
-        session.open_puts = {}
+        session.open_puts, session.open_bytes = {}, {}
 
     def _consumer_closed(
         self, session: ScannedSession, number: int, position: int | None, deadline: int | None

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
+from ledgermq_spark.derive import Facts
 from ledgermq_spark.lifetimes import settled_by, with_expiry, with_lifetimes
+from ledgermq_spark.walked import MESSAGE, expiries_in
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
 __all__ = ["Contents", "contents_of", "expiries_of"]
-
-MESSAGE = ["put_position", "put_index"]
 
 
 @dataclass(slots=True)
@@ -53,6 +53,7 @@ def contents_of(
     deliveries: DataFrame,
     expiries: DataFrame | None,
     boundaries: Iterable[tuple[str, int]],
+    walk: DataFrame | None = None,
 ) -> Contents:
     """Count messages between the boundaries (name, position); `expiries` None: none expires."""
     found = Contents()
@@ -72,6 +73,12 @@ def contents_of(
             .withColumn("moment", f.col("since") + 1)
         )
     )
+    if walk is not None:
+        came = walk.where("what = 'numbered' AND stay > 0")
+        moment = f.expr("if(phase = 0, position, position + 1)").alias("moment")
+        one = f.lit(1).cast("long").alias("count")
+        since = f.col("position").alias("since")
+        steps = steps.unionByName(came.select("queue", since, one, moment))
     if expiries is not None:
         over = f.col("numbered_position").alias("since")
         steps = steps.unionByName(expiries.select("queue", over, one_less.alias("count"), "moment"))
@@ -94,16 +101,25 @@ def _passed(name: str) -> Column:
     return f.expr(f"size(filter(boundaries, one -> one < {name}))")
 
 
-def expiries_of(
-    operations: DataFrame, times: DataFrame, puts: DataFrame, deliveries: DataFrame
-) -> DataFrame:
+def expiries_of(facts: Facts, puts: DataFrame, deliveries: DataFrame) -> DataFrame:
     """Messages of queues that expired, with the `moment` from which they were gone.
 
     What was consumed or removed while somebody held it did not expire; of what was removed or
-    purged while nobody did, the moment tells when it would have.
+    purged while nobody did, the moment tells when it would have, unless messages go elsewhere.
     """
-    headers = operations.where("kind = 'Put' AND timed").select("position", "headers")
-    sent = times.select("position", f.col("state_time").alias("put_at"))
+    moment = f.expr("if(expired_due, expired_position, expired_position + 1)").alias("moment")
+    if facts.walk is not None:
+        stays = facts.walk.where("what = 'numbered'").select(
+            *MESSAGE, "queue", f.col("position").alias("numbered_position")
+        )
+        over = expiries_in(facts.walk).where("holder = -1")
+        told = stays.join(over, MESSAGE, how="inner")
+        return told.select("queue", *MESSAGE, "numbered_position", moment)
+    sent = facts.timeline.select("position", f.col("state_time").alias("put_at"))
+    indexes = f.expr("sequence(0, size(message_ids) - 1)")
+    headers = facts.operations.where("kind = 'Put'").select(
+        "position", f.explode(indexes).alias("put_index"), "headers"
+    )
     each = (
         puts.where("numbered_position IS NOT NULL AND queue NOT LIKE 'topic:%'")
         .join(headers, "position", how="inner")
@@ -111,17 +127,21 @@ def expiries_of(
         .select(
             "queue",
             f.col("position").alias("put_position"),
+            f.col("put_index").cast("long").alias("put_index"),
+            f.lit(0).cast("long").alias("stay"),
             "put_at",
             "numbered_position",
-            f.posexplode("headers").alias("put_index", "header"),
+            f.expr("get(headers, put_index)").alias("header"),
         )
-        .withColumn("put_index", f.col("put_index").cast("long"))
     )
-    expiring = with_lifetimes(each, times, timed=True).where("expiry_position IS NOT NULL")
-    taken = settled_by(deliveries.where("queue NOT LIKE 'topic:%'"), MESSAGE, timed=True)
-    moment = f.expr("if(expired_due, expired_position, expired_position + 1)").alias("moment")
+    expiring = with_lifetimes(each, facts.timeline, facts.directory, timed=True)
+    taken = settled_by(
+        deliveries.where("queue NOT LIKE 'topic:%'").withColumn("stay", f.lit(0).cast("long")),
+        MESSAGE,
+        timed=True,
+    )
     return (
-        with_expiry(expiring.join(taken, MESSAGE, how="left"))
+        with_expiry(expiring.where("expiry_position IS NOT NULL").join(taken, MESSAGE, how="left"))
         .where("expired_position IS NOT NULL")
         .select("queue", *MESSAGE, "numbered_position", moment)
     )

@@ -11,6 +11,7 @@ from ledgermq_spark.derive import Facts
 from ledgermq_spark.directory import Directory
 from ledgermq_spark.lifetimes import EXPIRY, UNBORN, born, expired, filled, settled_by, with_expiry
 from ledgermq_spark.matching import Selected, matches
+from ledgermq_spark.walked import MESSAGE, expiries_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -19,8 +20,9 @@ if TYPE_CHECKING:
 __all__ = ["copies_table", "subscriptions_table"]
 
 KEPT = (
-    *("put_position", "put_index", "queue", "queue_created", "subscription", "sequence"),
+    *("put_position", "put_index", "stay", "queue", "queue_created", "subscription", "sequence"),
     *("message_id", "priority", "persistent", "size_bytes", "content_digest", "enqueued_at"),
+    *("numbered_phase", "numbered_index", "origin"),
     *("numbered_position", "ended", "ended_due", "header", "selector"),
     *EXPIRY,
 )
@@ -45,25 +47,35 @@ def copies_table(each: DataFrame, facts: Facts, deliveries: DataFrame) -> DataFr
         "queue string, queue_created long, subscription long, ended long, ended_due boolean, "
         "selector string, no_local boolean, local_id string",
     )
+    # What ended before the entry was gone for it, not for what was moved while it ended.
     there = f.expr(
         "subscription < numbered_position AND "
         "(ended IS NULL OR ended > numbered_position "
-        "OR ended = numbered_position AND NOT ended_due)"
+        "OR ended = numbered_position AND (NOT ended_due OR numbered_phase = 0))"
     )
     published = each.where("queue LIKE 'topic:%' AND sequence IS NOT NULL")
     reached = (
         published.join(f.broadcast(standing), ["queue", "queue_created"], how="inner")
         .where(there)
-        .where("NOT (no_local AND local_id != '' AND local_id = client_id)")
+        .where("NOT (no_local AND local_id != '' AND local_id <=> client_id)")
     )
     wanted = _not_local(reached, directory).select(*KEPT)
     chosen = wanted.where("selector != ''").mapInArrow(_select, wanted.schema)
-    keys = ["put_position", "put_index", "subscription"]
+    keys = [*MESSAGE, "subscription"]
     taken = settled_by(deliveries.where("subscription IS NOT NULL"), keys, timed=facts.timed)
     copies = wanted.where("selector = ''").unionByName(chosen)
     joined = copies.join(taken, keys, how="left")
+    if facts.walk is not None:
+        over = expiries_in(facts.walk).withColumnRenamed("holder", "subscription")
+        joined = joined.join(over, keys, how="left")
+    else:
+        joined = joined.withColumn("moved_to", f.lit(None).cast("string")).withColumn(
+            "moved_to_sequence", f.lit(None).cast("long")
+        )
+    if "ended_as" not in joined.columns:
+        joined = joined.withColumn("ended_as", f.lit("expired"))
     fate = (
-        f.when(expired("ended"), "expired")
+        f.when(expired("ended"), f.col("ended_as"))
         .when(f.col("consumed_position").isNotNull(), "consumed")
         .when(f.col("ended").isNotNull(), "dropped")
         .otherwise("resident")
@@ -73,7 +85,10 @@ def copies_table(each: DataFrame, facts: Facts, deliveries: DataFrame) -> DataFr
         .withColumn("fate", fate)
         .withColumn(
             "fate_position",
-            f.expr("if(fate = 'expired', expired_position, coalesce(consumed_position, ended))"),
+            f.expr(
+                "if(fate IN ('expired', 'moved', 'removed'), expired_position, "
+                "coalesce(consumed_position, ended))"
+            ),
         )
         .withColumn("birth_position", born(f.col("fate_position")))
         .withColumn("on_return", f.expr("fate = 'expired' AND on_return"))
@@ -82,7 +97,7 @@ def copies_table(each: DataFrame, facts: Facts, deliveries: DataFrame) -> DataFr
             f.expr("fate = 'dropped' AND ended_due OR fate = 'expired' AND expired_due"),
         )
         .drop("consumed_position", "ended", "ended_due", "selector", "header")
-        .drop("expired_position", "expired_due")
+        .drop("expired_position", "expired_due", "ended_as")
     )
 
 
@@ -139,7 +154,8 @@ def _filtered(batch: pa.RecordBatch, keep: list[bool]) -> pa.RecordBatch:
 def subscriptions_table(copies: DataFrame, directory: Directory) -> DataFrame:
     """Every subscription that ever was: who it was for, how it ended, what it had.
 
-    `added` = `consumed` + `expired` + `dropped` (with the subscription) + `resident`.
+    `added` = `consumed` + `expired` + `moved` + `removed` (by hand) + `dropped` (with the
+    subscription) + `resident`.
     """
     frame = copies.sparkSession.createDataFrame(
         [tuple(one) for one in directory.subscriptions], SUBSCRIPTIONS
@@ -149,7 +165,7 @@ def subscriptions_table(copies: DataFrame, directory: Directory) -> DataFrame:
         f.count("*").alias("added"),
         *(
             f.count(f.when(f.col("fate") == fate, 1)).alias(fate)
-            for fate in ("consumed", "expired", "dropped", "resident")
+            for fate in ("consumed", "expired", "moved", "removed", "dropped", "resident")
         ),
         f.count(f.when(f.expr("fate = 'resident' AND held"), 1)).alias("in_flight"),
         f.count(f.when(f.expr(UNBORN), 1)).alias("unborn"),
@@ -161,6 +177,7 @@ def subscriptions_table(copies: DataFrame, directory: Directory) -> DataFrame:
         f.sum("deliveries").alias("deliveries"),
         f.sum("backout_count").alias("backouts"),
     )
-    zero = ["added", "consumed", "expired", "dropped", "resident", "in_flight", "unborn"]
+    zero = ["added", "consumed", "expired", "moved", "removed", "dropped", "resident"]
+    zero += ["in_flight", "unborn"]
     zero += ["deliveries", "backouts"]
     return frame.join(counted, "created_position", how="left").fillna(0, subset=zero)

@@ -26,6 +26,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Facts", "Store", "claims_of", "derive_acts", "ended_by_deadline"]
 
+# The sizes of the messages of a Put, each with its header.
+WHOLE = "zip_with(sizes_bytes, headers_bytes, (one, other) -> one + other)"
+
 
 @dataclass(frozen=True, slots=True)
 class Store:
@@ -46,7 +49,8 @@ class Facts:
     """What the operations and the claimed deliveries came to.
 
     `timed`: some messages expire, or are not to be delivered at once. `grouped`: somebody used
-    groups, get options or group affinity.
+    groups, get options or group affinity. `walk` is where messages were (rows of `walk.Stayed`),
+    None if none went elsewhere or came to the end of the queue manager's maximum lifetime.
     """
 
     operations: DataFrame
@@ -56,6 +60,7 @@ class Facts:
     directory: Directory
     timed: bool
     grouped: bool
+    walk: DataFrame | None = None
 
 
 def claims_of(outcomes: DataFrame, *, timed: bool = False) -> DataFrame:
@@ -231,6 +236,8 @@ def _event(frame: DataFrame, what: str | None, phase: int | None) -> DataFrame:
             "size_low": f.array_min("sizes_bytes"),
             "size_high": f.array_max("sizes_bytes"),
             "header_high": f.array_max("headers_bytes"),
+            "whole_high": f.array_max(f.expr(WHOLE)),
+            "whole_sum": f.expr(f"aggregate({WHOLE}, 0L, (sum, one) -> sum + one)"),
         }
     columns: list[Column] = []
     for name, kind in EVENT_COLUMNS:

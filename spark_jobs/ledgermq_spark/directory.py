@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ledgermq_spark.destinations import is_temporary, is_topic
+from ledgermq_spark.settings import DEFAULTS, SEGMENT_BYTES_DEFAULT, Settings
 
 __all__ = [
     "AdministrationRow",
@@ -53,6 +54,7 @@ class Lifetime(NamedTuple):
     owner: str = ""
     deleted_due: bool = False
     group_affinity: bool = False
+    settings: Settings = DEFAULTS
 
 
 class Subscription(NamedTuple):
@@ -129,6 +131,8 @@ class AdministrationRow(NamedTuple):
     shared: bool = False
     unacknowledged_max: int | None = None
     group_affinity: bool | None = None
+    settings: str | None = None
+    maximum_lifetime_ms: int | None = None
 
 
 class Situation(NamedTuple):
@@ -154,8 +158,12 @@ class Directory:
     Opens and consumers, the sessions that a takeover ended as (position, session), and the open
     puts that vanished with a temporary destination as (position, due, session, queue).
     `held_limits` are the queues' `unacknowledged_max` as (queue, created, position, limit),
-    `affinities` their `group_affinity` likewise. `group_refusals` are those of Puts and Gets for
-    the sake of groups, as far as they rest on what others put and got.
+    `affinities` their `group_affinity` and `settings` the settings of queues and topics likewise,
+    `disabled` where puts are, by name. `maximum_lifetimes` and `segment_steps` are those of the
+    queue manager, in ms and in bytes, from a position on. `room_refusals` are those of Puts for
+    which no segment was free: all that is there decides them, and here the outcomes are believed.
+    `group_refusals` are those of Puts and Gets for the sake of groups, as far as they rest on what
+    others put and got.
     """
 
     lifetimes: list[Lifetime] = field(default_factory=list)
@@ -173,7 +181,12 @@ class Directory:
     vanished: list[tuple[int, bool, int, str]] = field(default_factory=list)
     held_limits: list[tuple[str, int, int, int]] = field(default_factory=list)
     affinities: list[tuple[str, int, int, bool]] = field(default_factory=list)
+    settings: list[tuple[str, int, int, Settings]] = field(default_factory=list)
+    disabled: dict[str, list[tuple[int, bool]]] = field(default_factory=dict)
+    maximum_lifetimes: list[tuple[int, int]] = field(default_factory=list)
+    segment_steps: list[tuple[int, int]] = field(default_factory=list)
     group_refusals: dict[int, str] = field(default_factory=dict)
+    room_refusals: dict[int, str] = field(default_factory=dict)
     by_queue: dict[str, list[Lifetime]] = field(default_factory=dict)
 
     def bearing(self) -> tuple[Any, ...]:
@@ -189,7 +202,26 @@ class Directory:
             self.consumer_refusals,
             self.takeovers,
             self.vanished,
+            self.segment_steps,
+            {name: steps for name, steps in self.disabled.items() if any(one[1] for one in steps)},
         )
+
+    def whole(self) -> tuple[Any, ...]:
+        """All that where messages are, and until when, may rest on."""
+        return (
+            self.bearing(),
+            self.lifetimes,
+            self.settings,
+            self.maximum_lifetimes,
+            self.corrections,
+            self.subscriptions,
+            self.receptions,
+        )
+
+    def segment_bytes_at(self, position: int) -> int:
+        """How much a segment takes, for an entry at a position."""
+        found = bisect_left(self.segment_steps, (position,))
+        return self.segment_steps[found - 1][1] if found else SEGMENT_BYTES_DEFAULT
 
     def automatic_at(self, position: int) -> bool:
         """Whether a first use at a position creates a queue."""
@@ -216,6 +248,12 @@ class Directory:
         if temporary:
             return "destination-unknown"
         return "topic-unknown" if is_topic(queue) else "queue-unknown"
+
+    def puts_disabled(self, queue: str, position: int) -> bool:
+        """Whether a queue or topic takes no Put at a position."""
+        steps = self.disabled.get(queue)
+        found = bisect_left(steps, (position,)) if steps else 0
+        return bool(steps and found and steps[found - 1][1])
 
     def message_bytes_max(self, queue: str, position: int) -> int:
         """The queue's limit for a content's size at a position; 0: none of its own."""

@@ -12,6 +12,7 @@ MESSAGES_NAMED_MAX = 5
 
 # The audit's words, in the order in which a report lists them.
 ANOMALY_KINDS = (
+    "altered operations",
     "gap",
     "lost",
     "duplicated",

@@ -22,16 +22,18 @@ from ledgermq.core.state import QueueManager
 from ledgermq.core.topic_query import subscription_statuses, topic_statuses
 from ledgermq.wire.codec import decode_record, encode_record, outcome_from_union
 from ledgermq_spark.checkpoints import BLOCK, encode_root
+from ledgermq_spark.outcome_rows import OUTCOME_COLUMNS, outcome_row
 from ledgermq_spark.read_log import as_operation
-from ledgermq_spark.rows import BYTES, LONG, OUTCOME_COLUMNS, TEXT, arrow_batch, outcome_row
+from ledgermq_spark.rows import BYTES, LONG, TEXT, arrow_batch
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["FOLD_COLUMNS", "FoldPlan", "fold_task", "state_rows"]
 
-# `part` says what a row is: outcome, root, block, chain, stopped, or the statuses of queues
-# (statuses), topics or subscriptions.
+# `part` says what a row is: outcome, root, block, chain (at the end), links (the chain at every
+# position from `block` on, 32 bytes each), stopped, or the statuses of queues (statuses), topics or
+# subscriptions.
 FOLD_COLUMNS = (
     ("part", TEXT),
     ("partition", LONG),
@@ -54,8 +56,8 @@ class FoldPlan:
     root: bytes | None = None
     blocks: list[bytes] = field(default_factory=list)
     chain: bytes = bytes(32)
-    chain_at: frozenset[int] = frozenset()
     with_outcomes: bool = False
+    with_links: bool = False
 
 
 Row = tuple[Any, ...]
@@ -150,7 +152,8 @@ class _Fold:
         if self.stopped:
             return rows
         state, partition = self.state, self.plan.partition
-        tells, chain_at = self.plan.with_outcomes, self.plan.chain_at
+        tells = self.plan.with_outcomes
+        links: list[bytes] = []
         sha256 = hashlib.sha256
         chain = self.chain
         for offset, time_ms, stamp, value in zip(offsets, times_ms, stamps, values, strict=True):
@@ -167,9 +170,10 @@ class _Fold:
             outcomes = apply(state, operation, offset, time_us)
             if tells:
                 rows.extend(_outcome_rows(partition, outcomes))
-            if offset in chain_at:
-                rows.append(_row("chain", partition, chain, block=offset))
+            links.append(chain)
         self.chain = chain
+        if self.plan.with_links and links:
+            rows.append(_row("links", partition, b"".join(links), block=offsets[0]))
         return rows
 
     def _problem(self, offset: int) -> dict[str, Any] | None:

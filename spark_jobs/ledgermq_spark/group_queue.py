@@ -16,12 +16,12 @@ from ledgermq_spark.get_options import PLAIN, Options
 from ledgermq_spark.items import Group, Item, Place, place_of
 from ledgermq_spark.matching import Selected, matches
 from ledgermq_spark.placing import Placed
-from ledgermq_spark.step import Step
+from ledgermq_spark.step import MessageKey, Step
 
 __all__ = ["GroupConsumer", "GroupQueue", "Key", "Message", "bucket_of", "step_place"]
 
 BUCKETS = 1024
-Message = tuple[int, int]
+Message = MessageKey
 Key = tuple[int, int]
 
 
@@ -91,7 +91,7 @@ class GroupQueue:
 
     def _join(self, step: Step) -> Item:
         """A message gets its number; whether it is available, the step `numbered` says."""
-        message = (step.put_position, step.put_index)
+        message = step.message
         item = self._items[message] = Item(
             place=step_place(step),
             message_id=step.message_id or b"",
@@ -111,7 +111,7 @@ class GroupQueue:
 
     def _come(self, step: Step) -> None:
         """A message is available: for the first time, or again."""
-        message = (step.put_position, step.put_index)
+        message = step.message
         self._let_go(message)
         item = self._items.get(message)
         if item is None:
@@ -138,7 +138,7 @@ class GroupQueue:
             self._changed(item.group_id)
 
     def _gone(self, step: Step) -> None:
-        message = (step.put_position, step.put_index)
+        message = step.message
         self._let_go(message)
         item = self._items.pop(message, None)
         self._selected.pop(message, None)

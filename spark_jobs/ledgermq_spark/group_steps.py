@@ -24,7 +24,7 @@ ASKED, ENDED, EFFECT = -2, -1, 0
 
 
 def grouped_queues(tables: Tables) -> set[str]:
-    """Names of the queues that somebody used groups, get options or group affinity with."""
+    """Names of the queues that groups came to, or whose consumers asked for get options."""
     operations = tables.facts.operations.where("grouped")
     named = operations.where("kind != 'Get'").select(
         f.regexp_replace("target", "^queue:", "").alias("queue")
@@ -32,7 +32,9 @@ def grouped_queues(tables: Tables) -> set[str]:
     consumers = tables.facts.acts.where(OPENED).select("session", "consumer", "queue")
     asked = operations.where("kind = 'Get'").select("session", "consumer")
     got = asked.join(consumers, ["session", "consumer"], how="inner").select("queue")
-    rows = named.unionByName(got).where("queue NOT LIKE 'topic:%'").distinct().collect()
+    moved = tables.messages.where("stay > 0 AND group IS NOT NULL").select("queue")
+    found = named.unionByName(got).unionByName(moved)
+    rows = found.where("queue NOT LIKE 'topic:%'").distinct().collect()
     return {row["queue"] for row in rows}
 
 

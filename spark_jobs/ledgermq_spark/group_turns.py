@@ -124,7 +124,7 @@ class GroupTurns(GroupQueue):
         while True:
             found = []
             for key, steps in claims.items():
-                message = (steps[0].put_position, steps[0].put_index)
+                message = steps[0].message
                 head = self._head(self._consumers[key])
                 right = head is not None and self._items.get(message) is head
                 found.append((not right, step_place(steps[0]), key))
@@ -136,7 +136,7 @@ class GroupTurns(GroupQueue):
     def _deliver(self, consumer: GroupConsumer, steps: deque[Step]) -> Iterator[Finding]:
         """The next delivery of a consumer: one message, or all segments of one got complete."""
         step = steps.popleft()
-        message = (step.put_position, step.put_index)
+        message = step.message
         item = self._items.get(message)
         if message in self._held:
             yield "duplicated", step, f"session {self._held[message]} holds it"
@@ -163,7 +163,7 @@ class GroupTurns(GroupQueue):
             self._changed(str(bucket))
         self._give(consumer, message, item, step.session)
         for expected in unit[1:]:
-            following = (steps[0].put_position, steps[0].put_index) if steps else None
+            following = steps[0].message if steps else None
             if following is None or self._items.get(following) is not expected:
                 detail = "of its logical message, got complete, only a part was delivered"
                 yield "unexpected", step, detail

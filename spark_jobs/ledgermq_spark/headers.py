@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import asdict
 from hashlib import blake2b
 from typing import Any
 
 from ledgermq.core import operations as op
+from ledgermq.core.administration import HandlingOperation
 
 __all__ = [
     "content_digest",
@@ -16,6 +18,9 @@ __all__ = [
     "grouping",
     "header_text",
     "is_timed",
+    "origin_text",
+    "settings_columns",
+    "settings_timed",
 ]
 
 _TIMES = {"time_to_live_ms": "l", "delivery_delay_ms": "d", "age_ms": "a"}
@@ -27,12 +32,17 @@ def _compact(told: Any) -> str:
 
 
 def content_digest(content: bytes, header: Any) -> int:
-    """64 bits that tell one content with its header from another, as a signed integer."""
+    """64 bits that tell one content with its header from another, as a signed integer.
+
+    A header that says nothing is as none: a delivery has one where the queue manager gives a time
+    or an origin to a message whose sender gave nothing. Its place in a group is told apart, because
+    it is lost on the way to a topic.
+    """
     hashed = blake2b(content, digest_size=8)
     if header is not None:
         told = (header["correlation_id"], header["type"], sorted(header["properties"].items()))
-        hashed.update(repr(told).encode())
-        hashed.update((group_text(header.get("group")) or "").encode())
+        if told != (None, None, []):
+            hashed.update(repr(told).encode())
     return int.from_bytes(hashed.digest(), "big", signed=True)
 
 
@@ -81,6 +91,37 @@ def is_timed(header: op.Header | None) -> bool:
     return header is not None and bool(header["time_to_live_ms"] or header["delivery_delay_ms"])
 
 
+def origin_text(origin: Mapping[str, Any] | None) -> str | None:
+    """Where a message was before it was moved, as JSON."""
+    return None if origin is None else _compact(dict(origin))
+
+
+def settings_columns(operation: op.Operation) -> tuple[str | None, int | None]:
+    """The settings that an operation gives, as JSON, and a maximum lifetime.
+
+    Of an operation by hand it is all that it asks for.
+    """
+    if isinstance(operation, op.AlterQueueManager):
+        names = ("segment_bytes", "segments_min", "segments_max")
+        given = {name: getattr(operation, name) for name in names}
+        given = {name: value for name, value in given.items() if value is not None}
+        return (_compact(given) if given else None, operation.maximum_lifetime_ms)
+    if isinstance(operation, HandlingOperation):
+        given = asdict(operation)
+        return (_compact(given | {"kind": type(operation).__name__}), None)
+    told = getattr(operation, "settings", None)
+    if told is None:
+        return (None, None)
+    return (_compact({name: value for name, value in told.items() if value is not None}), None)
+
+
+def settings_timed(operation: op.Operation) -> bool:
+    """Whether settings give messages a time to live or a delivery delay that they did not ask."""
+    told = getattr(operation, "settings", None) or {}
+    overrides = ("time_to_live_override_ms", "delivery_delay_override_ms")
+    return any((told.get(name) or 0) > 0 for name in overrides)
+
+
 def _options_text(options: op.GetOptions | None) -> str | None:
     """The options of a Get as JSON, ids in hexadecimal."""
     if options is None:
@@ -122,12 +163,18 @@ def grouping(operation: op.Operation) -> tuple[Any, ...]:
 
 
 def group_columns(messages: Iterable[Mapping[str, Any]]) -> tuple[Any, ...]:
-    """Where the messages stand in groups, and the offsets of segments; null if nowhere."""
+    """Where the messages stand in groups, the offsets of segments, and where each was before.
+
+    Null where there is nothing of the kind.
+    """
     headers = [one.get("header") for one in messages]
     groups = [None if one is None else one.get("group") for one in headers]
+    origins = [None if one is None else origin_text(one.get("origin")) for one in headers]
+    came = None if all(one is None for one in origins) else origins
     if all(one is None for one in groups):
-        return (None, None)
+        return (None, None, came)
     return (
         [group_text(one) for one in groups],
         [0 if one is None else one["offset"] for one in groups],
+        came,
     )

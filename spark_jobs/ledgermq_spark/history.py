@@ -36,8 +36,8 @@ class LifeStep:
 class Life:
     """A message and what happened to it, in the order of the log.
 
-    `queue` is the name of its queue, or `topic:NAME`; `backout_count` of a topic message is that of
-    all its copies.
+    `queue` is the name of its queue, or `topic:NAME`, the last one if it was moved; `backout_count`
+    is that there, of a topic message that of all its copies.
     """
 
     queue_manager: str
@@ -59,32 +59,40 @@ class Life:
 
 
 def life_of(tables: Tables, queue_manager: str, message_id: bytes) -> Life | None:
-    """Tell the life of the message with that id; the first put, should two bear it."""
+    """Tell the life of the message with that id; the first put, should two bear it.
+
+    A message that was moved is told from its Put to where it is now.
+    """
     rows = (
         tables.messages.where(f.col("message_id") == f.lit(message_id))
-        .orderBy("put_position", "put_index")
-        .limit(1)
+        .orderBy("put_position", "put_index", "stay")
         .collect()
     )
     if not rows:
         return None
-    message = rows[0]
-    same = (f.col("put_position") == message["put_position"]) & (
-        f.col("put_index") == message["put_index"]
-    )
+    put = (rows[0]["put_position"], rows[0]["put_index"])
+    stays = [row for row in rows if (row["put_position"], row["put_index"]) == put]
+    same = (f.col("put_position") == put[0]) & (f.col("put_index") == put[1])
     deliveries = tables.deliveries.where(same).orderBy("position", "index", "offset").collect()
-    steps = list(_births(tables, message))
-    steps.extend(_birth(tables, message))
     subscriptions = {one.created: one for one in tables.facts.directory.subscriptions}
-    if is_topic(message["queue"]):
-        copies = tables.copies.where(same).orderBy("subscription").collect()
-        steps.extend(_copies(tables, message, copies, subscriptions))
-    for row in deliveries:
-        steps.extend(_delivery_steps(row, subscriptions))
-    steps.extend(_corrections(tables, message))
-    if message["fate"] == "expired":
-        steps.append(_expiry(tables, message, "its time to live was over"))
+    steps: list[LifeStep] = []
+    for message in stays:
+        steps.extend(_births(tables, message))
+        steps.extend(_birth(tables, message))
+        if is_topic(message["queue"]):
+            its = f.col("stay") == message["stay"]
+            copies = tables.copies.where(same & its).orderBy("subscription").collect()
+            steps.extend(_copies(tables, message, copies, subscriptions))
+        for row in deliveries:
+            if row["stay"] == message["stay"]:
+                steps.extend(_delivery_steps(row, subscriptions))
+        steps.extend(_corrections(tables, message))
+        if message["fate"] == "expired":
+            steps.append(_expiry(tables, message))
+        elif message["fate"] == "moved":
+            steps.append(_moved(tables, message))
     order = sorted(range(len(steps)), key=lambda at: (steps[at].position, at))
+    message = stays[-1]
     return Life(
         queue_manager=queue_manager,
         message_id=hexadecimal(message["message_id"]),
@@ -106,7 +114,10 @@ def _fate(message: Any) -> str:
 
 
 def _births(tables: Tables, message: Any) -> Iterator[LifeStep]:
+    """How a message came to be where it stays; of one that was moved, that it left tells it."""
     unit = message["unit_of_work"]
+    if message["origin"] is not None:
+        return
     where = _where(message["queue"])
     session = f"session {message['session']}"
     if unit is None:
@@ -152,9 +163,22 @@ def _birth(tables: Tables, message: Any) -> Iterator[LifeStep]:
         )
 
 
-def _expiry(tables: Tables, gone: Any, reason: str) -> LifeStep:
+def _expiry(tables: Tables, gone: Any, held_by: str = "") -> LifeStep:
+    """That its own time was over, or the maximum lifetime, and where it went."""
     where = gone["fate_position"]
-    return LifeStep(position=where, time=_time_at(tables, where), what="expired", reason=reason)
+    time, own = _time_at(tables, where), gone["expires_at"]
+    over = "its time to live" if own is not None and own <= time else "the maximum lifetime"
+    told = f"{held_by}{over} was over"
+    if gone["moved_to"] is not None:
+        told += f"; moved to {gone['moved_to']} as number {gone['moved_to_sequence']}"
+    return LifeStep(position=where, time=time, what="expired", reason=told)
+
+
+def _moved(tables: Tables, gone: Any) -> LifeStep:
+    """That somebody moved it by hand."""
+    where = gone["fate_position"]
+    told = f"by hand to {gone['moved_to']} as number {gone['moved_to_sequence']}"
+    return LifeStep(position=where, time=_time_at(tables, where), what="moved", reason=told)
 
 
 def _where(queue: str) -> str:
@@ -188,7 +212,7 @@ def _copies(
     for copy in copies:
         one = subscriptions[copy["subscription"]]
         if copy["fate"] == "expired":
-            yield _expiry(tables, copy, f"in {_called(one)}: its time to live was over")
+            yield _expiry(tables, copy, f"in {_called(one)}: ")
         if copy["fate"] == "dropped":
             yield LifeStep(
                 position=copy["fate_position"],

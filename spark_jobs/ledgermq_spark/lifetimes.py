@@ -14,6 +14,8 @@ from pyspark.sql import functions as f
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
+    from ledgermq_spark.directory import Directory
+
 __all__ = [
     "EXPIRY",
     "UNBORN",
@@ -33,7 +35,9 @@ UNBORN = "fate = 'resident' AND deliver_at IS NOT NULL AND birth_position IS NUL
 EXPIRY = ("expires_at", "deliver_at", "expiry_position", "expiry_due", "birth_position")
 
 
-def with_lifetimes(messages: DataFrame, times: DataFrame, *, timed: bool) -> DataFrame:
+def with_lifetimes(
+    messages: DataFrame, times: DataFrame, directory: Directory, *, timed: bool
+) -> DataFrame:
     """Messages with their moments, in µs, and the positions at which these fall due.
 
     `expiry_due` and a `birth_position` after the numbering fall due before their entry;
@@ -47,9 +51,11 @@ def with_lifetimes(messages: DataFrame, times: DataFrame, *, timed: bool) -> Dat
             messages = messages.withColumn(name, none)
         return messages
     sent = f.col("put_at") - f.coalesce(_given("a"), f.lit(0)) * 1000
-    told = messages.withColumn("expires_at", _moment(sent, "l")).withColumn(
-        "deliver_at", _moment(sent, "d")
-    )
+    overridden = _overridden(messages, directory)
+    told = overridden.withColumn(
+        "expires_at", _moment(sent, _instead("life", _given("l")))
+    ).withColumn("deliver_at", _moment(sent, _instead("delay", _given("d"))))
+    told = told.drop("life", "delay")
     moments = (
         told.select(f.col("expires_at").alias("at"))
         .unionByName(told.select(f.col("deliver_at").alias("at")))
@@ -93,9 +99,51 @@ def _given(name: str) -> Column:
     return f.get_json_object("header", f"$.{name}").cast("long")
 
 
-def _moment(sent: Column, name: str) -> Column:
+def _overridden(messages: DataFrame, directory: Directory) -> DataFrame:
+    """With the `life` and `delay` in ms that the destination gave messages at their Put, or -1."""
+    steps: dict[str, list[tuple[int, int, int]]] = {}
+    for one in directory.lifetimes:
+        steps.setdefault(one.queue, []).append((one.created, -1, -1))
+    for queue, _, position, told in directory.settings:
+        life, delay = told.time_to_live_override_ms, told.delivery_delay_override_ms
+        steps.setdefault(queue, []).append((position, life, delay))
+    rows = []
+    for queue, found in steps.items():
+        # Of a queue that is made with settings, these stand behind its creation.
+        found.sort(key=lambda step: step[0])
+        ends = [*(step[0] for step in found[1:]), None]
+        rows += [
+            (queue, since, until, life, delay)
+            for (since, life, delay), until in zip(found, ends, strict=True)
+            if (life, delay) != (-1, -1)
+        ]
+    if not rows:
+        none = f.lit(-1).cast("long")
+        return messages.withColumn("life", none).withColumn("delay", none)
+    frame = messages.sparkSession.createDataFrame(
+        rows, "name string, since long, until long, life long, delay long"
+    )
+    put = f.expr(
+        "queue = name AND since < put_position AND (until IS NULL OR put_position < until)"
+    )
+    least = f.lit(-1)
+    return (
+        messages.join(f.broadcast(frame), put, how="left")
+        .withColumn("life", f.coalesce("life", least))
+        .withColumn("delay", f.coalesce("delay", least))
+        .drop("name", "since", "until")
+    )
+
+
+def _instead(name: str, given: Column) -> Column:
+    """What the destination says, or else the sender, in ms; null: nothing."""
+    told = f.when(f.col(name) >= 0, f.col(name)).otherwise(given)
+    return f.when(told > 0, told)
+
+
+def _moment(sent: Column, after_ms: Column) -> Column:
     """So long after the send, rounded up."""
-    exact = sent + _given(name) * 1000
+    exact = sent + after_ms * 1000
     return (f.ceil(exact / ROUNDING_US) * ROUNDING_US).cast("long")
 
 
@@ -147,11 +195,15 @@ def filled(messages: DataFrame) -> DataFrame:
 def with_expiry(messages: DataFrame) -> DataFrame:
     """Where each message expired that nobody had consumed: when it was due, or when it came back.
 
-    Messages have `flights`, as `settled_by` tells them. Who held a message when it was due, the
-    last delivery before that says: of what is claimed to be delivered later, it had expired.
-    `expired_due` says that it went before the entry at `expired_position` was applied, `on_return`
-    that it expired because it came back.
+    A pass over the log may have told that already. Messages have `flights`, as `settled_by` tells
+    them. Who held a message when it was due, the last delivery before that says: of what is claimed
+    to be delivered later, it had expired. `expired_due` says that it went before the entry at
+    `expired_position` was applied, `on_return` that it expired because it came back.
     """
+    if "expired_position" in messages.columns:
+        return messages.drop("flights").withColumn(
+            "on_return", f.coalesce("on_return", f.lit(False))
+        )
     last = f.expr(
         "array_max(filter(flights, "
         "one -> expiry_position IS NULL OR one.position < expiry_position))"
@@ -182,7 +234,7 @@ def expired(until: str) -> Column:
     what had expired before it was numbered, after that.
     """
     at = f.col("expired_position")
-    first = (at < f.col(until)) | (at == f.col(until)) & (f.col("on_return") | f.col("expiry_due"))
+    first = (at < f.col(until)) | (at == f.col(until)) & (f.col("on_return") | f.col("expired_due"))
     return at.isNotNull() & (f.col(until).isNull() | first)
 
 

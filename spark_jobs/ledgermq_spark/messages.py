@@ -8,6 +8,7 @@ from pyspark.sql import functions as f
 
 from ledgermq_spark.derive import Facts
 from ledgermq_spark.lifetimes import born, expired, filled, settled_by, with_expiry, with_lifetimes
+from ledgermq_spark.walked import MESSAGE, expiries_in
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -67,14 +68,14 @@ def each_message(facts: Facts, puts: DataFrame) -> DataFrame:
     )
     in_unit = f.col("group").isNotNull() & f.col("unit_of_work").isNotNull()
     each = each.withColumn("in_unit_of_work", in_unit)
-    return with_lifetimes(each, facts.timeline, timed=facts.timed)
+    return with_lifetimes(each, facts.timeline, facts.directory, timed=facts.timed)
 
 
 def messages_table(
     facts: Facts, each: DataFrame, deliveries: DataFrame, copies: DataFrame
 ) -> DataFrame:
     """Every message and what became of it; of a topic message, what its copies came to."""
-    keys = ["put_position", "put_index"]
+    keys = MESSAGE
     taken = settled_by(deliveries.where("subscription IS NULL"), keys, timed=facts.timed)
     # The copy that went last decides. At one place what is due comes first (once the time of a
     # message is over, no copy is dropped); then the entry consumes or gives back, ends
@@ -83,8 +84,10 @@ def messages_table(
         "CASE WHEN fate_due THEN 0 WHEN fate = 'dropped' THEN 2 "
         "WHEN fate = 'expired' AND NOT on_return THEN 3 ELSE 1 END"
     ).alias("order")
-    end = f.struct("fate_position", order, "fate")
-    by_message = copies.groupBy("put_position", "put_index").agg(
+    # A topic counts what was removed by hand as dropped.
+    fate = f.when(f.col("fate") == "removed", "dropped").otherwise(f.col("fate")).alias("fate")
+    end = f.struct("fate_position", order, fate)
+    by_message = copies.groupBy(*MESSAGE).agg(
         f.count("*").alias("copies"),
         f.sum("deliveries").alias("deliveries"),
         f.sum("backout_count").alias("backout_count"),
@@ -106,11 +109,23 @@ def messages_table(
         .join(taken, keys, how="left")
         .join(f.broadcast(removed), ["queue", "queue_created", "sequence"], how="left")
     )
-    of_topics = each.where(topic).join(by_message, ["put_position", "put_index"], how="left")
+    if facts.walk is not None:
+        over = expiries_in(facts.walk).where("holder = -1").drop("holder")
+        of_queues = of_queues.join(over, MESSAGE, how="left")
+    of_topics = each.where(topic).join(by_message, MESSAGE, how="left")
     queues = _with_fate(of_queues).withColumn("copies", f.lit(None).cast("long"))
     none = f.lit(False)
     topics = _topic_fates(of_topics).withColumn("on_return", none).withColumn("fate_due", none)
-    return queues.unionByName(topics)
+    return queues.unionByName(_moved_to(topics))
+
+
+def _moved_to(messages: DataFrame) -> DataFrame:
+    """With where each went on to, if it did; of a topic's, its copies tell that."""
+    if "moved_to" in messages.columns:
+        return messages
+    return messages.withColumn("moved_to", f.lit(None).cast("string")).withColumn(
+        "moved_to_sequence", f.lit(None).cast("long")
+    )
 
 
 def _ends(fate: Column, where: Column) -> tuple[Column, Column]:
@@ -151,12 +166,14 @@ def _topic_fates(messages: DataFrame) -> DataFrame:
 def _with_fate(messages: DataFrame) -> DataFrame:
     """What became of each message of a queue, and at which position."""
     messages = with_expiry(messages)
+    if "ended_as" not in messages.columns:
+        messages = messages.withColumn("ended_as", f.lit("expired"))
     removed = f.col("removed_position").isNotNull()
     consumed = f.col("consumed_position").isNotNull()
     over = expired("queue_deleted")
     fate = (
         f.when(removed, "removed")
-        .when(over, "expired")
+        .when(over, f.col("ended_as"))
         .when(consumed, "consumed")
         .when(f.col("queue_deleted").isNotNull(), "purged")
         .otherwise("resident")
@@ -170,12 +187,13 @@ def _with_fate(messages: DataFrame) -> DataFrame:
     told, at = _ends(fate, where)
     by_time = f.col("fate") == "expired"
     return filled(
-        messages.withColumn("fate", told)
+        _moved_to(messages)
+        .withColumn("fate", told)
         .withColumn("fate_position", at)
         .withColumn("birth_position", born(f.col("fate_position")))
         .withColumn("on_return", by_time & f.col("on_return"))
         .withColumn("fate_due", by_time & f.col("expired_due"))
     ).drop(
         *("queue_deleted", "removed_position", "consumed_position"),
-        *("expired_position", "expired_due"),
+        *("expired_position", "expired_due", "ended_as"),
     )

@@ -17,13 +17,13 @@ from ledgermq.core.operations import Operation, Unreadable
 from ledgermq.core.reasons import TIMESTAMP_UNTRUSTED
 from ledgermq.wire.codec import UndecodableError, decode_chunk, decode_operation
 from ledgermq.wire.schemas import by_fingerprint
+from ledgermq_spark.outcome_rows import OUTCOME_COLUMNS, outcome_row
 from ledgermq_spark.rows import (
+    BYTES,
     LONG,
     OPERATION_COLUMNS,
-    OUTCOME_COLUMNS,
     arrow_batch,
     operation_row,
-    outcome_row,
     spark_schema,
 )
 
@@ -50,6 +50,7 @@ RECORDED_COLUMNS = (
     ("ordinal", LONG),
     ("lane_partition", LONG),
     ("lane_offset", LONG),
+    ("chain_digest", BYTES),
 )
 
 
@@ -156,8 +157,12 @@ def _decode_outcomes(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBat
         rows: list[tuple[object, ...]] = []
         columns = [column.to_pylist() for column in batch.columns]
         for lane, partition, offset, key, value in zip(*columns, strict=True):
-            found = _chunk_rows(lane, key, value)
-            rows.extend((*row, at, partition, offset) for at, row in enumerate(found))
+            found, chain = _chunk_rows(lane, key, value)
+            last = len(found) - 1
+            rows.extend(
+                (*row, at, partition, offset, chain if at == last else None)
+                for at, row in enumerate(found)
+            )
         yield arrow_batch(RECORDED_COLUMNS, rows)
 
 
@@ -167,14 +172,18 @@ def _is_answer(value: bytes | None) -> bool:
     return known is not None and known.full_name == ANSWER
 
 
-def _chunk_rows(lane: int, key: bytes | None, value: bytes | None) -> list[tuple[object, ...]]:
+def _chunk_rows(
+    lane: int, key: bytes | None, value: bytes | None
+) -> tuple[list[tuple[object, ...]], bytes | None]:
+    """The outcomes of a chunk as rows, and the digest chain at the last of them."""
     try:
         if _is_answer(value):
-            return []
+            return [], None
         chunk = decode_chunk(value or b"")
     except UndecodableError as error:
         nothing = (None,) * (len(OUTCOME_COLUMNS) - 11)
-        return [(-1, -1, None, lane, -1, -1, "Unreadable", -1, None, None, str(error), *nothing)]
+        row = (-1, -1, None, lane, -1, -1, "Unreadable", -1, None, None, str(error), *nothing)
+        return [row], None
     try:
         connection = bytes.fromhex((key or b"").decode("ascii")) or None
     except ValueError:
@@ -186,4 +195,4 @@ def _chunk_rows(lane: int, key: bytes | None, value: bytes | None) -> list[tuple
         rows.append(outcome_row(outcome, connection, lane, previous, with_content=True))
         if chained:
             previous = (outcome.position, outcome.index)
-    return rows
+    return rows, chunk.chain

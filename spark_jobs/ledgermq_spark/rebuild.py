@@ -20,7 +20,8 @@ from ledgermq.wire.registry import Claim, find_queue_manager
 from ledgermq.wire.topics import Topics
 from ledgermq_spark.checkpoints import Checkpoint, read_checkpoints, state_digest
 from ledgermq_spark.fold import FOLD_COLUMNS, FoldPlan, fold_task, starting_state, state_rows
-from ledgermq_spark.headers import group_text
+from ledgermq_spark.headers import group_text, origin_text
+from ledgermq_spark.outcome_rows import OUTCOME_COLUMNS
 from ledgermq_spark.positions import (
     PartitionRange,
     QueueManagerUnknownError,
@@ -32,7 +33,6 @@ from ledgermq_spark.rows import (
     BYTES,
     FLAG,
     LONG,
-    OUTCOME_COLUMNS,
     TEXT,
     arrow_batch,
     spark_schema,
@@ -82,7 +82,6 @@ class Rebuilt:
     time: int
     digest: str
     chain: bytes
-    chains: dict[int, bytes]
     root_bytes: bytes
     statuses: list[dict[str, Any]]
     topics: list[dict[str, Any]]
@@ -115,6 +114,11 @@ class Rebuilt:
         told = self.rows.where("part = 'outcome'")
         return told.select(*(name for name, _ in OUTCOME_COLUMNS))
 
+    def links(self) -> DataFrame:
+        """The digest chain, if it was asked for: `position` of the first link, and the links."""
+        told = self.rows.where("part = 'links'")
+        return told.select(f.col("block").alias("position"), "payload")
+
     def queue_statuses(self, spark: SparkSession) -> DataFrame:
         """The statuses of the queues as a DataFrame, one row per queue."""
         schema = ", ".join(f"{name} {kind}" for name, kind in STATUS_COLUMNS)
@@ -137,6 +141,7 @@ STORED_COLUMNS = (
     ("uncounted_backout_count", LONG),
     ("group", TEXT),
     ("in_unit_of_work", FLAG),
+    ("origin", TEXT),
 )
 
 
@@ -154,7 +159,10 @@ def stored_rows(block: dict[str, Any]) -> list[tuple[Any, ...]]:
     rows = []
     for one in block["messages"]:
         header = next(iter(one["header"]), None)
-        told = one | {"group": None if header is None else group_text(header.get("group"))}
+        told = one | {
+            "group": None if header is None else group_text(header.get("group")),
+            "origin": origin_text(one.get("origin")),
+        }
         rows.append((*head, *(told[name] for name in names)))
     return rows
 
@@ -273,7 +281,7 @@ def _why_stopped(queue_manager: str, stopped: dict[str, Any]) -> str:
 
 
 # Parts of which there is one row, and which fit the driver.
-SMALL = ("end", "root", "statuses", "topics", "subscriptions", "stopped")
+SMALL = ("end", "chain", "root", "statuses", "topics", "subscriptions", "stopped")
 
 
 def fold_log(
@@ -285,7 +293,7 @@ def fold_log(
     *,
     checkpoint: Checkpoint | None = None,
     with_outcomes: bool = False,
-    chain_at: frozenset[int] = frozenset(),
+    with_links: bool = False,
     directory: Path | None = None,
 ) -> Rebuilt:
     """Fold a queue manager's log up to a position, from zero or from a checkpoint below it.
@@ -300,8 +308,8 @@ def fold_log(
         root=None if checkpoint is None else checkpoint.root,
         blocks=[] if checkpoint is None else checkpoint.blocks,
         chain=bytes(32) if checkpoint is None else checkpoint.manifest["chain"],
-        chain_at=chain_at,
         with_outcomes=with_outcomes,
+        with_links=with_links,
     )
     if plan.start < log.start:
         raise LogTrimmedError(
@@ -315,10 +323,6 @@ def fold_log(
         row["part"]: row["payload"]
         for row in rows.where(f.col("part").isin(*SMALL)).select("part", "payload").collect()
     }
-    chains = {
-        row["block"]: bytes(row["payload"])
-        for row in rows.where("part = 'chain'").select("block", "payload").collect()
-    }
     end = json.loads(small["end"])
     root = bytes(small["root"])
     return Rebuilt(
@@ -326,8 +330,7 @@ def fold_log(
         position=end["position"],
         time=end["time"],
         digest=state_digest([root, *(bytes(row["payload"]) for row in _block_rows(rows))]),
-        chain=chains[end["position"]],
-        chains=chains,
+        chain=bytes(small["chain"]),
         root_bytes=root,
         statuses=json.loads(small["statuses"]),
         topics=json.loads(small["topics"]),

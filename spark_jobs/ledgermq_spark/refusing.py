@@ -88,6 +88,7 @@ class ScannedSession:
     unit_begin: int | None = None
     # Open puts by where they go.
     open_puts: dict[str, int] = field(default_factory=dict)
+    open_bytes: dict[str, int] = field(default_factory=dict)
 
     @property
     def unit_puts(self) -> int:
@@ -104,7 +105,7 @@ def refusal(session: ScannedSession, event: Event, directory: Directory) -> str 
     """Why an operation that is in turn is refused (§5), or None."""
     kind = event.kind
     if kind == "Put":
-        return _put_refusal(event, directory)
+        return _put_refusal(event, directory) or _room_refusal(session, event, directory)
     if kind == "OpenConsumer":
         if not session.consumer_highest < event.consumer <= CONSUMER_MAX:
             return "consumer-exists"
@@ -188,6 +189,8 @@ def _put_refusal(event: Event, directory: Directory) -> str | None:
     reason = _destination_refusal(event, directory)
     if reason is not None:
         return reason
+    if directory.puts_disabled(store_of(event.target), event.position):
+        return "puts-disabled"
     if not 1 <= event.count <= PUT_MESSAGES_MAX:
         return "message-invalid"
     if event.priority_low < 0 or event.priority_high > 9 or event.size_low < 1:
@@ -199,6 +202,16 @@ def _put_refusal(event: Event, directory: Directory) -> str | None:
     if event.grouped and is_topic(store_of(event.target)):
         return "group-not-allowed"
     return directory.group_refusals.get(event.position)
+
+
+def _room_refusal(session: ScannedSession, event: Event, directory: Directory) -> str | None:
+    """Why there is no room for a Put that is otherwise in order (§19)."""
+    needed = event.whole_high
+    if session.transacted:
+        needed = sum(session.open_bytes.values()) + event.whole_sum
+    if needed > directory.segment_bytes_at(event.position):
+        return "transaction-too-large"
+    return directory.room_refusals.get(event.position)
 
 
 def _range_refusal(session: ScannedSession, event: Event, consumer: int | None) -> str | None:

@@ -23,6 +23,7 @@ SUMMARIES = {
 }
 TITLES = {"agrees": "Agrees", "anomalies": "Anomalies found", "unproven": "Unproven"}
 MEANINGS = {
+    "altered operations": "The operations are not those that an anchor's digest was taken of.",
     "gap": "Something that later entries build on is missing.",
     "lost": "The log calls for it, but nobody was told.",
     "duplicated": "A message was delivered while it was held, or after it was consumed.",
@@ -160,7 +161,8 @@ def _compared(report: AuditReport) -> str:
     if report.digest:
         digest = (
             f'<p class="note">Digest of the state <code>{escape(report.digest)}</code><br>'
-            f"Digest chain of the operations <code>{escape(report.chain)}</code></p>"
+            f"Digest chain of the operations <code>{escape(report.chain)}</code>"
+            f"<br>{escape(report.chain_proof.get('told', ''))}</p>"
         )
     return _section("What was compared", f'<div class="cards">{cards}</div>{digest}')
 

@@ -1,8 +1,9 @@
 """Flat typed rows of operations and outcomes: what Spark sees of records that Python decodes.
 
-A row per operation keeps the messages of a Put as parallel lists, and a row per outcome those of a
-Delivered: lists cost one row each way through Arrow, and Spark explodes them where it needs a row
-per message. Contents stay behind: a row carries their size and an 8-byte digest.
+A row per operation keeps the messages of a Put as parallel lists, as a row per outcome (see
+`outcome_rows`) those of a Delivered: lists cost one row each way through Arrow, and Spark explodes
+them where it needs a row per message. Contents stay behind: a row carries their size and an 8-byte
+digest.
 """
 
 from __future__ import annotations
@@ -14,22 +15,20 @@ import pyarrow as pa
 from pyspark.sql import types as t
 
 from ledgermq.core import operations as op
-from ledgermq.core import outcomes as out
 from ledgermq.core.header_size import header_bytes
 from ledgermq_spark.headers import (
     content_digest,
-    group_columns,
     grouping,
     header_text,
     is_timed,
+    settings_columns,
+    settings_timed,
 )
 
 __all__ = [
     "OPERATION_COLUMNS",
-    "OUTCOME_COLUMNS",
     "arrow_batch",
     "operation_row",
-    "outcome_row",
     "spark_schema",
 ]
 
@@ -87,39 +86,8 @@ OPERATION_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
     ("options", TEXT),
     ("group_affinity", FLAG),
     ("grouped", FLAG),
-)
-
-OUTCOME_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
-    ("position", LONG),
-    ("index", LONG),
-    ("connection", BYTES),
-    ("lane", LONG),
-    ("previous_position", LONG),
-    ("previous_index", LONG),
-    ("kind", TEXT),
-    ("session", LONG),
-    ("session_sequence", LONG),
-    ("reason", TEXT),
-    ("detail", TEXT),
-    ("number", LONG),
-    ("count", LONG),
-    ("session_key", BYTES),
-    ("runs", TEXT),
-    ("consumer", LONG),
-    ("destination", TEXT),
-    ("first_delivery", LONG),
-    ("sequences", LONGS),
-    ("put_positions", LONGS),
-    ("put_indexes", LONGS),
-    ("message_ids", t.ArrayType(BYTES)),
-    ("priorities", LONGS),
-    ("persistent", t.ArrayType(FLAG)),
-    ("backout_counts", LONGS),
-    ("enqueued_ats", LONGS),
-    ("content_digests", LONGS),
-    ("in_doubt", FLAG),
-    ("groups", TEXTS),
-    ("offsets", LONGS),
+    ("settings", TEXT),
+    ("maximum_lifetime_ms", LONG),
 )
 
 _ARROW: dict[t.DataType, pa.DataType] = {
@@ -162,12 +130,14 @@ def operation_row(
     number of a Correct, the delivery that an Alive is handing, the writer's clock of a TimeAgreed;
     `flag` the purge of a DeleteQueue or DeleteTopic, `gets_disabled` of an AlterQueue,
     `automatic_creation` of an AlterQueueManager. `target` is a destination, or the bare name where
-    only queues are meant. `headers` is null where no message of a Put has one. `grouped` says that
-    the operation has to do with groups, get options or group affinity.
+    only queues are meant. `settings` are those given, as JSON. `headers` is null where no message
+    of a Put has one. `timed` says that messages may expire or wait to be born, `grouped` that the
+    operation has to do with groups, get options or group affinity.
     """
     head = _first_columns(operation, position, append_time_us, trusted)
     handed = getattr(operation, "handed_through", None)
-    return (*head, *_selection(operation), handed, *grouping(operation))
+    selection = _selection(operation)
+    return (*head, *selection, handed, *grouping(operation), *settings_columns(operation))
 
 
 def _first_columns(
@@ -176,7 +146,7 @@ def _first_columns(
     """The columns that every protocol entry had from the first, up to `content_digests`."""
     kind = type(operation).__name__
     if isinstance(operation, op.SessionOperation):
-        tail = _SESSION_TAILS[type(operation)](operation)
+        tail = _SESSION_TAILS.get(type(operation), lambda _: _tail())(operation)
         head = (operation.session, operation.session_sequence, operation.answered_through)
         return (position, append_time_us, trusted, kind, None, None, *head, *tail)
     if isinstance(operation, op.Unreadable):
@@ -211,7 +181,9 @@ def _selection(operation: op.Operation) -> tuple[Any, ...]:
     if isinstance(operation, op.Open):
         return (*_NOTHING[:6], operation.client_id, operation.takeover, None, None)
     if isinstance(operation, op.CreateQueue | op.AlterQueue):
-        return (*_NOTHING[:8], operation.unacknowledged_max, None)
+        return (*_NOTHING[:8], operation.unacknowledged_max, settings_timed(operation))
+    if isinstance(operation, op.CreateTopic | op.AlterTopic):
+        return (*_NOTHING[:9], settings_timed(operation))
     return _NOTHING[:10]
 
 
@@ -299,9 +271,20 @@ _SESSION_TAILS: dict[type, Any] = {
         description=one.description,
         message_bytes_max=one.message_bytes_max,
     ),
+    op.AlterTopic: lambda one: _tail(
+        target="topic:" + one.topic,
+        description=one.description,
+        message_bytes_max=one.message_bytes_max,
+    ),
     op.DeleteTopic: lambda one: _tail(target="topic:" + one.topic, flag=one.purge),
     op.CreateTemporary: lambda one: _tail(target=one.destination),
     op.Unsubscribe: lambda _: _tail(),
+    op.RollbackTransaction: lambda one: _tail(
+        number=one.target_session, correction=("ROLLBACK", one.actor, one.reason)
+    ),
+    op.EndSession: lambda one: _tail(
+        number=one.target_session, correction=("END", one.actor, one.reason)
+    ),
     op.AlterQueueManager: lambda one: _tail(flag=one.automatic_creation),
     op.Upgrade: lambda one: _tail(number=one.version),
     op.Correct: lambda one: _tail(
@@ -310,78 +293,3 @@ _SESSION_TAILS: dict[type, Any] = {
         correction=(one.action, one.actor, one.reason),
     ),
 }
-
-
-def outcome_row(
-    outcome: out.Outcome,
-    connection: bytes | None,
-    lane: int,
-    previous: tuple[int, int],
-    *,
-    with_content: bool,
-) -> tuple[Any, ...]:
-    """The row of one outcome; `number`, `count` and `runs` mean what the kind has a use for.
-
-    Accepted and Enqueued: a warning as reason. Enqueued: first sequence number, count. Committed:
-    consumed, messages numbered, its runs as text. Returned and SessionEnded: returned, discarded.
-    Refused: the sequence expected. Suspected: the deadline. Opened: nothing beyond its key.
-    """
-    head = (outcome.position, outcome.index, connection, lane, *previous)
-    if isinstance(outcome, out.Delivered):
-        return (
-            *head,
-            "Delivered",
-            outcome.session,
-            *_NOTHING[:7],
-            *_delivered(outcome, with_content),
-        )
-    key = reason = detail = number = count = runs = sequence = None
-    kind = type(outcome).__name__
-    session = outcome.session  # type: ignore[attr-defined]
-    if isinstance(outcome, out.Reply):
-        sequence = outcome.session_sequence
-    if isinstance(outcome, out.Accepted | out.Enqueued):
-        reason = outcome.warning or None
-    if isinstance(outcome, out.Enqueued):
-        number, count = outcome.first_sequence, outcome.count
-    elif isinstance(outcome, out.Committed):
-        number = outcome.consumed
-        count = sum(run["count"] for run in outcome.enqueued)
-        runs = ", ".join(
-            f"{run['destination']} {run['first_sequence']}+{run['count']}"
-            for run in outcome.enqueued
-        )
-    elif isinstance(outcome, out.Returned):
-        number, count = outcome.returned, outcome.discarded
-    elif isinstance(outcome, out.SessionEnded):
-        reason, number, count = outcome.reason, outcome.returned, outcome.discarded
-    elif isinstance(outcome, out.Refused):
-        reason, detail, number = outcome.reason, outcome.detail, outcome.expected_sequence
-    elif isinstance(outcome, out.Suspected):
-        number = outcome.deadline
-    elif isinstance(outcome, out.Opened):
-        key = outcome.session_key
-    middle = (kind, session, sequence, reason, detail, number, count, key, runs)
-    return (*head, *middle, *_NOTHING[:15])
-
-
-def _delivered(outcome: out.Delivered, with_content: bool) -> tuple[Any, ...]:
-    messages = outcome.messages
-    return (
-        outcome.consumer,
-        outcome.destination,
-        outcome.first_delivery,
-        [one["sequence"] for one in messages],
-        [one["put_position"] for one in messages],
-        [one["put_index"] for one in messages],
-        [one["message_id"] for one in messages],
-        [one["priority"] for one in messages],
-        [one["persistent"] for one in messages],
-        [one["backout_count"] for one in messages],
-        [one["enqueued_at"] for one in messages],
-        [content_digest(one["content"], one.get("header")) for one in messages]
-        if with_content
-        else None,
-        outcome.in_doubt,
-        *group_columns(outcome.messages),
-    )

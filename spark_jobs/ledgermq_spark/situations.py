@@ -9,11 +9,12 @@ from pyspark.sql import functions as f
 
 from ledgermq_spark.administration import read_directory
 from ledgermq_spark.contents import Contents, contents_of, expiries_of
-from ledgermq_spark.derive import Store
+from ledgermq_spark.derive import Facts, Store
 from ledgermq_spark.destinations import store_of
 from ledgermq_spark.directory import AdministrationRow, Directory, Situation
 from ledgermq_spark.moments import connection_rows, consumer_rows, vanished_puts
 from ledgermq_spark.puts import lifetimes_frame, numbered_puts
+from ledgermq_spark.walked import MESSAGE
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -22,7 +23,7 @@ __all__ = ["Scanned", "directory_from"]
 
 KINDS = (
     *("CreateQueue", "AlterQueue", "DeleteQueue", "AlterQueueManager", "Upgrade", "Correct"),
-    *("CreateTopic", "DeleteTopic", "CreateTemporary", "Unsubscribe"),
+    *("CreateTopic", "AlterTopic", "DeleteTopic", "CreateTemporary", "Unsubscribe"),
 )
 DELETES = ("DeleteQueue", "DeleteTopic")
 FLAGS = ("no_local", "durable", "shared")
@@ -34,11 +35,8 @@ class Scanned:
     """A log, and what a scan of its sessions with the directory known so far came to."""
 
     store: Store
-    operations: DataFrame
-    times: DataFrame
-    acts: DataFrame
+    facts: Facts
     puts: DataFrame
-    timed: bool
 
 
 def directory_from(log: Scanned, deliveries: DataFrame) -> Directory:
@@ -47,7 +45,7 @@ def directory_from(log: Scanned, deliveries: DataFrame) -> Directory:
     The table of claimed deliveries is made only where something was deleted or corrected, or
     somebody subscribed.
     """
-    operations, acts, puts = log.operations, log.acts, log.puts
+    operations, acts, puts = log.facts.operations, log.facts.acts, log.puts
     rows = _asked(operations, acts)
     in_turn = acts.where("what = 'act' AND reason IS NULL")
     uses = in_turn.where("kind IN ('Put', 'OpenConsumer')").select("queue", "position")
@@ -76,15 +74,16 @@ def directory_from(log: Scanned, deliveries: DataFrame) -> Directory:
 def _decided(log: Scanned, kept: DataFrame, rows: list[AdministrationRow]) -> Directory:
     """The directory of a log with deletions or corrections."""
     expiries = None
-    if log.timed:
-        made = expiries_of(log.operations, log.times, log.puts, kept)
+    facts = log.facts
+    if facts.timed:
+        made = expiries_of(facts, log.puts, kept)
         expiries = log.store.keep("expiries", made)
     deletes = [one for one in rows if one.kind in DELETES]
     situations: dict[int, Situation] = {}
     contents = Contents()
     if deletes:
-        situations = _at_deletes(log.acts, log.puts, kept, deletes)
-        contents = contents_of(log.puts, kept, expiries, _boundaries(rows))
+        situations = _at_deletes(facts.acts, log.puts, kept, deletes)
+        contents = contents_of(log.puts, kept, expiries, _boundaries(rows), facts.walk)
     known = read_directory(rows, situations, contents)
     corrects = [one for one in rows if one.kind == "Correct"]
     # Which queue of a name a Correct means, the deletions decide; and whether a queue was empty,
@@ -135,6 +134,8 @@ def _asked(operations: DataFrame, acts: DataFrame) -> list[AdministrationRow]:
             "message_bytes_max",
             "unacknowledged_max",
             "group_affinity",
+            "settings",
+            "maximum_lifetime_ms",
             "flag",
             f.coalesce("consumer", f.lit(0)).alias("consumer"),
             *(f.coalesce(name, f.lit("")).alias(name) for name in TEXTS),
@@ -247,24 +248,35 @@ def _numbered_before(
     log: Scanned, expiries: DataFrame | None, asked: DataFrame, known: Directory
 ) -> dict[int, int | None]:
     """Of each Correct whose message had its number by then: the moment at which it expired."""
+    named = _named(log, asked, known)
+    if expiries is None:
+        named = named.withColumn("moment", f.lit(None).cast("long"))
+    else:
+        named = named.join(expiries.select(*MESSAGE, "moment"), MESSAGE, how="left")
+    return {row["asked"]: row["moment"] for row in named.collect()}
+
+
+def _named(log: Scanned, asked: DataFrame, known: Directory) -> DataFrame:
+    """Which message a Correct means: the number of its queue, where that was given by then."""
+    place = ["queue", "queue_created"]
+    if log.facts.walk is not None:
+        stays = log.facts.walk.where("what = 'numbered'").withColumnRenamed("position", "given")
+        found = stays.join(asked, [*place, "sequence"], how="inner")
+        before = "given < asked OR given = asked AND phase = 0"
+        return found.where(before).select("asked", *MESSAGE)
     lifetimes = lifetimes_frame(log.puts.sparkSession, known.lifetimes)
-    named = (
-        numbered_puts(log.puts, lifetimes, log.times)
-        .join(asked, ["queue", "queue_created"], how="inner")
+    return (
+        numbered_puts(log.puts, lifetimes, log.facts.timeline)
+        .join(asked, place, how="inner")
         .where("numbered_position < asked AND sequence >= first_sequence")
         .where("sequence < first_sequence + count")
         .select(
             "asked",
             f.col("position").alias("put_position"),
             (f.col("sequence") - f.col("first_sequence")).alias("put_index"),
+            f.lit(0).cast("long").alias("stay"),
         )
     )
-    if expiries is None:
-        named = named.withColumn("moment", f.lit(None).cast("long"))
-    else:
-        ends = expiries.select("put_position", "put_index", "moment")
-        named = named.join(ends, ["put_position", "put_index"], how="left")
-    return {row["asked"]: row["moment"] for row in named.collect()}
 
 
 def _message_situation(position: int, moment: int | None, claims: list[Any]) -> Situation:

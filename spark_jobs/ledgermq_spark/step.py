@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Finding", "Step"]
+__all__ = ["Finding", "MessageKey", "Step"]
+
+# Put position, put index, stay.
+MessageKey = tuple[int, int, int]
 
 
 class Step(NamedTuple):
@@ -40,6 +43,12 @@ class Step(NamedTuple):
     consumer: int = 0
     unit: int = -1
     moment: int = 0
+    stay: int = 0
+
+    @property
+    def message(self) -> MessageKey:
+        """Which message it is of: its Put and the stay."""
+        return (self.put_position, self.put_index, self.stay)
 
 
 # Kind, step, detail.

@@ -11,6 +11,7 @@ from pyspark.sql.types import DataType
 
 from ledgermq_spark.group_steps import group_steps
 from ledgermq_spark.rows import BYTES, FLAG, LONG, TEXT
+from ledgermq_spark.walked import MESSAGE
 
 if TYPE_CHECKING:
     from ledgermq_spark.tables import Tables
@@ -39,15 +40,17 @@ STEP_COLUMNS = (
     "consumer",
     "unit",
     "moment",
+    "stay",
 )
-# Numbers are given after deliveries are settled; after everything else at one place of the log.
-NUMBERED, LAST = 1, 2**31
+# After everything else at one place of the log.
+LAST = 2**31
 
 
 def kept_messages(tables: Tables) -> DataFrame:
     """Messages where they can be got: those of queues, and the copies of subscriptions."""
     columns = [
-        *("queue", "queue_created", "put_position", "put_index", "message_id", "priority"),
+        *("queue", "queue_created", "put_position", "put_index", "stay", "message_id", "priority"),
+        *("numbered_phase", "numbered_index"),
         *("sequence", "numbered_position", "fate", "fate_position", "persistent", "enqueued_at"),
         *("fate_due", "on_return", "deliver_at", "birth_position"),
     ]
@@ -99,6 +102,7 @@ def _of_no_message(frame: DataFrame) -> DataFrame:
     return (
         frame.withColumn("put_position", none)
         .withColumn("put_index", none)
+        .withColumn("stay", none)
         .withColumn("priority", none)
         .withColumn("message_id", f.lit(None).cast(BYTES))
     )
@@ -118,8 +122,8 @@ def _group_steps(tables: Tables, recorded: DataFrame) -> list[DataFrame]:
             joined,
             f.lit("joined"),
             "numbered_position",
-            f.lit(1),
-            f.lit(NUMBERED),
+            f.col("numbered_phase"),
+            f.col("numbered_index"),
             f.col("sequence"),
         ),
     ]
@@ -129,13 +133,12 @@ def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
     """Everything that happened to the messages of all queues and subscriptions."""
     numbered = kept_messages(tables)
     gone = numbered.where(
-        "fate IN ('removed', 'purged', 'dropped') OR fate = 'expired' AND NOT on_return"
+        "fate IN ('removed', 'moved', 'purged', 'dropped') OR fate = 'expired' AND NOT on_return"
     )
     # What went before it was born, and what is not born yet, was never to be delivered.
     born = numbered.where("deliver_at IS NULL OR birth_position IS NOT NULL")
     over = numbered.where("on_return").select(
-        "put_position",
-        "put_index",
+        *MESSAGE,
         "holder",
         f.col("fate_position").alias("settled_position"),
         f.lit(True).alias("expired"),
@@ -155,10 +158,8 @@ def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
     settled = deliveries.where("settled_position IS NOT NULL").join(
         f.broadcast(ended), ["settled_position", "session"], how="left"
     )
-    settled = settled.join(
-        f.broadcast(over), ["put_position", "put_index", "holder", "settled_position"], how="left"
-    )
-    entry, nothing = f.lit(1), f.lit(0)
+    settled = settled.join(f.broadcast(over), [*MESSAGE, "holder", "settled_position"], how="left")
+    nothing = f.lit(0)
     back = f.when(f.expr("settled = 'returned' AND expired IS NULL"), "returned").otherwise("gone")
     due = f.when(f.col("settled_due"), 0).otherwise(1)
     ended_index = f.coalesce("ended_index", nothing)
@@ -177,8 +178,8 @@ def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
             begins,
             f.lit("numbered"),
             "begins",
-            f.when(birth, 0).otherwise(entry),
-            f.when(birth, -1).otherwise(NUMBERED),
+            f.when(birth, 0).otherwise(f.col("numbered_phase")),
+            f.when(birth, -1).otherwise(f.col("numbered_index")),
             f.col("sequence"),
         ),
         _step(gone, f.lit("gone"), "fate_position", left, last, nothing),
@@ -226,4 +227,5 @@ def _step(
         given("consumer", LONG, 0),
         given("unit", LONG, -1),
         given("moment", LONG, 0),
+        "stay",
     )

@@ -1,14 +1,15 @@
 """The set-based tables: Spark written from PROTOCOL.md, sharing no code with the fold.
 
-`messages` has a row per message put, `copies` one per topic message and subscription that got it,
-`groups` one per queue and group id, `subscriptions`, `deliveries` and `units_of_work` what they
-say. Puts, units of work, acknowledgements and sequence numbers come from the operations alone;
-`deliveries` takes what the Delivered outcomes claim, for the audit to check against the operations.
+`messages` has a row per message put, and one for each queue or topic that it was moved to; `copies`
+one per topic message and subscription that got it, `groups` one per queue and group id,
+`subscriptions`, `deliveries` and `units_of_work` what they say. Puts, units of work,
+acknowledgements and sequence numbers come from the operations alone; `deliveries` takes what the
+Delivered outcomes claim, for the audit to check against the operations.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
+from ledgermq_spark.by_hand import HANDLED
 from ledgermq_spark.copies import copies_table, subscriptions_table
 from ledgermq_spark.derive import Facts, Store, claims_of, derive_acts, ended_by_deadline
 from ledgermq_spark.directory import Directory
@@ -26,6 +28,7 @@ from ledgermq_spark.puts import lifetimes_frame, numbered_puts, puts_table
 from ledgermq_spark.situations import Scanned, directory_from
 from ledgermq_spark.timeline import timeline
 from ledgermq_spark.turns import group_refusals
+from ledgermq_spark.walked import needs_walk, stays_of, walk_of, with_stays
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,6 +38,9 @@ __all__ = ["TABLES", "Tables", "build_tables", "deliveries_table", "write_tables
 TABLES = ("messages", "copies", "subscriptions", "groups", "deliveries", "units_of_work")
 # What the tables call a destination: a queue by its name alone.
 STORE = "regexp_replace(destination, '^queue:', '')"
+
+# Most outcomes say nothing of where their messages were before, or of groups.
+OR_NULLS = "coalesce({}, transform(sequences, one -> CAST(NULL AS STRING)))"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,18 +66,23 @@ def build_tables(store: Store, operations: DataFrame, outcomes: DataFrame) -> Ta
         outcomes: Rows of `read_log.RECORDED_COLUMNS`, repeats included.
     """
     times = store.keep("timeline", timeline(operations))
+    walks = needs_walk(operations, times)
+    timed = walks or not operations.where("timed").isEmpty()
     log = _Log(
         operations=operations,
-        claims=claims_of(outcomes, timed=(timed := not operations.where("timed").isEmpty())),
+        outcomes=outcomes,
+        claims=claims_of(outcomes, timed=timed),
         times=times,
         timed=timed,
         grouped=not operations.where("grouped").isEmpty(),
+        walks=walks,
+        room=_told_refusals(operations, outcomes, ("storage-full",)),
     )
     if not log.grouped:
         return _assemble(store, *_facts(store, log, {}))
     # What the outcomes tell is but where to begin: a decision rests on earlier positions only, so
     # whatever agrees with itself is right.
-    refusals = _told_refusals(operations, outcomes)
+    refusals = _told_refusals(operations, outcomes, (*GROUP_REASONS, MATCH_REASON))
     while True:
         tables = _assemble(store, *_facts(store, log, refusals))
         found = group_refusals(tables, outcomes)
@@ -85,15 +96,19 @@ class _Log:
     """What the tables are made of."""
 
     operations: DataFrame
+    outcomes: DataFrame
     claims: DataFrame
     times: DataFrame
     timed: bool
     grouped: bool
+    walks: bool
+    room: dict[int, str]
 
 
-def _told_refusals(operations: DataFrame, outcomes: DataFrame) -> dict[int, str]:
-    """Which Puts and Gets the outcomes say were refused for the sake of groups, repeats or not."""
-    reasons = (*GROUP_REASONS, MATCH_REASON)
+def _told_refusals(
+    operations: DataFrame, outcomes: DataFrame, reasons: tuple[str, ...]
+) -> dict[int, str]:
+    """Which Puts and Gets the outcomes say were refused with certain reasons, repeats or not."""
     refused = outcomes.where("kind = 'Refused'").where(f.col("reason").isin(*reasons))
     asked = operations.where("kind IN ('Put', 'Get')").select("position")
     rows = refused.join(asked, "position", how="left_semi").select("position", "reason")
@@ -103,32 +118,46 @@ def _told_refusals(operations: DataFrame, outcomes: DataFrame) -> dict[int, str]
 def _facts(store: Store, log: _Log, refusals: dict[int, str]) -> tuple[Facts, DataFrame, DataFrame]:
     """What operations and claims came to, with the puts and the deliveries."""
     operations, claims, times = log.operations, log.claims, log.times
-    directory = Directory(group_refusals=refusals)
+    directory = Directory(group_refusals=refusals, room_refusals=log.room)
     for number in count():
         raw = store.keep(f"scan-{number}", derive_acts(operations, claims, times, directory))
         acts = ended_by_deadline(raw, times, partial(store.keep, f"acts-{number}"))
         puts = puts_table(acts)
         held = deliveries_table(claims, acts)
-        scanned = Scanned(
-            store=store, operations=operations, times=times, acts=acts, puts=puts, timed=log.timed
+        facts = Facts(
+            operations=operations,
+            timeline=times,
+            claims=claims,
+            acts=acts,
+            directory=directory,
+            timed=log.timed,
+            grouped=log.grouped,
         )
-        found = directory_from(scanned, held)
-        found.group_refusals = refusals
+        if log.walks:
+            facts = replace(facts, walk=_walk(store, f"walk-{number}", facts, puts, held, log))
+        found = directory_from(Scanned(store=store, facts=facts, puts=puts), held)
+        found.group_refusals, found.room_refusals = refusals, log.room
         settled = found.bearing() == directory.bearing()
+        if log.walks:
+            settled = settled and found.whole() == directory.whole()
         directory = found
         # Every round settles the earliest decision that was open, so this ends.
         if settled:
             break
-    facts = Facts(
-        operations=operations,
-        timeline=times,
-        claims=claims,
-        acts=acts,
-        directory=directory,
-        timed=log.timed,
-        grouped=log.grouped,
-    )
-    return facts, puts, held
+    return replace(facts, directory=directory), puts, held
+
+
+def _walk(
+    store: Store, name: str, facts: Facts, puts: DataFrame, held: DataFrame, log: _Log
+) -> DataFrame:
+    """Where messages were, with the directory known so far."""
+    lifetimes = lifetimes_frame(store.spark, facts.directory.lifetimes)
+    each = each_message(facts, numbered_puts(puts, lifetimes, facts.timeline))
+    in_turn = facts.acts.where("what = 'act' AND reason IS NULL").select("position")
+    handled = facts.operations.where(f.col("kind").isin(*HANDLED))
+    handled = handled.select("position", "settings").join(in_turn, "position", how="inner")
+    walk = walk_of(each, held, log.outcomes, handled, facts.timeline, facts.directory)
+    return store.keep(name, walk)
 
 
 def _assemble(store: Store, facts: Facts, puts: DataFrame, held: DataFrame) -> Tables:
@@ -139,13 +168,14 @@ def _assemble(store: Store, facts: Facts, puts: DataFrame, held: DataFrame) -> T
         "session long, consumer long, subscription long",
     )
     numbered = store.keep("puts", numbered_puts(puts, lifetimes, facts.timeline))
-    deliveries = store.keep(
-        "deliveries",
+    placed = (
         _in_lifetime(held, lifetimes, facts.timeline)
         .join(f.broadcast(receivers), ["session", "consumer"], how="left")
-        .drop("queue_deleted"),
+        .drop("queue_deleted")
     )
-    each = store.keep("each", each_message(facts, numbered))
+    deliveries = store.keep("deliveries", stays_of(placed, facts.walk))
+    put = each_message(facts, numbered)
+    each = store.keep("each", with_stays(put, facts.walk, lifetimes))
     copies = store.keep("copies", copies_table(each, facts, deliveries))
     messages = store.keep("messages", messages_table(facts, each, deliveries, copies))
     subscriptions = store.keep("subscriptions", subscriptions_table(copies, facts.directory))
@@ -198,6 +228,7 @@ def deliveries_table(claims: DataFrame, acts: DataFrame) -> DataFrame:
                 "backout_counts",
                 "enqueued_ats",
                 "content_digests",
+                *(f.expr(OR_NULLS.format(name)).alias(name) for name in ("origins", "groups")),
             )
         ).alias("offset", "message"),
     ).select(
@@ -220,6 +251,8 @@ def deliveries_table(claims: DataFrame, acts: DataFrame) -> DataFrame:
         f.col("message.backout_counts").alias("backout_count"),
         f.col("message.enqueued_ats").alias("enqueued_at"),
         f.col("message.content_digests").alias("content_digest"),
+        f.col("message.origins").alias("origin"),
+        f.col("message.groups").alias("group"),
     )
     settled = acts.where("what = 'settled'").select(
         "session",

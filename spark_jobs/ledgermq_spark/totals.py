@@ -24,6 +24,7 @@ FATES = (
     "resident",
     "consumed",
     "expired",
+    "moved",
     "dropped",
     "removed",
     "purged",
@@ -31,17 +32,29 @@ FATES = (
     "uncommitted",
 )
 COUNTED = (
-    *("put", "resident", "consumed", "expired", "dropped", "removed", "purged", "rolled_back"),
+    *(
+        "put",
+        "resident",
+        "consumed",
+        "expired",
+        "moved",
+        "dropped",
+        "removed",
+        "purged",
+        "rolled_back",
+    ),
     *("uncommitted", "in_flight", "unborn", "numbered", "deliveries", "backouts"),
+    *("came", "went"),
 )
 
 
 def queue_totals(tables: Tables) -> list[dict[str, Any]]:
     """Totals of every queue and topic that ever was, by name and creation.
 
-    `put` = resident + consumed + expired + dropped + removed + purged + rolled back +
+    `put` = resident + consumed + expired + moved + dropped + removed + purged + rolled back +
     uncommitted, where `dropped` left a topic without being consumed and `purged` went with queue or
-    topic. `status` holds what a status says, as the tables see it.
+    topic. Of those put, `came` were moved there; `went` were moved elsewhere when they left.
+    `status` holds what a status says, as the tables see it.
     """
     resident = f.when(f.col("fate") == "resident", f.col("sequence"))
     counts = {
@@ -56,6 +69,8 @@ def queue_totals(tables: Tables) -> list[dict[str, Any]]:
             f.count(f.when(f.expr("fate = 'resident' AND held"), 1)).alias("in_flight"),
             f.count(f.when(f.expr(UNBORN), 1)).alias("unborn"),
             f.count("sequence").alias("numbered"),
+            f.count("origin").alias("came"),
+            f.count("moved_to").alias("went"),
             f.sum("deliveries").alias("deliveries"),
             f.sum("backout_count").alias("backouts"),
             f.min(resident).alias("min_resident"),
@@ -98,11 +113,13 @@ def _total(
         "groups": 0 if row is None else int(row["groups"]),
         "temporary": bool(lifetime.owner),
         "gets_disabled": lifetime.gets_disabled,
+        "settings": lifetime.settings.as_dict(),
         "subscriptions": subscriptions,
         "message_count": counted["resident"],
         "sent_and_committed": counted["consumed"],
         "expired": counted["expired"],
         "unborn": counted["unborn"],
+        "moved": counted["moved"],
         "dropped": counted["dropped"],
         "removed_by_administration": counted["removed"],
         "min_sequence": 0 if row is None else int(row[ends[0]]),
@@ -125,7 +142,7 @@ def _total(
 
 def balances(total: dict[str, int]) -> bool:
     """Whether totals of a queue or topic add up: puts, and sequence numbers (SEQ-14, SEQ-17)."""
-    numbered = ("resident", "consumed", "expired", "dropped", "removed", "purged")
+    numbered = ("resident", "consumed", "expired", "moved", "dropped", "removed", "purged")
     ends = (*numbered, "rolled_back", "uncommitted")
     return total["put"] == sum(total[name] for name in ends) and total["numbered"] == sum(
         total[name] for name in numbered
@@ -135,7 +152,8 @@ def balances(total: dict[str, int]) -> bool:
 def subscription_totals(tables: Tables) -> list[dict[str, Any]]:
     """Totals of every subscription that ever was, by topic and creation.
 
-    `added` = resident + consumed + expired + dropped, where `dropped` went with the subscription.
+    `added` = resident + consumed + expired + moved + removed + dropped, where `dropped` went with
+    the subscription.
     """
     receivers = Counter(
         one.subscription for one in tables.facts.directory.receptions if one.closed is None
@@ -175,6 +193,9 @@ def _subscription(row: Any, receivers: int, uncommitted_gets: int) -> dict[str, 
         "added": row["added"],
         "sent_and_committed": row["consumed"],
         "expired": row["expired"],
+        "removed_by_administration": row["removed"],
+        "moved": row["moved"],
+        "dropped": 0,
         "unborn": row["unborn"],
         "min_sequence": following if first is None else first,
         "max_sequence": following if last is None else last,
@@ -185,7 +206,7 @@ def _subscription(row: Any, receivers: int, uncommitted_gets: int) -> dict[str, 
         "first_enqueued_at": row["first_enqueued_at"],
         "last_enqueued_at": row["last_enqueued_at"],
     }
-    ends = ("resident", "consumed", "expired", "dropped")
+    ends = ("resident", "consumed", "expired", "moved", "removed", "dropped")
     balance = row["added"] == sum(row[name] for name in ends)
     return total | {"status": status, "balances": balance}
 

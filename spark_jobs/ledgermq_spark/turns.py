@@ -21,7 +21,7 @@ from ledgermq_spark.group_steps import grouped_queues
 from ledgermq_spark.group_turns import GroupTurns
 from ledgermq_spark.matching import Selected, matches
 from ledgermq_spark.rows import BYTES, LONG, TEXT, arrow_batch, spark_schema
-from ledgermq_spark.step import Finding, Step
+from ledgermq_spark.step import Finding, MessageKey, Step
 from ledgermq_spark.steps import PLACES, STEP_COLUMNS, kept_messages, steps_of
 
 if TYPE_CHECKING:
@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 __all__ = ["QueueTurns", "Step", "check_turns", "group_refusals"]
 
 EVIDENCE_MAX = 200
+# A message where it is held: by a queue (holder -1) or a subscription.
+HELD = ["put_position", "put_index", "stay", "holder"]
 FINDING_COLUMNS = (
     ("kind", TEXT),
     ("queue", TEXT),
@@ -42,12 +44,13 @@ FINDING_COLUMNS = (
     ("message_id", BYTES),
     ("put_position", LONG),
     ("put_index", LONG),
+    ("stay", LONG),
     ("holder", LONG),
     ("detail", TEXT),
 )
 
 
-Place = tuple[int, int, tuple[int, int]]
+Place = tuple[int, int, MessageKey]
 
 
 class QueueTurns:
@@ -58,11 +61,11 @@ class QueueTurns:
     """
 
     def __init__(self) -> None:
-        self._available: dict[tuple[int, int], tuple[int, int]] = {}
-        self._held: dict[tuple[int, int], int] = {}
+        self._available: dict[MessageKey, tuple[int, int]] = {}
+        self._held: dict[MessageKey, int] = {}
         self._holds: dict[int, int] = {}
         self._limit = 0
-        self._numbered: dict[tuple[int, int], Step] = {}
+        self._numbered: dict[MessageKey, Step] = {}
         # By selector, what it matches; by "" all.
         self._orders: dict[str, list[Place]] = {"": []}
         self._together: list[Step] = []
@@ -80,7 +83,7 @@ class QueueTurns:
         if step.what == "limit":
             self._limit = step.sequence
             return
-        message = (step.put_position, step.put_index)
+        message = step.message
         holder = self._held.pop(message, None)
         if holder is not None:
             self._holds[holder] -= 1
@@ -96,7 +99,7 @@ class QueueTurns:
             if self._matches(text, message):
                 heapq.heappush(order, (*place, message))
 
-    def _matches(self, text: str, message: tuple[int, int]) -> bool:
+    def _matches(self, text: str, message: MessageKey) -> bool:
         """Whether a selector matches a numbered message; nothing is known of any other."""
         one = self._numbered.get(message)
         if not text or one is None:
@@ -131,7 +134,7 @@ class QueueTurns:
             yield from self._delivered(step)
 
     def _delivered(self, step: Step) -> Iterator[Finding]:
-        message = (step.put_position, step.put_index)
+        message = step.message
         if message in self._held:
             yield "duplicated", step, f"session {self._held[message]} holds it"
             return
@@ -152,7 +155,7 @@ class QueueTurns:
             return
         order = self._order(step.selector)
         if order and order[0][:2] < place:
-            urgency, sequence, (put_position, put_index) = order[0]
+            urgency, sequence, (put_position, put_index, _) = order[0]
             # Told once for the message that was passed over.
             self._available.pop(order[0][2])
             detail = (
@@ -207,29 +210,30 @@ def _findings(tables: Tables, recorded: DataFrame) -> DataFrame:
     return ordered.mapInArrow(_scan(grouped), spark_schema(FINDING_COLUMNS))
 
 
-def _kind(row: Any, gone: dict[tuple[int, int, int], int]) -> str:
+def _kind(row: Any, gone: dict[tuple[int, ...], int]) -> str:
     """A delivery of what was not available is duplicated if the message was gone before."""
     if row["kind"] != "unavailable":
         return str(row["kind"])
-    went = gone.get((row["put_position"], row["put_index"], row["holder"]))
+    went = gone.get(tuple(row[key] for key in HELD))
     return "duplicated" if went is not None and went <= row["position"] else "unexpected"
 
 
-def _gone_before(tables: Tables, rows: list[Any]) -> dict[tuple[int, int, int], int]:
+def _gone_before(tables: Tables, rows: list[Any]) -> dict[tuple[int, ...], int]:
     """Where the messages that were delivered without being available had gone."""
-    keys = ["put_position", "put_index", "holder"]
-    wanted = [tuple(row[key] for key in keys) for row in rows if row["kind"] == "unavailable"]
+    wanted = [tuple(row[key] for key in HELD) for row in rows if row["kind"] == "unavailable"]
     if not wanted:
         return {}
     spark = tables.messages.sparkSession
-    frame = spark.createDataFrame(wanted, "put_position long, put_index long, holder long")
+    frame = spark.createDataFrame(
+        wanted, "put_position long, put_index long, stay long, holder long"
+    )
     found = (
         kept_messages(tables)
-        .join(f.broadcast(frame.distinct()), keys, how="inner")
+        .join(f.broadcast(frame.distinct()), HELD, how="inner")
         .where("fate_position IS NOT NULL")
-        .select(*keys, "fate_position")
+        .select(*HELD, "fate_position")
     )
-    return {(row[0], row[1], row[2]): row[3] for row in found.collect()}
+    return {tuple(row[:4]): row[4] for row in found.collect()}
 
 
 def _scan(grouped: set[str]) -> Callable[[Iterable[Any]], Iterator[Any]]:
@@ -257,4 +261,4 @@ def _finding(place: tuple[Any, Any, Any], found: Finding) -> tuple[Any, ...]:
     queue, _, holder = place
     kind, step, detail = found
     where = (step.position, step.index, step.session, step.message_id)
-    return (kind, queue, *where, step.put_position, step.put_index, holder, detail)
+    return (kind, queue, *where, *step.message, holder, detail)

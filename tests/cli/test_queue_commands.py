@@ -188,3 +188,19 @@ def test_unknown_queue_is_refused_with_its_name(cli):
     assert answer.code == REFUSED
     assert answer.error["code"] == "queue-unknown"
     assert "no.such.queue" in answer.error["message"]
+
+
+def test_messages_are_moved_sent_back_and_purged_by_hand(cli, queue, connection):
+    """The worker knows the operations and the question; the bodies go where the messages go."""
+    other = f"other.{uuid.uuid4().hex[:8]}"
+    put(connection, queue, "a", "b", "c")
+    assert cli("queue", "create", other).code == OK
+    why = ("--reason", "test", "--yes")
+    assert cli("msg", "move", queue, other, "--sequence", "0..1", *why).code == OK
+    told = cli("msg", "delete", other, "--sequence", 1, "--dry-run", "--json").document
+    assert [one["body"] for one in told["messages"]] == ["b"]
+    assert cli("dlq", "retry", other, "--limit", 1, *why).code == OK
+    assert cli("browse", queue, "--body-only").lines == ["c", "a"]
+    assert cli("queue", "purge", queue, *why, "--json").document["affected"] == 2
+    status = connection.admin.queue_status(queue)
+    assert (status.moved, status.removed_by_administration, status.message_count) == (2, 2, 0)

@@ -114,3 +114,40 @@ def test_db_18_manager_shows_and_alters_the_maximum_lifetime(memory):
     assert "maximum lifetime\tnone" in memory("manager", "show").lines
     assert memory("manager", "alter", "--no-automatic-creation").code == OK
     assert memory("manager", "show", "--json").document["automatic_creation"] is False
+
+
+def test_redelivery_has_an_option_for_each_setting(memory):
+    """A queue's limit, delays and error destination (INF-12, INF-15, INF-16)."""
+    assert memory("queue", "create", "dead").code == OK
+    created = ("queue", "create", "q", "--redelivery-limit", "3", "--error-destination", "dead")
+    delays = ("--redelivery-delay-override", "500ms", "--redelivery-delay-multiplier", "1.5")
+    more = ("--redelivery-delay-max", "1m", "--redelivery-steps", "5:1000; 10:60000")
+    assert memory(*created, *delays, *more).code == OK
+    lines = memory("queue", "show", "q").lines
+    assert "redelivery limit\t3" in lines
+    assert "redelivery delay multiplier\t1.5" in lines
+    assert "redelivery delay max\t1m" in lines
+    assert "redelivery steps\t5:1000; 10:60000" in lines
+    assert "error destination\tqueue:dead" in lines
+    off = ("--redelivery-limit", "none", "--redelivery-steps", "none")
+    assert memory("queue", "alter", "q", *off).code == OK
+    lines = memory("queue", "show", "q").lines
+    assert "redelivery limit\tnone" in lines
+    assert "redelivery steps\tnone" in lines
+
+
+def test_db_21_redelivery_is_given_as_one_string(memory):
+    """In the place of the single options; what is wrong in it is told (DB-21)."""
+    assert memory("queue", "create", "q.dead").code == OK
+    string = ("--redelivery", "5:1000; 10:5000; 50:move(queue:$.dead)")
+    assert memory("queue", "create", "q", *string).code == OK
+    settings = memory("queue", "show", "q", "--json").document["settings"]
+    assert (settings["redelivery_limit"], settings["error_destination"]) == (50, "queue:q.dead")
+    assert memory("topic", "create", "t", *string[:1], "2:delete").code == OK
+    for wrong in ("5:9999", "soon"):
+        answer = memory("queue", "alter", "q", "--redelivery", wrong)
+        assert answer.code != OK
+        assert wrong in answer.err
+    answer = memory("queue", "alter", "q", "--redelivery-steps", "soon")
+    assert answer.code == USAGE
+    assert "retries:delay" in answer.err

@@ -1,16 +1,16 @@
-"""Tampering: a copied log with one record changed or left out does not pass the audit."""
+"""Tampering: a copied log with one record changed, left out, put in or moved does not pass."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
 import ledgermq
-from ledgermq.core.operations import Acknowledge
+from ledgermq.core.operations import Acknowledge, Tick
 from ledgermq.core.outcomes import Delivered, Outcome
 from ledgermq.embedded import EmbeddedBroker
 from ledgermq.processor.supervisor import running_installation
@@ -19,10 +19,11 @@ from ledgermq.wire.codec import (
     decode_chunk,
     decode_operation,
     encode_chunk,
+    encode_operation,
 )
 from ledgermq.wire.topics import Topics
 from ledgermq_spark.session import spark_session
-from support.reproduce import Change, Copied, keep, reproduce
+from support.reproduce import Change, Copied, keep, records_of, reproduce
 
 TOPICS = Topics()
 MESSAGES = 40
@@ -76,9 +77,10 @@ def spark(tmp_path_factory) -> Iterator[None]:
 
 def audit_of_copy(plain, original: Original, directory: Path, change: Change):
     """The unchanged audit command on a copy of the log."""
+    shown = plain("chain", "show", "--json", "--bootstrap", original.bootstrap).document
     reproduce(original.bootstrap, directory, TOPICS, change)
     with EmbeddedBroker(directory) as copy:
-        return plain("audit", "--json", "--bootstrap", copy.bootstrap)
+        return plain("audit", "--json", "--bootstrap", copy.bootstrap, "--anchor", shown["anchor"])
 
 
 def named(answer) -> set[str]:
@@ -91,6 +93,10 @@ def test_the_audit_of_an_untouched_copy_agrees(plain, original, tmp_path):
     answer = audit_of_copy(plain, original, tmp_path, keep)
     assert answer.code == 0, answer.out
     assert answer.document["verdict"] == "agrees"
+    proof = answer.document["chain_proof"]
+    assert proof["agreeing"] == proof["anchors"] > MESSAGES // 2
+    assert proof["counts"]["given"] == 1
+    assert proof["told"].startswith(f"chain of {proof['position'] + 1} positions agrees with ")
 
 
 def test_one_altered_outcome_is_found_and_its_message_named(plain, original, tmp_path):
@@ -112,7 +118,7 @@ def test_one_altered_outcome_is_found_and_its_message_named(plain, original, tmp
             return record
         forged = [forge(outcome) for outcome in chunk.outcomes]
         return record.with_value(
-            encode_chunk(chunk.previous_position, chunk.previous_index, forged)
+            encode_chunk(chunk.previous_position, chunk.previous_index, forged, chunk.chain)
         )
 
     answer = audit_of_copy(plain, original, tmp_path, change)
@@ -137,3 +143,72 @@ def test_one_missing_acknowledgement_is_found_and_its_message_named(plain, origi
     assert len(dropped) > VICTIM
     assert answer.code == 1, answer.out
     assert original.victim in named(answer)
+
+
+def altered(record: Copied, _: Copied) -> list[Copied]:
+    """The same acknowledgement, but it says less of which replies were read: no outcome differs."""
+    operation = decode_operation(record.value)
+    assert isinstance(operation, Acknowledge)
+    forged = replace(operation, answered_through=operation.answered_through - 1)
+    return [record.with_value(encode_operation(forged))]
+
+
+def left_out(_record: Copied, _: Copied) -> list[Copied]:
+    """Nothing in its place."""
+    return []
+
+
+def put_in(record: Copied, _: Copied) -> list[Copied]:
+    """An entry that does nothing stands before it."""
+    return [record.with_value(encode_operation(Tick(worker="nobody"))), record]
+
+
+def swapped(record: Copied, following: Copied) -> list[Copied]:
+    """The next record, which is left out where it stood, comes first."""
+    return [replace(following, timestamp_ms=record.timestamp_ms), record]
+
+
+@pytest.mark.parametrize("tamper", [altered, left_out, put_in, swapped])
+def test_the_audit_names_the_first_operation_that_was_tampered_with(
+    plain, original, tmp_path, tamper
+):
+    """The chain in the outcomes bounds where the log stops being what was folded (H14)."""
+    place = acknowledgements(original)[VICTIM]
+    following = record_at(original, place.offset + 1)
+
+    def change(record: Copied) -> Copied | list[Copied]:
+        if record.topic == TOPICS.operations and record.partition == 0:
+            if record.offset == place.offset:
+                return tamper(record, following)
+            if record.offset == following.offset and tamper is swapped:
+                return []
+        return record
+
+    answer = audit_of_copy(plain, original, tmp_path, change)
+    assert answer.code == 1, answer.out
+    first = answer.document["anomalies"][0]
+    assert (first["kind"], first["source"]) == ("altered operations", "chain")
+    proof = answer.document["chain_proof"]
+    assert proof["differs_from"] <= place.offset <= proof["differs_to"], proof
+    # Every operation of an application is answered, and each answer is an anchor.
+    assert proof["differs_to"] - proof["differs_from"] <= 2
+    assert first["position"] == proof["differs_from"]
+    assert proof["proven_until"] == proof["differs_from"] - 1
+
+
+def acknowledgements(original: Original) -> list[Copied]:
+    """The acknowledgements on the log, in order."""
+    return [
+        record
+        for record in records_of(original.bootstrap, TOPICS.operations, 0)
+        if isinstance(decode_operation(record.value), Acknowledge)
+    ]
+
+
+def record_at(original: Original, offset: int) -> Copied:
+    """The record at a position of the log."""
+    return next(
+        record
+        for record in records_of(original.bootstrap, TOPICS.operations, 0)
+        if record.offset == offset
+    )

@@ -117,7 +117,12 @@ CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
         (
             lambda admin: admin.alter_queue_manager(),
             operations.AlterQueueManager,
-            {"automatic_creation": None, "maximum_lifetime_ms": None},
+            dict.fromkeys(
+                (
+                    *("automatic_creation", "maximum_lifetime_ms"),
+                    *("segment_bytes", "segments_min", "segments_max"),
+                )
+            ),
             None,
         ),
         (lambda admin: admin.upgrade(2), operations.Upgrade, {"version": 2}, None),
@@ -267,6 +272,7 @@ def test_a_consumer_asks_for_200_messages_unless_told_otherwise(route, connectio
         "subscription": "",
         "durable": False,
         "shared": False,
+        "redelivery_delay_ms": -1,
     }
 
 
@@ -388,6 +394,6 @@ def test_a_route_checks_the_broker_before_it_looks_for_the_queue_manager(monkeyp
 
 def test_what_is_not_told_of_a_consumer_or_a_message_is_nothing():
     """Every message of a destination, and a message as Jakarta Messaging has it by default."""
-    assert Source() == ("", False, "", False, False)
+    assert Source() == ("", False, "", False, False, -1)
     assert Browser(Desk().questions, "queue:a", 1.0).selector == ""
-    assert Sending() == (None, None, None, None, 4, True, 0, 0)
+    assert Sending() == (None, None, None, None, 4, True, 0, 0, -1)

@@ -39,6 +39,8 @@ def test_a_question_says_who_asks_and_what(desk):
         "group_sequence": 0,
         "offset": 0,
         "options": None,
+        "selection": None,
+        "to_origin": False,
     }
     assert second == first | {
         "question": 2,

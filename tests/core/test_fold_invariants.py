@@ -167,8 +167,10 @@ def _delivery_number_used_again(state):
 def _delivery_without_consumer(state):
     message = state.sessions[0].deliveries[1]
     message.times = Times(-1, 10)
-    message.times.unborn = True
+    message.times.waits_until = 10
     message.consumer = None
+    message.queue.unborn += 1
+    message.queue.unacknowledged -= 1
 
 
 def _delivery_of_another_session(state):

@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import Phase, given, settings
 
 from ledgermq.core import apply as apply_module
 from ledgermq.core import (
@@ -15,12 +15,11 @@ from ledgermq.core import (
     messages,
     orders,
     places,
-    query,
     queues,
+    redelivery,
     releasing,
     sessions,
     settling,
-    topic_query,
 )
 from ledgermq.core.affinity import Affinity
 from ledgermq.core.apply import apply, new_state
@@ -30,32 +29,13 @@ from ledgermq.core.operations import Unreadable
 from ledgermq.core.state import Queue
 from ledgermq.wire.codec import decode_operation
 from support import checks
+from support.checked_histories import FOLD, check_history
 from support.generators import Entry, informed_histories, naive_histories
 from support.group_generators import group_histories
-from support.play import Player
 from support.quota_generators import quota_histories
-from support.witness import Witness
 
-QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
-settings.register_profile(
-    "fold", deadline=None, suppress_health_check=QUIET, derandomize=True, database=None
-)
 # Mutation testing asks for fewer examples, because it runs them for every mutant.
 DIVISOR = int(os.environ.get("LEDGERMQ_EXAMPLES_DIVISOR", "1"))
-FOLD = settings.get_profile("fold")
-
-
-def check_history(history: Sequence[Entry]) -> Player:
-    """Folds a history with every check after every entry; the witness follows beside the model."""
-    player = Player()
-    witness = Witness()
-    for position, entry in enumerate(history):
-        player.clock_us = entry.time
-        found = player.enter(entry.value)
-        witness.observe(decode_operation(entry.value), position, found)
-        topics = topic_query.topic_statuses(player.state)
-        witness.compare(query.queue_statuses(player.state), topics)
-    return player
 
 
 @settings(FOLD, max_examples=200 // DIVISOR)
@@ -187,7 +167,23 @@ def _does_nothing(original):
     return lambda *arguments: None
 
 
+def _all_count(original):
+    return lambda message: message.backout_count
+
+
+def _no_step(original):
+    return lambda steps, backouts: None
+
+
+def _shorter(original):
+    return lambda message, consumer: original(message, consumer) // 2
+
+
 FAULTS = [
+    (redelivery, "_counted_backouts", _all_count),
+    (redelivery, "_step_for", _no_step),
+    (redelivery, "_delay_ms", _shorter),
+    (redelivery, "transfer", _does_nothing),
     (settling, "give_back", _forgetful_backout),
     (settling, "give_back", _always_backout),
     (messages, "check_deliveries", _unchecked),

@@ -61,6 +61,8 @@ def test_stored_message_has_all_that_delivery_needs():
         "uncounted_backout_count": -1,
         "in_unit_of_work": False,
         "origin": None,
+        "redelivery_limit": -1,
+        "delayed_until": -1,
         "segment": FIRST_SEGMENT,
     }
 
@@ -89,6 +91,8 @@ def test_open_put_has_no_number_and_no_time_yet():
                     "uncounted_backout_count": -1,
                     "in_unit_of_work": False,
                     "origin": None,
+                    "redelivery_limit": -1,
+                    "delayed_until": -1,
                     "segment": FIRST_SEGMENT,
                 }
             ],

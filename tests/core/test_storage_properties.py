@@ -41,7 +41,7 @@ def test_segments_and_refusals_are_as_the_model_says_where_storage_is_scarce(see
 def test_histories_of_scarce_storage_come_to_everything_that_can_happen():
     """They are refused for both reasons, reuse segments, make new ones and give some up."""
     seen: Counter[str] = Counter()
-    for seed in range(15):
+    for seed in range(30):
         state = new_state()
         for entry in storage_history(seed):
             active, segments = state.storage.active.number, dict(state.storage.segments)

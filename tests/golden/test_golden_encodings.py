@@ -177,7 +177,10 @@ def _drop_schema(schemas):
 
 
 def _drop_branch(schemas):
-    schemas["ledgermq.outcome.Chunk"]["fields"][-1]["type"]["items"].pop()
+    (outcomes,) = [
+        one for one in schemas["ledgermq.outcome.Chunk"]["fields"] if one["name"] == "outcomes"
+    ]
+    outcomes["type"]["items"].pop()
 
 
 def _change_items(schemas):

@@ -53,6 +53,8 @@ class Lane:
     def send_outcomes(self, book, lane, partition, key, value, headers):
         """Takes a chunk."""
         chunk = decode_chunk(value)
+        # The digest chain is that of the last outcome, held or not (PROTOCOL.md section 10).
+        assert chunk.chain == b"%d" % chunk.outcomes[-1].position
         self.came += [(bytes.fromhex(key.decode()), one.position) for one in chunk.outcomes]
         book.sent[lane] += 1
         book.acknowledged[lane] += 1
@@ -86,13 +88,13 @@ def delivered(position, connection, count=1):
         first_delivery=1,
         messages=messages,
     )
-    return (None, [out.Addressed(connection, 0, -1, -1, outcome)])
+    return (None, [out.Addressed(connection, 0, -1, -1, outcome)], b"%d" % position)
 
 
 def accepted(position, connection):
     """A reply."""
     outcome = out.Accepted(position=position, index=0, session=1, session_sequence=position)
-    return (None, [out.Addressed(connection, 0, -1, -1, outcome)])
+    return (None, [out.Addressed(connection, 0, -1, -1, outcome)], b"%d" % position)
 
 
 class Stage:

@@ -95,6 +95,75 @@ def test_automatic_creation_counts_from_the_entry_after_its_switch():
     assert found.use_refusal("q", 5) is None
 
 
+def test_settings_are_those_of_the_last_change_and_end_with_their_queue():
+    """What is not given stays; another queue of that name begins with the defaults."""
+    rows = [
+        row(1, "CreateQueue", "old"),
+        row(2, "CreateQueue", settings='{"expiry_destination":"queue:old"}'),
+        row(3, "AlterQueue", settings='{"time_to_live_override_ms":5000}'),
+        row(4, "AlterQueue", settings='{"time_to_live_override_ms":5000}', description="same"),
+        row(5, "DeleteQueue", flag=True),
+        row(6, "Use"),
+        row(7, "CreateTopic", "topic:t", settings='{"delivery_delay_override_ms":-1}'),
+        row(8, "AlterTopic", "topic:t", settings='{"expiry_destination":"queue:q"}'),
+        row(9, "AlterTopic", "topic:u"),
+    ]
+    found = read_directory(rows, {}, held([5]))
+    told = [(name, made, at, one.expiry_destination) for name, made, at, one in found.settings]
+    assert told == [
+        *(("q", 2, 2, "queue:old"), ("q", 2, 3, "queue:old")),
+        ("topic:t", 7, 8, "queue:q"),
+    ]
+    assert found.settings[1][3].time_to_live_override_ms == 5_000
+    assert found.lifetimes[2].settings.expiry_destination == ""
+    assert found.refusals == {9: "topic-unknown"}
+
+
+def test_a_destination_that_is_named_stays_and_a_wrong_one_is_refused():
+    """A deletion is refused while something that stands names it (INF-16)."""
+    rows = [
+        row(1, "Use", "old"),
+        row(2, "CreateQueue", settings='{"expiry_destination":"topic:late"}'),
+        row(3, "CreateTopic", "topic:late", settings='{"expiry_destination":"queue:old"}'),
+        row(4, "CreateQueue", settings='{"expiry_destination":"topic:late"}'),
+        row(5, "DeleteQueue", "old", flag=True),
+        row(6, "DeleteTopic", "topic:late", flag=True),
+        row(7, "AlterQueue", settings='{"expiry_destination":""}'),
+        row(8, "DeleteTopic", "topic:late", flag=True),
+        row(9, "DeleteQueue", "old", flag=True),
+    ]
+    found = read_directory(rows, {}, held([5, 9], queue="old"))
+    assert found.refusals == {2: "destination-unknown", 5: "queue-in-use", 6: "topic-in-use"}
+
+
+def test_a_maximum_lifetime_out_of_range_changes_nothing():
+    """Nor does what else its operation asks for (DB-18)."""
+    rows = [
+        row(1, "AlterQueueManager", maximum_lifetime_ms=0),
+        row(2, "AlterQueueManager", maximum_lifetime_ms=-1, flag=False),
+    ]
+    found = read_directory(rows, {})
+    assert found.maximum_lifetimes == [(1, 0)]
+    assert found.automatic == []
+    assert found.refusals == {2: "setting-invalid"}
+
+
+def test_segments_are_those_of_the_last_change_that_was_in_range():
+    """As the three would be after the change (DB-06 to DB-20); it counts from the next entry on."""
+    rows = [
+        row(1, "AlterQueueManager", settings='{"segment_bytes":500,"segments_max":9}'),
+        row(2, "AlterQueueManager", settings='{"segments_min":10}', flag=False),
+        row(3, "AlterQueueManager", settings='{"segments_max":0}'),
+        row(4, "AlterQueueManager", settings='{"segments_min":10,"segment_bytes":501}'),
+        row(5, "AlterQueueManager", settings='{"segment_bytes":0}'),
+    ]
+    found = read_directory(rows, {})
+    assert found.refusals == {2: "setting-invalid", 5: "setting-invalid"}
+    assert found.automatic == []
+    sizes = [found.segment_bytes_at(at) for at in (1, 2, 4, 5)]
+    assert sizes == [16 * 1024 * 1024, 500, 500, 501]
+
+
 A, B = "aa", "bb"
 
 

@@ -80,15 +80,33 @@ def _ms(text: str) -> int:
     return -1 if text == "none" else time_us(text) // 1_000
 
 
+def _destination(text: str) -> str:
+    """`queue:NAME` or `topic:NAME`; `none`: no destination."""
+    return "" if text == "none" else text
+
+
+def _steps(text: str) -> list[dict[str, int]]:
+    """`1:5s,3:1s`: delays after so many failed redeliveries; `none`: no steps."""
+    told = [one.split(":") for one in text.split(",") if text != "none"]
+    return [{"retries": int(retries), "delay_ms": _ms(delay)} for retries, delay in told]
+
+
 # Settings of queues and topics by their names in scripts, and how a value is read.
 SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "ttl_override": ("time_to_live_override_ms", _ms),
     "delay_override": ("delivery_delay_override_ms", _ms),
-    "expiry_destination": ("expiry_destination", lambda text: "" if text == "none" else text),
+    "expiry_destination": ("expiry_destination", _destination),
+    "redelivery_override": ("redelivery_delay_override_ms", _ms),
+    "limit": ("redelivery_limit", lambda text: -1 if text == "none" else int(text)),
+    "multiplier": ("redelivery_delay_multiplier_percent", int),
+    "delay_max": ("redelivery_delay_max_ms", _ms),
+    "steps": ("redelivery_steps", _steps),
+    "error_destination": ("error_destination", _destination),
     "puts_disabled": ("puts_disabled", yes),
     "messages_max": ("messages_max", int),
     "bytes_max": ("bytes_max", int),
     "policy": ("blocking_send_policy", str),
+    "fifo_mode": ("fifo_mode", str),
 }
 
 

@@ -7,14 +7,13 @@ from typing import Any
 import pyarrow as pa
 
 from ledgermq.core.outcomes import Addressed
+from ledgermq_spark.outcome_rows import OUTCOME_COLUMNS, outcome_row
 from ledgermq_spark.read_log import RECORDED_COLUMNS, as_operation
 from ledgermq_spark.rebuild import STORED_COLUMNS, stored_rows
 from ledgermq_spark.rows import (
     OPERATION_COLUMNS,
-    OUTCOME_COLUMNS,
     arrow_batch,
     operation_row,
-    outcome_row,
 )
 from support.log_writer import LOG_APPEND_TIME, Entry
 
@@ -43,7 +42,7 @@ def outcomes_frame(spark: Any, outcomes: list[list[Addressed]], *, as_folded: bo
             row = outcome_row(
                 one.outcome, one.connection, lane, previous, with_content=not as_folded
             )
-            rows.append(row if as_folded else (*row, 0, lane, len(rows)))
+            rows.append(row if as_folded else (*row, 0, lane, len(rows), None))
     return _frame(spark, OUTCOME_COLUMNS if as_folded else RECORDED_COLUMNS, rows)
 
 
@@ -55,3 +54,13 @@ def stored_frame(spark: Any, message_blocks: list[dict[str, Any]]) -> Any:
 
 def _frame(spark: Any, columns: Any, rows: list[Any]) -> Any:
     return spark.createDataFrame(pa.Table.from_batches([arrow_batch(columns, rows)]))
+
+
+def anchored_frame(spark: Any, anchors: list[tuple[int, bytes]]) -> Any:
+    """Outcomes on the lanes, each the last of a chunk with its digest chain."""
+    names = [name for name, _ in RECORDED_COLUMNS]
+    rows = [
+        tuple({"position": position, "chain_digest": digest}.get(name) for name in names)
+        for position, digest in anchors
+    ]
+    return _frame(spark, RECORDED_COLUMNS, rows)

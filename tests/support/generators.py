@@ -1,36 +1,32 @@
-"""Two generators of histories: one that knows nothing, and one that knows what would be legal.
+"""The generator of histories that knows what would be legal; `naive_histories` knows nothing.
 
-The naive one throws operations with small random numbers, mostly illegal, and random bytes. The
-one that knows asks the slow model for sessions, deliveries and open puts, so that its histories
+It asks the slow model for sessions, deliveries and open puts, so that its histories
 get deep; now and then it errs on purpose.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import Any
 
 from hypothesis import strategies as st
 
 from ledgermq.core import operations as op
 from ledgermq.core.operations import Operation
 from ledgermq.wire.codec import decode_operation, encode_operation
-from support.handling_generators import HandlingWriter, naive_handling
+from support.administering import DELAYS_MS, Administering
+from support.handling_generators import HandlingWriter
 from support.model import Model
+from support.naive_histories import BLIND, LEAPS_US, STEPS_US, Entry, naive_histories
 from support.naive_operations import (
     COLORS,
-    FOLLOWING,
     MODES,
     QUEUES,
     SELECTORS,
     START_US,
     TEMPORARY,
     TIMINGS,
-    manager_settings,
     naive_operations,
-    opens,
     sample_message,
-    some_settings,
 )
 from support.verbs import identifier
 
@@ -46,50 +42,9 @@ __all__ = [
 
 # Where much happens, so that what is rare happens to messages in flight too.
 BUSY = "queue:q"
-BLIND = naive_operations | naive_handling
-STEPS_US = (0, 0, 0, 1_000, 50_000, 1_000_000, 10_000_000)
-LEAPS_US = (*STEPS_US, 30_000_000, 60_000_000, 61_000_000, 200_000_000, -5_000_000)
 
 
-class Entry(NamedTuple):
-    """One record of the operations topic."""
-
-    value: bytes | None
-    time: int
-
-
-@st.composite
-def _mutilated(draw: st.DrawFn) -> bytes:
-    """An operation whose bytes were cut, flipped or prolonged."""
-    value = bytearray(encode_operation(draw(BLIND)))
-    how = draw(st.sampled_from(("cut", "flip", "prolong")))
-    at = draw(st.integers(0, len(value) - 1))
-    if how == "cut":
-        return bytes(value[:at])
-    if how == "flip":
-        value[at] ^= 1 << draw(st.integers(0, 7))
-        return bytes(value)
-    return bytes(value) + draw(st.binary(min_size=1, max_size=4))
-
-
-@st.composite
-def naive_histories(draw: st.DrawFn) -> list[Entry]:
-    """Any records in any order."""
-    values = st.one_of(*[BLIND] * 5, _mutilated(), st.binary(max_size=40), st.none())
-    time = START_US
-    following: dict[int, int] = {}
-    history = [Entry(encode_operation(draw(opens)), time) for _ in range(draw(st.integers(0, 2)))]
-    for value in draw(st.lists(values, max_size=30)):
-        time += draw(st.sampled_from(LEAPS_US))
-        if isinstance(value, op.SessionOperation) and value.session_sequence == FOLLOWING:
-            number = following[value.session] = following.get(value.session, 0) + 1
-            value = replace(value, session_sequence=number)
-        encoded = encode_operation(value) if isinstance(value, Operation) else value
-        history.append(Entry(encoded, time))
-    return history
-
-
-class Writer(HandlingWriter):
+class Writer(Administering, HandlingWriter):
     """Draws operations that suit the model's state."""
 
     weights: tuple[str, ...] = ()
@@ -152,6 +107,8 @@ class Writer(HandlingWriter):
         """Two sessions with consumers and credit, and messages for them."""
         self.open()
         self.open()
+        if self.draw(st.booleans()):
+            self.configure(self.model.sessions[0])
         for session in self.model.sessions[:2]:
             for _ in range(2):
                 self.consume(session)
@@ -182,6 +139,7 @@ class Writer(HandlingWriter):
                 suspect_timeout_ms=self.one((1_000, 10_000)),
                 client_id="client" if name in "cd" else "",
                 takeover=b"token" if name in "cd" else b"",
+                redelivery_delay_ms=self.one((0, 0, *DELAYS_MS)),
             )
         )
 
@@ -205,7 +163,12 @@ class Writer(HandlingWriter):
         place = len(self.history) * 10
         messages = [
             sample_message(
-                place + one, self.one((4, 4, 4, 9, 0)), 1, self.one(COLORS), self.one(TIMINGS)
+                place + one,
+                self.one((4, 4, 4, 9, 0)),
+                1,
+                self.one(COLORS),
+                self.one(TIMINGS),
+                self.one((-1, -1, -1, 0, 1)),
             )
             for one in range(count)
         ]
@@ -257,6 +220,7 @@ class Writer(HandlingWriter):
                 consumer=number,
                 destination="topic:" + self.one("tu"),
                 selector=self.one(SELECTORS),
+                redelivery_delay_ms=self.one((-1, -1, -1, *DELAYS_MS)),
                 no_local=kind in ("alone", "durable") and self.one((False, False, True)),
                 subscription="" if kind == "alone" else self.one("ssr"),
                 durable=kind in ("durable", "both"),
@@ -278,6 +242,7 @@ class Writer(HandlingWriter):
                     consumer=number,
                     destination=self.destination(),
                     selector=self.one(SELECTORS),
+                    redelivery_delay_ms=self.one((-1, -1, -1, *DELAYS_MS)),
                 )
             )
         else:
@@ -330,56 +295,13 @@ class Writer(HandlingWriter):
         unseen = self.some_of(self.flights(session, number))
         self.write(op.CloseConsumer(**self.common(session), consumer=number, unseen=unseen))
 
-    def administer(self, session: dict[str, Any]) -> None:
-        """Suspend, resume, create, delete, correct."""
-        queue = self.one(QUEUES)
-        kinds = ("suspend", "resume", "create", "delete", "correct", "correct", "correct")
-        kind = self.one((*kinds, "resume", "manager"))
-        if kind == "create":
-            self.write(op.CreateQueue(**self.common(session), queue=queue))
-        elif kind == "delete":
-            purge = self.draw(st.booleans())
-            self.write(op.DeleteQueue(**self.common(session), queue=queue, purge=purge))
-        elif kind == "correct":
-            self.correct(session)
-        elif kind == "manager":
-            self.write(op.AlterQueueManager(**self.common(session), **self.draw(manager_settings)))
-        else:
-            gets_disabled = kind == "suspend"
-            limit = self.one((None, None, 0, 1, 3))
-            self.write(
-                op.AlterQueue(
-                    **self.common(session),
-                    queue=queue,
-                    gets_disabled=gets_disabled,
-                    unacknowledged_max=limit,
-                    settings=self.draw(st.none() | some_settings),
-                )
-            )
-
-    def correct(self, session: dict[str, Any]) -> None:
-        """A message of a queue is removed or released by hand, whoever has it."""
-        known = [one for one in self.model.messages if one["queue"] in QUEUES]
-        places = [(one["queue"], one["sequence"]) for one in known if one["sequence"] is not None]
-        queue, sequence = self.one(places or [("q", 0)])
-        self.write(
-            op.Correct(
-                **self.common(session),
-                queue=queue,
-                sequence=sequence,
-                action=self.one(("REMOVE", "RELEASE")),
-                actor="a",
-                reason="r",
-            )
-        )
-
 
 WEIGHTS = (
     *("put", "put", "put", "put", "consume", "consume", "consume", "consume", "consume"),
     *("subscribe", "subscribe", "subscribe", "temporary", "unsubscribe"),
     *("settle", "settle", "settle", "back", "back", "open", "close", "close_consumer"),
     *("worker", "worker", "again", "administer", "administer", "naive", "handle", "handle"),
-    *("handle", "handle"),
+    *("handle", "handle", "configure", "configure", "back", "back"),
     *("lose", "lose", "hand_over", "hand_over", "hand_over"),
 )
 

@@ -12,6 +12,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ledgermq.core import operations as op
+from ledgermq.core.settings import given_settings
 from support.generators import BUSY, Entry, Writer
 from support.naive_operations import sample_message
 from support.verbs import group_id, identifier
@@ -163,6 +164,7 @@ class GroupWriter(Writer):
                 consumer=number,
                 destination=self.one((BUSY, BUSY, BUSY, AFFINE)),
                 selector=self.one(SELECTORS),
+                redelivery_delay_ms=self.one((-1, -1, 0, 500)),
             )
         )
         if any(one is session for one in self.model.sessions):
@@ -247,13 +249,20 @@ class GroupWriter(Writer):
 
     def alter(self, session: Row) -> None:
         """Group affinity, suspension and limits of a queue."""
+        queue = self.one((BUSY, AFFINE))
         self.write(
             op.AlterQueue(
                 **self.common(session),
-                queue=self.one((BUSY, AFFINE)).removeprefix("queue:"),
+                queue=queue.removeprefix("queue:"),
                 group_affinity=self.one((None, True, True, False)),
                 gets_disabled=self.one((None, False, False, True)),
                 unacknowledged_max=self.one((None, 0, 0, 2)),
+                settings=given_settings(
+                    {
+                        "redelivery_limit": self.one((None, -1, 0, 1)),
+                        "error_destination": self.one((None, "", AFFINE)) if queue == BUSY else "",
+                    }
+                ),
             )
         )
 
@@ -267,6 +276,7 @@ class GroupWriter(Writer):
                 session_key=identifier(str(len(self.history))),
                 acknowledge_mode=self.one(MODES),
                 suspect_timeout_ms=1_000,
+                redelivery_delay_ms=self.one((0, 0, 0, 1_000)),
             )
         )
 

@@ -84,7 +84,9 @@ class HandlingWriter:
         self.write(operations[kind]())
 
     def _waiting(self) -> list[dict[str, Any]]:
-        return [one for one in self.model.messages if one["place"] in ("available", "unborn")]
+        return [
+            one for one in self.model.messages if one["place"] in ("available", "unborn", "delayed")
+        ]
 
     def selection(self, store: str, *, named: bool) -> MessageSelection:
         """Messages of a queue or subscription; `named`: by number."""

@@ -18,7 +18,7 @@ __all__ = ["Model"]
 Row = dict[str, Any]
 UNANSWERED_MAX = 256
 LEAP_US = 60_000_000
-RESIDENT = ("available", "unborn", "flight")
+RESIDENT = ("available", "unborn", "delayed", "flight")
 
 
 class Model(ModelOperations):
@@ -54,8 +54,8 @@ class Model(ModelOperations):
         while True:
             due = [one for one in self.sessions if one["deadline"] is not None]
             due = [one for one in due if one["deadline"] <= self.time]
-            born = [one["deliver_at"] for one in self.messages if one["place"] == "unborn"]
-            birth = min([one for one in born if one <= self.time], default=None)
+            waits = [self.waits_until(one) for one in self.messages]
+            birth = min([one for one in waits if 0 <= one <= self.time], default=None)
             session = min(due, key=lambda one: (one["deadline"], one["session"]), default=None)
             end = None if session is None else session["deadline"]
             overdue = [one["deadline"] for one in self.blocked if one["deadline"] <= self.time]
@@ -66,7 +66,7 @@ class Model(ModelOperations):
             elif time_out is not None and time_out == first:
                 self.time_outs(time_out)
             elif birth is not None:
-                self.bear(birth)
+                self.end_waits(birth)
             else:
                 return
             self.deliver_touched()
@@ -161,8 +161,9 @@ class Model(ModelOperations):
             "first_enqueued_at": ends[0]["enqueued_at"] if ends else None,
             "last_enqueued_at": ends[-1]["enqueued_at"] if ends else None,
             "current": place.count("available"),
-            "pending": place.count("open") + place.count("unborn") + len(flight),
+            "pending": sum(map(place.count, ("open", "unborn", "delayed", "flight"))),
             "unborn": place.count("unborn"),
+            "delayed": place.count("delayed"),
             "uncommitted_puts": place.count("open"),
             "unacknowledged": len(flight) - gets,
             "uncommitted_gets": gets,
@@ -189,6 +190,8 @@ class Model(ModelOperations):
                 "in_flight": len([1 for message in mine if message["place"] == "flight"]),
                 "open_puts": len([1 for message in mine if message["place"] == "open"]),
                 "last_sequence": one["last"],
+                "unit_of_work_began_at": one["began_at"] if self.has_work(one) else None,
+                "unit_of_work_ended": one["work_ended"],
             }
 
     def stored(self) -> list[Row]:
@@ -196,6 +199,7 @@ class Model(ModelOperations):
         told = ("queue", "put_position", "put_index", "sequence", "message_id", "priority")
         told = (*told, "persistent", "enqueued_at", "backout_count")
         told = (*told, "expires_at", "deliver_at", "uncounted_backout_count", "origin", "segment")
+        told = (*told, "redelivery_limit", "delayed_until")
         held = [one for one in self.messages if one["place"] in RESIDENT]
         held.sort(key=lambda one: (one["queue"], one["sequence"]))
         return [
@@ -251,7 +255,7 @@ class Model(ModelOperations):
         """The next deadline."""
         due = [one["deadline"] for one in self.sessions if one["deadline"] is not None]
         waiting = [one for one in self.messages if one["place"] in RESIDENT]
-        due += [one["deliver_at"] for one in waiting if one["place"] == "unborn"]
+        due += [until for until in map(self.waits_until, waiting) if until >= 0]
         due += [one["expires_at"] for one in waiting if one["expires_at"] > self.time]
         due += [end for end in map(self.life_ends, waiting) if end > self.time]
         due += [one["deadline"] for one in self.blocked]

@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.model_base import BODY_MAX
+from support.model_base import BODY_MAX, INT_MAX
 from support.model_topics import ModelTopics
 
 __all__ = ["ModelAdministration"]
 
 Row = dict[str, Any]
 AGES_MS = 100 * 366 * 86_400_000
-TARGETS = ("expiry_destination",)
+TARGETS = ("expiry_destination", "error_destination")
+RANGES = {
+    "time_to_live_override_ms": (-1, AGES_MS),
+    "delivery_delay_override_ms": (-1, AGES_MS),
+    "redelivery_delay_override_ms": (-1, AGES_MS),
+    "redelivery_limit": (-1, INT_MAX),
+    "redelivery_delay_multiplier_percent": (100, 10_000),
+    "redelivery_delay_max_ms": (0, AGES_MS),
+    "messages_max": (0, 2**53),
+    "bytes_max": (0, 2**53),
+}
 
 
 class ModelAdministration(ModelTopics):
@@ -20,14 +30,19 @@ class ModelAdministration(ModelTopics):
     def check_settings(self, destination: str, given: Row | None) -> str | None:
         """Why settings cannot be given to a queue or topic."""
         settings = given or {}
-        for name in ("time_to_live_override_ms", "delivery_delay_override_ms"):
+        for name, (lowest, highest) in RANGES.items():
             value = settings.get(name)
-            if value is not None and not -1 <= value <= AGES_MS:
+            if value is not None and not lowest <= value <= highest:
                 return "setting-invalid"
-        for name in ("messages_max", "bytes_max"):
-            if not 0 <= (settings.get(name) or 0) <= 2**53:
-                return "setting-invalid"
+        steps = settings.get("redelivery_steps") or []
+        retries = [-1, *(one["retries"] for one in steps), INT_MAX + 1]
+        if len(steps) > 100 or retries != sorted(set(retries)):
+            return "setting-invalid"
+        if not all(0 <= one["delay_ms"] <= AGES_MS for one in steps):
+            return "setting-invalid"
         if settings.get("blocking_send_policy") not in (None, "FIFO", "PREEMPTIVE"):
+            return "setting-invalid"
+        if settings.get("fifo_mode") not in (None, "CONCURRENT", "PROTECTED", "SERIALIZED"):
             return "setting-invalid"
         for name in TARGETS:
             target = settings.get(name)
@@ -45,9 +60,14 @@ class ModelAdministration(ModelTopics):
 
     def set_settings(self, place: Row, given: Row | None) -> None:
         """Gives a queue or topic those settings that are given."""
+        before = place["settings"]["fifo_mode"]
         for name, value in (given or {}).items():
             if value is not None:
                 place["settings"][name] = value
+        mine = [one["id"] for one in self.subscriptions if "topic:" + one["topic"] == place["id"]]
+        for store in mine if place["id"].startswith("topic:") else [place["id"]]:
+            self.change_mode(store, before)
+            self.touch(store)
 
     def is_named(self, destination: str) -> bool:
         """Whether a setting of another names it as where messages go."""
@@ -167,7 +187,7 @@ class ModelAdministration(ModelTopics):
             return "queue-in-use"
         if self.is_named("queue:" + name):
             return "queue-in-use"
-        if ("available" in places or "unborn" in places) and not entry.purge:
+        if set(places) & {"available", "unborn", "delayed"} and not entry.purge:
             return "queue-not-empty"
         self.queues = [one for one in self.queues if one["name"] != name]
         self.messages = [one for one in self.messages if one["queue"] != name]

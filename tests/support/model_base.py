@@ -13,7 +13,7 @@ Row = dict[str, Any]
 BODY_MAX = 8 * 1024 * 1024 - 4 * 1024
 INT_MAX = 2147483647
 # Where a message is that counts, as current or pending.
-LIVE = ("open", "available", "unborn", "flight")
+LIVE = ("open", "available", "unborn", "delayed", "flight")
 
 
 class ModelBase(ModelStorage):
@@ -29,6 +29,7 @@ class ModelBase(ModelStorage):
         self.messages_max = self.bytes_max = 0
         self.blocked: list[Row] = []
         self.waits = 0
+        self.receipts = 0
         self.storage = self.first_storage()
         self.queues: list[Row] = []
         self.topics: list[Row] = []
@@ -50,11 +51,10 @@ class ModelBase(ModelStorage):
         header = message["header"]
         times = {name: message[name] for name in ("expires_at", "deliver_at")}
         beside = times | {"group": self.told_group(message), "origin": message["origin"]}
-        if header is None and all(value in (None, -1) for value in beside.values()):
-            return {}
         fields = header or {"properties": {}, "correlation_id": None, "type": None}
         given = {name: fields[name] for name in ("properties", "correlation_id", "type")}
-        return {"header": given | beside}
+        told = given | beside
+        return {"header": told} if any(one not in ({}, None, -1) for one in told.values()) else {}
 
     def told_group(self, message: Row) -> Row | None:
         """A message's place in a group; whether its writer kept the order is forgotten."""
@@ -225,6 +225,8 @@ class ModelBase(ModelStorage):
 
     def gone(self, message: Row, place: str) -> None:
         """A message leaves: consumed, or removed by administration."""
+        if self.fifo_mode(message["queue"]) != "CONCURRENT":
+            self.touch(message["queue"])
         if message["group"]:
             items = self.items(message["queue"], message["group"]["group_id"])
             if not all(self.is_member(one) for one in items):
@@ -240,10 +242,18 @@ class ModelBase(ModelStorage):
 
     def back(self, message: Row, *, backout: bool) -> None:
         """A delivery returns to its place."""
+        holder = next(one for one in self.consumers if self.holds(one, message))
         self.leave_flight(message, "available")
         message["backout_count"] += backout
         self.touch(message["queue"])
         self.expire()
+        if backout and message["place"] == "available":
+            self.come_back(message, holder)
+
+    def holds(self, consumer: Row, message: Row) -> bool:
+        """Whether a message in flight is a consumer's."""
+        told = (message["session"], message["consumer"])
+        return told == (consumer["session"], consumer["number"])
 
     def all_back(self, session: Row, seen: list[Row] | None) -> int:
         """Every delivery of a session returns; seen None: all count as backed out, and are in
@@ -257,6 +267,16 @@ class ModelBase(ModelStorage):
                 message["uncounted_backout_count"] = uncounted + (not told)
             self.back(message, backout=seen is None or any(one is message for one in seen))
         return len(held)
+
+    def begin_work(self, session: Row) -> None:
+        """A unit of work that holds nothing yet begins now."""
+        if not self.open_puts(session) and not self.flight(session):
+            session["began_at"] = self.time
+
+    def has_work(self, session: Row) -> bool:
+        """Whether a session has a unit of work that holds something."""
+        holds = bool(self.open_puts(session) or self.flight(session))
+        return session["mode"] == "TRANSACTED" and holds
 
     def discard(self, session: Row) -> int:
         """Uncommitted puts vanish."""

@@ -118,10 +118,10 @@ class ModelDelivery(ModelHandling):
         """§5 Delivery: one message at a time to whoever has fewest in flight."""
         shares: list[tuple[Row, list[list[Row]]]] = []
         order = self.available(name)
-        while order:
+        while turn := self.in_turn(name, order):
             waiting = [one for one in self.receivers(name) if self._waits(one)]
-            found = [(one, self.head(one, order)) for one in waiting]
-            heads = [(one, head) for one, head in found if head is not None]
+            found = [(one, self.head(one, turn)) for one in waiting]
+            heads = [(one, head) for one, head in found if any(head is each for each in turn)]
             if not heads:
                 break
             first = min((head for _, head in heads), key=_in_delivery_order)
@@ -143,6 +143,8 @@ class ModelDelivery(ModelHandling):
         assert session is not None
         if consumer["credit"] == 0 or session["suspected"] or self.at_limit(consumer):
             return False
+        if session["work_ended"]:
+            return False
         return not self.has_doubt(consumer)
 
     def _give(self, consumer: Row, unit: list[Row]) -> None:
@@ -154,6 +156,7 @@ class ModelDelivery(ModelHandling):
         consumer["credit"] -= 1
         for message in unit:
             consumer["since"] = self.next_wait()
+            self.receive(message)
             message["place"] = "flight"
             message["session"], message["consumer"] = consumer["session"], consumer["number"]
         self.go_to(consumer, self.place_after(unit[-1]))
@@ -176,6 +179,7 @@ class ModelDelivery(ModelHandling):
             self._tell_batch(session, consumer, batch)
 
     def _tell_batch(self, session: Row, consumer: Row, batch: list[Row]) -> None:
+        self.begin_work(session)
         first = session["next_delivery"]
         for message in batch:
             message["delivery"] = session["next_delivery"]

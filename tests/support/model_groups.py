@@ -11,7 +11,7 @@ __all__ = ["ModelGroups"]
 
 Row = dict[str, Any]
 Place = tuple[bytes, int, int]
-HERE = ("available", "unborn", "flight")
+HERE = ("available", "unborn", "delayed", "flight")
 NUMBER_MAX = 999_999_999
 DATA_MAX = 2**53
 

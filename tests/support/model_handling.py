@@ -126,7 +126,7 @@ class ModelHandling(ModelAdministration):
         """What is touched, and the reply that says so."""
         store = self._store(selection)
         assert store is not None
-        resident = ("available", "unborn", "flight")
+        resident = ("available", "unborn", "delayed", "flight")
         mine = [one for one in self.messages if one["queue"] == store]
         by_number = {one["sequence"]: one for one in mine if one["place"] in resident}
         following, last = self._after_last(store), selection["after_sequence"]

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 from typing import Any
 
+from support.model_fifo import ModelFifo
 from support.model_groups import ModelGroups
 
 __all__ = ["SETTINGS", "ModelMoves"]
 
 Row = dict[str, Any]
+WAITING = ("available", "unborn", "delayed")
 SETTINGS: Row = {
     "time_to_live_override_ms": -1,
     "delivery_delay_override_ms": -1,
     "expiry_destination": "",
+    "redelivery_delay_override_ms": -1,
+    "redelivery_limit": -1,
+    "redelivery_delay_multiplier_percent": 100,
+    "redelivery_delay_max_ms": 0,
+    "redelivery_steps": [],
+    "error_destination": "",
     "puts_disabled": False,
     "messages_max": 0,
     "bytes_max": 0,
     "blocking_send_policy": "FIFO",
+    "fifo_mode": "CONCURRENT",
 }
 
 
-class ModelMoves(ModelGroups):
+class ModelMoves(ModelGroups, ModelFifo):
     """Messages that leave a queue by themselves, and where they go."""
 
     def birth_place(self, message: Row) -> str:
@@ -29,15 +38,15 @@ class ModelMoves(ModelGroups):
 
     def expire(self) -> None:
         """What is over and nobody holds goes."""
-        waiting = [one for one in self.messages if one["place"] in ("available", "unborn")]
+        waiting = [one for one in self.messages if one["place"] in WAITING]
         over = [one for one in waiting if 0 <= one["expires_at"] <= self.time]
-        for message in sorted(over, key=lambda one: (one["expires_at"], self._by_creation(one))):
+        for message in sorted(over, key=lambda one: (one["expires_at"], self.by_creation(one))):
             self._expire_one(message)
-        waiting = [one for one in waiting if one["place"] in ("available", "unborn")]
+        waiting = [one for one in waiting if one["place"] in WAITING]
         there = {id(one) for one in self.messages}
         waiting = [one for one in waiting if id(one) in there]
         old = [one for one in waiting if 0 <= self.life_ends(one) <= self.time]
-        for message in sorted(old, key=self._by_creation):
+        for message in sorted(old, key=self.by_creation):
             self._expire_one(message)
 
     def life_ends(self, message: Row) -> int:
@@ -66,17 +75,21 @@ class ModelMoves(ModelGroups):
         told = ("sequence", "backout_count", "enqueued_at")
         origin = {"destination": self.destination_of(message["queue"]), "reason": reason}
         to_topic = destination.startswith("topic:")
+        header = None if reason == "redelivery-limit" else message["header"]
         moved = message | {
             "queue": destination if to_topic else destination.removeprefix("queue:"),
             "origin": origin | {name: message[name] for name in told},
             "expires_at": -1 if reason == "expired" else message["expires_at"],
             "deliver_at": self._stays_unborn(message, reason),
+            "redelivery_limit": self.limit_of(header, self.place(destination)),
+            "delayed_until": -1,
             "group": None if to_topic else message["group"],
             "in_unit_of_work": False,
             "told_in_doubt": False,
             "sequence": None,
             "backout_count": 0,
             "uncounted_backout_count": -1,
+            "received": None,
             "handing": False,
             "place": "open",
             "session": None,
@@ -95,15 +108,18 @@ class ModelMoves(ModelGroups):
         """How a queue, topic or subscription is told."""
         raise NotImplementedError
 
-    def bear(self, due: int) -> None:
-        """What may be delivered from a moment on is available."""
-        unborn = [one for one in self.messages if one["place"] == "unborn"]
-        born = [one for one in unborn if one["deliver_at"] <= due]
-        for message in sorted(born, key=self._by_creation):
-            message["place"] = "available"
-            self.touch(message["queue"])
+    def place(self, destination: str) -> Row | None:
+        """The queue or topic of a destination."""
+        raise NotImplementedError
 
-    def _by_creation(self, message: Row) -> tuple[int, int]:
+    def limit_of(self, header: Any, place: Row | None) -> int:
+        """The redelivery limit of a message that comes to a place."""
+        limit = int(place["settings"]["redelivery_limit"]) if place else -1
+        asked = (header or {}).get("redelivery_limit", -1)
+        return int(asked) if limit < 0 else limit
+
+    def by_creation(self, message: Row) -> tuple[int, int]:
+        """Where a message comes among those of all queues and subscriptions."""
         stores = [*self.queues, *self.subscriptions]
         store = next(one for one in stores if one["id"] == message["queue"])
         return (store["created_position"], message["sequence"])

@@ -36,6 +36,8 @@ class ModelOperations(ModelQuotas):
             return "mode-unknown"
         if not 1_000 <= entry.suspect_timeout_ms <= 45_000 or not 0 <= entry.lane <= INT_MAX:
             return "setting-invalid"
+        if not 0 <= entry.redelivery_delay_ms <= AGES_MS:
+            return "setting-invalid"
         others = [one["lane"] for one in self.sessions if one["connection"] == entry.connection]
         if any(lane != entry.lane for lane in others):
             return "setting-invalid"
@@ -50,6 +52,7 @@ class ModelOperations(ModelQuotas):
             "takeover": entry.takeover,
             "mode": entry.acknowledge_mode,
             "timeout_us": entry.suspect_timeout_ms * 1000,
+            "redelivery_delay_ms": entry.redelivery_delay_ms,
             "confirmed": False,
             "suspected": False,
             "deadline": self.rounded(max(self.time, self.log_time) + 30_000_000),
@@ -59,6 +62,8 @@ class ModelOperations(ModelQuotas):
             "next_delivery": 1,
             "handed_through": 0,
             "waiting_commit": None,
+            "began_at": None,
+            "work_ended": False,
         }
         self.sessions.append(session)
         key = entry.session_key
@@ -82,6 +87,8 @@ class ModelOperations(ModelQuotas):
         used = [one["number"] for one in self.consumers if one["session"] == session["session"]]
         if not max(used, default=0) < entry.consumer <= INT_MAX:
             return "consumer-exists"
+        if not -1 <= entry.redelivery_delay_ms <= AGES_MS:
+            return "setting-invalid"
         reason = self.check_destination(entry.destination) or self.check_source(session, entry)
         if reason is not None:
             return reason
@@ -92,6 +99,7 @@ class ModelOperations(ModelQuotas):
                 "number": entry.consumer,
                 "queue": store,
                 "selector": "" if store.startswith("topic:") else entry.selector.strip(),
+                "redelivery_delay_ms": entry.redelivery_delay_ms,
                 "credit": 0,
                 "since": 0,
                 "open": True,
@@ -123,6 +131,8 @@ class ModelOperations(ModelQuotas):
 
     def do_put(self, session: Row, entry: Any) -> Row | str | None:
         """Numbered now, or held in the unit of work."""
+        if session["work_ended"]:
+            return "unit-of-work-ended"
         reason = self.check_destination(entry.destination)
         if reason is not None:
             return reason
@@ -136,7 +146,8 @@ class ModelOperations(ModelQuotas):
             if one["priority"] not in range(10) or len(one["content"]) == 0:
                 return "message-invalid"
             times = [one["header"][name] for name in TIMES] if "header" in one else []
-            if not all(0 <= ms <= AGES_MS for ms in times):
+            limit = one["header"].get("redelivery_limit", -1) if "header" in one else -1
+            if not all(0 <= ms <= AGES_MS for ms in times) or not -1 <= limit <= INT_MAX:
                 return "message-invalid"
         for one in entry.messages:
             if len(one["content"]) > most or self.header_size(one.get("header")) > 65536:
@@ -156,12 +167,15 @@ class ModelOperations(ModelQuotas):
                 "in_unit_of_work": transacted,
                 "told_in_doubt": False,
                 **self.times(one.get("header"), queue["settings"] if queue else {}),
+                "redelivery_limit": self.limit_of(one.get("header"), queue),
+                "delayed_until": -1,
                 "origin": None,
                 "size": len(one["content"]) + self.header_size(one.get("header")),
                 "sequence": None,
                 "enqueued_at": None,
                 "backout_count": 0,
                 "uncounted_backout_count": -1,
+                "received": None,
                 "handing": False,
                 "place": "open",
                 "session": session["session"],
@@ -222,6 +236,8 @@ class ModelOperations(ModelQuotas):
         named = self.named(session, entry.deliveries)
         if named is None:
             return "delivery-unknown"
+        if self.is_out_of_turn(named):
+            return "out-of-turn"
         self._consume(session, named)
         return None
 
@@ -237,6 +253,8 @@ class ModelOperations(ModelQuotas):
         """Puts are numbered, gets consumed."""
         if session["mode"] != "TRANSACTED":
             return "not-transacted"
+        if session["work_ended"]:
+            return "unit-of-work-ended"
         if session["waiting_commit"] is not None:
             return "commit-waiting"
         if self.blocked_of(session):
@@ -248,6 +266,8 @@ class ModelOperations(ModelQuotas):
         named = self.named(session, entry.deliveries)
         if named is None:
             return "delivery-unknown"
+        if self.is_out_of_turn(named):
+            return "out-of-turn"
         self._consume(session, named)
         enqueued = []
         for name in dict.fromkeys(one["queue"] for one in held):
@@ -255,12 +275,16 @@ class ModelOperations(ModelQuotas):
             first = self.number(name, mine)
             told = self.destination_of(name)
             enqueued.append({"destination": told, "first_sequence": first, "count": len(mine)})
+        session["began_at"] = self.time
         return {"kind": "Committed", "enqueued": enqueued, "consumed": len(named)}
 
     def do_rollback(self, session: Row, entry: Any) -> Row | str:
         """Puts vanish, gets return."""
         if session["mode"] != "TRANSACTED":
             return "not-transacted"
+        if session["work_ended"]:
+            session["work_ended"] = False
+            return self._all_back(session, [])
         return self._all_back(session, entry.seen)
 
     def do_recover(self, session: Row, entry: Any) -> Row | str:
@@ -273,16 +297,41 @@ class ModelOperations(ModelQuotas):
         named = self.named(session, seen)
         if named is None:
             return "delivery-unknown"
+        returned, discarded = self._undo(session, named)
+        return {"kind": "Returned", "returned": returned, "discarded": discarded}
+
+    def _undo(self, session: Row, seen: list[Row]) -> tuple[int, int]:
         for consumer in self.consumers_of(session):
             consumer["credit"] = 0
         if session["mode"] == "TRANSACTED":
             self.drop_blocked(session)
         discarded = self.discard(session)
-        returned = self.all_back(session, named)
+        returned = self.all_back(session, seen)
         for consumer in self.consumers_of(session):
             if consumer["open"]:
                 self.go_to(consumer, consumer["settled"])
-        return {"kind": "Returned", "returned": returned, "discarded": discarded}
+        return returned, discarded
+
+    def do_rollback_transaction(self, session: Row, entry: Any) -> str | None:
+        """Administration ends a unit of work; all that it got counts as backed out."""
+        if not 1 <= len(entry.actor) <= 128 or not 1 <= len(entry.reason) <= 1024:
+            return "reason-invalid"
+        target = self.session(entry.target_session)
+        if target is None or not self.has_work(target):
+            return "target-unknown"
+        self._undo(target, self.flight(target))
+        target["work_ended"] = True
+        return None
+
+    def do_end_session(self, session: Row, entry: Any) -> str | None:
+        """Administration ends a session."""
+        if not 1 <= len(entry.actor) <= 128 or not 1 <= len(entry.reason) <= 1024:
+            return "reason-invalid"
+        target = self.session(entry.target_session)
+        if target is None or target is session:
+            return "target-unknown"
+        self.end(target, "ENDED", None, 0)
+        return None
 
     def do_close(self, session: Row, entry: Any) -> Row | str:
         """As rollback, then the session is gone."""
@@ -331,7 +380,7 @@ class ModelOperations(ModelQuotas):
             for one in self.messages
             if one["queue"] == entry.queue
             and one["sequence"] == entry.sequence
-            and one["place"] in ("available", "unborn", "flight")
+            and one["place"] in ("available", "unborn", "delayed", "flight")
         ]
         if not found:
             return "sequence-unknown"

@@ -109,6 +109,7 @@ class ModelQuotas(ModelDelivery):
     def take_in(self, session: Row, destination: str, added: list[Row], warning: str) -> Row:
         """Messages that may be put are open, or numbered."""
         self.use(destination)
+        self.begin_work(session)
         store = destination.removeprefix("queue:")
         self.store(added)
         if session["mode"] == "TRANSACTED":

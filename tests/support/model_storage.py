@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from support.model_moves import ModelMoves
+from support.model_redelivery import ModelRedelivery
 
 __all__ = ["ModelStorage"]
 
 Row = dict[str, Any]
-LIVE = ("available", "unborn", "flight", "open")
+LIVE = ("available", "unborn", "delayed", "flight", "open")
 RANGES = {"segment_bytes": 1 << 40, "segments_min": 99_999, "segments_max": 99_999}
 
 
-class ModelStorage(ModelMoves):
+class ModelStorage(ModelRedelivery):
     """Segments, where messages go, and which are clean."""
 
     def first_storage(self) -> Row:

@@ -323,6 +323,7 @@ class ModelTopics(ModelBase):
                 one for one in mine if one["place"] in LIVE and one["place"] != "available"
             ],
             "unborn": [one for one in mine if one["place"] == "unborn"],
+            "delayed": [one for one in mine if one["place"] == "delayed"],
             "uncommitted_puts": [one for one in mine if one["place"] == "open"],
             "unacknowledged": [one for one in held if one["session"] not in transacted],
             "uncommitted_gets": gets,
@@ -338,10 +339,11 @@ class ModelTopics(ModelBase):
         mine.sort(key=lambda each: each["sequence"])
         flight = [each["session"] for each in mine if each["place"] == "flight"]
         unborn = len([1 for each in mine if each["place"] == "unborn"])
+        delayed = len([1 for each in mine if each["place"] == "delayed"])
+        fates = [each["place"] for each in one["gone"]]
         transacted = [each["session"] for each in self.sessions if each["mode"] == "TRANSACTED"]
         gets = len([each for each in flight if each in transacted])
         ends = mine or one["gone"][-1:]
-        left = [each["place"] for each in one["gone"]]
         return {
             "topic": one["topic"],
             "created_position": one["created_position"],
@@ -354,18 +356,19 @@ class ModelTopics(ModelBase):
             "receivers": len(self.receivers(one["id"])),
             "message_count": len(mine),
             "added": one["added"],
-            "sent_and_committed": left.count("sent"),
-            "expired": left.count("expired"),
-            "removed_by_administration": left.count("removed"),
-            "moved": left.count("moved"),
-            "dropped": left.count("dropped"),
+            "sent_and_committed": fates.count("sent"),
+            "expired": fates.count("expired"),
+            "removed_by_administration": fates.count("removed"),
+            "moved": fates.count("moved"),
+            "dropped": fates.count("dropped"),
             "min_sequence": mine[0]["sequence"] if mine else one["last"] + 1,
             "max_sequence": mine[-1]["sequence"] if mine else one["last"] + 1,
             "first_enqueued_at": ends[0]["enqueued_at"] if ends else None,
             "last_enqueued_at": ends[-1]["enqueued_at"] if ends else None,
-            "current": len(mine) - len(flight) - unborn,
-            "pending": len(flight) + unborn,
+            "current": len(mine) - len(flight) - unborn - delayed,
+            "pending": len(flight) + unborn + delayed,
             "unborn": unborn,
+            "delayed": delayed,
             "unacknowledged": len(flight) - gets,
             "uncommitted_gets": gets,
             **self.bytes_by_state(one, "uncommitted_puts"),

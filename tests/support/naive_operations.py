@@ -24,7 +24,6 @@ __all__ = [
     "naive_operations",
     "opens",
     "sample_message",
-    "some_settings",
 ]
 
 START_US = 1_790_000_000_000_000
@@ -38,6 +37,7 @@ def sample_message(
     size: int,
     color: str = "",
     timing: tuple[int, int, int] | None = None,
+    redelivery_limit: int = -1,
 ) -> op.PutMessage:
     """One message of a Put, with the property color if one is given."""
     message: op.PutMessage = {
@@ -46,12 +46,14 @@ def sample_message(
         "persistent": True,
         "content": b"x" * size,
     }
-    if color or timing:
-        message["header"] = _header(color, timing)
+    if color or timing or redelivery_limit != -1:
+        message["header"] = _header(color, timing, redelivery_limit)
     return message
 
 
-def _header(color: str, timing: tuple[int, int, int] | None) -> op.Header:
+def _header(
+    color: str, timing: tuple[int, int, int] | None, redelivery_limit: int = -1
+) -> op.Header:
     """A header with one property, and times from the send in ms."""
     time_to_live_ms, delivery_delay_ms, age_ms = timing or (0, 0, 0)
     return {
@@ -61,6 +63,7 @@ def _header(color: str, timing: tuple[int, int, int] | None) -> op.Header:
         "time_to_live_ms": time_to_live_ms,
         "delivery_delay_ms": delivery_delay_ms,
         "age_ms": age_ms,
+        "redelivery_limit": redelivery_limit,
     }
 
 
@@ -122,27 +125,31 @@ opens = st.builds(
     client=st.just(""),
     client_id=st.sampled_from(("", "", "", "c", "a b")),
     takeover=st.sampled_from((b"", b"", b"token")),
+    redelivery_delay_ms=st.sampled_from((0, 0, 0, 1_000, -1)),
 )
 DESTINATIONS = ("", "queue:q", "queue:r", "queue:s", "topic:t", "queue:nowhere", "q")
+STEPS = tuple(
+    [{"retries": retries, "delay_ms": delay_ms} for retries, delay_ms in steps]
+    for steps in ((), ((1, 0),), ((1, 50), (3, 1_000)), ((2, 1), (2, 1)), ((-1, 1),), ((0, -1),))
+)
+actors = st.sampled_from(("a", "a", "a", "ä\n", "", "a" * 129))
+FIFO_MODES = ("UNKNOWN", "CONCURRENT", "PROTECTED", "SERIALIZED")
 settings = st.none() | st.fixed_dictionaries(
     {
         "time_to_live_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1, 5_000)),
         "delivery_delay_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1_000)),
         "expiry_destination": st.none() | st.sampled_from(DESTINATIONS),
+        "redelivery_delay_override_ms": st.none() | st.sampled_from((-2, -1, 0, 1_000)),
+        "redelivery_limit": st.none() | st.sampled_from((-2, -1, 0, 1, 2**31 - 1)),
+        "redelivery_delay_multiplier_percent": st.none() | st.sampled_from((99, 100, 10_000)),
+        "redelivery_delay_max_ms": st.none() | st.sampled_from((-1, 0, 1)),
+        "redelivery_steps": st.none() | st.sampled_from(STEPS),
+        "error_destination": st.none() | st.sampled_from(DESTINATIONS),
         "puts_disabled": st.sampled_from((None, None, None, False, True)),
         "messages_max": st.none() | st.sampled_from((-1, 0, 1, 3, 2**53, 2**53 + 1)),
         "bytes_max": st.none() | st.sampled_from((-1, 0, 2, 2**53, 2**53 + 1)),
         "blocking_send_policy": st.none() | st.sampled_from(("FIFO", "PREEMPTIVE", "UNKNOWN")),
-    }
-)
-# Legal ones; those that expire what is there have somewhere to go.
-some_settings: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
-    {
-        "time_to_live_override_ms": st.sampled_from((None, None, -1, 0, 1_000)),
-        "delivery_delay_override_ms": st.sampled_from((None, None, -1, 0, 1_000)),
-        "expiry_destination": st.sampled_from((None, "", "queue:r", "queue:s", "topic:t")),
-        **dict.fromkeys(("messages_max", "bytes_max", "blocking_send_policy"), st.none()),
-        "puts_disabled": st.sampled_from((None, None, False, False, True)),
+        "fifo_mode": st.none() | st.sampled_from(FIFO_MODES),
     }
 )
 # Mostly legal ones; the segments are small, because the messages are.
@@ -166,6 +173,7 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         subscription=st.sampled_from(("", "", "s", "a b")),
         durable=st.booleans(),
         shared=st.booleans(),
+        redelivery_delay_ms=st.sampled_from((-1, -1, 0, 1_000, -2)),
     ),
     st.builds(op.CreateTopic, **common, topic=names, message_bytes_max=small),
     st.builds(op.DeleteTopic, **common, topic=st.sampled_from("tu"), purge=st.booleans()),
@@ -184,6 +192,7 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
                 st.integers(0, 3),
                 st.sampled_from(COLORS),
                 st.sampled_from((*TIMINGS, (-1, 0, 0))),
+                st.sampled_from((-1, -1, -1, 0, -2)),
             )
             | st.builds(grouped_message, st.integers(0, 99), groups),
             max_size=4,
@@ -243,6 +252,10 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         actor=st.just("a"),
         reason=st.just("r"),
     ),
+    st.builds(
+        op.RollbackTransaction, **common, target_session=handles, actor=actors, reason=st.just("r")
+    ),
+    st.builds(op.EndSession, **common, target_session=handles, actor=actors, reason=st.just("r")),
     st.builds(op.Tick, worker=st.just("w")),
     st.builds(
         op.TimeAgreed, worker=st.just("w"), writer_time=st.sampled_from((0, START_US, 2**62))

@@ -322,7 +322,7 @@ def _segment(told: dict[str, Any]) -> str:
 
 
 def _plain(name: str, value: Any) -> str:
-    if name in ("first", "last", "time", "since"):
+    if name in ("first", "last", "time", "since", "unit_of_work_began_at"):
         if value is None or value < 0:
             return "none"
         return f"{(value - START_US) / 1_000_000:g}s"

@@ -2,7 +2,8 @@
 
 `topics` adds those of topics, subscriptions, selectors, temporary destinations and client ids,
 `ends` messages that expire or wait to be born, and what else may end them meanwhile, `groups` those
-of groups, segments, get options and group affinity.
+of groups, segments, get options and group affinity, `moves` settings of destinations and shorter
+lifetimes, so that messages expire and go elsewhere.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from ledgermq.core import operations as op
 from support.log_writer import Script, ScriptSession, ranges
 from support.random_ends import RandomEnds
 from support.random_groups import RandomGroups
+from support.random_moves import RandomMoves
 from support.random_topics import RandomTopics
 
 QUEUES = ("q", "r", "s")
@@ -21,7 +23,13 @@ class RandomLog:
     """Grows a script at random; it looks at the state, so that most operations are legal."""
 
     def __init__(
-        self, script: Script, *, topics: bool = False, ends: bool = False, groups: bool = False
+        self,
+        script: Script,
+        *,
+        topics: bool = False,
+        ends: bool = False,
+        groups: bool = False,
+        moves: bool = False,
     ) -> None:
         self.script = script
         self.random = script.random
@@ -30,6 +38,9 @@ class RandomLog:
         self.topics = RandomTopics(script, self.connections) if topics else None
         self.ends = RandomEnds(script) if ends else None
         self.groups = RandomGroups(script) if groups else None
+        self.moves = RandomMoves(script) if moves else None
+        if self.moves is not None:
+            self.moves.begin()
 
     def grow(self, steps: int) -> None:
         """Appends about so many entries."""
@@ -136,6 +147,8 @@ class RandomLog:
             weights |= self.ends.weights()
         if self.groups is not None:
             weights |= self.groups.weights()
+        if self.moves is not None:
+            weights |= self.moves.weights()
         choice = random.choices(list(weights), list(weights.values()))[0]
         choice(session, held, transacted)
 

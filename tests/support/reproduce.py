@@ -26,7 +26,7 @@ from confluent_kafka.admin import (
 from ledgermq.embedded import EmbeddedBroker
 from ledgermq.wire.topics import Topics, ensure_topics
 
-__all__ = ["Change", "Copied", "keep", "reproduce"]
+__all__ = ["Change", "Copied", "keep", "records_of", "reproduce"]
 
 LOG_APPEND_TIME = 0x08
 LENGTH_AT, CRC_AT, ATTRIBUTES_AT = 8, 17, 21
@@ -50,7 +50,7 @@ class Copied:
         return replace(self, value=value)
 
 
-Change = Callable[[Copied], Copied | None]
+Change = Callable[[Copied], Copied | list[Copied] | None]
 
 
 def keep(record: Copied) -> Copied | None:
@@ -59,7 +59,7 @@ def keep(record: Copied) -> Copied | None:
 
 
 def reproduce(source: str, directory: Path, topics: Topics, change: Change = keep) -> None:
-    """Copies the three topics into a broker directory; `change` may alter a record or drop it."""
+    """Copies the three topics into a broker directory; `change` alters, drops or adds records."""
     names = (topics.registry, topics.operations, topics.outcomes)
     with EmbeddedBroker(directory) as target:
         counts = _create(source, target.bootstrap, names)
@@ -104,10 +104,11 @@ def _copy(source: str, target: str, counts: dict[str, int], change: Change) -> N
     )
     for name, count in counts.items():
         for partition in range(count):
-            for record in _records(source, name, partition):
+            for record in records_of(source, name, partition):
                 changed = change(record)
-                if changed is not None:
-                    _produce(producer, changed, problems)
+                for one in changed if isinstance(changed, list) else [changed]:
+                    if one is not None:
+                        _produce(producer, one, problems)
     assert not producer.flush(60), "the copy could not be written in time"
     assert not problems, f"the copy could not be written: {problems[0]}"
 
@@ -131,7 +132,8 @@ def _produce(producer: Producer, record: Copied, problems: list[KafkaError]) -> 
             return
 
 
-def _records(source: str, topic: str, partition: int) -> Iterator[Copied]:
+def records_of(source: str, topic: str, partition: int) -> Iterator[Copied]:
+    """The records of a partition, in order."""
     consumer = Consumer(
         {
             "bootstrap.servers": source,

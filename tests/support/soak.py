@@ -36,6 +36,8 @@ BODY_BYTES = 200
 CHECKPOINT_SECONDS = 0.3
 START_SECONDS = 120.0
 DEATH_SECONDS = 30.0
+# Between steps: a log that grows as fast as it can makes all that follows slow, and finds no more.
+STEP_SECONDS = 0.02
 # Steps without a worker: few, so that no session has more unanswered operations than it may.
 STEPS_ALONE = 5
 # A connection keeps all that it has read; after so many rounds new ones take its place.
@@ -85,12 +87,13 @@ class Soak:
         assert self._traffic is not None
         point = CRASH_POINTS[self.rounds % len(CRASH_POINTS)]
         folding = point in ("after-fold", "after-produce")
-        count = self.random.randint(2, 30) if folding else self.random.randint(1, 3)
+        count = self.random.randint(2, 30) if folding else self.random.randint(1, 2)
         worker = self._start(CRASH_AT=f"{point}:{count}", CHECKPOINT_SECONDS=CHECKPOINT_SECONDS)
         limit = time.monotonic() + DEATH_SECONDS
         while worker.code is None:
             assert time.monotonic() < limit, f"{point}:{count} was not reached:\n{worker.log}"
             self._traffic.step()
+            time.sleep(STEP_SECONDS)
         assert worker.wait() == SIGKILLED, worker.log
         self._traffic.run(STEPS_ALONE)
         if self.rounds % 3 == 2:

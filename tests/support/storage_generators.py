@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 from ledgermq.core import operations as op
+from ledgermq.core.administration import CopyMessages, MoveMessages, PurgeQueue
 from support.generators import Entry, Writer
 from support.naive_operations import TIMINGS, sample_message
 from support.verbs import identifier
@@ -21,6 +22,7 @@ WEIGHTS = (
     *("settle",) * 4,
     *("back", "open", "lose", "tick", "close", "close_consumer"),
     *("remove", "remove", "manage", "unsubscribe", "temporary"),
+    *("handle", "handle"),
 )
 
 
@@ -125,6 +127,22 @@ class StorageWriter(Writer):
             self.write(op.DeleteQueue(**self.common(session), queue="q", purge=True))
         else:
             self.write(op.DeleteTopic(**self.common(session), topic="t", purge=True))
+
+    def handle(self, session: Row) -> None:
+        """Messages are purged, moved or copied by hand."""
+        common = self.common(session) | {"actor": "a", "reason": "r"}
+        selection: Any = {
+            "source": self.one(("queue:q", "queue:q", "queue:r")),
+            **dict.fromkeys(("subscription", "client_id", "selector"), ""),
+            "durable": True,
+            "sequences": [],
+            "after_sequence": -1,
+            "limit": self.one((0, 0, 1, 2)),
+        }
+        kind = self.one((PurgeQueue, PurgeQueue, PurgeQueue, MoveMessages, CopyMessages))
+        if kind is not PurgeQueue:
+            common["target"] = self.one(("queue:r", "queue:r", "topic:t"))
+        self.write(kind(**common, selection=selection))
 
     def unsubscribe(self, session: Row) -> None:
         """The end of a durable subscription."""

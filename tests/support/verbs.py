@@ -81,12 +81,13 @@ def message_of(word: str) -> PutMessage:
 
 
 def _header(text: str) -> Header:
-    """`region=EU,type=t,correlation=c,ttl=5s,delay=1s,age=2s`, or `*100`: one that long."""
+    """`region=EU,type=t,correlation=c,ttl=5s,delay=1s,age=2s,limit=3`, or `*100`: one that long."""
     if text.startswith("*"):
         text = "correlation=" + "c" * int(text[1:])
     given = dict(one.split("=") for one in text.split(",") if one)
     group = _group(given.pop("g", None), ordered=given.pop("ordered", "no"))
     times = [time_us(given.pop(name, "0s")) // 1_000 for name in ("ttl", "delay", "age")]
+    limit = int(given.pop("limit", -1))
     return {
         "group": group,
         "correlation_id": given.pop("correlation", None),
@@ -95,6 +96,7 @@ def _header(text: str) -> Header:
         "time_to_live_ms": times[0],
         "delivery_delay_ms": times[1],
         "age_ms": times[2],
+        "redelivery_limit": limit,
     }
 
 
@@ -149,6 +151,7 @@ def _open(player: Player, line: Line) -> Operation:
         client="script",
         client_id=line.options.get("client", ""),
         takeover=identifier(line.options["token"]) if "token" in line.options else b"",
+        redelivery_delay_ms=time_us(line.options.get("redelivery", "0s")) // 1_000,
     )
 
 
@@ -166,6 +169,7 @@ def _consumer(player: Player, line: Line) -> Operation:
         subscription=name or options.get("named", ""),
         durable="durable" in options or "both" in options,
         shared="shared" in options or "both" in options,
+        redelivery_delay_ms=time_us(options.get("redelivery", "-1ms")) // 1_000,
     )
 
 
@@ -222,6 +226,24 @@ def _seen(kind: type[Operation]) -> Verb:
     return make
 
 
+def _ended(kind: type[Operation]) -> Verb:
+    """`VERB SESSION [actor=NAME] [reason=WORD]`; `*200` for that many characters."""
+
+    def make(player: Player, line: Line) -> Operation:
+        return kind(
+            **common(player, line),
+            target_session=player.handles.get(line.words[0], 999),
+            actor=_repeated(line.options.get("actor", "operator")),
+            reason=_repeated(line.options.get("reason", "stuck")),
+        )
+
+    return make
+
+
+def _repeated(text: str) -> str:
+    return "x" * int(text[1:]) if text.startswith("*") else text
+
+
 def _alive(player: Player, line: Line) -> Operation:
     return operations.Alive(**common(player, line), handing=int(line.options.get("handing", 0)))
 
@@ -274,12 +296,14 @@ VERBS: dict[str, Verb] = {
     "close-consumer": _close_consumer,
     "commit": _commit,
     "consumer": _consumer,
+    "end-session": _ended(operations.EndSession),
     "get": _get,
     "open": _open,
     "put": _put,
     "record": _record,
     "recover": _seen(operations.Recover),
     "rollback": _seen(operations.Rollback),
+    "rollback-transaction": _ended(operations.RollbackTransaction),
     "suspect": _suspect,
     "temporary": _temporary,
     "tick": _tick,

@@ -164,6 +164,12 @@ class Witness:
     def _on_rollback(self, operation: Any, position: int, outcome: Any) -> None:
         self._all_back(operation.session, outcome)
 
+    def _on_rollback_transaction(self, operation: Any, position: int, outcome: Any) -> None:
+        for flight in [flight for flight in self.flights if flight[0] == operation.target_session]:
+            self._back(*flight)
+        for key in self.open_puts.pop(operation.target_session, []):
+            self.place[key] = "discarded"
+
     def _on_recover(self, operation: Any, position: int, outcome: Any) -> None:
         self._all_back(operation.session, outcome)
 
@@ -257,7 +263,7 @@ class Witness:
     def compare(self, statuses: list[dict[str, Any]], topics: list[dict[str, Any]]) -> None:
         """Asserts that statuses count what is there: nothing lost, nothing made up."""
         places = [one["settings"] for one in (*statuses, *topics)]
-        self.moves |= any(one["expiry_destination"] for one in places)
+        self.moves |= any(one["expiry_destination"] or one["error_destination"] for one in places)
         known_topics = {"topic:" + one["name"] for one in topics}
         self._forget_ended({one["name"] for one in statuses} | known_topics)
         for status in topics:
@@ -270,7 +276,7 @@ class Witness:
             mine = Counter(self.place[key] for key, queue in self.queue.items() if queue == name)
             # It sees no births, delays, expiries or drops, and what goes elsewhere when it is got
             # there: such messages stay where they came to be.
-            waiting = status["unborn"]
+            waiting = status["unborn"] + status["delayed"]
             left = status["expired"] + status["moved"] + status["dropped"]
             by_hand = self.removed[name]
             there = status["current"] + waiting + left + by_hand

@@ -58,9 +58,15 @@ class Connection(Closing):
         return self._connection.is_closed
 
     def session(
-        self, *, ack: AckMode | str = AckMode.AUTO, transacted: bool = False
+        self,
+        *,
+        ack: AckMode | str = AckMode.AUTO,
+        transacted: bool = False,
+        redelivery_delay_ms: int | None = None,
     ) -> Entered[Session]:
         """Opens a session; `transacted=True` is `ack=AckMode.TRANSACTED`.
+
+        For the delay see `ledgermq.Connection.session`.
 
         Raises:
             WorkerUnavailableError: no worker answered within the time-out.
@@ -69,7 +75,10 @@ class Connection(Closing):
 
         async def opening() -> Session:
             found = await asyncio.to_thread(
-                self._connection.session, ack=ack, transacted=transacted
+                self._connection.session,
+                ack=ack,
+                transacted=transacted,
+                redelivery_delay_ms=redelivery_delay_ms,
             )
             return Session(found, self._waker)
 

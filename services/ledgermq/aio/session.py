@@ -18,7 +18,8 @@ from ledgermq.client.message_kinds import Sendable
 from ledgermq.client.receipts import CommitReceipt, SendReceipt
 from ledgermq.client.requesting import answer_to
 from ledgermq.client.session import Session as ThreadedSession
-from ledgermq.errors import SessionLostError
+from ledgermq.client.taking_turns import Patience
+from ledgermq.errors import OutOfTurnError, SessionLostError
 
 __all__ = ["Session"]
 
@@ -63,14 +64,17 @@ class Session(Closing):
         persistent: bool = True,
         time_to_live: float = 0,
         delivery_delay: float = 0,
+        redelivery_limit: int | None = None,
     ) -> Producer:
         """A sender to one destination; with None, each send names its own.
 
         The rest holds for messages that do not say otherwise: priority 0 to 9, delivery mode,
-        seconds until a message expires and before which it is not delivered (0: none).
+        seconds until a message expires and before which it is not delivered (0: none), and how
+        often it is redelivered at most; see `ledgermq.Session.producer`.
 
         Raises:
             InvalidDestinationError: the text is no destination.
+            IllegalStateError: the limit is out of range.
         """
         made = self._session.producer(
             destination,
@@ -78,6 +82,7 @@ class Session(Closing):
             persistent=persistent,
             time_to_live=time_to_live,
             delivery_delay=delivery_delay,
+            redelivery_limit=redelivery_limit,
         )
         return Producer(made, self._news)
 
@@ -96,6 +101,7 @@ class Session(Closing):
         all_segments_available: bool = False,
         complete_message: bool = False,
         match: GetMatch | None = None,
+        redelivery_delay_ms: int | None = None,
     ) -> Entered[Consumer]:
         """A receiver from one destination; see `ledgermq.Session.consumer`."""
 
@@ -114,6 +120,7 @@ class Session(Closing):
                 all_segments_available=all_segments_available,
                 complete_message=complete_message,
                 match=match,
+                redelivery_delay_ms=redelivery_delay_ms,
             )
             return Consumer(found, self._news)
 
@@ -171,17 +178,34 @@ class Session(Closing):
         """Answers a request; see `ledgermq.Session.reply`."""
         return await self.producer(answer_to(request, fields)).send(body, **fields)
 
-    async def commit(self, *, timeout: float | None = None) -> CommitReceipt:
+    async def commit(
+        self, *, timeout: float | None = None, turn_timeout: float = 0.0
+    ) -> CommitReceipt:
         """Puts everything sent and consumes everything handed over since the last commit, as one.
 
+        While the FIFO mode PROTECTED of a queue refuses it, it is asked again for `turn_timeout`
+        seconds.
+
         Raises:
+            OutOfTurnError: it still is refused; the unit of work is as it was.
             TransactionRolledBackError: it could not be done, and all of it was undone.
             TransactionInDoubtError: no outcome within the time-out; see its `resolve`.
             IllegalStateError: the session is not transacted, or closed.
         """
+        patience = Patience(turn_timeout)
+        while True:
+            try:
+                return await self._commit(timeout)
+            except OutOfTurnError:
+                pause = patience.next_pause()
+                if pause is None:
+                    raise
+            await asyncio.sleep(pause)
+
+    async def _commit(self, timeout: float | None) -> CommitReceipt:
         await self._news.room(timeout)
         with self._core.lock:
-            commitment = self._session._begin_commit_locked()
+            commitment = self._session._begin_commit_locked(waited=True)
         assert commitment.pending is not None, "a commitment has an operation"
         await self._news.settled(commitment.pending, timeout)
         while True:
@@ -193,7 +217,7 @@ class Session(Closing):
         error = commitment.error
         if error is None:
             return commitment.get()
-        if self._core.lost is not None or commitment.in_doubt:
+        if self._core.lost is not None or commitment.stays:
             raise error
         with contextlib.suppress(SessionLostError):
             await self.rollback(timeout=timeout)
@@ -208,14 +232,17 @@ class Session(Closing):
         """
         await asyncio.to_thread(self._session.rollback, timeout=timeout)
 
-    async def acknowledge(self, *, timeout: float | None = None) -> None:
+    async def acknowledge(self, *, timeout: float | None = None, turn_timeout: float = 0.0) -> None:
         """Acknowledges everything that the session has handed over (CLIENT, INDIVIDUAL).
 
         Raises:
+            OutOfTurnError: as `ledgermq.Session.acknowledge`.
             IllegalStateError: the session is transacted or closed.
             OutcomeUnknownError: no outcome within the time-out.
         """
-        await asyncio.to_thread(self._session.acknowledge, timeout=timeout)
+        await asyncio.to_thread(
+            self._session.acknowledge, timeout=timeout, turn_timeout=turn_timeout
+        )
 
     async def recover(self, *, timeout: float | None = None) -> None:
         """Returns everything unacknowledged; delivery begins again with the oldest.
@@ -227,15 +254,19 @@ class Session(Closing):
         await asyncio.to_thread(self._session.recover, timeout=timeout)
 
     @contextlib.asynccontextmanager
-    async def transaction(self) -> AsyncIterator[Session]:
-        """A unit of work as a block: commits at its end, rolls back when it raises."""
+    async def transaction(self, *, turn_timeout: float = 0.0) -> AsyncIterator[Session]:
+        """A unit of work as a block; see `ledgermq.Session.transaction`."""
         self._session._check_no_unit()
         try:
             yield self
         except BaseException:
             await self.rollback()
             raise
-        await self.commit()
+        try:
+            await self.commit(turn_timeout=turn_timeout)
+        except OutOfTurnError:
+            await self.rollback()
+            raise
 
     async def close(self, *, timeout: float | None = None) -> None:
         """Ends the session: what was handed over and not settled goes back.

@@ -60,6 +60,20 @@ ANOMALY_COLUMNS: Final = (
 )
 
 
+class AnchorText(click.ParamType):
+    """A position and the digest chain there, as `ledgermq chain show` prints them."""
+
+    name = "POSITION:DIGEST"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from ledgermq_spark.anchors import AnchorInvalidError, parse_anchor
+
+        try:
+            return parse_anchor(value)
+        except AnchorInvalidError as error:
+            self.fail(str(error), param, ctx)
+
+
 @click.command()
 @click.option(
     "--at",
@@ -73,6 +87,13 @@ ANOMALY_COLUMNS: Final = (
     type=click.Path(file_okay=False, path_type=Path),
     help="Write audit.html and audit.json to this directory.",
 )
+@click.option(
+    "--anchor",
+    "anchors",
+    type=AnchorText(),
+    multiple=True,
+    help="A position and digest as `ledgermq chain show` printed it; may be repeated.",
+)
 @target_options
 def audit(
     target: Target,
@@ -80,6 +101,7 @@ def audit(
     at: Any,
     without_live: bool,
     report_directory: Path | None,
+    anchors: tuple[Any, ...],
 ) -> int:
     """Audit the queue manager: log, recorded outcomes, tables, rebuild and live state.
 
@@ -105,6 +127,7 @@ def audit(
             live_position=live_position,
             topic_prefix=target.topic_prefix,
             progress=tell,
+            anchors=anchors,
             **engine.options("audit"),
         )
     written = None if report_directory is None else write_report(report, report_directory)[0]
@@ -155,6 +178,8 @@ def _print(target: Target, output: Output, report: AuditReport) -> None:
     output.remark(f"compared up to {where}: {compared}")
     for reason, count in report.refusals.items():
         output.remark(f"refused as they should be: {count} for {reason}")
+    if report.chain_proof:
+        output.remark(report.chain_proof["told"])
     for text in (*report.unproven, *report.notes):
         output.remark(text)
     if report.consequences:

@@ -24,6 +24,7 @@ KEPT: Final = "kept_for_a_consumer"
 CLASHING: Final = "clashing"
 HELD: Final = "held"
 UNBORN: Final = "unborn"
+DELAYED: Final = "delayed"
 
 # In words, after a number.
 REASONS: Final[Mapping[str, str]] = {
@@ -34,6 +35,7 @@ REASONS: Final[Mapping[str, str]] = {
     CLASHING: "clashing with others of their group",
     HELD: "held",
     UNBORN: "not due yet",
+    DELAYED: "waiting to be redelivered",
 }
 AVAILABLE: Final = "available"
 
@@ -45,7 +47,8 @@ def is_wholly_there(group: GroupState) -> bool:
 
 def counted(status: QueueStatus, groups: Iterable[GroupState]) -> dict[str, int]:
     """Messages that cannot be got, by reason; of `groups` those not wholly there, with members."""
-    found = Counter({HELD: status.unacknowledged + status.uncommitted_gets, UNBORN: status.unborn})
+    found = Counter({HELD: status.unacknowledged + status.uncommitted_gets})
+    found.update({UNBORN: status.unborn, DELAYED: status.delayed})
     for group in groups:
         found.update(_reasons(group))
     return {reason: found[reason] for reason in REASONS if found[reason]}

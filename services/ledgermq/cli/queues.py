@@ -6,6 +6,8 @@ from typing import Any
 
 import click
 
+from ledgermq.cli.destinations import destination_from
+from ledgermq.cli.handling import MOVE, PURGE, carry_out, handling_options
 from ledgermq.cli.output import Output
 from ledgermq.cli.screens import (
     list_columns,
@@ -188,3 +190,24 @@ def delete(target: Target, output: Output, name: str, purge: bool, dry_run: bool
         position = connection.admin.delete_queue(name, purge=purge)
     output.done(f"queue {name} deleted", {"queue": name, "deleted": True, "position": position})
     return 0
+
+
+@queue.command()
+@click.argument("name")
+@handling_options
+@target_options
+def purge(target: Target, output: Output, name: str, **options: Any) -> int:
+    """Remove the messages of queue NAME that nobody holds (or topic:NAME, of a --subscription)."""
+    if options["sequences"]:
+        raise click.UsageError("a purge takes no numbers: use msg delete")
+    return carry_out(target, output, PURGE, name, options)
+
+
+@queue.command()
+@click.argument("name")
+@click.argument("destination")
+@handling_options
+@target_options
+def move(target: Target, output: Output, name: str, destination: str, **options: Any) -> int:
+    """Move the messages of queue NAME that nobody holds to DESTINATION."""
+    return carry_out(target, output, MOVE, name, options, ":".join(destination_from(destination)))

@@ -14,6 +14,8 @@ import click
 
 from ledgermq.cli.destinations import destination_from
 from ledgermq.client.queue_settings import Kind, Setting, setting_keywords
+from ledgermq.errors import IllegalStateError
+from ledgermq.redelivery import parse_steps
 
 __all__ = [
     "NONE",
@@ -81,11 +83,31 @@ class _Destination(click.ParamType):
         return "" if value in (NONE, "") else ":".join(destination_from(value))
 
 
+class _Steps(click.ParamType):
+    """Redelivery delays, or none."""
+
+    name = "STEPS"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[tuple[int, int]]:
+        """Retries and delays in ms."""
+        del param, ctx
+        if value == NONE or not isinstance(value, str):
+            return [] if value == NONE else value
+        try:
+            return [(one["retries"], one["delay_ms"]) for one in parse_steps(value)]
+        except IllegalStateError as error:
+            self.fail(str(error))
+
+
 def _type_of(setting: Setting) -> click.ParamType:
     if setting.kind is Kind.DURATION:
         return Duration(setting.none)
     if setting.kind is Kind.DESTINATION:
         return _Destination()
+    if setting.kind is Kind.STEPS:
+        return _Steps()
     if setting.kind is Kind.PERCENT:
         return click.FLOAT
     if setting.kind is Kind.CHOICE:
@@ -104,7 +126,12 @@ def _option_of(keyword: str, setting: Setting) -> Callable[..., Any]:
 
 
 def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command an option for every setting; those not given are None."""
+    """Give a command an option for every setting, and --redelivery; those not given are None."""
+    command = click.option(
+        "--redelivery",
+        help="Redelivery as Java CAPS writes it, such as '5:1000; 10:5000; 50:move(queue:dead$)', "
+        "in the place of the other redelivery options and --error-destination.",
+    )(command)
     for keyword, setting in reversed(setting_keywords().items()):
         command = _option_of(keyword, setting)(command)
     return command
@@ -147,6 +174,8 @@ def shown_settings(told: Mapping[str, Any]) -> dict[str, Any]:
             shown[label] = duration_text(value)
         elif setting.kind is Kind.PERCENT:
             shown[label] = value / 100
+        elif setting.kind is Kind.STEPS:
+            shown[label] = "; ".join(f"{one['retries']}:{one['delay_ms']}" for one in value) or NONE
         else:
             shown[label] = value
     return shown

@@ -19,10 +19,11 @@ from click.core import ParameterSource
 
 from ledgermq.cli.output import Output
 from ledgermq.cli.running import DATA_DIRECTORY_DEFAULT, running_bootstrap
-from ledgermq.errors import BrokerUnavailableError
+from ledgermq.errors import BrokerUnavailableError, QueueManagerNotFoundError
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
+    from ledgermq.wire.registry import Claim
     from ledgermq.wire.topics import Topics
 
 __all__ = ["BOOTSTRAP_DEFAULT", "Target", "data_directory_option", "json_option", "target_options"]
@@ -77,6 +78,28 @@ class Target:
             f"no Kafka broker answers at {self.bootstrap} ({', '.join(dict.fromkeys(problems))}): "
             "start one with `ledgermq up`, or give --bootstrap or --data-dir"
         )
+
+    def claim(self) -> Claim:
+        """The queue manager's place in the log.
+
+        Raises:
+            QueueManagerNotFoundError: There is no queue manager of that name.
+        """
+        from ledgermq.wire.registry import find_queue_manager
+
+        self.check_broker()
+        found = find_queue_manager(
+            self.bootstrap,
+            self.topics,
+            self.queue_manager,
+            timeout_seconds=self.timeout_seconds,
+        )
+        if found is None:
+            raise QueueManagerNotFoundError(
+                f"there is no queue manager {self.queue_manager} at {self.bootstrap}; "
+                "see `ledgermq doctor` for those there are"
+            )
+        return found
 
     @contextlib.contextmanager
     def connect(self, *, client_id: str | None = None) -> Iterator[Connection]:

@@ -14,7 +14,7 @@ from ledgermq.cli.target import Target, target_options
 
 __all__ = ["topic"]
 
-ADDS_UP: Final = "next sequence = sent and committed + expired + dropped + message count"
+ADDS_UP: Final = "next sequence = sent and committed + expired + moved + dropped + message count"
 
 COLUMNS: Final = (
     Column(key="name", heading="NAME"),

@@ -82,22 +82,9 @@ def discard(target: Target, output: Output, yes: bool) -> int:
     For a worker that refuses to start because the checkpoints are not of this log. Stop the workers
     first. Nothing is lost: the state is folded again from the operations.
     """
-    from ledgermq.errors import QueueManagerNotFoundError
     from ledgermq.processor.checkpoint_loading import discard_checkpoints
-    from ledgermq.wire.registry import find_queue_manager
 
-    target.check_broker()
-    claim = find_queue_manager(
-        target.bootstrap,
-        target.topics,
-        target.queue_manager,
-        timeout_seconds=target.timeout_seconds,
-    )
-    if claim is None:
-        raise QueueManagerNotFoundError(
-            f"there is no queue manager {target.queue_manager} at {target.bootstrap}; "
-            "see `ledgermq doctor` for those there are"
-        )
+    claim = target.claim()
     if not yes:
         raise click.UsageError(
             f"this discards all checkpoints of {target.queue_manager} at {target.bootstrap}; the "

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from ledgermq.client.changing import Changes
 from ledgermq.client.destinations import queue_name, topic_name
 from ledgermq.client.group_state import GroupState
+from ledgermq.client.handling import Handling
+from ledgermq.client.pins import LogPins
 from ledgermq.client.questions import Answer, Questions
 from ledgermq.client.session_core import SessionCore
 from ledgermq.client.status import (
@@ -19,6 +20,7 @@ from ledgermq.client.status import (
     TopicStatus,
 )
 from ledgermq.client.storage_status import StorageStatus
+from ledgermq.client.work_status import SessionState, TransactionStatus
 from ledgermq.core.limits import GROUP_MEMBERS_MAX
 
 __all__ = ["Admin"]
@@ -28,7 +30,7 @@ GROUPS_PER_PAGE: Final = 200
 SEGMENTS_PER_PAGE: Final = 10_000
 
 
-class Admin(Changes):
+class Admin(Handling):
     """`connection.admin`; a queue is named `orders` or `queue:orders`, a topic likewise.
 
     Changes are operations on the log and return the log position of their outcome. Statuses are
@@ -156,6 +158,16 @@ class Admin(Changes):
         answer = self._ask("SESSIONS", not_before)
         return [SessionStatus.from_document(one) for one in answer.document]
 
+    def log_pins(self, limit: int = 20, *, not_before: int = -1) -> LogPins:
+        """The live messages whose bodies stand lowest on the log, oldest first; at most `limit`.
+
+        The worker looks at every live message for it.
+
+        Raises:
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        return LogPins.from_answer(self._ask("PINS", not_before, limit=limit))
+
     def storage(self, *, not_before: int = -1) -> StorageStatus:
         """The segments that messages are accounted for in, the cache of bodies, the log's size.
 
@@ -172,6 +184,31 @@ class Admin(Changes):
             )
             after = int(answers[-1].document["segments"][-1]["number"], 16)
         return StorageStatus.from_answers(answers)
+
+    def session(self, session: int, *, not_before: int = -1) -> SessionState:
+        """One session with its consumers, what it holds, and why it gets nothing.
+
+        Raises:
+            SessionNotFoundError: there is no such session.
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        answer = self._ask("SESSION", not_before, session=session)
+        return SessionState.from_document(answer.position, answer.document)
+
+    def transactions(self, *, not_before: int = -1) -> list[TransactionStatus]:
+        """The units of work that hold anything, by session."""
+        answer = self._ask("TRANSACTIONS", not_before)
+        return [TransactionStatus.from_document(one) for one in answer.document]
+
+    def transaction(self, session: int, *, not_before: int = -1) -> TransactionStatus:
+        """The unit of work of one session.
+
+        Raises:
+            SessionNotFoundError: there is no such session, or its unit of work holds nothing.
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        answer = self._ask("TRANSACTION", not_before, session=session)
+        return TransactionStatus.from_document(answer.document)
 
     def checkpoint(self, *, not_before: int = -1) -> CheckpointStatus:
         """Orders a checkpoint and waits until it is durable."""

@@ -17,6 +17,8 @@ from ledgermq.core.operations import (
     CreateTopic,
     DeleteQueue,
     DeleteTopic,
+    EndSession,
+    RollbackTransaction,
     SessionOperation,
     Unsubscribe,
     Upgrade,
@@ -81,7 +83,7 @@ class Changes:
             message_bytes_max=message_bytes_max,
             unacknowledged_max=unacknowledged_max,
             group_affinity=group_affinity,
-            settings=settings_given(**settings),
+            settings=settings_given(f"queue:{queue}", **settings),
         )
 
     def alter_queue(
@@ -117,7 +119,7 @@ class Changes:
             gets_disabled=gets_disabled,
             unacknowledged_max=unacknowledged_max,
             group_affinity=group_affinity,
-            settings=settings_given(**settings),
+            settings=settings_given(f"queue:{queue}", **settings),
         )
 
     def suspend_queue(self, name: str) -> int:
@@ -165,7 +167,7 @@ class Changes:
             topic=topic,
             description=description,
             message_bytes_max=message_bytes_max,
-            settings=settings_given(**settings),
+            settings=settings_given(f"topic:{topic}", **settings),
         )
 
     def alter_topic(
@@ -190,7 +192,7 @@ class Changes:
             topic=topic,
             description=description,
             message_bytes_max=message_bytes_max,
-            settings=settings_given(**settings),
+            settings=settings_given(f"topic:{topic}", **settings),
         )
 
     def delete_topic(self, name: str, *, purge: bool = False) -> int:
@@ -276,3 +278,29 @@ class Changes:
             actor=actor,
             reason=reason,
         )
+
+    def rollback_transaction(self, session: int, *, reason: str, actor: str) -> int:
+        """Rolls back the unit of work of a session; both texts stay on the log.
+
+        Its puts vanish, its gets go back with their delivery count raised. The session's next
+        commit raises TransactionRolledBackError (SES-20).
+
+        Args:
+            session: Handle of the session, as `transactions()` tells it.
+            reason: Why, up to 1,024 characters.
+            actor: Who asked for it, up to 128 characters.
+
+        Raises:
+            SessionNotFoundError: there is no such session, or no unit of work holds anything.
+            RefusedError: a text is too long.
+        """
+        return self._change(RollbackTransaction, target_session=session, actor=actor, reason=reason)
+
+    def end_session(self, session: int, *, reason: str, actor: str) -> int:
+        """Ends a session as if it was lost: what it holds goes back, its next call raises.
+
+        Raises:
+            SessionNotFoundError: there is no such session, or it is the one that asks.
+            RefusedError: a text is too long.
+        """
+        return self._change(EndSession, target_session=session, actor=actor, reason=reason)

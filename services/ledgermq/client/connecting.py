@@ -21,6 +21,8 @@ def connect(
     topic_prefix: str | None = None,
     put_messages_max: int = 250,
     allow_pickle: bool = False,
+    redelivery_delay_ms: int = 0,
+    redelivery_limit: int = -1,
 ) -> Connection:
     """Connects to a queue manager: `kafka://HOST:PORT[,HOST:PORT...][/QUEUE-MANAGER]`, else QM1.
 
@@ -40,6 +42,11 @@ def connect(
             asynchronous sends.
         allow_pickle: Reads object messages that were sent as pickles. Reading one runs code that
             its sender chose: for queues whose every sender is trusted. Warns (PickleWarning).
+        redelivery_delay_ms: How long what its sessions roll back or recover waits before it is
+            delivered again, where session, consumer or destination do not say (INF-09).
+        redelivery_limit: How often what it sends is redelivered at most, before that goes to the
+            error destination or is dropped, where producer or destination do not say (INF-16);
+            -1: no limit.
 
     Raises:
         BrokerUnavailableError: no Kafka broker answers within the time-out.
@@ -57,6 +64,8 @@ def connect(
         suspect_timeout_seconds=suspect_timeout_seconds,
         topic_prefix=topic_prefix,
         allow_pickle=allow_pickle,
+        redelivery_delay_ms=redelivery_delay_ms,
+        redelivery_limit=redelivery_limit,
     )
     if not 1 <= put_messages_max <= PUT_MESSAGES_MAX:
         raise IllegalStateError(

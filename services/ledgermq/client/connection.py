@@ -29,7 +29,7 @@ from ledgermq.client.route import Route, kafka_route
 from ledgermq.client.router import Opening, Router
 from ledgermq.client.session import Session
 from ledgermq.client.session_core import SessionCore
-from ledgermq.client.settings import ConnectionSettings
+from ledgermq.client.settings import ConnectionSettings, checked_delay_ms
 from ledgermq.core.operations import Close, Open
 from ledgermq.core.outcomes import Delivered
 from ledgermq.errors import (
@@ -109,12 +109,21 @@ class Connection:
         """Whether it was closed."""
         return self._closed
 
-    def session(self, *, ack: AckMode | str = AckMode.AUTO, transacted: bool = False) -> Session:
+    def session(
+        self,
+        *,
+        ack: AckMode | str = AckMode.AUTO,
+        transacted: bool = False,
+        redelivery_delay_ms: int | None = None,
+    ) -> Session:
         """Opens a session; `transacted=True` is `ack=AckMode.TRANSACTED`.
+
+        What goes back is delivered again `redelivery_delay_ms` later, where consumer or
+        destination do not say otherwise; None: as the connection has it (INF-09).
 
         Raises:
             WorkerUnavailableError: no worker answered within the time-out.
-            IllegalStateError: the connection is closed, or the mode is none.
+            IllegalStateError: the connection is closed, or the mode or the delay is none.
         """
         self._check_usable()
         try:
@@ -123,8 +132,9 @@ class Connection:
             raise IllegalStateError(
                 f"{ack!r} is no acknowledge mode; there are {', '.join(AckMode)}"
             ) from None
+        delay_ms = checked_delay_ms(redelivery_delay_ms, self._settings.redelivery_delay_ms)
         session = Session(
-            self._open(mode, self._settings.timeout_seconds),
+            self._open(mode, self._settings.timeout_seconds, delay_ms),
             browse=self.browser,
             name_temporary=self._name_temporary,
             in_flight=self._in_flight,
@@ -186,7 +196,9 @@ class Connection:
 
     # -- opening sessions --------------------------------------------------------------------------
 
-    def _open(self, mode: AckMode, timeout_seconds: float) -> SessionCore:
+    def _open(
+        self, mode: AckMode, timeout_seconds: float, redelivery_delay_ms: int = 0
+    ) -> SessionCore:
         """Writes Open and waits for Opened; the first operation then confirms the session."""
         settings = self._settings
         key = os.urandom(16)
@@ -201,6 +213,7 @@ class Connection:
             client=f"ledgermq-python {settings.application}".rstrip(),
             client_id=settings.client_id,
             takeover=settings.takeover,
+            redelivery_delay_ms=redelivery_delay_ms,
         )
         shared = operation_headers(
             settings.queue_manager,
@@ -243,6 +256,7 @@ class Connection:
             transport=self._transport,
             timeout_seconds=self._settings.timeout_seconds,
             allow_pickle=self._settings.allow_pickle,
+            redelivery_limit=self._settings.redelivery_limit,
         )
 
     def _session_closed(self, session: Session) -> None:

@@ -34,6 +34,7 @@ class Source(NamedTuple):
     subscription: str = ""
     durable: bool = False
     shared: bool = False
+    redelivery_delay_ms: int = -1
 
 
 class Consumer(Asking):

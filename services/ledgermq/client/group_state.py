@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ledgermq.client.message import datetime_from
+from ledgermq.client.instants import datetime_from
 
 __all__ = ["GroupHolder", "GroupMember", "GroupState", "MissingSegments"]
 
@@ -42,7 +42,8 @@ class GroupMember:
         offset: Where a segment begins in its logical message, in bytes; 0 for other messages.
         length: Bytes of a segment.
         sequence: Sequence number in the queue.
-        state: `available`, `held` (in flight), `unborn` (not to be delivered yet), or `clashing`
+        state: `available`, `held` (in flight), `unborn` (not to be delivered yet),
+            `delayed` (came back and waits for its redelivery delay), or `clashing`
             with an item that was there before.
         session: Handle of the session that holds it, or None.
         consumer: Number of the consumer within that session, or None.

@@ -37,6 +37,7 @@ class Sending(NamedTuple):
     persistent: bool = True
     time_to_live: float = 0
     delivery_delay: float = 0
+    redelivery_limit: int = -1
 
 
 class MessageMaker:
@@ -69,13 +70,13 @@ class MessageMaker:
             MessageFormatError: a body, property, header field or priority cannot be carried.
             MessageTooLargeError: the message is over the size limit.
         """
-        properties, correlation_id, reply_to, type_, priority, persistent, *times = sending
+        properties, correlation_id, reply_to, type_, priority, persistent = sending[:6]
         if type(priority) is not int or not 0 <= priority <= PRIORITY_MAX:
             raise MessageFormatError(
                 f"priority is {priority!r}, must be a whole number from 0 to {PRIORITY_MAX}",
                 destination=destination,
             )
-        times_ms = _times_ms(destination, *times)
+        times_ms = _times_ms(destination, sending.time_to_live, sending.delivery_delay)
         if isinstance(body, PropertyAccess):
             properties = body.properties if properties is None else properties
             correlation_id = body.correlation_id if correlation_id is None else correlation_id
@@ -85,7 +86,14 @@ class MessageMaker:
         try:
             if properties:
                 check_property_names(properties)
-            header = make_header(properties, correlation_id, type_, group=group, **times_ms)
+            header = make_header(
+                properties,
+                correlation_id,
+                type_,
+                group=group,
+                redelivery_limit=sending.redelivery_limit,
+                **times_ms,
+            )
             encoded = encode_fields(body, reply_to, time.time_ns() // 1000)
         except (ContentError, MessageFormatError) as error:
             raised = error.raised if isinstance(error, ContentError) else type(error)

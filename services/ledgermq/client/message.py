@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any, Final
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
 
 from ledgermq.client.getting import GroupStatus, SegmentStatus
+from ledgermq.client.instants import EPOCH, datetime_from
 from ledgermq.client.message_kinds import EMPTY, kind_of, typed_message
+from ledgermq.client.origin import Origin
 from ledgermq.client.property_access import PropertyAccess
 from ledgermq.client.segments import further_of, group_of, is_joined
 from ledgermq.core.outcomes import DeliveredMessage
@@ -27,14 +29,7 @@ if TYPE_CHECKING:
     from ledgermq.client.session import Session
     from ledgermq.client.typed_message import TypedMessage
 
-__all__ = ["Message", "datetime_from"]
-
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
-
-
-def datetime_from(microseconds: int) -> datetime:
-    """An aware UTC time from microseconds since 1970."""
-    return EPOCH + timedelta(microseconds=microseconds)
+__all__ = ["Message"]
 
 
 class Message(PropertyAccess):
@@ -141,6 +136,15 @@ class Message(PropertyAccess):
     def deliver_at(self) -> datetime | None:
         """Before when it was not to be delivered, by the log's clock (JMSDeliveryTime)."""
         return _moment(header_of(self._raw)["deliver_at"])
+
+    @property
+    def origin(self) -> Origin | None:
+        """Where it was before it was moved here, and why it was; None: it was put here (INF-12).
+
+        Of a message that was moved more than once, the last of these places.
+        """
+        told = header_of(self._raw).get("origin")
+        return None if told is None else Origin.from_record(told)
 
     @property
     def size_bytes(self) -> int:

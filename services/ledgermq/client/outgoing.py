@@ -20,6 +20,7 @@ from ledgermq.core.operations import Put, PutMessage
 from ledgermq.core.outcomes import Accepted, Committed, Enqueued, Refused
 from ledgermq.errors import (
     LedgerMQError,
+    OutOfTurnError,
     SessionLostError,
     TransactionInDoubtError,
     TransactionRolledBackError,
@@ -146,9 +147,11 @@ class AsynchronousSends:
 class Commitment:
     """A commit under way; `finished` is told under the session's lock."""
 
-    __slots__ = ("error", "eventual", "finished", "pending", "receipt", "warning")
+    __slots__ = ("error", "eventual", "finished", "pending", "receipt", "waited", "warning")
 
-    def __init__(self) -> None:
+    def __init__(self, *, waited: bool) -> None:
+        # Whether the session does nothing else until it is finished.
+        self.waited = waited
         self.eventual = Eventual()
         self.finished = False
         self.pending: Pending | None = None
@@ -160,6 +163,16 @@ class Commitment:
     def in_doubt(self) -> bool:
         """Whether nobody can say what became of the unit of work, or it ended with its session."""
         return isinstance(self.error, (SessionLostError, TransactionInDoubtError))
+
+    @property
+    def out_of_turn(self) -> bool:
+        """Whether it was refused because others are to be settled first, and may be repeated."""
+        return self.waited and isinstance(self.error, OutOfTurnError)
+
+    @property
+    def stays(self) -> bool:
+        """Whether there is nothing to roll back after its error."""
+        return self.in_doubt or self.out_of_turn
 
     def rolled_back(self) -> TransactionRolledBackError:
         """What a refused commit raises once its unit of work was rolled back."""

@@ -16,7 +16,9 @@ from ledgermq.client.outgoing import Batch
 from ledgermq.client.protocol import Pending
 from ledgermq.client.putting import Grouping
 from ledgermq.client.receipts import Eventual, ReceiptFuture, SendReceipt, wait_all
+from ledgermq.client.settings import is_whole
 from ledgermq.client.transport import LogReceipt
+from ledgermq.core.limits import REDELIVERY_LIMIT_MAX
 from ledgermq.core.operations import Put, PutMessage
 from ledgermq.core.outcomes import Enqueued, Reply
 from ledgermq.errors import IllegalStateError, OutcomeUnknownError
@@ -37,6 +39,7 @@ class Producer(GroupPutting):
         persistent: Delivery mode.
         time_to_live: Seconds from the send to the message's end; 0: it never expires.
         delivery_delay: Seconds from the send before which it is not delivered; 0: none.
+        redelivery_limit: How often its messages are redelivered at most; -1: no limit.
 
     The sends' `group` places a message in a group, or as a segment of a message; the receipt's
     `group` tells the place. With `logical_order` the producer counts, and refuses what does not
@@ -59,8 +62,15 @@ class Producer(GroupPutting):
         persistent: bool = True,
         time_to_live: float = 0,
         delivery_delay: float = 0,
+        redelivery_limit: int | None = None,
     ) -> None:
         self._session = session
+        limit = session._core.redelivery_limit if redelivery_limit is None else redelivery_limit
+        if not is_whole(limit, -1, REDELIVERY_LIMIT_MAX):
+            raise IllegalStateError(
+                f"redelivery_limit is {limit!r}, must be -1 to {REDELIVERY_LIMIT_MAX}"
+            )
+        self.redelivery_limit = limit
         self.priority = priority
         self.persistent = persistent
         self.time_to_live = time_to_live
@@ -165,6 +175,7 @@ class Producer(GroupPutting):
             self.persistent if persistent is None else persistent,
             self.time_to_live if time_to_live is None else time_to_live,
             self.delivery_delay if delivery_delay is None else delivery_delay,
+            self.redelivery_limit,
         )
 
     def _target(self, destination: str | None) -> str:

@@ -7,19 +7,21 @@ makes an option of each; what is not given stays as it is, or at its default.
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import timedelta
 from functools import cache
 from typing import Annotated, Any, Final, TypeAlias, TypedDict, Unpack, get_type_hints
 
 from ledgermq.client.destinations import checked_destination
-from ledgermq.core.settings import given_settings
+from ledgermq.core.settings import FIFO_MODES, given_settings
 from ledgermq.errors import IllegalStateError
+from ledgermq.redelivery import REDELIVERY_SETTINGS, parse_redelivery, parse_steps
 
 __all__ = ["Kind", "QueueSettings", "Setting", "setting_keywords", "settings_given"]
 
 PERCENT: Final = "_percent"
+REDELIVERY: Final = "redelivery"
 
 
 class Kind(enum.Enum):
@@ -31,6 +33,7 @@ class Kind(enum.Enum):
     FLAG = "true or false"
     CHOICE = "one of several words"
     DESTINATION = "queue:NAME, topic:NAME or a status of one"
+    STEPS = "redelivery steps such as 5:1000; 10:60000, or a list of (retries, delay in ms)"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,33 +70,79 @@ class QueueSettings(TypedDict, total=False):
     expiry_destination: Annotated[
         Destination, Setting(Kind.DESTINATION, "Where expired messages go.", "")
     ]
+    redelivery_delay_override_ms: Annotated[
+        Milliseconds,
+        Setting(Kind.DURATION, "Delay of redelivery, whatever the consumer has.", -1),
+    ]
+    redelivery_limit: Annotated[
+        int,
+        Setting(Kind.COUNT, "How often messages put from now on are redelivered at most.", -1),
+    ]
+    redelivery_delay_multiplier_percent: Annotated[
+        float, Setting(Kind.PERCENT, "What each further failure makes of the redelivery delay.")
+    ]
+    redelivery_delay_max_ms: Annotated[
+        Milliseconds, Setting(Kind.DURATION, "The longest redelivery delay.", 0)
+    ]
+    redelivery_steps: Annotated[
+        str | Iterable[tuple[int, int]],
+        Setting(
+            Kind.STEPS, "Redelivery delays in ms after so many failures, as 5:1000; 9:5000.", ()
+        ),
+    ]
+    error_destination: Annotated[
+        Destination,
+        Setting(Kind.DESTINATION, "Where messages go that were redelivered too often.", ""),
+    ]
+    redelivery: str
+    puts_disabled: Annotated[
+        bool, Setting(Kind.FLAG, "Whether puts are refused; what goes there by rule still arrives.")
+    ]
+    fifo_mode: Annotated[
+        str,
+        Setting(
+            Kind.CHOICE,
+            "CONCURRENT: messages are settled in any order; PROTECTED: in the order in which they "
+            "were received; SERIALIZED: one message is out at a time.",
+            choices=FIFO_MODES,
+        ),
+    ]
 
 
 @cache
 def setting_keywords() -> Mapping[str, Setting]:
     """Every setting by its keyword, in the order of the schema.
 
-    A percentage has the keyword without that word, and is given as a factor.
+    A percentage has the keyword without that word, and is given as a factor. `redelivery` stands
+    for several of them and is none.
     """
     found = {}
     for name, hint in get_type_hints(QueueSettings, include_extras=True).items():
+        if name == REDELIVERY:
+            continue
         (setting,) = hint.__metadata__
         keyword = name.removesuffix(PERCENT) if setting.kind is Kind.PERCENT else name
         found[keyword] = setting
     return found
 
 
-def settings_given(**settings: Unpack[QueueSettings]) -> dict[str, Any] | None:
+def settings_given(own: str = "", /, **settings: Unpack[QueueSettings]) -> dict[str, Any] | None:
     """Settings as an operation says them; None: it says nothing of any.
+
+    `own` is the destination that they are for. `redelivery` is a string of `ledgermq.redelivery`,
+    in the place of all settings that begin so and of the error destination.
 
     Raises:
         TypeError: there is no setting of that name.
         InvalidDestinationError: what should be a destination is none.
-        IllegalStateError: a value is not of the kind that the setting takes.
+        IllegalStateError: a value is not of the kind that the setting takes, or a redelivery
+            string cannot be read, or was given with settings that it stands for.
     """
     told: dict[str, Any] = {}
     keywords = setting_keywords()
     for keyword, value in settings.items():
+        if keyword == REDELIVERY:
+            continue
         whole = keyword not in keywords
         setting = keywords.get(keyword.removesuffix(PERCENT) if whole else keyword)
         if setting is None or (whole and setting.kind is not Kind.PERCENT):
@@ -101,7 +150,32 @@ def settings_given(**settings: Unpack[QueueSettings]) -> dict[str, Any] | None:
             raise TypeError(f"there is no setting {keyword}; there are: {known}")
         name = keyword + PERCENT if setting.kind is Kind.PERCENT and not whole else keyword
         told[name] = None if value is None else _value(name, setting.kind, value, whole)
+    redelivery = settings.get(REDELIVERY)
+    if redelivery is not None:
+        told |= _redelivery(redelivery, own, settings)
     return given_settings(told)
+
+
+def _redelivery(text: str, own: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that a redelivery string stands for, if none of them is given beside it."""
+    for name in REDELIVERY_SETTINGS:
+        for keyword in (name, name.removesuffix(PERCENT)):
+            if settings.get(keyword) is not None:
+                raise IllegalStateError(f"redelivery stands for {keyword} too: give one of them")
+    return parse_redelivery(text, own)
+
+
+def _steps(value: Any) -> list[Any]:
+    """Redelivery steps as the log has them."""
+    if isinstance(value, str):
+        return list(parse_steps(value)) if value.strip() else []
+    if not isinstance(value, Iterable):
+        raise IllegalStateError(f"redelivery_steps is {value!r}, it is given as {Kind.STEPS.value}")
+    pairs = [tuple(one.values()) if isinstance(one, Mapping) else tuple(one) for one in value]
+    for pair in pairs:
+        if len(pair) != 2 or not all(type(one) is int for one in pair):
+            raise IllegalStateError(f"a redelivery step is (retries, delay in ms), not {pair!r}")
+    return [{"retries": retries, "delay_ms": delay_ms} for retries, delay_ms in pairs]
 
 
 def _value(name: str, kind: Kind, value: Any, whole: bool) -> Any:
@@ -109,6 +183,8 @@ def _value(name: str, kind: Kind, value: Any, whole: bool) -> Any:
     if kind is Kind.DESTINATION:
         text = value if isinstance(value, str) else getattr(value, "destination", value)
         return text if text == "" else checked_destination(text)
+    if kind is Kind.STEPS:
+        return _steps(value)
     if kind is Kind.DURATION and isinstance(value, timedelta):
         return value // timedelta(milliseconds=1)
     if kind is Kind.PERCENT and not whole and isinstance(value, (int, float)):

@@ -22,8 +22,9 @@ from ledgermq.client.protocol import Pending
 from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.receipts import CommitReceipt, ReceiptFuture, refuse_in_callback
 from ledgermq.client.session_core import SessionCore
-from ledgermq.client.session_making import SessionMaking
+from ledgermq.client.session_settling import SessionSettling
 from ledgermq.client.settling import Settling
+from ledgermq.client.taking_turns import ask_in_turn
 from ledgermq.core.operations import Close, Commit
 from ledgermq.core.outcomes import Committed, Refused
 from ledgermq.errors import (
@@ -31,20 +32,20 @@ from ledgermq.errors import (
     IllegalStateError,
     LedgerMQError,
     OutcomeUnknownError,
+    OutOfTurnError,
     SessionLostError,
     TransactionError,
 )
 
 if TYPE_CHECKING:
     from ledgermq.client.browser import Browser
-    from ledgermq.client.message import Message
 
 __all__ = ["Session"]
 
 LOGGER = logging.getLogger("ledgermq.client")
 
 
-class Session(SessionMaking):
+class Session(SessionSettling):
     """Made by `connection.session(...)`; closes itself at the end of a `with` block."""
 
     def __init__(
@@ -81,11 +82,6 @@ class Session(SessionMaking):
         return self._mode
 
     @property
-    def transacted(self) -> bool:
-        """Whether it works in units of work."""
-        return self._mode is AckMode.TRANSACTED
-
-    @property
     def handle(self) -> int:
         """The log position of the operation that opened it; its name in the queue manager."""
         return self._core.handle
@@ -97,23 +93,33 @@ class Session(SessionMaking):
 
     # -- units of work -----------------------------------------------------------------------------
 
-    def commit(self, *, timeout: float | None = None) -> CommitReceipt:
+    def commit(self, *, timeout: float | None = None, turn_timeout: float = 0.0) -> CommitReceipt:
         """Puts everything sent and consumes everything handed over since the last commit, as one.
 
+        Args:
+            timeout: Seconds to wait for its outcome; None: as the connection says.
+            turn_timeout: For how many seconds it is asked again while the FIFO mode PROTECTED of a
+                queue refuses it, because an older message is not settled.
+
         Raises:
+            OutOfTurnError: it still is refused; the unit of work is as it was, so commit again, or
+                roll back.
             TransactionRolledBackError: it could not be done, and all of it was undone.
             TransactionInDoubtError: no outcome within the time-out; see its `resolve`.
             IllegalStateError: the session is not transacted, or closed.
         """
-        core = self._core
         refuse_in_callback("commit")
+        return ask_in_turn(lambda: self._commit(timeout), turn_timeout)
+
+    def _commit(self, timeout: float | None) -> CommitReceipt:
+        core = self._core
         with core.lock:
-            commitment = self._begin_commit_locked()
+            commitment = self._begin_commit_locked(waited=True)
             self._await_commitment_locked(commitment, timeout)
         error = commitment.error
         if error is None:
             return commitment.get()
-        if core.lost is not None or commitment.in_doubt:
+        if core.lost is not None or commitment.stays:
             raise error
         with contextlib.suppress(SessionLostError):
             self.rollback(timeout=timeout)
@@ -130,7 +136,7 @@ class Session(SessionMaking):
             commitment = self._begin_commit_locked()
         return ReceiptFuture(commitment.eventual, commitment.get)
 
-    def _begin_commit_locked(self) -> Commitment:
+    def _begin_commit_locked(self, *, waited: bool = False) -> Commitment:
         core = self._core
         self._check_transacted_locked("commit")
         if self._broken is not None:
@@ -142,7 +148,7 @@ class Session(SessionMaking):
         unit, self._unit = self._unit, UnitOfWork(core, self._put_messages_max)
         handed = self._settling.handed.take_all()
         marks = self._put_states.marks()
-        commitment = Commitment()
+        commitment = Commitment(waited=waited)
         self._commitments[commitment] = None
         pending = core.write_locked(
             Commit,
@@ -174,7 +180,12 @@ class Session(SessionMaking):
         with self._core.lock:
             if error is not None:
                 self._settling.handed.add_all(handed)
-                self._broken = self._broken or error
+                commitment.error = error
+                if commitment.out_of_turn:
+                    # Whoever waited for it has sent nothing since: the unit of work goes on.
+                    self._unit = unit
+                else:
+                    self._broken = self._broken or error
             else:
                 self._put_states.commit(marks)
             commitment.warning = unit.warning
@@ -214,8 +225,11 @@ class Session(SessionMaking):
         self._broken = None
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[Session]:
-        """A unit of work as a block: commits at its end, rolls back when it raises."""
+    def transaction(self, *, turn_timeout: float = 0.0) -> Iterator[Session]:
+        """A unit of work as a block: commits at its end, rolls back when it raises.
+
+        A commit that is out of turn for longer than `turn_timeout` seconds is rolled back too.
+        """
         self._check_no_unit()
         try:
             yield self
@@ -225,7 +239,11 @@ class Session(SessionMaking):
             except LedgerMQError as error:
                 LOGGER.warning("the rollback after an exception did not work: %s", error)
             raise
-        self.commit()
+        try:
+            self.commit(turn_timeout=turn_timeout)
+        except OutOfTurnError:
+            self.rollback()
+            raise
 
     def _check_no_unit(self) -> None:
         with self._core.lock:
@@ -242,55 +260,6 @@ class Session(SessionMaking):
                 f"{what} needs a transacted session; this one is {self._mode.value}: "
                 "open it with session(transacted=True)"
             )
-
-    # -- settling without units of work ------------------------------------------------------------
-
-    def acknowledge(self, *, timeout: float | None = None, wait: bool = True) -> None:
-        """Acknowledges everything that the session has handed over (CLIENT, INDIVIDUAL).
-
-        Raises:
-            IllegalStateError: the session is transacted or closed.
-            OutcomeUnknownError: no outcome within the time-out.
-        """
-        with self._core.lock:
-            self._check_not_transacted_locked("acknowledge")
-        self._settling.acknowledge(None, timeout, wait)
-
-    def recover(self, *, timeout: float | None = None) -> None:
-        """Returns everything unacknowledged; delivery begins again with the oldest.
-
-        Raises:
-            IllegalStateError: the session is transacted or closed.
-            OutcomeUnknownError: no outcome within the time-out.
-        """
-        with self._core.lock:
-            self._check_not_transacted_locked("recover")
-        self._settling.give_back(timeout)
-
-    def _check_not_transacted_locked(self, what: str) -> None:
-        self._core.check_usable_locked()
-        if self.transacted:
-            raise IllegalStateError(
-                f"{what} is not for a transacted session: commit or roll back instead"
-            )
-
-    def _acknowledge_message(self, message: Message, timeout: float | None, wait: bool) -> None:
-        with self._core.lock:
-            self._check_not_transacted_locked("acknowledge")
-        if not self._settling.automatic:
-            self._settling.acknowledge(self._settled_by(message), timeout, wait)
-
-    def _begin_acknowledge_message(self, message: Message) -> tuple[Pending, DeliveryRanges] | None:
-        """Writes the acknowledgement of a message; None if there is nothing to acknowledge."""
-        with self._core.lock:
-            self._check_not_transacted_locked("acknowledge")
-            if self._settling.automatic:
-                return None
-            return self._settling.begin_acknowledge_locked(self._settled_by(message))
-
-    def _settled_by(self, message: Message) -> range | None:
-        """The deliveries that acknowledging a message settles; None for all handed over."""
-        return message.deliveries if self._mode is AckMode.INDIVIDUAL else None
 
     # -- the end -----------------------------------------------------------------------------------
 

@@ -28,6 +28,7 @@ GAP: Final = "session-sequence-gap"
 WINDOW_FULL: Final = "session-window-full"
 SESSION_UNKNOWN: Final = "session-unknown"
 REPLY_FORGOTTEN: Final = "reply-forgotten"
+OUT_OF_TURN: Final = "out-of-turn"
 
 
 class SessionCore(SessionWriting):
@@ -81,7 +82,7 @@ class SessionCore(SessionWriting):
         self.over_locked(
             f"session {self.queue_manager}@{self.handle} was ended at {self.queue_manager}@"
             f"{ended.position} ({ended.reason.lower()}): {ended.returned} deliveries went back, "
-            f"{ended.discarded} uncommitted puts vanished. Its client was not heard of in time",
+            f"{ended.discarded} uncommitted puts vanished. {_why_ended(ended.reason)}",
             settled,
             uncertain=False,
         )
@@ -201,10 +202,20 @@ class SessionCore(SessionWriting):
             return bool(self.ripe)
 
     def _take_back_refused(self, pending: Pending) -> None:
-        """An acknowledgement was refused because administration took one of its messages away."""
-        if isinstance(pending.reply, Refused) and pending.deliveries is not None:
+        """An acknowledgement was refused: administration took one of its messages away.
+
+        Or others are to be settled first: then it is written again with those that follow.
+        """
+        if self.is_out_of_turn(pending) and pending.deliveries is not None:
+            with self.lock:
+                self.unwritten.add_all(pending.deliveries)
+        elif isinstance(pending.reply, Refused) and pending.deliveries is not None:
             with self.lock:
                 self.refused.add_all(pending.deliveries)
+
+    def is_out_of_turn(self, pending: Pending) -> bool:
+        """Whether an operation was refused because others are to be settled first."""
+        return isinstance(pending.reply, Refused) and pending.reply.reason == OUT_OF_TURN
 
     def close_consumer_locked(self, number: int) -> Pending:
         """Closes a consumer; deliveries that cross the close are given back after it."""
@@ -224,3 +235,9 @@ class SessionCore(SessionWriting):
             late = self.protocol.take_late(number)
             if late and not self.ended:
                 self.write_locked(CloseConsumer, consumer=number, unseen=late.as_list())
+
+
+def _why_ended(reason: str) -> str:
+    if reason == "ENDED":
+        return "Administration ended it; who and why stands on the log"
+    return "Its client was not heard of in time"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from ledgermq.client.destinations import is_topic
 from ledgermq.client.getting import GetMatch, Getting, Order
+from ledgermq.client.settings import checked_delay_ms
 from ledgermq.core.operations import (
     CreateTemporary,
     DeleteQueue,
@@ -45,14 +46,18 @@ class SessionMaking:
         persistent: bool = True,
         time_to_live: float = 0,
         delivery_delay: float = 0,
+        redelivery_limit: int | None = None,
     ) -> Producer:
         """A sender to one destination; with None, each send names its own.
 
         The rest holds for messages that do not say otherwise: priority 0 to 9, delivery mode,
         seconds until a message expires and before which it is not delivered (0: none).
+        `redelivery_limit` is how often they are redelivered at most, where the destination does
+        not say (INF-16); -1: no limit, None: as the connection has it.
 
         Raises:
             InvalidDestinationError: the text is no destination.
+            IllegalStateError: the limit is out of range.
         """
         from ledgermq.client.producer import Producer
 
@@ -63,6 +68,7 @@ class SessionMaking:
             persistent=persistent,
             time_to_live=time_to_live,
             delivery_delay=delivery_delay,
+            redelivery_limit=redelivery_limit,
         )
 
     def consumer(
@@ -80,6 +86,7 @@ class SessionMaking:
         all_segments_available: bool = False,
         complete_message: bool = False,
         match: GetMatch | None = None,
+        redelivery_delay_ms: int | None = None,
     ) -> Consumer:
         """A receiver from one destination, as `queue:NAME` or `topic:NAME`.
 
@@ -103,6 +110,8 @@ class SessionMaking:
             all_segments_available: Nothing of a message in segments before all of it is there.
             complete_message: A message in segments comes as one, settled as one (GRP-38).
             match: What a message must have, and in logical order what comes next (GRP-44).
+            redelivery_delay_ms: How long what goes back from it waits before it is delivered again,
+                where the destination does not say; None: as the session has it (INF-09).
 
         Raises:
             QueueNotFoundError: there is no such queue and queues are not created on first use.
@@ -110,7 +119,8 @@ class SessionMaking:
             InvalidSelectorError: the selector cannot be read; the text says where.
             SubscriptionInUseError: it is for one consumer at a time and has one, or would have to
                 be made anew (SES-44, SES-49, SES-52, SES-59).
-            IllegalStateError: a durable unshared subscription without a client id (SES-45).
+            IllegalStateError: a durable unshared subscription without a client id (SES-45), or a
+                delay out of range.
             GetOptionsError: options for a topic or out of range, or a logical order that an
                 INDIVIDUAL session cannot keep.
         """
@@ -122,6 +132,7 @@ class SessionMaking:
             subscription=subscription or "",
             durable=durable,
             shared=shared,
+            redelivery_delay_ms=checked_delay_ms(redelivery_delay_ms, -1),
         )
         getting = Getting(
             order, all_messages_available, all_segments_available, complete_message, match

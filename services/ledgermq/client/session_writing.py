@@ -10,7 +10,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ledgermq.client.protocol import Pending, SessionProtocol
@@ -52,12 +52,14 @@ class SessionWriting:
         transport: LogOut,
         timeout_seconds: float,
         allow_pickle: bool = False,
+        redelivery_limit: int = -1,
     ) -> None:
         self.handle = handle
         self.mode = mode
         self.queue_manager = queue_manager
         self.timeout_seconds = timeout_seconds
         self.allow_pickle = allow_pickle
+        self.redelivery_limit = redelivery_limit
         self.protocol = SessionProtocol(handle)
         self.lock = threading.Lock()
         self.condition = threading.Condition(self.lock)
@@ -108,13 +110,15 @@ class SessionWriting:
         settles: DeliveryRanges | None = None,
         target: str | None = None,
         with_next: bool = False,
+        more: Mapping[str, Any] | None = None,
         **fields: Any,
     ) -> Pending:
         """Numbers an operation and hands it to the log: at once, or together with the next one.
 
         Operations that are handed over together reach the log in one request, and cost one flush.
+        `more` are fields that may be named as the arguments here are.
         """
-        pending = self.protocol.write(operation, **fields)
+        pending = self.protocol.write(operation, **fields, **(more or {}))
         pending.on_settled = on_settled
         pending.deliveries = settles
         pending.destination = target

@@ -8,8 +8,14 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Final
 
-from ledgermq.core.limits import SUSPECT_TIMEOUT_MS_MAX, SUSPECT_TIMEOUT_MS_MIN, is_name
-from ledgermq.errors import InvalidClientIDError, LedgerMQError
+from ledgermq.core.limits import (
+    REDELIVERY_LIMIT_MAX,
+    SUSPECT_TIMEOUT_MS_MAX,
+    SUSPECT_TIMEOUT_MS_MIN,
+    TIMING_MS_MAX,
+    is_name,
+)
+from ledgermq.errors import IllegalStateError, InvalidClientIDError, LedgerMQError
 from ledgermq.wire.topics import TOPIC_PREFIX_DEFAULT, Topics
 
 __all__ = [
@@ -18,6 +24,8 @@ __all__ = [
     "AddressError",
     "ConnectionSettings",
     "PickleWarning",
+    "checked_delay_ms",
+    "is_whole",
     "parse_address",
 ]
 
@@ -50,6 +58,10 @@ class ConnectionSettings:
         takeover: Digest of what shows that an older connection of the client id is its own.
         application: A name for logs of the broker.
         allow_pickle: Whether object messages that are pickles are read.
+        redelivery_delay_ms: How long what comes back waits before it is delivered again, where
+            neither session, consumer nor destination say otherwise (INF-09).
+        redelivery_limit: How often what it sends is redelivered at most, where neither producer
+            nor destination say otherwise (INF-16); -1: no limit.
     """
 
     bootstrap: str
@@ -61,6 +73,8 @@ class ConnectionSettings:
     timeout_seconds: float = 30.0
     suspect_timeout_seconds: float = 15.0
     allow_pickle: bool = False
+    redelivery_delay_ms: int = 0
+    redelivery_limit: int = -1
     identity: bytes = field(default_factory=lambda: os.urandom(16))
 
     @property
@@ -111,6 +125,8 @@ def settings_from(
     takeover: str | None = None,
     application: str | None = None,
     allow_pickle: bool = False,
+    redelivery_delay_ms: int = 0,
+    redelivery_limit: int = -1,
 ) -> ConnectionSettings:
     """Checks what `connect` was given; warns its caller if that asked for pickles.
 
@@ -131,6 +147,12 @@ def settings_from(
         raise AddressError(
             f"suspect_timeout_seconds is {suspect_timeout_seconds}, must be {low:g} to {high:g}"
         )
+    for name, value, lowest, highest in (
+        ("redelivery_delay_ms", redelivery_delay_ms, 0, TIMING_MS_MAX),
+        ("redelivery_limit", redelivery_limit, -1, REDELIVERY_LIMIT_MAX),
+    ):
+        if not is_whole(value, lowest, highest):
+            raise AddressError(f"{name} is {value!r}, must be {lowest} to {highest}")
     if allow_pickle:
         warnings.warn(
             "allow_pickle: reading an object message that is a pickle runs code that its sender "
@@ -149,4 +171,26 @@ def settings_from(
         timeout_seconds=timeout_seconds,
         suspect_timeout_seconds=suspect_timeout_seconds,
         allow_pickle=bool(allow_pickle),
+        redelivery_delay_ms=redelivery_delay_ms,
+        redelivery_limit=redelivery_limit,
     )
+
+
+def checked_delay_ms(delay_ms: int | None, default: int) -> int:
+    """A redelivery delay that was given, or the default.
+
+    Raises:
+        IllegalStateError: it is out of range.
+    """
+    if delay_ms is None:
+        return default
+    if not is_whole(delay_ms, 0, TIMING_MS_MAX):
+        raise IllegalStateError(
+            f"redelivery_delay_ms is {delay_ms!r}, must be 0 to {TIMING_MS_MAX}"
+        )
+    return delay_ms
+
+
+def is_whole(value: object, lowest: int, highest: int) -> bool:
+    """Whether a value is a whole number within a range."""
+    return type(value) is int and lowest <= value <= highest

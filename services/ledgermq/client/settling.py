@@ -8,7 +8,7 @@ from ledgermq.client.protocol import Pending
 from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.session_core import SessionCore
 from ledgermq.core.operations import Acknowledge, Recover, Rollback
-from ledgermq.errors import AlreadySettledError, DeliveryUnknownError
+from ledgermq.errors import AlreadySettledError, DeliveryUnknownError, OutOfTurnError
 
 __all__ = ["Settling"]
 
@@ -71,6 +71,7 @@ class Settling:
             AlreadySettledError: the message is settled or given back.
             DeliveryUnknownError: administration took some of them away; the others can still be
                 acknowledged.
+            OutOfTurnError: others are to be settled first; all can still be acknowledged.
         """
         core = self._core
         with core.lock:
@@ -83,6 +84,9 @@ class Settling:
                 return
             except DeliveryUnknownError as error:
                 refused = error
+            except OutOfTurnError:
+                self.handed.add_all(ranges)
+                raise
         self.keep_those_known(ranges)
         raise refused
 
@@ -108,11 +112,19 @@ class Settling:
         core.wait_for_room_locked(timeout)
         pending = core.write_locked(
             Acknowledge,
-            on_settled=None if wait else core.defer_refusal,
+            on_settled=None if wait else self._settled_later,
             settles=ranges,
             deliveries=ranges.as_list(),
         )
         return pending, ranges
+
+    def _settled_later(self, pending: Pending) -> None:
+        """The outcome of an acknowledgement that nobody waits for."""
+        refused = self._core.is_out_of_turn(pending)
+        if refused and pending.deliveries is not None:
+            with self._core.lock:
+                self.handed.add_all(pending.deliveries)
+        self._core.defer_refusal(pending)
 
     def keep_those_known(self, ranges: DeliveryRanges) -> None:
         """Takes back as handed over what of a refused acknowledgement is in flight still."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ledgermq.client.message import datetime_from
+from ledgermq.client.instants import datetime_from
 from ledgermq.client.questions import Answer
 
 __all__ = [
@@ -36,9 +36,10 @@ class QueueStatus:
         moved: Messages that went elsewhere by rule or by hand.
         dropped: Messages that were delivered too often and had nowhere to go.
         current: Messages available.
-        pending: Unborn, uncommitted puts, unacknowledged and uncommitted gets together.
+        pending: Unborn, delayed, uncommitted puts, unacknowledged and uncommitted gets together.
         expired: Messages whose time to live or lifetime ran out (SES-66, DB-18).
         unborn: Messages that are not to be delivered yet (INF-01).
+        delayed: Messages that came back and wait for their redelivery delay (INF-10).
         min_sequence: Number of the first unconsumed message, or the next number without any.
         max_sequence: Number of the last unconsumed message, or the next number without any.
         first_enqueued_at: When that first one was numbered; None: the queue never held any.
@@ -70,6 +71,7 @@ class QueueStatus:
     current: int
     pending: int
     unborn: int
+    delayed: int
     uncommitted_puts: int
     unacknowledged: int
     uncommitted_gets: int
@@ -89,7 +91,7 @@ class QueueStatus:
 class TopicStatus:
     """One topic at one log position; a message counts while a subscription has it (SEQ-17).
 
-    next_sequence = sent_and_committed + expired + dropped + message_count.
+    next_sequence = sent_and_committed + expired + moved + dropped + message_count.
 
     Attributes:
         position: Log position that this is true at.
@@ -100,6 +102,7 @@ class TopicStatus:
         receivers: Open consumers of all of them.
         message_count: Messages that at least one subscription has and did not consume.
         sent_and_committed: Messages of which the last copy was consumed.
+        moved: Messages of which the last copy went elsewhere.
         dropped: Messages that no subscription wanted, or whose last subscription went.
         min_sequence: Number of the first unconsumed message, or the next number without any.
         max_sequence: Number of the last unconsumed message, or the next number without any.
@@ -118,6 +121,7 @@ class TopicStatus:
     message_count: int
     sent_and_committed: int
     expired: int
+    moved: int
     dropped: int
     min_sequence: int
     max_sequence: int
@@ -159,7 +163,7 @@ class SubscriptionStatus:
         max_sequence: Number of the last message that it has, or the one after the last it had.
         first_enqueued_at: When that first one was numbered; None: it never had any.
         current: Messages available.
-        pending: Unborn, unacknowledged and uncommitted gets together.
+        pending: Unborn, delayed, unacknowledged and uncommitted gets together.
     """
 
     topic: str
@@ -185,6 +189,7 @@ class SubscriptionStatus:
     current: int
     pending: int
     unborn: int
+    delayed: int
     unacknowledged: int
     uncommitted_gets: int
 
@@ -242,6 +247,9 @@ class SessionStatus:
             application may have fallen over, and have not handed it over yet.
         in_flight: Deliveries not settled.
         open_puts: Messages put in the unit of work that is open.
+        unit_of_work_began_at: Since when a unit of work holds something; None: none does.
+        unit_of_work_ended: Whether administration ended its unit of work, and it has not rolled
+            back yet.
     """
 
     session: int
@@ -255,11 +263,15 @@ class SessionStatus:
     in_flight: int
     open_puts: int
     last_sequence: int
+    unit_of_work_began_at: datetime | None
+    unit_of_work_ended: bool
 
     @classmethod
     def from_document(cls, document: dict[str, Any]) -> SessionStatus:
         """From the worker's document."""
-        return cls(**_known(cls, document))
+        began = document["unit_of_work_began_at"]
+        told = {"unit_of_work_began_at": None if began is None else datetime_from(began)}
+        return cls(**_known(cls, {**document, **told}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

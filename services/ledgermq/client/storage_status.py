@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from ledgermq.client.message import datetime_from
+from ledgermq.client.instants import datetime_from
 from ledgermq.client.questions import Answer
 
 __all__ = ["BodyCacheStatus", "OldestMessage", "SegmentState", "StorageStatus"]

@@ -16,6 +16,7 @@ from typing import Any
 
 from ledgermq.core import (
     destinations,
+    ending,
     handling,
     messages,
     queues,
@@ -48,6 +49,7 @@ from ledgermq.core.operations import (
     CreateTopic,
     DeleteQueue,
     DeleteTopic,
+    EndSession,
     Get,
     Open,
     OpenConsumer,
@@ -55,6 +57,7 @@ from ledgermq.core.operations import (
     Put,
     Recover,
     Rollback,
+    RollbackTransaction,
     SessionOperation,
     Suspect,
     Tick,
@@ -98,6 +101,7 @@ HANDLERS: dict[type[SessionOperation], Handler] = {
     DeleteMessages: handling.delete_messages,
     DeleteQueue: queues.delete_queue,
     DeleteTopic: topic_administration.delete_topic,
+    EndSession: ending.end_other_session,
     Get: messages.get,
     MoveMessages: handling.move_messages,
     OpenConsumer: messages.open_consumer,
@@ -105,6 +109,7 @@ HANDLERS: dict[type[SessionOperation], Handler] = {
     Put: messages.put,
     Recover: sessions.recover,
     Rollback: sessions.rollback,
+    RollbackTransaction: ending.rollback_transaction,
     Unsubscribe: subscribing.unsubscribe,
     Upgrade: queues.upgrade,
 }
@@ -119,12 +124,9 @@ def apply(state: QueueManager, operation: Operation, position: int, time: int) -
     """
     assert position == state.position + 1, f"position {position} after {state.position}"
     assert state.active_version == PROTOCOL_VERSION, "the caller stops at an unknown version"
-    turn = Turn(state, position)
+    turn = Turn(state, position, max(time, state.time))
     state.position = position
     advance(turn, operation, time)
-    # Deadlines count from the entry's own time even where that did not count: the TimeAgreed that
-    # follows must not end a session that has only begun.
-    turn.begins = max(time, state.time)
     if isinstance(operation, SessionOperation):
         _apply_in_session(turn, operation)
     else:
@@ -211,9 +213,9 @@ def _apply_outside(turn: Turn, operation: Operation, time: int) -> None:
     """Applies what belongs to no session: an Open, a worker's entry, an unreadable record."""
     refusal: Refusal | None = None
     if isinstance(operation, Open):
-        refusal = sessions.open_session(turn, operation, turn.begins)
+        refusal = sessions.open_session(turn, operation)
     elif isinstance(operation, Suspect):
-        sessions.suspect(turn, operation, turn.begins)
+        sessions.suspect(turn, operation)
     elif isinstance(operation, TimeAgreed):
         if not agrees(operation, time):
             detail = f"the writer's clock says {operation.writer_time} µs, the log {time} µs"

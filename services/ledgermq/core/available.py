@@ -45,11 +45,13 @@ class Available:
         self.count = 0
 
     def stands(self, message: Message) -> bool:
-        """Whether an entry's message may be given: it is in its queue, in nobody's hands, and its
-        group is kept for nobody.
+        """Whether an entry's message may be given: it is in its queue, in nobody's hands, not
+        delayed, and its group is kept for nobody.
         """
         queue = message.queue
         if message.consumer is not None or queue.messages.get(message.sequence) is not message:
+            return False
+        if message.waits:
             return False
         return not queue.kept or message.group is None or message.group.group_id not in queue.kept
 

@@ -8,6 +8,7 @@ from ledgermq.core.blocked import next_time_out
 from ledgermq.core.limits import TIME_AGREEMENT_US, TIME_LEAP_US
 from ledgermq.core.operations import Operation, TimeAgreed, Unreadable
 from ledgermq.core.reasons import TIMESTAMP_UNTRUSTED
+from ledgermq.core.redelivery import end_wait
 from ledgermq.core.releasing import release, release_and_deliver, time_out
 from ledgermq.core.sessions import end_session
 from ledgermq.core.state import QueueManager, Session
@@ -49,7 +50,7 @@ def advance(turn: Turn, operation: Operation, time: int) -> None:
         elif due == time_outs:
             time_out(turn, due)
         else:
-            _bear(turn, due)
+            _end_waits(turn, due)
 
 
 def _next_end(state: QueueManager) -> int | None:
@@ -60,11 +61,10 @@ def _next_end(state: QueueManager) -> int | None:
     return deadlines[0][0] if deadlines else None
 
 
-def _bear(turn: Turn, due: int) -> None:
-    """Makes available what may be delivered from a moment on, and delivers (INF-01)."""
+def _end_waits(turn: Turn, due: int) -> None:
+    """Makes available what may be delivered from a moment on, and delivers (INF-01, INF-11)."""
     for message in turn.state.births.take_due(due):
-        message.queue.bear(message)
-        turn.touch(message.queue)
+        end_wait(turn, message)
     release_and_deliver(turn)
 
 

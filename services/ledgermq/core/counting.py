@@ -16,7 +16,7 @@ Document = dict[str, Any]
 def current_bytes(queue: Queue) -> int:
     """Sizes of the available messages of a queue or subscription."""
     held = queue.unacknowledged_bytes + queue.uncommitted_gets_bytes
-    return queue.message_bytes - queue.unborn_bytes - held
+    return queue.message_bytes - queue.unborn_bytes - queue.delayed_bytes - held
 
 
 def held_bytes_status(queue: Queue) -> Document:
@@ -28,6 +28,7 @@ def held_bytes_status(queue: Queue) -> Document:
             "current_bytes": current,
             "pending_bytes": queue.held_bytes - current,
             "unborn_bytes": queue.unborn_bytes,
+            "delayed_bytes": queue.delayed_bytes,
             "unacknowledged_bytes": queue.unacknowledged_bytes,
             "uncommitted_gets_bytes": queue.uncommitted_gets_bytes,
         }

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
+from ledgermq.core.affinity import bucket_of
 from ledgermq.core.doubt import in_doubt
+from ledgermq.core.fifo import first_received, is_serialized, note_received
 from ledgermq.core.get_options import Options
 from ledgermq.core.grouping import group_record
 from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
 from ledgermq.core.message import GroupedMessage, Message
-from ledgermq.core.outcomes import Delivered, DeliveredMessage
+from ledgermq.core.outcomes import Delivered, DeliveredHeader, DeliveredMessage
 from ledgermq.core.places import follow, next_item, place_after
 from ledgermq.core.state import Consumer, Queue
 from ledgermq.core.subscribing import retire
@@ -17,7 +20,18 @@ from ledgermq.core.timing import expire_due
 from ledgermq.core.turn import Turn
 from ledgermq.core.turns import Turns, is_held_back, turn_of
 
-__all__ = ["deliver", "deliver_touched", "delivered_message", "is_paused"]
+__all__ = ["deliver", "deliver_touched", "delivered_message", "is_paused", "may_take"]
+
+# Of a message of which there is nothing to tell but what every message has.
+NOTHING_TOLD: Final[DeliveredHeader] = {
+    "properties": {},
+    "correlation_id": None,
+    "type": None,
+    "expires_at": -1,
+    "deliver_at": -1,
+    "group": None,
+    "origin": None,
+}
 
 Shares = list[tuple[Consumer, list[Message]]]
 
@@ -39,7 +53,10 @@ def deliver(turn: Turn, queue: Queue) -> None:
     if queue.gets_disabled or not queue.available.count or not queue.ready:
         return
     same = _is_same_for_all(queue)
-    if same and len(queue.ready) > 1:
+    if is_serialized(queue):
+        queue.turns = None
+        shares = _serve_serially(turn, queue)
+    elif same and len(queue.ready) > 1:
         shares = _share(turn, queue)
     else:
         # Nobody keeps the turns while they are not asked for.
@@ -108,25 +125,69 @@ def _choose(turn: Turn, queue: Queue) -> Shares:
     """
     shares: dict[tuple[int, int], list[Message]] = {}
     consumers = queue.ready.copy()
-    waiting = [one for one in consumers.values() if not is_held_back(one) and _room(one) > 0]
+    waiting = _waiting(queue)
     while waiting:
-        heads = {one.key: _head_for(one) for one in waiting}
-        first = min((one for one in heads.values() if one is not None), key=_place, default=None)
-        if first is None:
+        given = _give_first(turn, queue, [(one, _head_for(one)) for one in waiting])
+        if given is None:
             break
-        takers = [one for one in waiting if heads[one.key] is first]
-        consumer = min(takers, key=turn_of)
-        messages = _unit_of(consumer.options, first)
-        if queue.affinity is not None:
-            queue.affinity.bond(first, consumer)
-        _give(turn, consumer, messages, 1)
-        queue.available.leave(len(messages))
-        if queue.doubts and any(in_doubt(one) for one in messages):
-            # Numbered when all shares are known; until then, how many messages it is.
-            consumer.doubt = -len(messages)
+        consumer, messages = given
         shares.setdefault(consumer.key, []).extend(messages)
         waiting = [one for one in waiting if not one.doubt and _room(one) > 0]
     return [(consumers[key], messages) for key, messages in shares.items()]
+
+
+def _waiting(queue: Queue) -> list[Consumer]:
+    return [one for one in queue.ready.values() if not is_held_back(one) and _room(one) > 0]
+
+
+def _give_first(
+    turn: Turn, queue: Queue, heads: list[tuple[Consumer, Message | None]]
+) -> tuple[Consumer, list[Message]] | None:
+    """Gives what comes first of what consumers would be given next, to whose turn it is."""
+    first = min((head for _, head in heads if head is not None), key=_place, default=None)
+    if first is None:
+        return None
+    consumer = min((one for one, head in heads if head is first), key=turn_of)
+    messages = _unit_of(consumer.options, first)
+    if queue.affinity is not None:
+        queue.affinity.bond(first, consumer)
+    _give(turn, consumer, messages, 1)
+    queue.available.leave(len(messages))
+    if queue.doubts and any(in_doubt(one) for one in messages):
+        # Numbered when all shares are known; until then, how many messages it is.
+        consumer.doubt = -len(messages)
+    return consumer, list(messages)
+
+
+def _serve_serially(turn: Turn, queue: Queue) -> Shares:
+    """Gives one message if nothing is in flight; what was received before comes first (DB-22)."""
+    if queue.unacknowledged or queue.uncommitted_gets:
+        return []
+    waiting = _waiting(queue)
+    back = first_received(queue)
+    if back is None:
+        heads = [(one, _head_for(one)) for one in waiting]
+    else:
+        heads = [(one, back) for one in waiting if may_take(one, back)]
+    given = _give_first(turn, queue, heads)
+    return [] if given is None else [given]
+
+
+def may_take(consumer: Consumer, message: Message) -> bool:
+    """Whether a consumer may be given a message of its queue now, whatever comes before that."""
+    if not message.is_here:
+        return False
+    place, queue, order = consumer.place, consumer.queue, consumer.order
+    if place is not None and consumer.options.logical_order:
+        return next_item(consumer, place) is message
+    if order is not None and not order.wants(message):
+        return False
+    if not (queue.available if order is None else order).stands(message):
+        return False
+    if queue.affinity is None:
+        return True
+    bucket = bucket_of(message)
+    return bucket is None or queue.affinity.bonds.get(bucket, consumer) is consumer
 
 
 def _head_for(consumer: Consumer) -> Message | None:
@@ -200,6 +261,8 @@ def _give(turn: Turn, consumer: Consumer, messages: Sequence[Message], cost: int
         size_bytes += message.size_bytes
         if isinstance(message, GroupedMessage):
             message.group.went(message)
+    if queue.received is not None:
+        note_received(queue, messages)
     follow(turn, consumer, place_after(messages[-1]))
     consumer.in_flight += count
     consumer.credit -= cost
@@ -234,6 +297,8 @@ def _number_and_emit(turn: Turn, consumer: Consumer, messages: list[Message]) ->
 def _number_batches(turn: Turn, consumer: Consumer, messages: list[Message]) -> None:
     session = consumer.session
     deliveries = session.deliveries
+    if session.transacted:
+        session.begin_unit_of_work(turn.state.time)
     delivery = session.next_delivery
     batch: list[DeliveredMessage] = []
     batch_bytes = 0
@@ -284,16 +349,26 @@ def delivered_message(message: Message) -> DeliveredMessage:
         "enqueued_at": message.enqueued_at,
         "content": b"",
     }
-    header, times = message.header, message.times
-    origin = message.origin
-    if header is not None or times is not None or origin is not None or message.group is not None:
-        told["header"] = {
-            "properties": {} if header is None else header["properties"],
-            "correlation_id": None if header is None else header["correlation_id"],
-            "type": None if header is None else header["type"],
-            "expires_at": -1 if times is None else times.expires_at,
-            "deliver_at": -1 if times is None else times.deliver_at,
-            "group": group_record(message),
-            "origin": origin,
-        }
+    if (
+        message.header is not None
+        or message.times is not None
+        or message.origin is not None
+        or message.group is not None
+    ):
+        header = _delivered_header(message)
+        if header != NOTHING_TOLD:
+            told["header"] = header
     return told
+
+
+def _delivered_header(message: Message) -> DeliveredHeader:
+    header, times = message.header, message.times
+    return {
+        "properties": {} if header is None else header["properties"],
+        "correlation_id": None if header is None else header["correlation_id"],
+        "type": None if header is None else header["type"],
+        "expires_at": -1 if times is None else times.expires_at,
+        "deliver_at": -1 if times is None else times.deliver_at,
+        "group": group_record(message),
+        "origin": message.origin,
+    }

@@ -6,6 +6,7 @@ its sessions get from it, everybody may put to it, and it ends with the connecti
 
 from __future__ import annotations
 
+from ledgermq.core.fifo import use_fifo_mode
 from ledgermq.core.limits import is_name
 from ledgermq.core.operations import CreateTemporary
 from ledgermq.core.reasons import (
@@ -115,9 +116,11 @@ def configure(state: QueueManager, found: Queue, settings: Settings) -> None:
         if not state.named[destination]:
             del state.named[destination]
     found.settings = settings
+    use_fifo_mode(found)
     if isinstance(found, Topic):
         for subscription in found.subscriptions.values():
             subscription.settings = settings
+            use_fifo_mode(subscription)
     for name, destination in targets_of(settings).items():
         state.named.setdefault(destination, {})[(found.destination, name)] = None
 

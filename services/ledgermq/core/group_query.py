@@ -120,4 +120,7 @@ def _state(item: GroupedMessage) -> str:
         return "held"
     if not item.flags & MEMBER:
         return "clashing"
-    return "available" if item.is_here else "unborn"
+    times = item.times
+    if times is None or times.waits_until < 0:
+        return "available"
+    return "unborn" if times.is_unborn else "delayed"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ledgermq.core.group import Group
 from ledgermq.core.limits import GROUP_ID_BYTES, GROUP_SEQUENCE_MAX, OFFSET_MAX
@@ -32,9 +32,26 @@ if TYPE_CHECKING:
     from ledgermq.core.queue import Queue
     from ledgermq.core.state import Session
 
-__all__ = ["check_groups", "group_record", "join_open_groups", "set_group", "without_group"]
+__all__ = [
+    "NO_HEADER",
+    "check_groups",
+    "group_record",
+    "join_open_groups",
+    "set_group",
+    "without_group",
+]
 
 NO_GROUP_ID = bytes(GROUP_ID_BYTES)
+# A header that says nothing, but for a group.
+NO_HEADER: Final[Header] = {
+    "properties": {},
+    "correlation_id": None,
+    "type": None,
+    "time_to_live_ms": 0,
+    "delivery_delay_ms": 0,
+    "age_ms": 0,
+    "redelivery_limit": -1,
+}
 
 
 def set_group(
@@ -80,12 +97,9 @@ def without_group(header: Header) -> Header | None:
         "time_to_live_ms": header["time_to_live_ms"],
         "delivery_delay_ms": header["delivery_delay_ms"],
         "age_ms": header["age_ms"],
+        "redelivery_limit": header.get("redelivery_limit", -1),
     }
-    return (
-        rest
-        if any(value is not None and value != 0 and value != {} for value in rest.values())
-        else None
-    )
+    return None if rest == NO_HEADER else rest
 
 
 def check_groups(

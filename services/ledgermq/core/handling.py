@@ -5,6 +5,7 @@ One operation does bounded work and says how far it came, so that its writer can
 
 from __future__ import annotations
 
+from ledgermq.core.actors import check_actor
 from ledgermq.core.administration import (
     CopyMessages,
     DeleteMessages,
@@ -13,12 +14,10 @@ from ledgermq.core.administration import (
     PurgeQueue,
 )
 from ledgermq.core.choosing import Chosen, choose, find_given
-from ledgermq.core.limits import ACTOR_CHARACTERS_MAX, DESCRIPTION_CHARACTERS_MAX
 from ledgermq.core.message import Message
 from ledgermq.core.outcomes import Administered
 from ledgermq.core.reasons import (
     DESTINATION_INVALID,
-    REASON_INVALID,
     SELECTION_INVALID,
     Refusal,
 )
@@ -102,17 +101,9 @@ def _choose(
         return Refusal(
             SELECTION_INVALID, "messages to delete are named by selector or number; purge for all"
         )
-    actor, reason = operation.actor, operation.reason
-    if not 0 < len(actor) <= ACTOR_CHARACTERS_MAX:
-        return Refusal(
-            REASON_INVALID,
-            f"the actor has {len(actor)} characters, must be 1 to {ACTOR_CHARACTERS_MAX}",
-        )
-    if not 0 < len(reason) <= DESCRIPTION_CHARACTERS_MAX:
-        return Refusal(
-            REASON_INVALID,
-            f"the reason has {len(reason)} characters, must be 1 to {DESCRIPTION_CHARACTERS_MAX}",
-        )
+    refusal = check_actor(operation.actor, operation.reason)
+    if refusal is not None:
+        return refusal
     return found
 
 

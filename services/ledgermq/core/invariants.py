@@ -17,6 +17,7 @@ from ledgermq.core.storage_invariants import check_storage
 from ledgermq.core.topic_invariants import check_topics
 from ledgermq.core.topics import Subscription
 from ledgermq.core.turns import is_held_back
+from ledgermq.core.work_query import is_turn_of
 
 __all__ = ["check"]
 
@@ -53,7 +54,7 @@ def _check_queue(queue: Queue) -> None:
     assert queue.min_sequence == lowest, f"{where}: min {queue.min_sequence} is not {lowest}"
     assert queue.max_sequence == highest, f"{where}: max {queue.max_sequence} is not {highest}"
     held = queue.unacknowledged + queue.uncommitted_gets
-    waiting = queue.available.count + queue.unborn
+    waiting = queue.available.count + queue.unborn + queue.delayed
     assert len(numbers) == waiting + held, f"{where}: current + pending"
     available = [one for one in _by_place(queue) if one.is_here]
     assert len(available) == queue.available.count, f"{where}: available count"
@@ -63,6 +64,7 @@ def _check_queue(queue: Queue) -> None:
     for number, message in queue.messages.items():
         assert message.sequence == number, f"{where}: message {number} bears {message.sequence}"
         assert message.queue is queue, f"{where}: message {number} belongs to another queue"
+    _check_waiting(queue, where)
     for key, consumer in queue.ready.items():
         assert queue.consumers[key] is consumer, f"{where}: waiting consumer {key} is not open"
         assert consumer.credit > 0, f"{where}: waiting consumer {key} has no credit"
@@ -70,11 +72,36 @@ def _check_queue(queue: Queue) -> None:
         counted = queue.messages[number].backout_count - uncounted
         assert uncounted >= 0 <= counted, f"{where}: message {number} in doubt"
     _check_orders(queue, where)
+    _check_received(queue, where)
     check_groups(queue)
     if not queue.gets_disabled:
         for one in queue.ready.values():
             idle = is_held_back(one) or is_paused(one) or not _wanted(one, available)
+            idle = idle or not is_turn_of(one)
             assert idle, f"{where}: messages and a waiting consumer, but no delivery"
+
+
+def _check_waiting(queue: Queue, where: str) -> None:
+    """What is unborn or delayed is counted so, in nobody's hands, and in no doubt of its state."""
+    waiting = [one for one in queue.messages.values() if one.waits]
+    unborn = [one for one in waiting if one.times is not None and one.times.is_unborn]
+    delayed = [one for one in waiting if one.times is not None and one.times.is_delayed]
+    assert queue.unborn == len(unborn), f"{where}: unborn"
+    assert queue.delayed == len(delayed), f"{where}: delayed"
+    assert all(one.consumer is None for one in waiting), f"{where}: waits and is held"
+    assert all(one.backout_count for one in delayed), f"{where}: delayed without a backout"
+    assert not any(one.backout_count for one in unborn), f"{where}: unborn with a backout"
+
+
+def _check_received(queue: Queue, where: str) -> None:
+    """What is in flight was received, where that is remembered; what was received is there."""
+    remembers = queue.settings.fifo_mode != "CONCURRENT"
+    assert (queue.received is not None) == remembers, f"{where}: remembers what was received"
+    if queue.received is None:
+        return
+    assert all(number in queue.messages for number in queue.received), f"{where}: received"
+    held = [number for number, one in queue.messages.items() if one.consumer is not None]
+    assert all(number in queue.received for number in held), f"{where}: in flight, not received"
 
 
 def _by_place(queue: Queue) -> list[Message]:

@@ -30,6 +30,9 @@ __all__ = [
     "PROTOCOL_VERSION",
     "PUT_MESSAGES_MAX",
     "QUOTA_MAX",
+    "REDELIVERY_LIMIT_MAX",
+    "REDELIVERY_MULTIPLIER_MAX",
+    "REDELIVERY_STEPS_MAX",
     "REPLIES_MAX",
     "SELECTED_RANGES_MAX",
     "SUSPECT_TIMEOUT_MS_MAX",
@@ -60,8 +63,12 @@ REPLIES_MAX: Final = 256
 # Of one session; the window above bounds them too.
 BLOCKED_PUTS_MAX: Final = 64
 BLOCKED_MESSAGES_MAX: Final = 10_000
-# The three numbers that a checkpoint holds as an Avro int; readers differ in what else they take.
+# Percent: a hundredfold.
+REDELIVERY_MULTIPLIER_MAX: Final = 10_000
+REDELIVERY_STEPS_MAX: Final = 100
+# The numbers that a checkpoint holds as an Avro int; readers differ in what else they take.
 CONSUMER_NUMBER_MAX: Final = 2**31 - 1
+REDELIVERY_LIMIT_MAX: Final = 2**31 - 1
 LANE_MAX: Final = 2**31 - 1
 VERSION_MAX: Final = 2**31 - 1
 DESCRIPTION_CHARACTERS_MAX: Final = 1024

@@ -41,17 +41,34 @@ AWAY: Final = 64
 
 
 class Times:
-    """When a message expires and when it may be delivered, in µs; -1: none.
+    """When a message expires and when it may be delivered, in µs, and how often; -1: none.
 
-    `unborn`: it is numbered, and not to be delivered yet (INF-01).
+    A numbered message that is in nobody's hands and not to be delivered yet waits until a moment:
+    it is unborn, or delayed. What is unborn was never delivered, and waits for its own birth.
     """
 
-    __slots__ = ("deliver_at", "expires_at", "unborn")
+    __slots__ = ("deliver_at", "expires_at", "redelivery_limit", "waits_until")
 
-    def __init__(self, expires_at: int, deliver_at: int) -> None:
+    def __init__(self, expires_at: int, deliver_at: int, redelivery_limit: int = -1) -> None:
         self.expires_at = expires_at
         self.deliver_at = deliver_at
-        self.unborn = False
+        self.redelivery_limit = redelivery_limit
+        self.waits_until = -1
+
+    @property
+    def is_unborn(self) -> bool:
+        """Whether it waits to be delivered for the first time (INF-01)."""
+        return 0 <= self.waits_until == self.deliver_at
+
+    @property
+    def is_delayed(self) -> bool:
+        """Whether it waits to be delivered again (INF-10)."""
+        return 0 <= self.waits_until != self.deliver_at
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing."""
+        return self.expires_at < 0 and self.deliver_at < 0 and self.redelivery_limit < 0
 
 
 class Message:
@@ -114,7 +131,18 @@ class Message:
     @property
     def is_here(self) -> bool:
         """Whether a numbered message that is in its queue is available."""
-        return self.consumer is None and not (self.times is not None and self.times.unborn)
+        return self.consumer is None and not self.waits
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is not to be delivered yet: it is unborn or delayed."""
+        return self.times is not None and self.times.waits_until >= 0
+
+    def wait_until(self, moment: int) -> None:
+        """Lets it wait until a moment in µs; -1: no longer."""
+        times = self.times or Times(-1, -1)
+        times.waits_until = moment
+        self.times = None if moment < 0 and times.is_empty else times
 
     def copy_for(self, queue: Queue) -> Message:
         """The same message, numbered as this one, in another queue."""
@@ -122,7 +150,8 @@ class Message:
         copy.sequence = self.sequence
         copy.enqueued_at = self.enqueued_at
         if self.times is not None:
-            copy.times = Times(self.times.expires_at, self.times.deliver_at)
+            times = self.times
+            copy.times = Times(times.expires_at, times.deliver_at, times.redelivery_limit)
         copy.origin = self.origin
         copy.segment = self.segment
         return copy

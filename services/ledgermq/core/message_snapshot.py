@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from ledgermq.core.group import Group
-from ledgermq.core.grouping import group_record, set_group, without_group
+from ledgermq.core.grouping import NO_HEADER, group_record, set_group, without_group
 from ledgermq.core.message import (
     IN_UNIT_OF_WORK,
     GroupedMessage,
@@ -19,15 +19,6 @@ from ledgermq.core.storage import Storage
 __all__ = ["is_plain", "message_from", "stored_message"]
 
 Record = dict[str, Any]
-
-NO_HEADER: Final[Record] = {
-    "properties": {},
-    "correlation_id": None,
-    "type": None,
-    "time_to_live_ms": 0,
-    "delivery_delay_ms": 0,
-    "age_ms": 0,
-}
 
 
 def stored_message(message: Message, *, in_storage: bool = True) -> Record:
@@ -55,7 +46,14 @@ def stored_message(message: Message, *, in_storage: bool = True) -> Record:
         "in_unit_of_work": message.flags & IN_UNIT_OF_WORK != 0,
         "origin": message.origin,
         "segment": message.segment.number if in_storage else -1,
+        "redelivery_limit": -1 if message.times is None else message.times.redelivery_limit,
+        "delayed_until": _delayed_until(message),
     }
+
+
+def _delayed_until(message: Message) -> int:
+    times = message.times
+    return times.waits_until if times is not None and times.is_delayed else -1
 
 
 def is_plain(message: Message) -> bool:
@@ -102,6 +100,9 @@ def message_from(queue: Queue, stored: Record, storage: Storage) -> Message:
         message.segment = storage.segments[stored["segment"]]
         if queue.stores:
             message.segment.hold(message.size_bytes)
-    if stored["expires_at"] >= 0 or stored["deliver_at"] >= 0:
-        message.times = Times(stored["expires_at"], stored["deliver_at"])
+    times = Times(stored["expires_at"], stored["deliver_at"], stored["redelivery_limit"])
+    if not times.is_empty:
+        message.times = times
+    if stored["delayed_until"] >= 0:
+        message.wait_until(stored["delayed_until"])
     return message

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ledgermq.core import get_options
 from ledgermq.core.blocked import WAITS, Waits, block, must_block
 from ledgermq.core.destinations import check_owner, keep, use_destination
+from ledgermq.core.fifo import check_turn
 from ledgermq.core.get_options import PLAIN, Options
 from ledgermq.core.group import Group
 from ledgermq.core.grouping import check_groups, join_open_groups, set_group, without_group
@@ -16,6 +17,7 @@ from ledgermq.core.limits import (
     HEADER_BYTES_MAX,
     PRIORITY_MAX,
     PUT_MESSAGES_MAX,
+    TIMING_MS_MAX,
 )
 from ledgermq.core.message import GroupedMessage, Message, SegmentMessage
 from ledgermq.core.operations import (
@@ -39,11 +41,13 @@ from ledgermq.core.reasons import (
     OPTIONS_INVALID,
     PUTS_DISABLED,
     SELECTOR_INVALID,
+    SETTING_INVALID,
     SUBSCRIPTION_INVALID,
     TRANSACTED,
     Refusal,
 )
 from ledgermq.core.selector import Selector, SelectorError, parse_selector
+from ledgermq.core.sessions import unit_of_work_ended
 from ledgermq.core.settings import DEFAULTS
 from ledgermq.core.settling import check_deliveries, consume, give_back
 from ledgermq.core.state import Consumer, Queue, Session
@@ -64,6 +68,8 @@ def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal | Waits
 
     Where a quota leaves no room for them, the put may wait (INF-03).
     """
+    if session.unit_of_work_ended_by:
+        return unit_of_work_ended(session)
     queue = use_destination(turn, operation.destination)
     if isinstance(queue, Refusal):
         return queue
@@ -106,6 +112,7 @@ def take_in(
     store(turn.state, session, messages, size_bytes)
     keep(turn.state, queue)
     if session.transacted:
+        session.begin_unit_of_work(turn.state.time)
         session.open_puts.setdefault(queue.destination, []).extend(messages)
         join_open_groups(session, queue.destination, messages)
         queue.uncommitted_puts += len(messages)
@@ -208,6 +215,12 @@ def open_consumer(turn: Turn, session: Session, operation: OpenConsumer) -> Refu
             f"consumer number {number} must be above {session.consumer_highest}, "
             "the highest used in this session",
         )
+    delay_ms = operation.redelivery_delay_ms
+    if not -1 <= delay_ms <= TIMING_MS_MAX:
+        return Refusal(
+            SETTING_INVALID,
+            f"redelivery_delay_ms is {delay_ms}, must be -1 to {TIMING_MS_MAX}",
+        )
     found = use_destination(turn, operation.destination)
     if isinstance(found, Refusal):
         return found
@@ -227,7 +240,7 @@ def open_consumer(turn: Turn, session: Session, operation: OpenConsumer) -> Refu
         keep_subscription(turn.state, source)
         selector = None
     session.consumer_highest = number
-    consumer = Consumer(session, number, source, selector)
+    consumer = Consumer(session, number, source, selector, delay_ms)
     session.consumers[number] = consumer
     source.add_consumer(consumer)
     return None
@@ -334,6 +347,7 @@ def acknowledge(turn: Turn, session: Session, operation: Acknowledge) -> Refusal
     if session.transacted:
         return Refusal(TRANSACTED, "a transacted session settles by commit, not by acknowledge")
     refusal = check_deliveries(session, operation.deliveries)
+    refusal = refusal or check_turn(session, operation.deliveries)
     if refusal is not None:
         return refusal
     consume(turn, session, operation.deliveries)

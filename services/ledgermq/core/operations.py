@@ -26,6 +26,7 @@ __all__ = [
     "DeleteQueue",
     "DeleteTopic",
     "DeliveryRange",
+    "EndSession",
     "Get",
     "GetOptions",
     "Group",
@@ -38,6 +39,7 @@ __all__ = [
     "PutMessage",
     "Recover",
     "Rollback",
+    "RollbackTransaction",
     "SessionOperation",
     "Suspect",
     "Tick",
@@ -90,6 +92,7 @@ class Header(TypedDict):
     delivery_delay_ms: int
     age_ms: int
     group: NotRequired[Group | None]
+    redelivery_limit: NotRequired[int]
 
 
 class PutMessage(TypedDict):
@@ -137,6 +140,7 @@ class Open(Operation):
     client: str = ""
     client_id: str = ""
     takeover: bytes = b""
+    redelivery_delay_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,6 +164,7 @@ class OpenConsumer(SessionOperation):
     subscription: str = ""
     durable: bool = False
     shared: bool = False
+    redelivery_delay_ms: int = -1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -336,6 +341,24 @@ class Correct(SessionOperation):
     queue: str
     sequence: int
     action: str
+    actor: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RollbackTransaction(SessionOperation):
+    """Ends the unit of work of a session by administration: its puts vanish, its gets return."""
+
+    target_session: int
+    actor: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EndSession(SessionOperation):
+    """Ends a session by administration."""
+
+    target_session: int
     actor: str
     reason: str
 

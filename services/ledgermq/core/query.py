@@ -12,11 +12,12 @@ from typing import Any, Final
 from ledgermq.core.browsing import Cursor, browse
 from ledgermq.core.choosing import Chosen, choose
 from ledgermq.core.counting import blocked_status, held_bytes_status
-from ledgermq.core.delivery import delivered_message, is_paused
+from ledgermq.core.delivery import delivered_message
 from ledgermq.core.get_options import PLAIN, Options, check
 from ledgermq.core.group_query import group_document, group_statuses
 from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
 from ledgermq.core.outcomes import Delivered, DeliveredMessage, Opened, Outcome
+from ledgermq.core.pins import pins_document
 from ledgermq.core.places import disagreement
 from ledgermq.core.quotas import held_by_all
 from ledgermq.core.reasons import (
@@ -26,6 +27,7 @@ from ledgermq.core.reasons import (
     QUEUE_UNKNOWN,
     SELECTION_INVALID,
     SELECTOR_INVALID,
+    TARGET_UNKNOWN,
     TOPIC_UNKNOWN,
     Refusal,
 )
@@ -37,6 +39,12 @@ from ledgermq.core.topic_query import (
     subscription_statuses,
     topic_status,
     topic_statuses,
+)
+from ledgermq.core.work_query import (
+    session_document,
+    session_statuses,
+    transaction_document,
+    transaction_documents,
 )
 
 __all__ = [
@@ -80,26 +88,37 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
         return Told(document=manager_status(state, name, worker))
     if kind in LISTINGS:
         return Told(document=LISTINGS[kind](state))
+    if kind in ("TRANSACTION", "SESSION"):
+        return _tell_session(state, kind, ask["session"])
     if kind == "RESYNC":
         document, outcomes = resync(state, ask["connection"])
         return Told(document=document, outcomes=outcomes)
     if kind == "STORAGE":
         return Told(document=storage_status(state, ask["after_sequence"], ask["limit"]))
+    if kind == "PINS":
+        return Told(document=pins_document(state, ask["limit"]))
     if kind == "SELECT_MESSAGES":
         return _tell_chosen(state, ask)
     if kind == "TOPIC":
-        topic = state.topics.get(ask["queue"])
-        if topic is None:
-            detail = f"there is no topic {ask['queue']!a} on {name}"
-            return Told(reason=TOPIC_UNKNOWN, detail=detail)
-        return Told(
-            document=topic_status(topic) | {"blocked": blocked_status(state, topic.destination)}
-        )
+        return _tell_topic(state, ask["queue"], name)
     if kind not in ("QUEUE", "BROWSE", "GROUPS", "GROUP"):
         detail = f"this worker does not know questions of kind {kind}; it may be too old"
         return Told(reason=KIND_UNKNOWN, detail=detail)
     if ask["queue"] not in state.queues:
         return Told(reason=QUEUE_UNKNOWN, detail=f"there is no queue {ask['queue']!a} on {name}")
+    return _tell_queue(state, kind, ask)
+
+
+def _tell_topic(state: QueueManager, topic_name: str, name: str) -> Told:
+    topic = state.topics.get(topic_name)
+    if topic is None:
+        return Told(reason=TOPIC_UNKNOWN, detail=f"there is no topic {topic_name!a} on {name}")
+    blocked = blocked_status(state, topic.destination)
+    return Told(document=topic_status(topic) | {"blocked": blocked})
+
+
+def _tell_queue(state: QueueManager, kind: str, ask: dict[str, Any]) -> Told:
+    """What is asked of a queue that is there."""
     if kind == "QUEUE":
         return Told(document=queue_status(state, ask["queue"]))
     queue = state.queues[ask["queue"]]
@@ -113,6 +132,18 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
         after = (ask["group_sequence"], ask["offset"])
         return Told(document=group_document(queue, group, after, ask["limit"]))
     return _tell_page(queue, ask)
+
+
+def _tell_session(state: QueueManager, kind: str, handle: int) -> Told:
+    session = state.sessions.get(handle)
+    if session is None:
+        return Told(reason=TARGET_UNKNOWN, detail=f"there is no session {handle}")
+    if kind == "SESSION":
+        return Told(document=session_document(session))
+    if not session.has_unit_of_work:
+        detail = f"session {handle} has no unit of work that is open"
+        return Told(reason=TARGET_UNKNOWN, detail=detail)
+    return Told(document=transaction_document(session))
 
 
 def _tell_page(queue: Queue, ask: dict[str, Any]) -> Told:
@@ -199,7 +230,7 @@ def queue_statuses(state: QueueManager) -> list[Document]:
 def _status(queue: Queue) -> Document:
     first, last = enqueue_times(queue, queue.messages)
     pending = queue.uncommitted_puts + queue.unacknowledged + queue.uncommitted_gets
-    pending += queue.unborn
+    pending += queue.unborn + queue.delayed
     return {
         "name": queue.name,
         "created_position": queue.created_position,
@@ -226,11 +257,22 @@ def _status(queue: Queue) -> Document:
         "current": queue.available.count,
         "pending": pending,
         "unborn": queue.unborn,
+        "delayed": queue.delayed,
         "uncommitted_puts": queue.uncommitted_puts,
         "unacknowledged": queue.unacknowledged,
         "uncommitted_gets": queue.uncommitted_gets,
         **held_bytes_status(queue),
     }
+
+
+# Kinds whose answer is a list of all there is of something.
+LISTINGS: Final[dict[str, Callable[[QueueManager], list[Document]]]] = {
+    "QUEUES": queue_statuses,
+    "SESSIONS": session_statuses,
+    "SUBSCRIPTIONS": subscription_statuses,
+    "TOPICS": topic_statuses,
+    "TRANSACTIONS": transaction_documents,
+}
 
 
 def manager_status(state: QueueManager, name: str, worker: str) -> Document:
@@ -254,36 +296,6 @@ def manager_status(state: QueueManager, name: str, worker: str) -> Document:
         "sessions": len(state.sessions),
         "worker": worker,
         "digest": None,
-    }
-
-
-def session_statuses(state: QueueManager) -> list[Document]:
-    """The open sessions by handle."""
-    return [_session_status(session) for session in state.sessions.values()]
-
-
-# Questions for all of something.
-LISTINGS: Final[dict[str, Callable[[QueueManager], list[Document]]]] = {
-    "QUEUES": queue_statuses,
-    "SESSIONS": session_statuses,
-    "SUBSCRIPTIONS": subscription_statuses,
-    "TOPICS": topic_statuses,
-}
-
-
-def _session_status(session: Session) -> Document:
-    return {
-        "session": session.handle,
-        "connection": session.connection.identity.hex(),
-        "client_id": session.connection.client_id,
-        "acknowledge_mode": session.acknowledge_mode,
-        "suspected": session.suspected,
-        "consumers": sum(1 for one in session.consumers.values() if one.open),
-        "consumers_paused": sum(1 for one in session.consumers.values() if is_paused(one)),
-        "consumers_in_doubt": sum(1 for one in session.consumers.values() if one.doubt),
-        "in_flight": len(session.deliveries),
-        "open_puts": sum(len(messages) for messages in session.open_puts.values()),
-        "last_sequence": session.last_sequence,
     }
 
 

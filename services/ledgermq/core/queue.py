@@ -16,6 +16,7 @@ from ledgermq.core.orders import Order, OrderKey
 from ledgermq.core.settings import DEFAULTS
 
 if TYPE_CHECKING:
+    from collections import OrderedDict
     from collections.abc import Iterable
 
     from ledgermq.core.affinity import Affinity
@@ -38,6 +39,8 @@ class Queue:
         "bytes_high",
         "consumers",
         "created_position",
+        "delayed",
+        "delayed_bytes",
         "description",
         "doubts",
         "dropped",
@@ -57,6 +60,7 @@ class Queue:
         "orders",
         "owner",
         "ready",
+        "received",
         "removed_by_administration",
         "sent_and_committed",
         "settings",
@@ -90,6 +94,7 @@ class Queue:
         self.dropped = 0
         self.lifetime_sequence = 0
         self.unborn = 0
+        self.delayed = 0
         self.last_consumed_enqueued_at = -1
         # By rising sequence number, so that the ends of the mapping are min and max.
         self.messages: dict[int, Message] = {}
@@ -104,12 +109,15 @@ class Queue:
         self.ready: dict[tuple[int, int], Consumer] = {}
         # Whose turn it is, once several have waited at a time.
         self.turns: Turns | None = None
+        # What was received and is here, in the order of first delivery; None: CONCURRENT (DB-22).
+        self.received: OrderedDict[int, None] | None = None
         self.uncommitted_puts = 0
         self.unacknowledged = 0
         self.uncommitted_gets = 0
         # Sizes of all numbered messages that are here, and of those in each state but available.
         self.message_bytes = 0
         self.unborn_bytes = 0
+        self.delayed_bytes = 0
         self.uncommitted_puts_bytes = 0
         self.unacknowledged_bytes = 0
         self.uncommitted_gets_bytes = 0
@@ -274,33 +282,49 @@ class Queue:
         self.sent_and_committed += 1
 
     def wait_for_birth(self, state: QueueManager, messages: list[Message]) -> list[Message]:
-        """Schedules messages that were just numbered; returns those that are available at once."""
-        born = []
+        """Schedules messages that nobody holds; returns those that are available at once."""
+        available = []
         for message in messages:
             times = message.times
-            if times is not None:
-                state.schedule(message, times)
-                times.unborn = times.deliver_at > state.time
-            if times is not None and times.unborn:
+            if times is None:
+                available.append(message)
+                continue
+            if times.deliver_at > state.time:
+                times.waits_until = times.deliver_at
+            state.schedule(message, times)
+            if times.is_unborn:
                 self.unborn += 1
                 self.unborn_bytes += message.size_bytes
+            elif times.is_delayed:
+                self.delayed += 1
+                self.delayed_bytes += message.size_bytes
             else:
-                born.append(message)
-        return born
+                available.append(message)
+        return available
 
-    def bear(self, message: Message) -> None:
-        """Makes a message available whose time has come, at the place of its number (INF-01)."""
-        assert message.times is not None, "only what was unborn is born"
-        message.times.unborn = False
-        self.unborn -= 1
-        self.unborn_bytes -= message.size_bytes
-        self.give_back(message)
+    def stop_waiting(self, message: Message) -> None:
+        """Ends that a message is unborn or delayed; it is not available by that."""
+        assert message.times is not None, "only what waits stops"
+        if message.times.is_unborn:
+            self.unborn -= 1
+            self.unborn_bytes -= message.size_bytes
+        else:
+            self.delayed -= 1
+            self.delayed_bytes -= message.size_bytes
+            # Whether it waits again stands in a checkpoint; births follow from the time.
+            self.touched_blocks[message.sequence // BLOCK_MESSAGES] = None
+        message.wait_until(-1)
+
+    def delay(self, message: Message, until: int) -> None:
+        """Lets a message that came back wait until a moment in µs (INF-10)."""
+        self.delayed += 1
+        self.delayed_bytes += message.size_bytes
+        message.wait_until(until)
 
     def withdraw(self, message: Message) -> None:
         """Takes a message that nobody holds from those that wait."""
-        if message.times is not None and message.times.unborn:
-            self.unborn -= 1
-            self.unborn_bytes -= message.size_bytes
+        if message.waits:
+            self.stop_waiting(message)
         else:
             self.available.leave()
 
@@ -308,6 +332,11 @@ class Queue:
         """Takes out for good a message that goes elsewhere, that neither waits nor is held."""
         self.forget(message)
         self.moved += 1
+
+    def discard(self, message: Message) -> None:
+        """Takes out for good a message that has nowhere to go, that neither waits nor is held."""
+        self.forget(message)
+        self.dropped += 1
 
     def remove(self, message: Message) -> None:
         """Takes out for good, by hand, a message that neither waits nor is held."""
@@ -328,6 +357,8 @@ class Queue:
             self._leave_group(message.group, message)
         if self.doubts:
             self.doubts.pop(sequence, None)
+        if self.received:
+            self.received.pop(sequence, None)
         self.touched_blocks[sequence // BLOCK_MESSAGES] = None
         self.last_consumed_enqueued_at = message.enqueued_at
         if self.stores:

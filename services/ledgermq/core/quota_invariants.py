@@ -44,7 +44,7 @@ def _check_bytes(state: QueueManager, queue: Queue) -> None:
 
 
 def _check_by_state(queue: Queue, where: str) -> None:
-    available = unborn = unacknowledged = uncommitted = 0
+    available = unborn = delayed = unacknowledged = uncommitted = 0
     for message in queue.messages.values():
         if message.consumer is not None:
             if message.consumer.session.transacted:
@@ -53,10 +53,13 @@ def _check_by_state(queue: Queue, where: str) -> None:
                 unacknowledged += message.size_bytes
         elif message.is_here:
             available += message.size_bytes
+        elif message.backout_count:
+            delayed += message.size_bytes
         else:
             unborn += message.size_bytes
     assert current_bytes(queue) == available, f"{where}: current bytes"
     assert queue.unborn_bytes == unborn, f"{where}: unborn bytes"
+    assert queue.delayed_bytes == delayed, f"{where}: delayed bytes"
     assert queue.unacknowledged_bytes == unacknowledged, f"{where}: unacknowledged bytes"
     assert queue.uncommitted_gets_bytes == uncommitted, f"{where}: uncommitted gets bytes"
 

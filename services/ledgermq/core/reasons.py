@@ -26,6 +26,7 @@ __all__ = [
     "NAME_INVALID",
     "NOT_TRANSACTED",
     "OPTIONS_INVALID",
+    "OUT_OF_TURN",
     "POSITION_NOT_REACHED",
     "PUTS_DISABLED",
     "PUTS_MISMATCH",
@@ -51,6 +52,7 @@ __all__ = [
     "SUBSCRIPTION_INVALID",
     "SUBSCRIPTION_IN_USE",
     "SUBSCRIPTION_UNKNOWN",
+    "TARGET_UNKNOWN",
     "TEMPORARY_FOREIGN",
     "TIMESTAMP_UNTRUSTED",
     "TIME_DISAGREES",
@@ -60,6 +62,7 @@ __all__ = [
     "TOPIC_UNKNOWN",
     "TRANSACTED",
     "TRANSACTION_TOO_LARGE",
+    "UNIT_OF_WORK_ENDED",
     "UNIT_OF_WORK_INCONSISTENT",
     "VERSION_INACTIVE",
     "VERSION_INVALID",
@@ -87,6 +90,7 @@ MODE_UNKNOWN: Final = "mode-unknown"
 NAME_INVALID: Final = "name-invalid"
 NOT_TRANSACTED: Final = "not-transacted"
 OPTIONS_INVALID: Final = "options-invalid"
+OUT_OF_TURN: Final = "out-of-turn"
 POSITION_NOT_REACHED: Final = "position-not-reached"
 PUTS_DISABLED: Final = "puts-disabled"
 PUTS_MISMATCH: Final = "puts-mismatch"
@@ -112,6 +116,7 @@ SUBSCRIPTION_DIFFERS: Final = "subscription-differs"
 SUBSCRIPTION_INVALID: Final = "subscription-invalid"
 SUBSCRIPTION_IN_USE: Final = "subscription-in-use"
 SUBSCRIPTION_UNKNOWN: Final = "subscription-unknown"
+TARGET_UNKNOWN: Final = "target-unknown"
 TEMPORARY_FOREIGN: Final = "temporary-foreign"
 TIMESTAMP_UNTRUSTED: Final = "timestamp-untrusted"
 TIME_DISAGREES: Final = "time-disagrees"
@@ -121,6 +126,7 @@ TOPIC_NOT_EMPTY: Final = "topic-not-empty"
 TOPIC_UNKNOWN: Final = "topic-unknown"
 TRANSACTED: Final = "transacted"
 TRANSACTION_TOO_LARGE: Final = "transaction-too-large"
+UNIT_OF_WORK_ENDED: Final = "unit-of-work-ended"
 UNIT_OF_WORK_INCONSISTENT: Final = "unit-of-work-inconsistent"
 VERSION_INACTIVE: Final = "version-inactive"
 VERSION_INVALID: Final = "version-invalid"

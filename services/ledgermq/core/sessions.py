@@ -7,10 +7,12 @@ import heapq
 from ledgermq.core import connections
 from ledgermq.core.blocked import WAITS, Waits, commit_waits, drop_blocked
 from ledgermq.core.doubt import tell_handing
+from ledgermq.core.fifo import check_turn
 from ledgermq.core.limits import (
     REPLIES_MAX,
     SUSPECT_TIMEOUT_MS_MAX,
     SUSPECT_TIMEOUT_MS_MIN,
+    TIMING_MS_MAX,
     UNCONFIRMED_SESSION_US,
 )
 from ledgermq.core.operations import (
@@ -40,6 +42,7 @@ from ledgermq.core.reasons import (
     PUTS_MISMATCH,
     SETTING_INVALID,
     TRANSACTED,
+    UNIT_OF_WORK_ENDED,
     Refusal,
 )
 from ledgermq.core.rounding import rounded
@@ -59,12 +62,14 @@ __all__ = [
     "set_deadline",
     "show_life",
     "suspect",
+    "undo",
+    "unit_of_work_ended",
 ]
 
 ACKNOWLEDGE_MODES = ("AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED")
 
 
-def open_session(turn: Turn, operation: Open, time: int) -> Refusal | None:
+def open_session(turn: Turn, operation: Open) -> Refusal | None:
     """Creates a session whose handle is this position; it must be confirmed in time (H16)."""
     state = turn.state
     if operation.acknowledge_mode not in ACKNOWLEDGE_MODES:
@@ -75,6 +80,12 @@ def open_session(turn: Turn, operation: Open, time: int) -> Refusal | None:
             SETTING_INVALID,
             f"suspect_timeout_ms is {timeout_ms}, must be "
             f"{SUSPECT_TIMEOUT_MS_MIN} to {SUSPECT_TIMEOUT_MS_MAX}",
+        )
+    delay_ms = operation.redelivery_delay_ms
+    if not 0 <= delay_ms <= TIMING_MS_MAX:
+        return Refusal(
+            SETTING_INVALID,
+            f"redelivery_delay_ms is {delay_ms}, must be 0 to {TIMING_MS_MAX}",
         )
     connection = connections.connection_for(turn, operation)
     if isinstance(connection, Refusal):
@@ -88,10 +99,11 @@ def open_session(turn: Turn, operation: Open, time: int) -> Refusal | None:
         operation.session_key,
         operation.acknowledge_mode,
         operation.suspect_timeout_ms,
+        delay_ms,
     )
     state.sessions[turn.position] = session
     connection.sessions[turn.position] = session
-    set_deadline(state, session, time + UNCONFIRMED_SESSION_US)
+    set_deadline(state, session, turn.begins + UNCONFIRMED_SESSION_US)
     turn.emit(
         connection,
         Opened(
@@ -139,6 +151,8 @@ def commit(turn: Turn, session: Session, operation: Commit) -> Reply | Refusal |
     """
     if not session.transacted:
         return Refusal(NOT_TRANSACTED, "commit needs a transacted session")
+    if session.unit_of_work_ended_by:
+        return unit_of_work_ended(session)
     if session.waiting_commit is not None:
         return commit_waits(session)
     if session.blocked:
@@ -152,6 +166,7 @@ def commit(turn: Turn, session: Session, operation: Commit) -> Reply | Refusal |
             "one of its puts was refused; roll back, or commit what it holds",
         )
     refusal = check_deliveries(session, operation.deliveries)
+    refusal = refusal or check_turn(session, operation.deliveries)
     if refusal is not None:
         return refusal
     consumed = consume(turn, session, operation.deliveries)
@@ -169,6 +184,8 @@ def commit(turn: Turn, session: Session, operation: Commit) -> Reply | Refusal |
     session.open_puts = {}
     session.open_bytes = 0
     session.open_groups = {}
+    # What it got and did not commit belongs to its next unit of work.
+    session.unit_of_work_began_at = turn.state.time
     return Committed(
         position=turn.position,
         index=turn.take_index(),
@@ -192,12 +209,11 @@ def _discard_open_puts(session: Session) -> int:
     return discarded
 
 
-def _return_everything(
-    turn: Turn, session: Session, sequence: int, seen: list[DeliveryRange]
-) -> Reply | Refusal:
-    refusal = check_deliveries(session, seen)
-    if refusal is not None:
-        return refusal
+def undo(turn: Turn, session: Session, seen: list[DeliveryRange]) -> tuple[int, int]:
+    """Withdraws all credit; puts vanish, also those that wait, and deliveries return.
+
+    Returns how many returned, and how many open puts vanished.
+    """
     for consumer in session.consumers.values():
         if consumer.credit:
             consumer.credit = 0
@@ -205,7 +221,16 @@ def _return_everything(
     if session.transacted and session.blocked:
         drop_blocked(turn, session)
     discarded = _discard_open_puts(session)
-    returned = give_back_all(turn, session, seen)
+    return give_back_all(turn, session, seen), discarded
+
+
+def _return_everything(
+    turn: Turn, session: Session, sequence: int, seen: list[DeliveryRange]
+) -> Reply | Refusal:
+    refusal = check_deliveries(session, seen)
+    if refusal is not None:
+        return refusal
+    returned, discarded = undo(turn, session, seen)
     return Returned(
         position=turn.position,
         index=turn.take_index(),
@@ -216,10 +241,23 @@ def _return_everything(
     )
 
 
+def unit_of_work_ended(session: Session) -> Refusal:
+    """What a session is told that goes on with a unit of work which administration has ended."""
+    return Refusal(
+        UNIT_OF_WORK_ENDED,
+        f"the unit of work was rolled back by {session.unit_of_work_ended_by}; roll back, then "
+        "do it again",
+    )
+
+
 def rollback(turn: Turn, session: Session, operation: Rollback) -> Reply | Refusal:
     """Ends a unit of work without effect: puts vanish, gets return."""
     if not session.transacted:
         return Refusal(NOT_TRANSACTED, "rollback needs a transacted session")
+    if session.unit_of_work_ended_by:
+        # What it saw went back already.
+        session.unit_of_work_ended_by = ""
+        return _return_everything(turn, session, operation.session_sequence, [])
     return _return_everything(turn, session, operation.session_sequence, operation.seen)
 
 
@@ -271,7 +309,7 @@ def end_session(
     )
 
 
-def suspect(turn: Turn, operation: Suspect, time: int) -> None:
+def suspect(turn: Turn, operation: Suspect) -> None:
     """Gives silent sessions a deadline; those unknown or suspected already are passed over."""
     state = turn.state
     for handle in operation.sessions:
@@ -279,7 +317,7 @@ def suspect(turn: Turn, operation: Suspect, time: int) -> None:
         if session is None or session.suspected:
             continue
         session.suspected = True
-        set_deadline(state, session, time + session.suspect_timeout_ms * 1000)
+        set_deadline(state, session, turn.begins + session.suspect_timeout_ms * 1000)
         turn.emit(
             session.connection,
             Suspected(

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Final
+from dataclasses import asdict, dataclass, field, fields, replace
+from typing import Any, Final, TypedDict
 
-from ledgermq.core.limits import QUOTA_MAX, TIMING_MS_MAX
+from ledgermq.core.limits import (
+    QUOTA_MAX,
+    REDELIVERY_LIMIT_MAX,
+    REDELIVERY_MULTIPLIER_MAX,
+    REDELIVERY_STEPS_MAX,
+    TIMING_MS_MAX,
+)
 
 __all__ = [
+    "CONCURRENT",
     "DEFAULTS",
     "FIFO",
+    "FIFO_MODES",
+    "PROTECTED",
+    "SERIALIZED",
+    "RedeliveryStep",
     "Settings",
     "changed",
     "given_settings",
@@ -20,6 +31,19 @@ __all__ = [
 
 # No put passes an earlier one to the same destination (INF-18).
 FIFO: Final = "FIFO"
+POLICIES: Final = (FIFO, "PREEMPTIVE")
+# Modes of `ledgermq.type.FifoMode`.
+CONCURRENT: Final = "CONCURRENT"
+PROTECTED: Final = "PROTECTED"
+SERIALIZED: Final = "SERIALIZED"
+FIFO_MODES: Final = (CONCURRENT, PROTECTED, SERIALIZED)
+
+
+class RedeliveryStep(TypedDict):
+    """After how many redeliveries that failed a message is redelivered how late (DB-21)."""
+
+    retries: int
+    delay_ms: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,15 +56,20 @@ class Settings:
     time_to_live_override_ms: int = -1
     delivery_delay_override_ms: int = -1
     expiry_destination: str = ""
+    redelivery_delay_override_ms: int = -1
+    redelivery_limit: int = -1
+    redelivery_delay_multiplier_percent: int = 100
+    redelivery_delay_max_ms: int = 0
+    redelivery_steps: list[RedeliveryStep] = field(default_factory=list)
+    error_destination: str = ""
     puts_disabled: bool = False
     messages_max: int = 0
     bytes_max: int = 0
     blocking_send_policy: str = FIFO
+    fifo_mode: str = CONCURRENT
 
 
 DEFAULTS: Final = Settings()
-
-POLICIES: Final = (FIFO, "PREEMPTIVE")
 
 # What an entry of the log says of settings: a value by name; None: as it is.
 Given = dict[str, Any]
@@ -72,22 +101,53 @@ def settings_record(settings: Settings) -> Given | None:
 
 def targets_of(settings: Settings) -> dict[str, str]:
     """The destinations that settings name, by setting; they must be there (INF-16)."""
-    named = {"expiry_destination": settings.expiry_destination}
+    named = {
+        "expiry_destination": settings.expiry_destination,
+        "error_destination": settings.error_destination,
+    }
     return {name: destination for name, destination in named.items() if destination}
+
+
+# Lowest and highest value of settings that are numbers.
+RANGES: Final = {
+    "time_to_live_override_ms": (-1, TIMING_MS_MAX),
+    "delivery_delay_override_ms": (-1, TIMING_MS_MAX),
+    "redelivery_delay_override_ms": (-1, TIMING_MS_MAX),
+    "redelivery_limit": (-1, REDELIVERY_LIMIT_MAX),
+    "redelivery_delay_multiplier_percent": (100, REDELIVERY_MULTIPLIER_MAX),
+    "redelivery_delay_max_ms": (0, TIMING_MS_MAX),
+    "messages_max": (0, QUOTA_MAX),
+    "bytes_max": (0, QUOTA_MAX),
+}
 
 
 def wrong_in(settings: Settings) -> str | None:
     """What is out of range in settings, in words; None: nothing."""
-    for name in ("time_to_live_override_ms", "delivery_delay_override_ms"):
+    for name, (lowest, highest) in RANGES.items():
         value = getattr(settings, name)
-        if not -1 <= value <= TIMING_MS_MAX:
-            return f"{name} is {value}, must be -1 to {TIMING_MS_MAX}"
-    for name in ("messages_max", "bytes_max"):
-        value = getattr(settings, name)
-        if not 0 <= value <= QUOTA_MAX:
-            return f"{name} is {value}, must be 0 to {QUOTA_MAX}"
+        if not lowest <= value <= highest:
+            return f"{name} is {value}, must be {lowest} to {highest}"
+    if settings.fifo_mode not in FIFO_MODES:
+        return f"fifo_mode is {settings.fifo_mode}, must be one of {', '.join(FIFO_MODES)}"
     if settings.blocking_send_policy not in POLICIES:
         return (
-            f"blocking_send_policy is {settings.blocking_send_policy}, must be FIFO or PREEMPTIVE"
+            f"blocking_send_policy is {settings.blocking_send_policy}, "
+            f"must be one of {', '.join(POLICIES)}"
         )
+    return _wrong_in_steps(settings.redelivery_steps)
+
+
+def _wrong_in_steps(steps: list[RedeliveryStep]) -> str | None:
+    if len(steps) > REDELIVERY_STEPS_MAX:
+        return f"there are {len(steps)} redelivery_steps, at most {REDELIVERY_STEPS_MAX} fit"
+    before = -1
+    for step in steps:
+        retries, delay_ms = step["retries"], step["delay_ms"]
+        if not before < retries <= REDELIVERY_LIMIT_MAX:
+            return (
+                f"redelivery_steps: {retries} retries, must rise from 0 to {REDELIVERY_LIMIT_MAX}"
+            )
+        if not 0 <= delay_ms <= TIMING_MS_MAX:
+            return f"redelivery_steps: delay_ms is {delay_ms}, must be 0 to {TIMING_MS_MAX}"
+        before = retries
     return None

@@ -8,6 +8,7 @@ from ledgermq.core.message import Message
 from ledgermq.core.operations import DeliveryRange
 from ledgermq.core.places import follow, place_after
 from ledgermq.core.reasons import DELIVERY_UNKNOWN, Refusal
+from ledgermq.core.redelivery import come_back
 from ledgermq.core.state import Consumer, Session
 from ledgermq.core.timing import expire, is_over
 from ledgermq.core.turn import Turn
@@ -88,7 +89,12 @@ def consume(turn: Turn, session: Session, ranges: list[DeliveryRange]) -> int:
 
 
 def give_back(turn: Turn, session: Session, delivery: int, *, backed_out: bool) -> None:
-    """Returns one delivery to its place, counting the backout if the application saw it (D7)."""
+    """Returns one delivery to its place, counting the backout if the application saw it (D7).
+
+    What was backed out may have to wait, or go elsewhere (INF-09).
+    """
+    consumer = session.deliveries[delivery].consumer
+    assert consumer is not None, "a delivery in flight has a consumer"
     message = take_delivery(turn, session, delivery)
     queue = message.queue
     if backed_out:
@@ -97,6 +103,8 @@ def give_back(turn: Turn, session: Session, delivery: int, *, backed_out: bool) 
     turn.touch(queue)
     if is_over(turn, message):
         expire(turn, message)
+    elif backed_out:
+        come_back(turn, message, consumer)
     else:
         queue.give_back(message)
     if queue.retires:

@@ -28,14 +28,7 @@ from ledgermq.core.queues import set_affinity
 from ledgermq.core.quotas import bytes_of
 from ledgermq.core.selector import parse_selector
 from ledgermq.core.settings import settings_record
-from ledgermq.core.state import (
-    Connection,
-    Consumer,
-    Queue,
-    QueueManager,
-    Session,
-    new_state,
-)
+from ledgermq.core.state import Connection, Consumer, Queue, QueueManager, Session, new_state
 from ledgermq.core.storage import Storage
 from ledgermq.core.topic_snapshot import (
     owner_of,
@@ -121,6 +114,7 @@ def _queue_entry(queue: Queue) -> Record:
         "dropped": queue.dropped,
         "messages_high": queue.messages_high,
         "bytes_high": queue.bytes_high,
+        "received": list(queue.received or ()),
     }
 
 
@@ -139,6 +133,7 @@ def _session_entry(session: Session) -> Record:
         "session_key": session.session_key,
         "acknowledge_mode": session.acknowledge_mode,
         "suspect_timeout_ms": session.suspect_timeout_ms,
+        "redelivery_delay_ms": session.redelivery_delay_ms,
         "confirmed": session.confirmed,
         "last_sequence": session.last_sequence,
         "answered_through": session.answered_through,
@@ -161,6 +156,7 @@ def _session_entry(session: Session) -> Record:
                 "place": _place_entry(one.place),
                 "settled_place": _place_entry(one.settled_place),
                 "holds_group": one.kept is not None,
+                "redelivery_delay_ms": one.redelivery_delay_ms,
             }
             for one in session.consumers.values()
         ],
@@ -171,6 +167,8 @@ def _session_entry(session: Session) -> Record:
         ],
         "replies": list(session.replies.values()),
         "waiting_commit": commit_entry(session),
+        "unit_of_work_began_at": session.unit_of_work_began_at,
+        "unit_of_work_ended_by": session.unit_of_work_ended_by,
     }
 
 
@@ -326,6 +324,7 @@ def _restore_session(state: QueueManager, entry: Record) -> None:
         entry["session_key"],
         entry["acknowledge_mode"],
         entry["suspect_timeout_ms"],
+        entry["redelivery_delay_ms"],
     )
     session.confirmed = entry["confirmed"]
     session.last_sequence = entry["last_sequence"]
@@ -336,6 +335,8 @@ def _restore_session(state: QueueManager, entry: Record) -> None:
     session.consumer_highest = entry["consumer_highest"]
     session.deadline = entry["deadline"]
     session.suspected = entry["suspected"]
+    session.unit_of_work_began_at = entry["unit_of_work_began_at"]
+    session.unit_of_work_ended_by = entry["unit_of_work_ended_by"]
     replies: list[Reply] = entry["replies"]
     session.replies = {reply.session_sequence: reply for reply in replies}
     for one in entry["consumers"]:
@@ -370,7 +371,8 @@ def _restore_session(state: QueueManager, entry: Record) -> None:
 def _restore_consumer(state: QueueManager, session: Session, entry: Record) -> None:
     queue = state.stores[entry["created_position"]]
     selector = parse_selector(entry["selector"])
-    consumer = Consumer(session, entry["consumer"], queue, selector)
+    delay_ms = entry["redelivery_delay_ms"]
+    consumer = Consumer(session, entry["consumer"], queue, selector, delay_ms)
     consumer.credit = entry["credit"]
     consumer.waiting_since = entry["waiting_since"]
     consumer.open = entry["open"]

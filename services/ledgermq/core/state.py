@@ -44,6 +44,7 @@ class Consumer:
         "order",
         "place",
         "queue",
+        "redelivery_delay_ms",
         "selector",
         "session",
         "settled_place",
@@ -51,12 +52,19 @@ class Consumer:
     )
 
     def __init__(
-        self, session: Session, number: int, queue: Queue, selector: Selector | None = None
+        self,
+        session: Session,
+        number: int,
+        queue: Queue,
+        selector: Selector | None = None,
+        redelivery_delay_ms: int = -1,
     ) -> None:
         self.session = session
         self.number = number
         self.queue = queue
         self.selector = selector
+        # -1: that of the session (INF-15).
+        self.redelivery_delay_ms = redelivery_delay_ms
         self.credit = 0
         self.in_flight = 0
         self.waiting_since = 0
@@ -136,11 +144,14 @@ class Session:
         "open_bytes",
         "open_groups",
         "open_puts",
+        "redelivery_delay_ms",
         "replies",
         "session_key",
         "suspect_timeout_ms",
         "suspected",
         "transacted",
+        "unit_of_work_began_at",
+        "unit_of_work_ended_by",
         "waiting_commit",
     )
 
@@ -151,6 +162,7 @@ class Session:
         session_key: bytes,
         acknowledge_mode: str,
         suspect_timeout_ms: int,
+        redelivery_delay_ms: int = 0,
     ) -> None:
         self.handle = handle
         self.connection = connection
@@ -158,6 +170,7 @@ class Session:
         self.acknowledge_mode = acknowledge_mode
         self.transacted = acknowledge_mode == "TRANSACTED"
         self.suspect_timeout_ms = suspect_timeout_ms
+        self.redelivery_delay_ms = redelivery_delay_ms
         self.confirmed = False
         self.suspected = False
         self.deadline = -1
@@ -174,6 +187,10 @@ class Session:
         # By destination; how much they take together.
         self.open_puts: dict[str, list[Message]] = {}
         self.open_bytes = 0
+        # Time in µs of the first operation of the unit of work, as long as it holds something.
+        self.unit_of_work_began_at = -1
+        # Who ended it by administration, and why, until the session rolls back; else empty.
+        self.unit_of_work_ended_by = ""
         # The groups among them, by destination and group id.
         self.open_groups: dict[tuple[str, bytes], Group] = {}
         # Puts that wait for a quota, by their numbers; the commit that waits for them.
@@ -185,6 +202,16 @@ class Session:
         for message in self.open_puts.pop(destination, ()):
             self.open_bytes -= message.size_bytes
             message.segment.release(message.size_bytes)
+
+    @property
+    def has_unit_of_work(self) -> bool:
+        """Whether it is transacted and holds puts or gets that are not committed."""
+        return self.transacted and bool(self.open_puts or self.deliveries)
+
+    def begin_unit_of_work(self, time: int) -> None:
+        """Notes when a unit of work begins: before what is put or got first is added to it."""
+        if not self.open_puts and not self.deliveries:
+            self.unit_of_work_began_at = time
 
 
 class QueueManager:
@@ -233,7 +260,7 @@ class QueueManager:
         self.sessions: dict[int, Session] = {}
         # Heap of (deadline, session handle); entries whose session moved on are passed over.
         self.deadlines: list[tuple[int, int]] = []
-        # Of messages that expire, and of those that are not to be delivered yet.
+        # Of messages that expire, and of those that are unborn or delayed.
         self.expiries = MessageDeadlines()
         self.births = MessageDeadlines()
         self.lifetimes = Lifetimes()
@@ -249,11 +276,11 @@ class QueueManager:
         self.time_outs: list[tuple[int, int]] = []
 
     def schedule(self, message: Message, times: Times) -> None:
-        """Notes when a numbered message expires and when it may be delivered."""
+        """Notes when a numbered message expires, and until when it waits."""
         if times.expires_at >= 0:
             self.expiries.add(message, times.expires_at)
-        if times.deliver_at > self.time:
-            self.births.add(message, times.deliver_at)
+        if times.waits_until >= 0:
+            self.births.add(message, times.waits_until)
 
 
 def new_state() -> QueueManager:

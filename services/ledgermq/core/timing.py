@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ledgermq.core.limits import TIMING_MS_MAX
+from ledgermq.core.limits import REDELIVERY_LIMIT_MAX, TIMING_MS_MAX
 from ledgermq.core.message import Message, Times
 from ledgermq.core.operations import Header
 from ledgermq.core.reasons import MESSAGE_INVALID, Refusal
 from ledgermq.core.rounding import rounded
 from ledgermq.core.settings import Settings
-from ledgermq.core.transfer import EXPIRED, transfer
+from ledgermq.core.transfer import EXPIRED, redelivery_limit, transfer
 from ledgermq.core.turn import Turn
 
 __all__ = ["check_times", "expire", "expire_due", "is_over", "set_times"]
@@ -17,7 +17,7 @@ MILLISECOND_US = 1_000
 
 
 def check_times(message: Message, header: Header) -> Refusal | None:
-    """Refuses times of a header that are out of range."""
+    """Refuses times and a redelivery limit of a header that are out of range."""
     for name in ("time_to_live_ms", "delivery_delay_ms", "age_ms"):
         milliseconds = header[name]
         if not 0 <= milliseconds <= TIMING_MS_MAX:
@@ -26,13 +26,20 @@ def check_times(message: Message, header: Header) -> Refusal | None:
                 f"message {message.put_index} has {name} {milliseconds}, "
                 f"must be 0 to {TIMING_MS_MAX}",
             )
+    limit = header.get("redelivery_limit", -1)
+    if not -1 <= limit <= REDELIVERY_LIMIT_MAX:
+        return Refusal(
+            MESSAGE_INVALID,
+            f"message {message.put_index} has redelivery_limit {limit}, "
+            f"must be -1 to {REDELIVERY_LIMIT_MAX}",
+        )
     return None
 
 
 def set_times(message: Message, header: Header | None, settings: Settings, time: int) -> None:
     """Works out the times of a message from its send: the Put's time less its age (SES-66).
 
-    A destination may override what the sender asked for.
+    A destination may override what the sender asked for; so with the redelivery limit (INF-16).
     """
     life_ms = delay_ms = age_ms = 0
     if header is not None:
@@ -42,11 +49,13 @@ def set_times(message: Message, header: Header | None, settings: Settings, time:
         life_ms = settings.time_to_live_override_ms
     if settings.delivery_delay_override_ms >= 0:
         delay_ms = settings.delivery_delay_override_ms
-    if life_ms or delay_ms:
+    limit = redelivery_limit(header, settings)
+    if life_ms or delay_ms or limit >= 0:
         sent_at = time - age_ms * MILLISECOND_US
         message.times = Times(
             rounded(sent_at + life_ms * MILLISECOND_US) if life_ms else -1,
             rounded(sent_at + delay_ms * MILLISECOND_US) if delay_ms else -1,
+            limit,
         )
 
 

@@ -57,6 +57,8 @@ def alter_topic(turn: Turn, session: Session, operation: AlterTopic) -> Refusal 
         topic.description = operation.description
     if operation.message_bytes_max is not None:
         topic.message_bytes_max = operation.message_bytes_max
+    for subscription in topic.subscriptions.values():
+        turn.touch(subscription)
     return None
 
 

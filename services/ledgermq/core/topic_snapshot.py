@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from typing import Any
 
 from ledgermq.core.destinations import configure, find_destination, keep
@@ -76,6 +77,7 @@ def subscription_entry(subscription: Subscription) -> Record:
         "messages_high": subscription.messages_high,
         "bytes_high": subscription.bytes_high,
         "removed_by_administration": subscription.removed_by_administration,
+        "received": list(subscription.received or ()),
     }
 
 
@@ -121,13 +123,20 @@ def _subscription_from(state: QueueManager, entry: Record) -> Subscription:
 
 
 def restore_settings(state: QueueManager, root: Record) -> None:
-    """Settings of queues and topics; those of topics are their subscriptions' too."""
+    """Settings of queues and topics; those of topics are their subscriptions' too.
+
+    And what was received where a FIFO mode asks to remember it.
+    """
     found: list[tuple[Queue, Record]] = [
         *((state.queues[entry["name"]], entry) for entry in root["queues"]),
         *((state.topics[entry["name"]], entry) for entry in root["topics"]),
     ]
     for queue, entry in found:
         configure(state, queue, changed(DEFAULTS, entry["settings"]))
+    for entry in (*root["queues"], *root["subscriptions"]):
+        store = state.stores[entry["created_position"]]
+        if store.received is not None:
+            store.received = OrderedDict.fromkeys(entry["received"])
 
 
 def restore_owners(state: QueueManager, root: Record) -> None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
+from ledgermq.core.fifo import use_fifo_mode
 from ledgermq.core.limits import BLOCK_MESSAGES
 from ledgermq.core.selecting import matches, value_in
 from ledgermq.core.selector import Selector
@@ -62,6 +63,7 @@ class Subscription(Queue):
         self.topic = topic
         self.key = key
         self.settings = topic.settings
+        use_fifo_mode(self)
         self.durable = key.kind == "durable"
         self.shared = shared
         self.selector = selector
@@ -118,6 +120,11 @@ class Subscription(Queue):
         """Takes out a message that goes elsewhere; the topic counts it with its last copy."""
         super().move_away(message)
         self.topic.let_go(message, MOVED)
+
+    def discard(self, message: Message) -> None:
+        """Takes out a message that has nowhere to go; the topic counts it with its last copy."""
+        super().discard(message)
+        self.topic.let_go(message, DROPPED)
 
     def remove(self, message: Message) -> None:
         """Takes out a message by hand; the topic counts it as dropped with its last copy."""

@@ -12,16 +12,17 @@ __all__ = ["Turn"]
 class Turn:
     """What the handlers of one entry share: state, position, outcomes so far, queues touched.
 
-    Deadlines that the entry sets count from `begins`, in µs. `left` are queues that lost a receiver
-    or a delivery: those that nothing keeps retire.
+    `begins` is when deadlines begin that the entry sets, in µs: its own time even where that did
+    not count, so that the TimeAgreed that follows does not end what has only begun.
+    `left` are queues that lost a receiver or a delivery: those that nothing keeps retire.
     """
 
     __slots__ = ("begins", "left", "next_index", "outcomes", "position", "state", "touched_queues")
 
-    def __init__(self, state: QueueManager, position: int) -> None:
+    def __init__(self, state: QueueManager, position: int, begins: int) -> None:
         self.state = state
         self.position = position
-        self.begins = -1
+        self.begins = begins
         self.next_index = 0
         self.outcomes: list[Addressed] = []
         self.touched_queues: dict[int, Queue] = {}
@@ -68,8 +69,12 @@ class Turn:
         self.touched_queues[queue.created_position] = queue
 
     def ends_clash(self, message: Message) -> None:
-        """Marks the queue of a message about to leave it if items of its group clash."""
-        if message.group is not None and message.group.clashing:
+        """Marks the queue of a message about to leave it if others may come for that.
+
+        Those that items of its group clash with, and those that were not in turn (DB-22).
+        """
+        clashed = message.group is not None and bool(message.group.clashing)
+        if clashed or message.queue.received is not None:
             self.touch(message.queue)
 
     def leave(self, queue: Queue) -> None:

@@ -28,8 +28,13 @@ def turn_of(consumer: Consumer) -> Entry:
 
 
 def is_held_back(consumer: Consumer) -> bool:
-    """Whether it gets nothing: its session is suspected (H23), or it has a doubt in hand (H20)."""
-    return consumer.session.suspected or consumer.doubt != 0
+    """Whether it gets nothing for now.
+
+    Its session is suspected (H23), or its unit of work was ended by administration; or it has a
+    doubt in hand (H20).
+    """
+    session = consumer.session
+    return session.suspected or consumer.doubt != 0 or session.unit_of_work_ended_by != ""
 
 
 class Turns:

@@ -22,7 +22,12 @@ from ledgermq.core.snapshot import restore
 from ledgermq.core.state import QueueManager, new_state
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.digests import CHAIN_START, chunk_digest, state_digest
-from ledgermq.processor.log_reading import LogIdentity, PartitionReader, log_identity
+from ledgermq.processor.log_reading import (
+    LogIdentity,
+    PartitionReader,
+    log_identity,
+    partition_reader,
+)
 from ledgermq.wire.codec import UndecodableError, decode_record, outcome_from_union
 from ledgermq.wire.registry import Claim
 from ledgermq.wire.topics import Topics, lane_partition
@@ -36,6 +41,7 @@ __all__ = [
     "discard_checkpoints",
     "load",
     "manifest_key",
+    "read_manifests",
 ]
 
 log = logging.getLogger(__name__)
@@ -118,6 +124,23 @@ class _Shelf:
                 self.manifests[int(text)] = value
 
 
+def _filled_shelf(reader: PartitionReader, topics: Topics, claim: Claim) -> _Shelf:
+    shelf = _Shelf(claim.queue_manager)
+    first, end = reader.ends(topics.checkpoints, claim.partition)
+    for record in reader.records(topics.checkpoints, claim.partition, first, end):
+        shelf.take(record.key(), record.value())
+    return shelf
+
+
+def read_manifests(reader: PartitionReader, topics: Topics, claim: Claim) -> list[dict[str, Any]]:
+    """The readable manifests of a queue manager, highest position first; chunks not looked at.
+
+    Raises:
+        LogUnreadableError: Kafka did not answer.
+    """
+    return _manifests(_filled_shelf(reader, topics, claim), claim)
+
+
 def load(
     reader: PartitionReader, bootstrap: str, topics: Topics, claim: Claim, timeout_seconds: float
 ) -> Loaded:
@@ -129,10 +152,7 @@ def load(
         LogUnreadableError: Kafka did not answer.
     """
     identity = log_identity(bootstrap, topics.operations, timeout_seconds)
-    shelf = _Shelf(claim.queue_manager)
-    first, end = reader.ends(topics.checkpoints, claim.partition)
-    for record in reader.records(topics.checkpoints, claim.partition, first, end):
-        shelf.take(record.key(), record.value())
+    shelf = _filled_shelf(reader, topics, claim)
     manifests = _manifests(shelf, claim)
     for manifest in manifests:
         problem = _problem(reader, topics, claim, identity, manifest, shelf)
@@ -148,7 +168,7 @@ def load(
             manifest["position"],
             problem,
         )
-    first, end = reader.ends(topics.operations, claim.partition)
+    first, _ = reader.ends(topics.operations, claim.partition)
     if first > 0:
         raise LogIncompleteError(
             f"{claim.queue_manager}: no checkpoint can be used and {topics.operations}-"
@@ -243,9 +263,10 @@ def _check_log(
             return
     raise CheckpointMismatchError(
         f"{claim.queue_manager}: the checkpoint at position {position} is not of this log: "
-        f"{what}. Restore what was there before; or, if the log is right as it is, discard the "
-        "checkpoints with `python -m ledgermq.processor discard-checkpoints`, and the state is "
-        "folded anew from the log."
+        f"{what}. Restore what was there before; or, if the log is right as it is, declare so: "
+        f"discard the checkpoints with `ledgermq checkpoint discard --queue-manager "
+        f"{claim.queue_manager} --yes` (or `python -m ledgermq.processor discard-checkpoints`), "
+        "and the state is folded anew from the log."
     )
 
 
@@ -282,16 +303,18 @@ def discard_checkpoints(
     The operator's declaration that the log is right as it is (H14). No worker may run meanwhile.
 
     Raises:
+        LogIncompleteError: The beginning of the log is gone: only a checkpoint has what it held.
         LogUnreadableError: Kafka did not answer.
     """
-    reader = PartitionReader(bootstrap, timeout_seconds)
-    shelf = _Shelf(claim.queue_manager)
-    try:
-        first, end = reader.ends(topics.checkpoints, claim.partition)
-        for record in reader.records(topics.checkpoints, claim.partition, first, end):
-            shelf.take(record.key(), record.value())
-    finally:
-        reader.close()
+    with partition_reader(bootstrap, timeout_seconds) as reader:
+        begins, _ = reader.ends(topics.operations, claim.partition)
+        if begins > 0:
+            raise LogIncompleteError(
+                f"{claim.queue_manager}: {topics.operations}-{claim.partition} begins at {begins}, "
+                "not at 0: without its checkpoints the state could not be folded again. Nothing "
+                "was discarded; restore the log, or the checkpoints that belong to it"
+            )
+        shelf = _filled_shelf(reader, topics, claim)
     name = claim.queue_manager
     keys = [manifest_key(name, position) for position in shelf.manifests]
     keys += [chunk_key(name, digest) for digest in shelf.chunks]

@@ -136,7 +136,7 @@ class Folder:
             if isinstance(operation, SessionOperation):
                 self._silence.acted(operation.session, now)
             if found:
-                folded.append((record, found))
+                folded.append((record, found, chain))
                 last = found[-1].outcome
                 if isinstance(last, Delivered):
                     delivered += len(last.messages) * len(found)

@@ -31,8 +31,8 @@ DELIVERED_MESSAGE_BYTES = 70
 HELD_MESSAGES_MAX = 20_000
 POLL_SECONDS = 0.005
 
-# A record of the log and what its fold came to.
-Folded = tuple[Any, list[Addressed]]
+# A record of the log, what its fold came to, and the digest chain up to it.
+Folded = tuple[Any, list[Addressed], bytes]
 
 
 class SendMark(NamedTuple):
@@ -47,6 +47,7 @@ class _Held(NamedTuple):
 
     number: int
     addressed: Addressed
+    chain: bytes
 
 
 def _weight(outcome: Outcome) -> int:
@@ -56,12 +57,14 @@ def _weight(outcome: Outcome) -> int:
 class _Draft:
     """A chunk being gathered."""
 
-    __slots__ = ("lane", "outcomes", "previous_index", "previous_position", "size_bytes")
+    __slots__ = ("chain", "lane", "outcomes", "previous_index", "previous_position", "size_bytes")
 
     def __init__(self, lane: int, previous_position: int, previous_index: int) -> None:
         self.lane = lane
         self.previous_position = previous_position
         self.previous_index = previous_index
+        # Of the position of the last outcome.
+        self.chain = b""
         self.outcomes: list[Outcome] = []
         self.size_bytes = 0
 
@@ -98,23 +101,23 @@ class LaneWriter:
             WriteFailedError: A lane takes no more.
         """
         drafts: dict[bytes, _Draft] = {}
-        for record, found in folded:
+        for record, found, chain in folded:
             for addressed in found:
                 connection, outcome = addressed.connection, addressed.outcome
                 if isinstance(outcome, Refused):
                     self._count_refusal(outcome)
                 if connection is None:
-                    self._send_unchained(record, outcome)
+                    self._send_unchained(record, outcome, chain)
                     continue
                 size = -1 if connection in self._held else self._complete(outcome)
                 if size >= 0:
-                    if self._draft(drafts, addressed, size) and self._producer.crowded:
+                    if self._draft(drafts, addressed, size, chain) and self._producer.crowded:
                         await self._producer.wait_for_room()
                     continue
                 draft = drafts.pop(connection, None)
                 if draft is not None:
                     self._send_chunk(connection, draft)
-                self._hold(connection, addressed)
+                self._hold(connection, addressed, chain)
         for connection, draft in drafts.items():
             self._send_chunk(connection, draft)
         self._producer.poll()
@@ -134,7 +137,9 @@ class LaneWriter:
             return OUTCOME_BYTES + len(outcome.detail)
         return OUTCOME_BYTES
 
-    def _draft(self, drafts: dict[bytes, _Draft], addressed: Addressed, size: int) -> bool:
+    def _draft(
+        self, drafts: dict[bytes, _Draft], addressed: Addressed, size: int, chain: bytes
+    ) -> bool:
         """Adds an outcome to the chunk of its connection; whether a full one was sent."""
         connection, lane, previous_position, previous_index, outcome = addressed
         assert connection is not None, "what has no connection is not chained"
@@ -144,16 +149,18 @@ class LaneWriter:
             self._send_chunk(connection, draft)
         if draft is None or full:
             draft = drafts[connection] = _Draft(lane, previous_position, previous_index)
+        draft.chain = chain
         draft.outcomes.append(outcome)
         draft.size_bytes += size
         return full
 
     # What waits for bodies --------------------------------------------------------------------
 
-    def _hold(self, connection: bytes, addressed: Addressed) -> None:
+    def _hold(self, connection: bytes, addressed: Addressed, chain: bytes) -> None:
         self._held_number += 1
         self._held_messages += _weight(addressed.outcome)
-        self._held.setdefault(connection, deque()).append(_Held(self._held_number, addressed))
+        held = _Held(self._held_number, addressed, chain)
+        self._held.setdefault(connection, deque()).append(held)
         self._wake.set()
 
     async def release(self) -> None:
@@ -188,13 +195,13 @@ class LaneWriter:
             size = await self._bodies.fill_cold(first.messages) + _bytes_beside_bodies(first)
         drafts: dict[bytes, _Draft] = {}
         while waiting:
-            addressed = waiting[0].addressed
+            _, addressed, chain = waiting[0]
             size = size if size >= 0 else self._complete(addressed.outcome)
             if size < 0:
                 break
             waiting.popleft()
             self._held_messages -= _weight(addressed.outcome)
-            if self._draft(drafts, addressed, size) and self._producer.crowded:
+            if self._draft(drafts, addressed, size, chain) and self._producer.crowded:
                 await self._producer.wait_for_room()
             size = -1
         for draft in drafts.values():
@@ -229,14 +236,14 @@ class LaneWriter:
 
     def _send_chunk(self, connection: bytes, draft: _Draft) -> None:
         found = draft.outcomes
-        value = encode_chunk(draft.previous_position, draft.previous_index, found)
+        value = encode_chunk(draft.previous_position, draft.previous_index, found, draft.chain)
         self._produce(connection, draft.lane, value, CHUNK, found[0].position, found[0].index)
         self.outcomes_written += len(found)
 
-    def _send_unchained(self, record: Any, outcome: Outcome) -> None:
+    def _send_unchained(self, record: Any, outcome: Outcome, chain: bytes) -> None:
         """Sends a refusal without a known session where the record's headers say (H29)."""
         address = address_of(record.headers)
-        value = encode_chunk(-1, -2, [outcome])
+        value = encode_chunk(-1, -2, [outcome], chain)
         lane = address.lane if address.connection is not None else 0
         self._produce(address.connection, lane, value, CHUNK, outcome.position, outcome.index)
         self.outcomes_written += 1

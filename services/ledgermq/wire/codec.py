@@ -51,11 +51,16 @@ class UndecodableError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chunk:
-    """Outcomes of one connection, in order, and the outcome before the first of them."""
+    """Outcomes of one connection, in order, and the outcome before the first of them.
+
+    `chain` is the digest chain over the operations up to the position of the last outcome, if the
+    writer told it (PROTOCOL.md §10).
+    """
 
     previous_position: int
     previous_index: int
     outcomes: list[Outcome]
+    chain: bytes | None = None
 
 
 K = TypeVar("K", Operation, Outcome)
@@ -180,12 +185,21 @@ def join_delivered(datum: dict[str, Any]) -> None:
         raise UndecodableError(str(error)) from error
 
 
-def encode_chunk(previous_position: int, previous_index: int, found: Iterable[Outcome]) -> bytes:
-    """Outcomes of one connection as the value of a record of the outcomes topic."""
+def encode_chunk(
+    previous_position: int,
+    previous_index: int,
+    found: Iterable[Outcome],
+    chain: bytes | None = None,
+) -> bytes:
+    """Outcomes of one connection as the value of a record of the outcomes topic.
+
+    `chain` is the digest chain over the operations up to the last outcome's position.
+    """
     datum = {
         "previous_position": previous_position,
         "previous_index": previous_index,
         "outcomes": [outcome_to_union(one) for one in found],
+        "chain": chain,
     }
     return _write(by_name(CHUNK), datum)
 
@@ -199,6 +213,7 @@ def decode_chunk(value: bytes) -> Chunk:
         previous_position=datum["previous_position"],
         previous_index=datum["previous_index"],
         outcomes=[outcome_from_union(one) for one in datum["outcomes"]],
+        chain=datum["chain"],
     )
 
 

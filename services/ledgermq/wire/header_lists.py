@@ -20,6 +20,7 @@ NO_HEADER: Final[dict[str, Any]] = {
     "delivery_delay_ms": 0,
     "age_ms": 0,
     "group": None,
+    "redelivery_limit": -1,
 }
 NO_DELIVERED_HEADER: Final[dict[str, Any]] = {
     "properties": {},

@@ -31,9 +31,10 @@ def make_header(
     delivery_delay_ms: int = 0,
     age_ms: int = 0,
     group: Group | None = None,
+    redelivery_limit: int = -1,
 ) -> Header | None:
     """The header of a message, None if there is nothing in it; ContentError names what is wrong."""
-    timed = time_to_live_ms or delivery_delay_ms
+    timed = time_to_live_ms or delivery_delay_ms or redelivery_limit >= 0
     if not properties and correlation_id is None and type_ is None and not timed and group is None:
         return None
     return {
@@ -47,6 +48,7 @@ def make_header(
         "delivery_delay_ms": delivery_delay_ms,
         "age_ms": age_ms,
         "group": group,
+        "redelivery_limit": redelivery_limit,
     }
 
 

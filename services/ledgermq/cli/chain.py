@@ -1,0 +1,70 @@
+"""`ledgermq chain show`: a position and the digest of all operations up to it, to keep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ledgermq.cli.exits import OK
+from ledgermq.cli.history import Moment
+from ledgermq.cli.output import Output
+from ledgermq.cli.target import Target, target_options
+
+__all__ = ["chain"]
+
+
+@click.group()
+def chain() -> None:
+    """Tell the digest chain over the operations, to find tampering by."""
+
+
+@chain.command()
+@click.option(
+    "--at",
+    type=Moment(),
+    help="A log position (1234) or a time (2026-11-21T10:00:00Z).  [default: the log's end]",
+)
+@target_options
+def show(target: Target, output: Output, at: Any) -> int:
+    """Print POSITION:DIGEST, computed from the log as it is now.
+
+    Keep it where whoever can write to the log cannot: `ledgermq audit --anchor POSITION:DIGEST`
+    proves later that no operation at or below that position was changed since.
+    """
+    from ledgermq.processor.chain_reading import read_chain
+    from ledgermq_spark.positions import (
+        PositionOutOfRangeError,
+        partition_ranges,
+        resolve_at,
+    )
+
+    claim = target.claim()
+    (log,) = partition_ranges(target.bootstrap, target.topics.operations, [claim.partition])
+    position = resolve_at(target.bootstrap, log, at)
+    if position < log.start:
+        raise PositionOutOfRangeError(
+            f"the log of {target.queue_manager} holds no records: there is no anchor yet"
+        )
+    link = read_chain(
+        target.bootstrap,
+        target.topics,
+        claim,
+        position,
+        timeout_seconds=target.timeout_seconds,
+    )
+    anchor = f"{link.position}:{link.digest.hex()}"
+    document = {
+        "queue_manager": target.queue_manager,
+        "position": link.position,
+        "digest": link.digest.hex(),
+        "anchor": anchor,
+        "computed_from": link.computed_from,
+    }
+    if link.computed_from and not output.as_json:
+        output.remark(
+            f"what lies before position {link.computed_from} is gone: for that, the digest of a "
+            "checkpoint was taken"
+        )
+    output.done(anchor, document)
+    return OK

@@ -1,0 +1,56 @@
+"""Administration ends what others have begun: units of work, sessions (PROTOCOL.md §18)."""
+
+from __future__ import annotations
+
+from ledgermq.core.actors import check_actor
+from ledgermq.core.operations import EndSession, RollbackTransaction
+from ledgermq.core.reasons import TARGET_UNKNOWN, Refusal
+from ledgermq.core.sessions import end_session, undo
+from ledgermq.core.state import Session
+from ledgermq.core.turn import Turn
+
+__all__ = ["end_other_session", "rollback_transaction"]
+
+
+def rollback_transaction(
+    turn: Turn, session: Session, operation: RollbackTransaction
+) -> Refusal | None:
+    """Rolls back the unit of work of a session; every get of it counts as backed out.
+
+    Until the session itself rolls back, it is given nothing and its puts and commits are refused.
+    """
+    target = _target(turn, operation)
+    if isinstance(target, Refusal):
+        return target
+    if not target.has_unit_of_work:
+        return Refusal(
+            TARGET_UNKNOWN, f"session {operation.target_session} has no unit of work that is open"
+        )
+    undo(turn, target, [{"first": one, "last": one} for one in target.deliveries])
+    target.unit_of_work_ended_by = f"{operation.actor!a} ({operation.reason!a})"
+    return None
+
+
+def end_other_session(turn: Turn, session: Session, operation: EndSession) -> Refusal | None:
+    """Ends a session as if it was lost: what its application saw is unknown."""
+    target = _target(turn, operation)
+    if isinstance(target, Refusal):
+        return target
+    if target is session:
+        return Refusal(TARGET_UNKNOWN, "a session ends itself by Close")
+    turn.emit(target.connection, end_session(turn, target, "ENDED", None))
+    return None
+
+
+def _target(turn: Turn, operation: RollbackTransaction | EndSession) -> Session | Refusal:
+    refusal = check_actor(operation.actor, operation.reason)
+    if refusal is not None:
+        return refusal
+    handle = operation.target_session
+    target = turn.state.sessions.get(handle)
+    if target is None:
+        return Refusal(
+            TARGET_UNKNOWN,
+            f"there is no session {handle}: it was closed, was lost or never existed",
+        )
+    return target

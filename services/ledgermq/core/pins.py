@@ -1,0 +1,82 @@
+"""What of the log the state still needs: the bodies of live messages (PROTOCOL.md §20, D6).
+
+Found when it is asked for, by a look at every live message, so that none pays for it while it
+lives.
+"""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+from itertools import chain
+from operator import attrgetter
+from typing import Any, Final
+
+from ledgermq.core.blocked import BlockedPut
+from ledgermq.core.message import Message
+from ledgermq.core.state import QueueManager, Session
+
+__all__ = ["PINS_MAX", "pins_document"]
+
+PINS_MAX: Final = 1_000
+_PUT_POSITION = attrgetter("put_position")
+
+
+def pins_document(state: QueueManager, limit: int) -> dict[str, Any]:
+    """The oldest live messages by where their bodies stand, at most `limit` of them.
+
+    `needed_position` is the lowest of these places; null where nothing lives.
+    """
+    wanted = max(1, min(limit, PINS_MAX))
+    found: list[tuple[int, int, int, int, dict[str, Any]]] = []
+    for created, queue in state.stores.items():
+        oldest = nsmallest(wanted, queue.messages.values(), key=_PUT_POSITION)
+        found += [(*_place(one), created, one.sequence, _pin(one)) for one in oldest]
+    for session in state.sessions.values():
+        open_puts = chain.from_iterable(session.open_puts.values())
+        oldest = nsmallest(wanted, open_puts, key=_PUT_POSITION)
+        found += [(*_place(one), -1, -1, _open_pin(one, session)) for one in oldest]
+    for put in state.blocked_puts.values():
+        found += [(*_place(one), -1, -1, _blocked_pin(one, put)) for one in put.messages[:wanted]]
+    found.sort(key=lambda one: one[:4])
+    pins = [one[4] for one in found[:wanted]]
+    return {"needed_position": pins[0]["put_position"] if pins else None, "pins": pins}
+
+
+def _place(message: Message) -> tuple[int, int]:
+    return message.put_position, message.put_index
+
+
+def _state_of(message: Message) -> str:
+    if message.consumer is not None:
+        transacted = message.consumer.session.transacted
+        return "uncommitted get" if transacted else "unacknowledged"
+    if message.is_here:
+        return "available"
+    return "delayed" if message.times is not None and message.times.is_delayed else "unborn"
+
+
+def _pin(message: Message) -> dict[str, Any]:
+    consumer = message.consumer
+    return {
+        "destination": message.queue.destination,
+        "subscription": getattr(message.queue, "key", ("", "", ""))[1],
+        "sequence": message.sequence,
+        "message_id": message.message_id.hex(),
+        "put_position": message.put_position,
+        "put_index": message.put_index,
+        "size_bytes": message.size_bytes,
+        "enqueued_at": message.enqueued_at,
+        "state": _state_of(message),
+        "session": -1 if consumer is None else consumer.session.handle,
+    }
+
+
+def _open_pin(message: Message, session: Session) -> dict[str, Any]:
+    changes = {"enqueued_at": None, "state": "uncommitted put", "session": session.handle}
+    return {**_pin(message), **changes}
+
+
+def _blocked_pin(message: Message, put: BlockedPut) -> dict[str, Any]:
+    """Its body stands where the put came, and is wanted when it is put (§16)."""
+    changes = {"destination": put.destination, "state": "blocked put"}
+    return {**_open_pin(message, put.session), **changes}

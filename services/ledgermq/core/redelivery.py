@@ -1,0 +1,95 @@
+"""Redelivery: what came back waits, comes again, or has come too often (PROTOCOL.md §15).
+
+A message that is backed out waits the redelivery delay of that moment (INF-09, INF-15). When that
+is over, or at once without one, it is available again, unless its counted backouts exceed the
+limit that it has had since it was put: then it goes to the error destination, or is dropped where
+there is none (INF-11, INF-12). Backouts of which nobody knows whether the application saw the
+message do not count (H20).
+"""
+
+from __future__ import annotations
+
+from ledgermq.core.limits import TIMING_MS_MAX
+from ledgermq.core.message import Message
+from ledgermq.core.rounding import rounded
+from ledgermq.core.settings import RedeliveryStep
+from ledgermq.core.state import Consumer
+from ledgermq.core.transfer import REDELIVERY_LIMIT, transfer
+from ledgermq.core.turn import Turn
+
+__all__ = ["come_back", "end_wait"]
+
+MILLISECOND_US = 1_000
+
+
+def come_back(turn: Turn, message: Message, consumer: Consumer) -> None:
+    """Lets a message that a consumer backed out wait, or offers it again at once."""
+    delay_ms = _delay_ms(message, consumer)
+    if not delay_ms:
+        _offer_again(turn, message)
+        return
+    until = rounded(turn.begins + delay_ms * MILLISECOND_US)
+    message.queue.delay(message, until)
+    turn.state.births.add(message, until)
+
+
+def end_wait(turn: Turn, message: Message) -> None:
+    """Makes a message available whose moment has come: it is born, or its delay is over."""
+    queue, times = message.queue, message.times
+    born = times is not None and times.is_unborn
+    queue.stop_waiting(message)
+    turn.touch(queue)
+    if born:
+        queue.give_back(message)
+    else:
+        _offer_again(turn, message)
+
+
+def _counted_backouts(message: Message) -> int:
+    return message.backout_count - message.queue.doubts.get(message.sequence, 0)
+
+
+def _delay_ms(message: Message, consumer: Consumer) -> int:
+    """The redelivery delay of what comes back now: that of the destination before the consumer's
+    before the session's, or its step, growing with each further backout.
+    """
+    settings, backouts = message.queue.settings, _counted_backouts(message)
+    step = _step_for(settings.redelivery_steps, backouts)
+    if step is not None:
+        delay_ms, further = step["delay_ms"], backouts - 1 - step["retries"]
+    else:
+        delay_ms, further = settings.redelivery_delay_override_ms, backouts - 1
+        if delay_ms < 0:
+            delay_ms = consumer.redelivery_delay_ms
+        if delay_ms < 0:
+            delay_ms = consumer.session.redelivery_delay_ms
+    longest_ms = settings.redelivery_delay_max_ms or TIMING_MS_MAX
+    percent = settings.redelivery_delay_multiplier_percent
+    while further > 0 and delay_ms < longest_ms:
+        longer_ms = delay_ms * percent // 100
+        if longer_ms == delay_ms:
+            # It grows no further, however often it came back.
+            break
+        delay_ms = longer_ms
+        further -= 1
+    return min(delay_ms, longest_ms)
+
+
+def _step_for(steps: list[RedeliveryStep], backouts: int) -> RedeliveryStep | None:
+    """The last step whose retries have failed; the first backout is no failed retry (DB-21)."""
+    return next((one for one in reversed(steps) if one["retries"] < backouts), None)
+
+
+def _offer_again(turn: Turn, message: Message) -> None:
+    """Makes a message available again, unless it has come back too often."""
+    queue, times = message.queue, message.times
+    if times is None or not 0 <= times.redelivery_limit < _counted_backouts(message):
+        queue.give_back(message)
+        return
+    turn.ends_clash(message)
+    destination = queue.settings.error_destination
+    if destination:
+        queue.move_away(message)
+        transfer(turn, message, destination, REDELIVERY_LIMIT)
+    else:
+        queue.discard(message)

@@ -1,0 +1,107 @@
+"""Settings of queues and topics, and which of them may be given (PROTOCOL.md §14)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+
+from ledgermq_spark.destinations import is_temporary, store_of
+
+__all__ = [
+    "DEFAULTS",
+    "LIFETIME_MS_DEFAULT",
+    "SEGMENT_BYTES_DEFAULT",
+    "TIMING_MS_MAX",
+    "Settings",
+    "Storage",
+    "settings_refusal",
+]
+
+TIMING_MS_MAX = 100 * 366 * 24 * 3600 * 1000
+# Of the queue manager, until told otherwise.
+LIFETIME_MS_DEFAULT = 30 * 24 * 3600 * 1000
+SEGMENT_BYTES_DEFAULT = 16 * 1024 * 1024
+SEGMENT_BYTES_MAX = 2**40
+SEGMENTS_MAX = 99_999
+RANGES = {
+    "time_to_live_override_ms": (-1, TIMING_MS_MAX),
+    "delivery_delay_override_ms": (-1, TIMING_MS_MAX),
+}
+# Those that name where messages go.
+DESTINATIONS = ("expiry_destination",)
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Settings:
+    """The settings of a queue or topic; what nothing here asks for is in `others`, as JSON."""
+
+    time_to_live_override_ms: int = -1
+    delivery_delay_override_ms: int = -1
+    expiry_destination: str = ""
+    puts_disabled: bool = False
+    others: str = "{}"
+
+    def changed(self, text: str | None) -> Settings:
+        """With those that an operation gives, as JSON; null gives none."""
+        told = json.loads(text) if text else {}
+        known = {name: told.pop(name) for name in list(told) if name in self.__slots__}
+        others = json.loads(self.others) | told
+        return replace(self, **known, others=json.dumps(others, sort_keys=True))
+
+    @property
+    def destinations(self) -> list[str]:
+        """The destinations that are named, as the log writes them."""
+        told = self.as_dict()
+        return [told[name] for name in DESTINATIONS if told.get(name)]
+
+    def as_dict(self) -> dict[str, object]:
+        """The settings by name."""
+        told = asdict(self)
+        others = json.loads(told.pop("others"))
+        return {**told, **others}
+
+
+DEFAULTS = Settings()
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """The queue manager's segments: how large, how many at least and at most (0: any number)."""
+
+    segment_bytes: int = SEGMENT_BYTES_DEFAULT
+    segments_min: int = 4
+    segments_max: int = 0
+
+    def changed(self, text: str | None) -> Storage:
+        """With those that an operation gives, as JSON."""
+        return replace(self, **json.loads(text)) if text else self
+
+    @property
+    def is_valid(self) -> bool:
+        """Whether all are in range (§19)."""
+        return (
+            1 <= self.segment_bytes <= SEGMENT_BYTES_MAX
+            and 1 <= self.segments_min <= SEGMENTS_MAX
+            and (self.segments_max == 0 or self.segments_min <= self.segments_max <= SEGMENTS_MAX)
+        )
+
+
+def settings_refusal(settings: Settings, store: str, is_there: Callable[[str], bool]) -> str | None:
+    """Why settings of a queue or topic are refused, or None; `is_there` knows what stands."""
+    told = settings.as_dict()
+    for name, (low, high) in RANGES.items():
+        value = told.get(name)
+        if isinstance(value, int) and not low <= value <= high:
+            return "setting-invalid"
+    for destination in settings.destinations:
+        named = store_of(destination)
+        if named == store and destination.partition(":")[0] in ("queue", "topic"):
+            return "setting-invalid"
+        if not destination.startswith(("queue:", "topic:")):
+            return "destination-invalid"
+        if is_temporary(named):
+            return "setting-invalid"
+        if not is_there(named):
+            return "destination-unknown"
+    return None

@@ -1,0 +1,369 @@
+"""Where each message was, from queue to queue: one pass over a log in order (PROTOCOL.md §14).
+
+A message that goes elsewhere gets a number among those that are put there, and may go on from
+there, also back to where it was. So where a message goes and which number it has there rest on all
+that went before it, wherever that was; nothing less than one pass in order tells it. A *stay* is a
+message in one queue or topic, or its copy in a subscription of that topic; the stay 0 of a message
+is the one that its Put began, every move begins one with a number of its own.
+
+Order at one entry: what is due before it expires, sessions end and what they held comes back; then
+the entry acts; then what it numbered too late, or what a shorter lifetime ends, expires.
+"""
+
+from __future__ import annotations
+
+import heapq
+import json
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from ledgermq_spark.by_hand import chosen, refusal_of, source_of
+from ledgermq_spark.destinations import is_topic, store_of
+from ledgermq_spark.directory import Directory, Subscription
+from ledgermq_spark.matching import Selected, matches
+from ledgermq_spark.settings import LIFETIME_MS_DEFAULT
+from ledgermq_spark.stay import Content, Stay, Stayed, Store, WalkEvent
+
+__all__ = ["Walk", "without_group"]
+
+ROUNDING_US = 50_000
+# Where in an entry: before all else that is due; what the entry does; after all that it does.
+FIRST, ACTS, LAST = (0, -1), (1, 1), (1, 2**31)
+BY_HAND = ("moved", "copied", "retried")
+_GROUP = re.compile(r',"g":\{[^}]*\}(,"k":true)?')
+
+
+Due = tuple[int, int, int, Stay]
+
+
+class Walk:
+    """Goes through a log entry by entry; the directory says what stood when."""
+
+    def __init__(self, directory: Directory) -> None:
+        self._directory = directory
+        self._begins: dict[int, list[Any]] = {}
+        self._ends: dict[tuple[int, bool], list[Any]] = {}
+        self._prepare(directory)
+        self._subscribers = {(one.session, one.consumer): one for one in directory.receptions}
+        self._standing: dict[str, Store] = {}
+        self._subscriptions: dict[int, tuple[Store, Subscription]] = {}
+        self._held: dict[tuple[int, int], Stay] = {}
+        self._own: list[Due] = []
+        self._lifetimes: list[Due] = []
+        self._maximum_us = LIFETIME_MS_DEFAULT * 1000
+        self._births: list[Due] = []
+        self._moves = 0
+        self._position = -1
+        self._time = -1
+        self._place = FIRST
+        self._phase = 2
+        # Whether something may be due once the entry has acted.
+        self._unsettled = False
+
+    def _prepare(self, directory: Directory) -> None:
+        """What begins at an entry, and what ends at it, due before it or by it."""
+
+        def begin(position: int, what: Any) -> None:
+            self._begins.setdefault(position, []).append(what)
+
+        def end(position: int | None, due: bool, what: Any) -> None:
+            if position is not None:
+                self._ends.setdefault((position, due), []).append(what)
+
+        for one in directory.lifetimes:
+            begin(one.created, one)
+            end(one.deleted, one.deleted_due, one)
+        for subscription in directory.subscriptions:
+            begin(subscription.created, subscription)
+            end(subscription.ended, subscription.ended_due, subscription)
+        for name, _, position, settings in directory.settings:
+            begin(position, (name, settings))
+        for position, lifetime_ms in directory.maximum_lifetimes:
+            begin(position, lifetime_ms)
+        for correction in directory.corrections:
+            if correction.action == "REMOVE":
+                end(correction.position, False, correction)
+
+    def take(self, event: WalkEvent) -> Iterator[Stayed]:
+        """Takes an event; tells what it, and the time that passed until it, brought about."""
+        if event.what == "entry":
+            yield from self.finish()
+            self._position, self._time, self._phase = event.position, event.time, 0
+            self._place = FIRST
+            yield from self._due()
+            yield from self._bear()
+            return
+        yield from self._until(event.phase)
+        self._place = (0, event.index) if event.phase == 0 else ACTS
+        if event.what == "numbered":
+            yield from self._put(event)
+        elif event.what == "handled":
+            yield from self._handle(json.loads(event.text))
+        elif event.what == "delivered":
+            self._deliver(event)
+        else:
+            yield from self._settle(event)
+
+    def finish(self) -> Iterator[Stayed]:
+        """Ends the entry that was begun last."""
+        yield from self._until(2)
+
+    def _until(self, phase: int) -> Iterator[Stayed]:
+        """Goes on to a phase of the entry: 1 it acts, 2 it delivers."""
+        if self._phase < 1 <= phase:
+            self._end(due=True)
+            self._begin()
+        if self._phase < 2 <= phase:
+            self._end(due=False)
+            if self._unsettled:
+                self._place = LAST
+                yield from self._due()
+                self._unsettled = False
+        self._phase = max(self._phase, phase)
+
+    def _begin(self) -> None:
+        for what in self._begins.pop(self._position, ()):
+            if isinstance(what, int):
+                self._maximum_us = what * 1000
+                self._unsettled = True
+            elif isinstance(what, Subscription):
+                topic = self._standing.get(what.topic)
+                if topic is not None:
+                    store = Store(what.topic, topic.created, what.created, topic)
+                    self._subscriptions[what.created] = (store, what)
+            elif len(what) == 2:
+                store = self._standing[what[0]]
+                store.settings = what[1]
+            else:
+                self._standing[what.queue] = Store(what.queue, what.created, -1)
+
+    def _end(self, *, due: bool) -> None:
+        for what in self._ends.pop((self._position, due), ()):
+            if isinstance(what, Subscription):
+                found = self._subscriptions.pop(what.created, None)
+                store = None if found is None else found[0]
+            elif hasattr(what, "action"):
+                self._remove(what.queue, what.sequence)
+                continue
+            else:
+                store = self._standing.pop(what.queue, None)
+            if store is not None:
+                for stay in store.messages.values():
+                    stay.is_gone = True
+
+    def _remove(self, queue: str, sequence: int) -> None:
+        store = self._standing.get(queue)
+        stay = None if store is None else store.messages.pop(sequence, None)
+        if stay is not None:
+            stay.is_gone = True
+
+    def _put(self, event: WalkEvent) -> Iterator[Stayed]:
+        store = self._standing.get(event.queue)
+        if store is None:
+            return
+        message = Content(event.message_id, event.priority, event.persistent, event.header)
+        put = (event.put_position, event.put_index)
+        sender = (event.connection, event.client_id)
+        times = (self._time, event.moment, event.born_at)
+        yield self._number(Stay(put, 0, message, store, store.next, *times), sender)
+        self._unsettled = self._unsettled or 0 <= event.moment <= self._time
+
+    def _number(self, stay: Stay, sender: tuple[str, str]) -> Stayed:
+        """Gives a stay its number; a topic hands it on to the subscriptions that want it."""
+        store = stay.store
+        store.next += 1
+        if is_topic(store.name):
+            for subscription, told in list(self._subscriptions.values()):
+                if subscription.topic is store and self._wants(told, stay, sender):
+                    self._keep(
+                        Stay(
+                            *(stay.put, stay.number, stay.message, subscription, stay.sequence),
+                            *(stay.enqueued_at, stay.expires_at, stay.born_at, stay.origin),
+                        )
+                    )
+        else:
+            self._keep(stay)
+        return Stayed(
+            *("numbered", *stay.put, stay.number, -1, store.name, store.created, stay.sequence),
+            *(self._position, *self._place, self._time, stay.expires_at),
+            origin=None if stay.origin is None else json.dumps(stay.origin, separators=(",", ":")),
+            born_at=stay.born_at,
+        )
+
+    def _keep(self, stay: Stay) -> None:
+        stay.store.messages[stay.sequence] = stay
+        place = (stay.store.order, stay.sequence, stay)
+        if stay.expires_at >= 0:
+            heapq.heappush(self._own, (stay.expires_at, *place))
+        if stay.number and stay.born_at > self._time:
+            heapq.heappush(self._births, (stay.born_at, *place))
+        heapq.heappush(self._lifetimes, (stay.enqueued_at, *place))
+
+    def _bear(self) -> Iterator[Stayed]:
+        """Tells what was moved before its time, and is born now."""
+        while self._births and self._births[0][0] <= self._time:
+            stay = heapq.heappop(self._births)[3]
+            if not stay.is_gone:
+                yield self._gone(stay, "born")
+
+    def _wants(self, one: Subscription, stay: Stay, sender: tuple[str, str]) -> bool:
+        connection, client_id = sender
+        if one.no_local and connection:
+            if client_id and client_id == one.client_id:
+                return False
+            if any(self._is_local(one, told, connection) for told in self._directory.receptions):
+                return False
+        if not one.selector:
+            return True
+        told = stay.message
+        return matches(
+            one.selector,
+            Selected(
+                told.message_id, told.priority, told.persistent, stay.enqueued_at, told.header
+            ),
+        )
+
+    def _is_local(self, one: Subscription, told: Any, connection: str) -> bool:
+        """Whether a consumer of a subscription, open now, is of a connection."""
+        if told.subscription != one.created or told.connection != connection:
+            return False
+        if told.opened >= self._position or told.closed is None:
+            return bool(told.opened < self._position)
+        at = self._position
+        return bool(told.closed > at or (told.closed == at and not told.closed_due))
+
+    def _deliver(self, event: WalkEvent) -> None:
+        """A claimed delivery; one of what is not there is for others to tell."""
+        received = self._subscribers.get((event.session, event.consumer))
+        if received is None:
+            store = self._standing.get(event.queue)
+        else:
+            store = self._subscriptions.get(received.subscription, (None,))[0]
+        if store is None:
+            return
+        put = (event.put_position, event.put_index)
+        stay = store.messages.get(event.sequence)
+        if stay is None or stay.put != put:
+            stay = next((one for one in store.messages.values() if one.put == put), None)
+        if stay is not None and not stay.held:
+            stay.held = True
+            self._held[event.session, event.delivery] = stay
+
+    def _settle(self, event: WalkEvent) -> Iterator[Stayed]:
+        stay = self._held.pop((event.session, event.delivery), None)
+        if stay is None or stay.is_gone:
+            return
+        stay.held = False
+        if event.text != "returned":
+            self._go(stay)
+            return
+        stay.backouts += event.flag
+        if self._is_over(stay):
+            yield from self._expire(stay, on_return=True)
+        else:
+            place = (stay.store.order, stay.sequence, stay)
+            heapq.heappush(self._lifetimes, (stay.enqueued_at, *place))
+
+    def _go(self, stay: Stay) -> None:
+        stay.is_gone = True
+        stay.store.messages.pop(stay.sequence, None)
+
+    def _ends_at(self, enqueued_at: int) -> int:
+        return -(-(enqueued_at + self._maximum_us) // ROUNDING_US) * ROUNDING_US
+
+    def _is_over(self, stay: Stay) -> bool:
+        if 0 <= stay.expires_at <= self._time:
+            return True
+        return bool(self._maximum_us) and self._ends_at(stay.enqueued_at) <= self._time
+
+    def _due(self) -> Iterator[Stayed]:
+        """What is due and waits expires: by its own time, then by the maximum lifetime."""
+        own: list[Stay] = []
+        while self._own and self._own[0][0] <= self._time:
+            own.append(heapq.heappop(self._own)[3])
+        yield from self._expire_all(own)
+        found: list[Due] = []
+        heap = self._lifetimes
+        while self._maximum_us and heap and self._ends_at(heap[0][0]) <= self._time:
+            found.append(heapq.heappop(heap))
+        found.sort(key=lambda one: one[1:3])
+        yield from self._expire_all([one[3] for one in found])
+
+    def _expire_all(self, stays: list[Stay]) -> Iterator[Stayed]:
+        for stay in stays:
+            if not stay.is_gone and not stay.held:
+                yield from self._expire(stay, on_return=False)
+
+    def _expire(self, stay: Stay, *, on_return: bool) -> Iterator[Stayed]:
+        destination = stay.store.in_force.expiry_destination
+        yield from self._leave(stay, "expired", destination, on_return=on_return)
+
+    def _leave(
+        self, stay: Stay, reason: str, destination: str, *, on_return: bool
+    ) -> Iterator[Stayed]:
+        """A stay ends by a rule; the message goes on to a destination, if there is one."""
+        self._go(stay)
+        target = self._standing.get(store_of(destination)) if destination else None
+        told = self._gone(stay, reason)._replace(on_return=on_return)
+        if target is None:
+            yield told
+        else:
+            yield told._replace(to=destination, to_sequence=target.next)
+            yield self._move(stay, target, reason)
+
+    def _gone(self, stay: Stay, what: str) -> Stayed:
+        store = stay.store
+        return Stayed(
+            *(what, *stay.put, stay.number, store.holder, store.name, store.created),
+            *(stay.sequence, self._position, *self._place, self._time),
+        )
+
+    def _move(self, stay: Stay, target: Store, reason: str) -> Stayed:
+        """Puts a message elsewhere, as a new one that says where it was."""
+        self._moves += 1
+        origin = {
+            "destination": _named(stay.store),
+            "sequence": stay.sequence,
+            "reason": reason,
+            "backout_count": stay.backouts,
+            "enqueued_at": stay.enqueued_at,
+        }
+        message = stay.message
+        if is_topic(target.name):
+            message = message._replace(header=without_group(message.header))
+        expires_at = -1 if reason == "expired" else stay.expires_at
+        # What an administrator moves stays unborn.
+        born_at = stay.born_at if reason in BY_HAND and stay.born_at > self._time else -1
+        times = (self._time, expires_at, born_at)
+        moved = Stay(stay.put, self._moves, message, target, target.next, *times, origin)
+        return self._number(moved, ("", ""))
+
+    def _handle(self, asked: dict[str, Any]) -> Iterator[Stayed]:
+        """An operation by hand (§17), or why it is refused."""
+        found = source_of(asked["selection"], self._standing, self._subscriptions)
+        reason = found if isinstance(found, str) else refusal_of(asked, found, self._standing)
+        if isinstance(found, str) or reason is not None:
+            nothing = ("refused", -1, -1, 0, -1, "", -1, -1)
+            yield Stayed(*nothing, self._position, *ACTS, self._time, origin=reason)
+            return
+        for stay in chosen(asked, found, self._standing):
+            if asked["kind"] == "CopyMessages":
+                yield self._move(stay, self._standing[store_of(asked["target"])], "copied")
+            elif asked["kind"] == "MoveMessages":
+                back = stay.origin if asked["to_origin"] else None
+                where = asked["target"] if back is None else back["destination"]
+                reason = "moved" if back is None else "retried"
+                yield from self._leave(stay, reason, where, on_return=False)
+            else:
+                yield from self._leave(stay, "removed", "", on_return=False)
+
+
+def _named(store: Store) -> str:
+    """What the log calls a queue, topic or subscription's topic."""
+    return store.name if is_topic(store.name) else f"queue:{store.name}"
+
+
+def without_group(header: str | None) -> str | None:
+    """A header, as rows tell it, of a message that is in no group any longer."""
+    return None if header is None else _GROUP.sub("", header)

@@ -1,0 +1,141 @@
+"""`ledgermq queue purge|move`, `msg` and `dlq` on a queue manager in memory."""
+
+import contextlib
+
+import pytest
+
+from ledgermq.cli.exits import OK, REFUSED, USAGE
+from ledgermq.cli.target import Target
+from ledgermq.testing import MemoryBroker
+
+WHY = ("--reason", "tidying", "--yes")
+
+
+@pytest.fixture
+def broker():
+    """A queue manager in memory."""
+    return MemoryBroker()
+
+
+@pytest.fixture
+def memory(plain, monkeypatch, broker):
+    """Calls a command that speaks to it."""
+
+    @contextlib.contextmanager
+    def connect(target, *, client_id=None):
+        with broker.connect(client_id=client_id) as connection:
+            yield connection
+
+    monkeypatch.setattr(Target, "connect", connect)
+    return plain
+
+
+def put(broker, queue, *bodies, **more):
+    """Puts messages."""
+    with broker.connect() as connection, connection.session() as session:
+        for body in bodies:
+            session.producer(f"queue:{queue}").send(body, **more)
+
+
+def bodies(broker, queue):
+    """What a queue shows."""
+    with broker.connect() as connection:
+        return [message.body for message in connection.browser(f"queue:{queue}")]
+
+
+def test_purge_needs_a_reason_and_a_yes(memory, broker):
+    """Without them nothing is done, and the command says what it would do."""
+    put(broker, "a", "x", "y")
+    answer = memory("queue", "purge", "a", "--yes")
+    assert (answer.code, "--reason" in answer.err) == (USAGE, True)
+    answer = memory("queue", "purge", "a", "--reason", "tidying")
+    assert answer.code == USAGE
+    assert "this would purge 2 messages of queue:a: add --yes" in answer.err
+    assert bodies(broker, "a") == ["x", "y"]
+    answer = memory("queue", "purge", "a", *WHY)
+    assert (answer.code, answer.out) == (OK, "2 messages of queue:a purged\n")
+    assert bodies(broker, "a") == []
+
+
+def test_dry_run_counts_and_lists(memory, broker):
+    """It needs no reason, changes nothing, and says what it is true at."""
+    put(broker, "b", "x", "y", "z")
+    answer = memory("msg", "delete", "b", "--sequence", "1..2", "--dry-run")
+    assert answer.code == OK
+    assert answer.lines[0] == "2 messages of queue:b would be deleted"
+    assert [line.split("\t")[0] for line in answer.lines[1:]] == ["SEQ", "1", "2"]
+    told = memory("msg", "delete", "b", "--sequence", "1..2", "--dry-run", "--json").document
+    assert (told["affected"], told["skipped"], told["dry_run"]) == (2, 0, True)
+    assert [one["body"] for one in told["messages"]] == ["y", "z"]
+    assert bodies(broker, "b") == ["x", "y", "z"]
+
+
+def test_messages_are_moved_copied_and_deleted(memory, broker):
+    """By selector or by sequence number; JSON says how many."""
+    put(broker, "c", "red", properties={"color": "red"})
+    put(broker, "c", "blue", "green")
+    put(broker, "d", "first")
+    moved = memory("msg", "move", "c", "d", "--selector", "color = 'red'", *WHY, "--json")
+    assert (moved.document["action"], moved.document["affected"]) == ("move", 1)
+    assert memory("msg", "copy", "c", "d", "--sequence", "1", *WHY).code == OK
+    assert bodies(broker, "d") == ["first", "red", "blue"]
+    assert memory("msg", "delete", "c", "--sequence", "2", *WHY).code == OK
+    assert bodies(broker, "c") == ["blue"]
+    assert memory("queue", "move", "c", "queue:d", *WHY).out == "1 message of queue:c moved\n"
+    assert bodies(broker, "d") == ["first", "red", "blue", "blue"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        ("msg", "delete", "e", *WHY),
+        ("msg", "delete", "e", "--sequence", "x", *WHY),
+        ("msg", "delete", "e", "--sequence", "3..2", *WHY),
+        ("queue", "purge", "e", "--sequence", "1", *WHY),
+        ("msg", "show", "e", "7"),
+    ],
+)
+def test_wrong_use_is_said(memory, broker, wrong):
+    """What is to be deleted must be named, and numbers must be numbers."""
+    put(broker, "e", "x")
+    assert memory(*wrong).code == USAGE
+    assert bodies(broker, "e") == ["x"]
+
+
+def test_a_move_to_what_is_not_there_is_refused(memory, broker):
+    """It is not created."""
+    put(broker, "f", "x")
+    answer = memory("queue", "move", "f", "nowhere", *WHY)
+    assert (answer.code, "queue-unknown" in answer.err) == (REFUSED, True)
+    assert bodies(broker, "f") == ["x"]
+
+
+def test_dead_letters_are_listed_shown_sent_back_and_purged(memory, broker):
+    """What expired says where it was; it goes back there, or is removed."""
+    assert memory("queue", "create", "dead").code == OK
+    assert memory("queue", "create", "g", "--expiry-destination", "dead").code == OK
+    put(broker, "g", "one", "two", "three", time_to_live=1)
+    broker.advance(2)
+    told = memory("dlq", "list", "--json").document
+    assert told == [{"queue": "dead", "reason": "expired", "origin": "queue:g", "messages": 3}]
+    shown = memory("dlq", "show", "dead", "1", "--json").document
+    assert (shown["body"], shown["origin"]["destination"]) == ("two", "queue:g")
+    assert (shown["origin"]["reason"], shown["origin"]["sequence"]) == ("expired", 1)
+    assert "origin reason\texpired" in memory("dlq", "show", "dead", "1").lines
+    planned = memory("dlq", "retry", "dead", "--limit", "1", "--dry-run")
+    assert planned.lines[0] == "1 message of queue:dead would be sent back"
+    sent = memory("dlq", "retry", "dead", "--limit", "1", *WHY)
+    assert sent.out == "1 message of queue:dead sent back\n"
+    assert bodies(broker, "g") == ["one"]
+    assert memory("dlq", "purge", "dead", *WHY).out == "2 messages of queue:dead purged\n"
+    assert memory("dlq", "list", "dead").lines == ["QUEUE\tREASON\tFROM\tMESSAGES"]
+
+
+def test_puts_are_disabled_and_enabled(memory, broker):
+    """One option of `queue alter`; `show` says which it is."""
+    put(broker, "h", "x")
+    assert memory("queue", "alter", "h", "--puts-disabled").code == OK
+    assert memory("queue", "show", "h", "--json").document["settings"]["puts_disabled"] is True
+    assert memory("put", "h", "y").code == REFUSED
+    assert memory("queue", "alter", "h", "--no-puts-disabled").code == OK
+    assert memory("put", "h", "y").code == OK

@@ -1,0 +1,148 @@
+"""Trimming: what is needed is not cut, the rest goes, and the audit says what it cannot prove."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+import ledgermq
+from ledgermq.processor.supervisor import running_installation
+
+MESSAGES = 6
+KEPT = 2
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """Where the installation of a test keeps its data."""
+    return tmp_path / "installation"
+
+
+@pytest.fixture
+def bootstrap(directory) -> Iterator[str]:
+    """An installation that makes no checkpoints by itself."""
+    with running_installation(directory) as found:
+        yield found
+
+
+def connected(bootstrap: str) -> ledgermq.Connection:
+    """A connection of an application."""
+    return ledgermq.connect(f"kafka://{bootstrap}/QM1")
+
+
+def work(connection: ledgermq.Connection, queue: str = "busy") -> None:
+    """Some operations, and a checkpoint that covers them."""
+    with connection.session() as session:
+        session.producer(f"queue:{queue}").send("x")
+        message = session.consumer(f"queue:{queue}").receive(timeout=30)
+        assert message is not None
+        message.acknowledge()
+    connection.admin.checkpoint()
+
+
+def test_a_log_is_cut_only_below_what_is_needed_and_the_rest_is_unproven(plain, bootstrap):
+    """A live message pins the log, then checkpoints do; after the cut nothing is said to be lost.
+
+    (H25)
+    """
+    run = {"plain": plain, "bootstrap": bootstrap}
+    with connected(bootstrap) as connection:
+        with connection.session(ack=ledgermq.AckMode.INDIVIDUAL) as session:
+            producer = session.producer("queue:orders")
+            for number in range(MESSAGES):
+                producer.send(str(number))
+            consumer = session.consumer("queue:orders")
+            messages = [consumer.receive(timeout=30) for _ in range(MESSAGES)]
+            for number, message in enumerate(messages):
+                if number != KEPT:
+                    message.acknowledge()
+        for _ in range(4):
+            work(connection)
+        pins = connection.admin.log_pins()
+        assert [(one.destination, one.sequence) for one in pins.pins] == [("queue:orders", KEPT)]
+        needed = pins.needed_position
+        assert needed == pins.pins[0].put_position
+
+        refused = trim(**run, before=needed + 1, more=["--dry-run"])
+        assert refused.code == 1
+        assert refused.document["furthest"] == needed
+        (pin,) = refused.document["pins"]
+        assert (pin["destination"], pin["sequence"], pin["needed_position"]) == (
+            *("queue:orders", KEPT),
+            needed,
+        )
+        refused = trim(**run, before=needed + 1, more=["--yes"])
+        assert (refused.code, refused.error["code"]) == (1, "trim-refused")
+        named = f"message {KEPT} of queue:orders, put at position {needed}"
+        assert named in refused.error["message"]
+
+        with connection.session() as session:
+            message = session.consumer("queue:orders").receive(timeout=30)
+            assert message is not None
+            message.acknowledge()
+        for _ in range(4):
+            work(connection)
+        end = connection.admin.checkpoint().position + 1
+        refused = trim(**run, before=end, more=["--yes"])
+        assert (refused.code, refused.error["code"]) == (1, "trim-refused")
+        assert "the checkpoint at position" in refused.error["message"]
+
+        furthest = trim(**run, before=end, more=["--dry-run"]).document["furthest"]
+        assert needed < furthest < end
+        assert trim(**run, before=furthest, more=["--dry-run"]).code == 0
+        assert trim(**run, before=furthest).code == 2
+        done = trim(**run, before=furthest, more=["--yes"])
+        assert (done.code, done.document["trimmed"]) == (0, True)
+        assert trim(**run, before=furthest, more=["--yes"]).document["trimmed"] is False
+        work(connection, "after")
+    check_what_is_left(plain, bootstrap, furthest)
+
+
+def test_a_worker_starts_on_a_trimmed_log_and_delivers_what_is_left(plain, directory):
+    """The state comes from a checkpoint; bodies above the cut are read back."""
+    with running_installation(directory) as bootstrap, connected(bootstrap) as connection:
+        for _ in range(3):
+            work(connection)
+        with connection.session() as session:
+            session.producer("queue:orders").send("kept")
+        for _ in range(4):
+            work(connection)
+        needed = connection.admin.log_pins().needed_position
+        done = trim(plain, bootstrap, before=needed, more=["--yes"])
+        assert done.code == 0, done.err
+    with (
+        running_installation(directory) as bootstrap,
+        connected(bootstrap) as connection,
+        connection.session() as session,
+    ):
+        message = session.consumer("queue:orders").receive(timeout=30)
+        assert message is not None
+        assert message.body == "kept"
+
+
+def trim(plain, bootstrap, *, before, more=()):
+    """The trim command with --json."""
+    return plain("log", "trim", "--json", "--bootstrap", bootstrap, "--before", before, *more)
+
+
+def check_what_is_left(plain, bootstrap, furthest):
+    """Checkpoints are not discarded, and the audit says from where its proof reaches."""
+    discarded = plain("checkpoint", "discard", "--json", "--bootstrap", bootstrap, "--yes")
+    assert (discarded.code, discarded.error["code"]) == (1, "log-incomplete")
+
+    shown = plain("chain", "show", "--json", "--bootstrap", bootstrap).document
+    assert shown["computed_from"] > furthest
+    anchor = shown["anchor"]
+    audit = plain("audit", "--json", "--bootstrap", bootstrap, "--anchor", anchor)
+    assert audit.code == 5, audit.out + audit.err
+    report = audit.document
+    assert (report["verdict"], report["anomalies"]) == ("unproven", [])
+    assert f"begins at position {furthest}" in report["unproven"][0]
+    proof = report["chain_proof"]
+    # The checkpoints that were kept when the log was cut have made room for younger ones since.
+    assert proof["start"] >= furthest
+    assert f"reaches from position {proof['start'] + 1} on" in report["unproven"][0]
+    assert proof["agreeing"] == proof["anchors"] > 0
+    assert proof["counts"]["given"] == 1
+    assert report["compared"]["outcomes"] > 0

@@ -1,0 +1,128 @@
+"""Units of work and sessions that administration looks at and ends (SES-20, decision 12)."""
+
+import pytest
+
+import ledgermq
+from ledgermq.testing import MemoryBroker
+
+WHO = {"reason": "stuck since noon", "actor": "operator"}
+
+
+@pytest.fixture
+def memory():
+    """A connection to a queue manager in memory that nobody else uses."""
+    with MemoryBroker().connect(timeout=20.0) as opened:
+        yield opened
+
+
+def working(connection, queue):
+    """A transacted session with two puts and a get that are not committed."""
+    with connection.session() as filler:
+        filler.producer(f"queue:{queue}").send("in")
+    session = connection.session(transacted=True)
+    assert session.consumer(f"queue:{queue}").receive(20).body == "in"
+    producer = session.producer(f"queue:{queue}.out")
+    producer.send("one")
+    producer.send("two")
+    session.flush()
+    return session
+
+
+def test_open_units_of_work_are_told_with_what_they_hold(connection):
+    """By destination, with counts and bytes, and since when."""
+    session = working(connection, "work.told")
+    told = connection.admin.transaction(session.handle)
+    assert told in connection.admin.transactions()
+    assert [(one.destination, one.messages) for one in told.puts] == [("queue:work.told.out", 2)]
+    assert [(one.destination, one.messages) for one in told.gets] == [("queue:work.told", 1)]
+    assert all(one.bytes > 0 for one in (*told.puts, *told.gets))
+    status = next(one for one in connection.admin.sessions() if one.session == session.handle)
+    assert status.unit_of_work_began_at == told.began_at
+    session.commit()
+    with pytest.raises(ledgermq.SessionNotFoundError):
+        connection.admin.transaction(session.handle)
+    session.close()
+
+
+def test_a_commit_after_administration_rolled_back_raises_that_it_was(connection):
+    """TransactionRolledBackError names who did it; the session goes on (SES-20, decision 12)."""
+    session = working(connection, "work.ended")
+    position = connection.admin.rollback_transaction(session.handle, **WHO)
+    out = connection.admin.queue_status("work.ended", not_before=position)
+    assert (out.current, out.uncommitted_gets) == (1, 0)
+    found = connection.admin.session(session.handle)
+    assert "stuck since noon" in found.unit_of_work_ended_by
+    with pytest.raises(ledgermq.TransactionRolledBackError, match="operator"):
+        session.commit()
+    message = session.consumer("queue:work.ended").receive(20)
+    assert (message.body, message.delivery_count) == ("in", 2)
+    session.producer("queue:work.ended.out").send("again")
+    committed = session.commit()
+    status = connection.admin.queue_status("work.ended.out", not_before=committed.position)
+    assert (status.message_count, status.next_sequence) == (1, 1)
+    session.close()
+
+
+def test_a_session_whose_unit_of_work_was_ended_may_roll_back_or_close(memory):
+    """Neither is an error: the work is undone already."""
+    first = working(memory, "q")
+    memory.admin.rollback_transaction(first.handle, **WHO)
+    first.rollback()
+    assert first.consumer("queue:q").receive(20).body == "in"
+    first.rollback()
+    first.close()
+    second = memory.session(transacted=True)
+    assert second.consumer("queue:q").receive(20).body == "in"
+    memory.admin.rollback_transaction(second.handle, **WHO)
+    second.close()
+    assert memory.admin.queue_status("q").current == 1
+
+
+def test_there_is_nothing_to_roll_back_without_a_unit_of_work(memory):
+    """An unknown session, and one that holds nothing."""
+    session = memory.session(transacted=True)
+    with pytest.raises(ledgermq.SessionNotFoundError) as refused:
+        memory.admin.rollback_transaction(session.handle, **WHO)
+    assert refused.value.code == "target-unknown"
+    with pytest.raises(ledgermq.SessionNotFoundError):
+        memory.admin.rollback_transaction(999_999, **WHO)
+    with pytest.raises(ledgermq.SessionNotFoundError):
+        memory.admin.session(999_999)
+    session.close()
+
+
+def test_administration_ends_a_session(connection):
+    """What it holds goes back; its next call says that administration did it."""
+    session = working(connection, "work.session")
+    position = connection.admin.end_session(session.handle, **WHO)
+    status = connection.admin.queue_status("work.session", not_before=position)
+    assert (status.current, status.receivers) == (1, 0)
+    with pytest.raises(
+        (ledgermq.SessionLostError, ledgermq.TransactionRolledBackError),
+        match=r"Administration|gone|ended",
+    ):
+        session.commit()
+    with pytest.raises(ledgermq.SessionNotFoundError):
+        connection.admin.end_session(session.handle, **WHO)
+    session.close()
+
+
+def test_a_session_is_told_with_its_consumers_and_why_they_get_nothing(memory):
+    """A limit, a queue whose gets are disabled, no credit (SES-07)."""
+    memory.admin.create_queue("q", unacknowledged_max=1)
+    with memory.session() as filler:
+        filler.producer("queue:q").send_many("ab")
+    with memory.session(ack="CLIENT") as session:
+        consumer = session.consumer("queue:q", prefetch=10)
+        message = consumer.receive(20)
+        found = memory.admin.session(session.handle)
+        assert found.status.in_flight == 1
+        assert found.consumers[0].paused == ("unacknowledged-max",)
+        (delivery,) = found.deliveries
+        assert (delivery.sequence, delivery.destination) == (message.sequence, "queue:q")
+        memory.admin.suspend_queue("q")
+        paused = memory.admin.session(session.handle).consumers[0].paused
+        assert paused == ("unacknowledged-max", "gets-disabled")
+        message.acknowledge()
+        memory.admin.resume_queue("q")
+        assert consumer.receive(20).body == "b"

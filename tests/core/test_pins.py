@@ -1,0 +1,87 @@
+"""Which live messages keep the log from being cut: asked of the state, never kept (D6, H24)."""
+
+from ledgermq.core import query
+from support.play import play
+from support.script import read_scripts
+
+
+def pins(*lines: str, limit: int = 20):
+    """The answer to PINS after lines of a script."""
+    state = play(read_scripts("\n".join(lines))[0]).state
+    return query.tell(state, {"kind": "PINS", "limit": limit}, "QM1", "w").document
+
+
+def told(document):
+    """Destination, sequence number, place of the body and state of each pin."""
+    names = ("destination", "sequence", "put_position", "put_index", "state")
+    return [tuple(one[name] for name in names) for one in document["pins"]]
+
+
+def test_a_queue_manager_without_messages_needs_nothing_of_its_log():
+    """Sessions and queues stand in the state, not in the log."""
+    assert pins("open", "consumer 1 q") == {"needed_position": None, "pins": []}
+
+
+def test_the_oldest_messages_come_first_whatever_their_state():
+    """Available, held and uncommitted messages need their bodies all alike, unborn ones too."""
+    document = pins(
+        "A: open TRANSACTED",
+        "A: put r X -> accepted",
+        "B: open",
+        "B: put q C D -> enqueued 0..1",
+        "B: consumer 1 q",
+        "B: get 1 -> accepted; delivered consumer=1 C@0",
+        "B: put s E{delay=60s} -> enqueued 0..0",
+    )
+    assert told(document) == [
+        ("queue:r", -1, 1, 0, "uncommitted put"),
+        ("queue:q", 0, 3, 0, "unacknowledged"),
+        ("queue:q", 1, 3, 1, "available"),
+        ("queue:s", 0, 6, 0, "unborn"),
+    ]
+    assert document["needed_position"] == 1
+    first, second, third, _ = document["pins"]
+    assert (first["session"], second["session"], third["session"]) == (0, 2, -1)
+    assert first["enqueued_at"] is None
+    assert second["enqueued_at"] > 0
+
+
+def test_no_more_pins_are_told_than_asked_for():
+    """The lowest ones, and what is needed at all."""
+    document = pins(
+        "open",
+        "put q A B C -> enqueued 0..2",
+        "put r D -> enqueued 0..0",
+        limit=2,
+    )
+    assert told(document) == [
+        ("queue:q", 0, 1, 0, "available"),
+        ("queue:q", 1, 1, 1, "available"),
+    ]
+    assert document["needed_position"] == 1
+
+
+def test_a_topic_message_is_needed_while_a_subscription_has_it():
+    """Each subscription that holds a copy is told by its name."""
+    lines = (
+        "open CLIENT client=c",
+        "consumer 1 topic:t durable=one",
+        "consumer 2 topic:t durable=two",
+        "put topic:t A -> enqueued 0..0",
+    )
+    document = pins(*lines)
+    assert [one["subscription"] for one in document["pins"]] == ["one", "two"]
+    assert {one["put_position"] for one in document["pins"]} == {3}
+
+
+def test_what_was_consumed_needs_nothing_any_more():
+    """The next message is the oldest then."""
+    document = pins(
+        "open",
+        "put q A -> enqueued 0..0",
+        "put q B -> enqueued 1..1",
+        "consumer 1 q",
+        "get 1 -> accepted; delivered consumer=1 A@0",
+        "ack 1",
+    )
+    assert told(document) == [("queue:q", 1, 2, 0, "available")]

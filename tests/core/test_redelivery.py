@@ -1,0 +1,122 @@
+"""What the fold keeps of redelivery: invariants that are not blind, memory, bounded work."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from ledgermq.core import invariants
+from ledgermq.core.message import Message
+from ledgermq.core.snapshot import take_touched_blocks
+from support.play import Player, play
+from support.script import read_scripts
+
+LINES = (
+    "open CLIENT redelivery=5s",
+    "put q A B{delay=9s} -> enqueued 0..1",
+    "consumer 1 q",
+    "get 1 -> accepted; delivered A@0",
+    "recover 1 -> returned 1",
+)
+
+
+def delayed_state():
+    """A state with a delayed message, number 0, and an unborn one."""
+    return play(read_scripts("\n".join(LINES))[0]).state
+
+
+def test_a_delayed_message_is_sound():
+    """The state that the tests below break is whole before (INF-10)."""
+    state = delayed_state()
+    invariants.check(state)
+    assert (state.queues["q"].delayed, state.queues["q"].unborn) == (1, 1)
+
+
+def _counted_as_unborn(state):
+    state.queues["q"].delayed -= 1
+    state.queues["q"].unborn += 1
+
+
+def _without_a_backout(state):
+    state.queues["q"].messages[0].backout_count = 0
+
+
+def _unborn_with_a_backout(state):
+    state.queues["q"].messages[1].backout_count = 1
+
+
+def _available_and_delayed(state):
+    queue = state.queues["q"]
+    queue.available.give_back(queue.messages[0])
+
+
+def _moved_and_still_here(state):
+    state.queues["q"].moved += 1
+
+
+def _dropped_and_still_here(state):
+    state.queues["q"].dropped += 1
+
+
+BROKEN = [
+    (_counted_as_unborn, "unborn"),
+    (_without_a_backout, "delayed without a backout"),
+    (_unborn_with_a_backout, "unborn with a backout"),
+    (_available_and_delayed, "current \\+ pending"),
+    (_moved_and_still_here, "SEQ-14"),
+    (_dropped_and_still_here, "SEQ-14"),
+]
+
+
+@pytest.mark.parametrize(
+    ("broken", "text"), BROKEN, ids=[one.__name__.strip("_") for one, _ in BROKEN]
+)
+def test_broken_redelivery_is_found(broken, text):
+    """Whatever is wrong with what waits to be redelivered, the check names it (INF-19)."""
+    state = delayed_state()
+    broken(state)
+    with pytest.raises(AssertionError, match=text):
+        invariants.check(state)
+
+
+def test_messages_that_never_came_back_cost_nothing():
+    """Without a limit of its own, a message has nothing of redelivery, on a queue with delays."""
+    lines = ("open", "create q redelivery_override=5s error_destination=none", "put q A")
+    state = play(read_scripts("\n".join((*lines[:2], f"{lines[2]} -> enqueued 0..0")))[0]).state
+    assert state.queues["q"].messages[0].times is None
+    assert not [name for name in Message.__slots__ if "redeliver" in name or "delay" in name]
+
+
+def test_a_delay_that_is_over_leaves_nothing_behind():
+    """A message that was delayed once costs no more than before."""
+    lines = (*LINES, "tick +5s")
+    state = play(read_scripts("\n".join(lines))[0]).state
+    assert state.queues["q"].messages[0].times is None
+
+
+def test_begin_and_end_of_a_delay_touch_the_message_for_the_next_checkpoint():
+    """A checkpoint tells until when a message is delayed, so both change its block (D5)."""
+    player = Player()
+    for line in read_scripts("\n".join(LINES[:-1]))[0].lines:
+        player.line(line)
+    for text in (LINES[-1], "tick +5s"):
+        take_touched_blocks(player.state)
+        for line in read_scripts(text)[0].lines:
+            player.line(line)
+        assert take_touched_blocks(player.state) == [(1, 0)], text
+
+
+def test_a_delay_is_worked_out_in_no_time_after_any_number_of_backouts():
+    """A message that came back a thousand million times grows its delay within milliseconds."""
+    lines = ("open CLIENT", "create q redelivery_override=100ms multiplier=101", "consumer 1 q")
+    lines += ("get 1", "put q A -> enqueued 0..0; delivered A@0")
+    player = Player(with_model=False)
+    for line in read_scripts("\n".join(lines))[0].lines:
+        player.line(line)
+    player.state.queues["q"].messages[0].backout_count = 10**9
+    begin = time.perf_counter()
+    for line in read_scripts("recover 1 -> returned 1")[0].lines:
+        player.line(line)
+    assert time.perf_counter() - begin < 1
+    assert player.state.queues["q"].delayed == 1
