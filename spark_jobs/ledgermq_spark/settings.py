@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from ledgermq_spark.destinations import is_temporary, store_of
 
@@ -27,9 +28,14 @@ SEGMENTS_MAX = 99_999
 RANGES = {
     "time_to_live_override_ms": (-1, TIMING_MS_MAX),
     "delivery_delay_override_ms": (-1, TIMING_MS_MAX),
+    "redelivery_delay_override_ms": (-1, TIMING_MS_MAX),
+    "redelivery_limit": (-1, 2**31 - 1),
+    "redelivery_delay_multiplier_percent": (100, 10_000),
+    "redelivery_delay_max_ms": (0, TIMING_MS_MAX),
 }
+STEPS_MAX, RETRIES_MAX = 100, 2**31 - 1
 # Those that name where messages go.
-DESTINATIONS = ("expiry_destination",)
+DESTINATIONS = ("expiry_destination", "error_destination")
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -44,7 +50,7 @@ class Settings:
 
     def changed(self, text: str | None) -> Settings:
         """With those that an operation gives, as JSON; null gives none."""
-        told = json.loads(text) if text else {}
+        told = (json.loads(text) if text else None) or {}
         known = {name: told.pop(name) for name in list(told) if name in self.__slots__}
         others = json.loads(self.others) | told
         return replace(self, **known, others=json.dumps(others, sort_keys=True))
@@ -55,7 +61,7 @@ class Settings:
         told = self.as_dict()
         return [told[name] for name in DESTINATIONS if told.get(name)]
 
-    def as_dict(self) -> dict[str, object]:
+    def as_dict(self) -> dict[str, Any]:
         """The settings by name."""
         told = asdict(self)
         others = json.loads(told.pop("others"))
@@ -87,6 +93,17 @@ class Storage:
         )
 
 
+def _rising(steps: list[dict[str, int]]) -> bool:
+    """Whether steps of redelivery are in range (§15)."""
+    retries = [one["retries"] for one in steps]
+    return (
+        len(steps) <= STEPS_MAX
+        and retries == sorted(set(retries))
+        and all(0 <= one <= RETRIES_MAX for one in retries)
+        and all(0 <= one["delay_ms"] <= TIMING_MS_MAX for one in steps)
+    )
+
+
 def settings_refusal(settings: Settings, store: str, is_there: Callable[[str], bool]) -> str | None:
     """Why settings of a queue or topic are refused, or None; `is_there` knows what stands."""
     told = settings.as_dict()
@@ -94,6 +111,8 @@ def settings_refusal(settings: Settings, store: str, is_there: Callable[[str], b
         value = told.get(name)
         if isinstance(value, int) and not low <= value <= high:
             return "setting-invalid"
+    if not _rising(told.get("redelivery_steps") or []):
+        return "setting-invalid"
     for destination in settings.destinations:
         named = store_of(destination)
         if named == store and destination.partition(":")[0] in ("queue", "topic"):

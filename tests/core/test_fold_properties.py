@@ -211,7 +211,7 @@ def test_planted_fault_is_found(place, name, fault, monkeypatch):
     """The properties are not blind: each fault planted in the fold turns them red."""
     monkeypatch.setattr(place, name, fault(getattr(place, name)))
 
-    @settings(FOLD, max_examples=300, phases=[Phase.generate])
+    @settings(FOLD, max_examples=1_000, phases=[Phase.generate])
     @given(informed_histories())
     def run(history):
         check_history(history)

@@ -122,6 +122,8 @@ class Administering(ABC):
     def correct(self, session: dict[str, Any]) -> None:
         """A message of a queue is removed or released by hand, whoever has it."""
         known = [one for one in self.model.messages if one["queue"] in QUEUES]
+        held = [one for one in known if one["place"] == "flight"]
+        known = held if held and self.draw(st.booleans()) else known
         places = [(one["queue"], one["sequence"]) for one in known if one["sequence"] is not None]
         queue, sequence = self.one(places or [("q", 0)])
         self.write(

@@ -14,6 +14,7 @@ from support.naive_operations import QUEUES, SELECTORS, common, destinations
 
 __all__ = ["HandlingWriter", "naive_handling"]
 
+WAITING = ("available", "unborn", "delayed")
 numbers = st.sampled_from((0, 0, 1, 2, 3, -1, 20_000))
 selections: st.SearchStrategy[MessageSelection] = st.fixed_dictionaries(
     {
@@ -84,9 +85,7 @@ class HandlingWriter:
         self.write(operations[kind]())
 
     def _waiting(self) -> list[dict[str, Any]]:
-        return [
-            one for one in self.model.messages if one["place"] in ("available", "unborn", "delayed")
-        ]
+        return [one for one in self.model.messages if one["place"] in WAITING]
 
     def selection(self, store: str, *, named: bool) -> MessageSelection:
         """Messages of a queue or subscription; `named`: by number."""

@@ -6,6 +6,7 @@ must come to that by itself.
 
 from __future__ import annotations
 
+import json
 import random
 import sys
 from collections.abc import Callable, Iterator
@@ -124,7 +125,7 @@ class WatchedLog(Script):
         }
         for key, one in standing.items():
             self._lifetimes.setdefault(key, Lifetime(*key))
-            told = Settings(**(settings_record(one.settings) or {}))
+            told = DEFAULTS.changed(json.dumps(settings_record(one.settings)))
             if told != self._settings.get(key, DEFAULTS):
                 self._settings[key] = told
                 self._found.settings.append((*key, position, told))

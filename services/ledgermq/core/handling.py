@@ -21,6 +21,7 @@ from ledgermq.core.reasons import (
     SELECTION_INVALID,
     Refusal,
 )
+from ledgermq.core.selector import parse_selector
 from ledgermq.core.state import Queue, Session
 from ledgermq.core.transfer import COPIED, MOVED, RETRIED, transfer
 from ledgermq.core.turn import Turn
@@ -96,7 +97,7 @@ def _choose(
     if isinstance(found, Refusal):
         return found
     selection = operation.selection
-    named = selection["selector"].strip() or selection["sequences"]
+    named = parse_selector(selection["selector"]) is not None or selection["sequences"]
     if isinstance(operation, DeleteMessages) and not named:
         return Refusal(
             SELECTION_INVALID, "messages to delete are named by selector or number; purge for all"
