@@ -70,7 +70,7 @@ def test_fault_planted_in_fifo_modes_is_found(place, name, fault, monkeypatch):
     """Histories of FIFO modes are not blind to what is wrong with them (DB-22)."""
     monkeypatch.setattr(place, name, fault(getattr(place, name)))
 
-    @settings(FOLD, max_examples=300, phases=[Phase.generate])
+    @settings(FOLD, max_examples=1_000, phases=[Phase.generate])
     @given(fifo_histories())
     def run(history):
         check_history(history)

@@ -98,7 +98,8 @@ class Administering(ABC):
 
     def configure(self, session: dict[str, Any]) -> None:
         """Settings of redelivery for a queue or topic, whose error destination is there."""
-        destination, target = self.one(ERROR_DESTINATIONS), self.one(ERROR_DESTINATIONS)
+        destination = self.one(ERROR_DESTINATIONS)
+        target = self.one([one for one in ERROR_DESTINATIONS if one != destination])
         for one in dict.fromkeys((destination, target)):
             if self.model.place(one) is None and self.is_open(session):
                 kind, _, name = one.partition(":")
@@ -108,7 +109,9 @@ class Administering(ABC):
                 self.write(create)
         if not self.is_open(session):
             return
-        settings = self.redelivery() | {"error_destination": target}
+        # A limit that is soon exceeded, most often: few histories bring one message back twice.
+        limit = self.one((None, -1, 0, 0, 0, 1))
+        settings = self.redelivery() | {"error_destination": target, "redelivery_limit": limit}
         kind, _, name = destination.partition(":")
         if kind == "topic":
             self.write(op.AlterTopic(**self.common(session), topic=name, settings=settings))

@@ -18,6 +18,7 @@ __all__ = [
     "DEFAULTS",
     "FIFO",
     "FIFO_MODES",
+    "POLICIES",
     "PROTECTED",
     "SERIALIZED",
     "RedeliveryStep",
