@@ -259,7 +259,7 @@ def test_planted_fault_of_quotas_is_found(place, name, fault, monkeypatch):
     """Histories with quotas are not blind either (INF-18, INF-20)."""
     monkeypatch.setattr(place, name, fault(getattr(place, name)))
 
-    @settings(FOLD, max_examples=300, phases=[Phase.generate])
+    @settings(FOLD, max_examples=1_000, phases=[Phase.generate])
     @given(quota_histories())
     def run(history):
         check_history(history)

@@ -22,6 +22,7 @@ QUOTA_WEIGHTS = (
     *(one for one in WEIGHTS if one != "administer"),
     *("put", "put", "put", "put", "settle", "settle", "settle", "back", "close"),
     *("quota", "quota", "wait", "wait", "go_on", "go_on", "retry", "retry", "correct"),
+    *("end_other", "end_other"),
 )
 PLACES = (BUSY, BUSY, BUSY, "queue:r", "topic:t", "topic:t")
 
@@ -43,6 +44,10 @@ class QuotaWriter(Writer):
         for _ in range(4):
             if self.model.sessions:
                 self.put(self.one(self.model.sessions), BUSY)
+        for session in self.model.sessions[:2]:
+            waits = session["mode"] == "TRANSACTED" and self.model.blocked_of(session)
+            if waits and self.draw(st.booleans()):
+                self.commit_all(session)
 
     def put(self, session: dict[str, Any], destination: str | None = None) -> None:
         """Some messages, of several sizes, most of which may wait."""
@@ -127,14 +132,24 @@ class QuotaWriter(Writer):
         """What a session that waits does meanwhile: commits, rolls back, closes."""
         handles = [one["session"] for one in self.model.blocked]
         waiting = [one for one in self.model.sessions if one["session"] in handles]
-        kind = self.one(("settle", "settle", "settle", "back", "put", "close", "delete"))
-        chosen = self.one(waiting or self.model.sessions)
+        kind = self.one(("settle", "settle", "settle", "back", "put", "close", "delete", "end"))
+        # Most often one whose commit would wait too.
+        transacted = [one for one in waiting if one["mode"] == "TRANSACTED"]
+        chosen = self.one(transacted * 3 + waiting or self.model.sessions)
         if kind == "delete":
             self.write(op.DeleteQueue(**self.common(chosen), queue="q", purge=True))
+        elif kind == "end":
+            self.end_by_hand(chosen)
         elif kind == "settle" and chosen["mode"] == "TRANSACTED":
             self.commit_all(chosen)
         else:
             getattr(self, kind)(chosen)
+
+    def end_by_hand(self, target: dict[str, Any]) -> None:
+        """An administrator ends the unit of work of a session that waits, or the session."""
+        kind = self.one((op.RollbackTransaction, op.RollbackTransaction, op.EndSession))
+        writer, handle = self.common(self.one(self.model.sessions)), target["session"]
+        self.write(kind(**writer, target_session=handle, actor="a", reason="r"))
 
     def commit_all(self, session: dict[str, Any]) -> None:
         """A commit of all that was put, as a client writes it that has no replies yet."""
