@@ -79,9 +79,12 @@ class Administering(ABC):
         }
         return drawn if self.draw(st.booleans()) else None
 
-    def end_other(self, session: dict[str, Any]) -> None:
-        """The unit of work of a session is rolled back, or the session is ended, by hand."""
-        target = self.one([one["session"] for one in self.model.sessions])
+    def end_other(self, session: dict[str, Any], *targets: dict[str, Any]) -> None:
+        """The unit of work of a session is rolled back, or the session is ended, by hand.
+
+        `targets`: those of which it is one; any, if there are none.
+        """
+        target = self.one([one["session"] for one in targets or self.model.sessions])
         kind = self.one((op.RollbackTransaction, op.RollbackTransaction, op.EndSession))
         self.write(kind(**self.common(session), target_session=target, actor="a", reason="r"))
 
@@ -126,7 +129,7 @@ class Administering(ABC):
         """A message of a queue is removed or released by hand, whoever has it."""
         known = [one for one in self.model.messages if one["queue"] in QUEUES]
         held = [one for one in known if one["place"] == "flight"]
-        known = held if held and self.draw(st.booleans()) else known
+        known = held if held and self.one((False, True)) else known
         places = [(one["queue"], one["sequence"]) for one in known if one["sequence"] is not None]
         queue, sequence = self.one(places or [("q", 0)])
         self.write(

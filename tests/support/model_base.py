@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from support.model_moves import SETTINGS
-from support.model_storage import ModelStorage
+from support.model_storage import LIVE, ModelStorage
 
 __all__ = ["BODY_MAX", "INT_MAX", "LIVE", "ModelBase"]
 
 Row = dict[str, Any]
 BODY_MAX = 8 * 1024 * 1024 - 4 * 1024
 INT_MAX = 2147483647
-# Where a message is that counts, as current or pending.
-LIVE = ("open", "available", "unborn", "delayed", "flight")
 
 
 class ModelBase(ModelStorage):

@@ -6,9 +6,10 @@ from typing import Any
 
 from support.model_redelivery import ModelRedelivery
 
-__all__ = ["ModelStorage"]
+__all__ = ["LIVE", "ModelStorage"]
 
 Row = dict[str, Any]
+# Where a message is that counts, as current or pending.
 LIVE = ("available", "unborn", "delayed", "flight", "open")
 RANGES = {"segment_bytes": 1 << 40, "segments_min": 99_999, "segments_max": 99_999}
 

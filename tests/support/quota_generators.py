@@ -139,17 +139,11 @@ class QuotaWriter(Writer):
         if kind == "delete":
             self.write(op.DeleteQueue(**self.common(chosen), queue="q", purge=True))
         elif kind == "end":
-            self.end_by_hand(chosen)
+            self.end_other(self.one(self.model.sessions), chosen)
         elif kind == "settle" and chosen["mode"] == "TRANSACTED":
             self.commit_all(chosen)
         else:
             getattr(self, kind)(chosen)
-
-    def end_by_hand(self, target: dict[str, Any]) -> None:
-        """An administrator ends the unit of work of a session that waits, or the session."""
-        kind = self.one((op.RollbackTransaction, op.RollbackTransaction, op.EndSession))
-        writer, handle = self.common(self.one(self.model.sessions)), target["session"]
-        self.write(kind(**writer, target_session=handle, actor="a", reason="r"))
 
     def commit_all(self, session: dict[str, Any]) -> None:
         """A commit of all that was put, as a client writes it that has no replies yet."""

@@ -358,11 +358,12 @@ def _restore_session(state: QueueManager, entry: Record) -> None:
         queue = find_destination(state, destination)
         assert queue is not None, "open puts are to what is there"
         open_puts = [message_from(queue, put, state.storage) for put in one["messages"]]
-        session.open_bytes += sum(put.size_bytes for put in open_puts)
+        size_bytes = bytes_of(open_puts)
+        session.open_bytes += size_bytes
         session.open_puts[destination] = open_puts
         join_open_groups(session, destination, open_puts)
         queue.uncommitted_puts += len(open_puts)
-        queue.uncommitted_puts_bytes += bytes_of(open_puts)
+        queue.uncommitted_puts_bytes += size_bytes
     session.waiting_commit = commit_from(session, entry["waiting_commit"])
     state.sessions[session.handle] = session
     connection.sessions[session.handle] = session
