@@ -12,7 +12,7 @@ export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test demo bench soak golden-update rules mutants lock clean
+.PHONY: help setup check test test-all demo bench soak golden-update rules mutants lock clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,7 +47,10 @@ check: $(STAMP) ## lint, format, types, import rules, tidiness
 	$(BIN)/lint-imports
 	$(BIN)/python -m pytest -q tests/test_tidy.py
 
-test: setup ## run all tests, on a real broker and a real Spark
+test: setup ## run the tests, on a real broker and a real Spark, in under half an hour
+	$(BIN)/python -m pytest -m "not long"
+
+test-all: setup ## run all tests, the long ones too
 	$(BIN)/python -m pytest
 
 demo: setup ## show the whole system at work (ARGS=--all: a whole year of flights)

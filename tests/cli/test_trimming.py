@@ -41,6 +41,7 @@ def work(connection: ledgermq.Connection, queue: str = "busy") -> None:
     connection.admin.checkpoint()
 
 
+@pytest.mark.long
 def test_a_log_is_cut_only_below_what_is_needed_and_the_rest_is_unproven(plain, bootstrap):
     """A live message pins the log, then checkpoints do; after the cut nothing is said to be lost.
 
