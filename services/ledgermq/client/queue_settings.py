@@ -14,7 +14,7 @@ from functools import cache
 from typing import Annotated, Any, Final, TypeAlias, TypedDict, Unpack, get_type_hints
 
 from ledgermq.client.destinations import checked_destination
-from ledgermq.core.settings import FIFO_MODES, given_settings
+from ledgermq.core.settings import FIFO_MODES, POLICIES, given_settings
 from ledgermq.errors import IllegalStateError
 from ledgermq.redelivery import REDELIVERY_SETTINGS, parse_redelivery, parse_steps
 
@@ -98,6 +98,21 @@ class QueueSettings(TypedDict, total=False):
     puts_disabled: Annotated[
         bool, Setting(Kind.FLAG, "Whether puts are refused; what goes there by rule still arrives.")
     ]
+    messages_max: Annotated[
+        int, Setting(Kind.COUNT, "Quota of messages, current and pending; 0: none.", 0)
+    ]
+    bytes_max: Annotated[
+        int, Setting(Kind.COUNT, "Quota of the bytes of these messages; 0: none.", 0)
+    ]
+    blocking_send_policy: Annotated[
+        str,
+        Setting(
+            Kind.CHOICE,
+            "FIFO: no send passes an earlier one that waits for the quota; PREEMPTIVE: one that "
+            "fits may.",
+            choices=POLICIES,
+        ),
+    ]
     fifo_mode: Annotated[
         str,
         Setting(
@@ -149,7 +164,7 @@ def settings_given(own: str = "", /, **settings: Unpack[QueueSettings]) -> dict[
             known = ", ".join(keywords)
             raise TypeError(f"there is no setting {keyword}; there are: {known}")
         name = keyword + PERCENT if setting.kind is Kind.PERCENT and not whole else keyword
-        told[name] = None if value is None else _value(name, setting.kind, value, whole)
+        told[name] = None if value is None else _value(name, setting, value, whole)
     redelivery = settings.get(REDELIVERY)
     if redelivery is not None:
         told |= _redelivery(redelivery, own, settings)
@@ -178,8 +193,9 @@ def _steps(value: Any) -> list[Any]:
     return [{"retries": retries, "delay_ms": delay_ms} for retries, delay_ms in pairs]
 
 
-def _value(name: str, kind: Kind, value: Any, whole: bool) -> Any:
+def _value(name: str, setting: Setting, value: Any, whole: bool) -> Any:
     """A value as the log has it; whether it is in range, the queue manager says."""
+    kind = setting.kind
     if kind is Kind.DESTINATION:
         text = value if isinstance(value, str) else getattr(value, "destination", value)
         return text if text == "" else checked_destination(text)
@@ -194,4 +210,7 @@ def _value(name: str, kind: Kind, value: Any, whole: bool) -> Any:
         value = value.value
     if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
         raise IllegalStateError(f"{name} is {value!r}, it is given as {kind.value}")
+    if kind is Kind.CHOICE and value not in setting.choices:
+        known = ", ".join(setting.choices)
+        raise IllegalStateError(f"{name} is {value!r}, it is one of {known}")
     return value
