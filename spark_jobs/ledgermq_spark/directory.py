@@ -163,7 +163,8 @@ class Directory:
     queue manager, in ms and in bytes, from a position on. `room_refusals` are those of Puts for
     which no segment was free: all that is there decides them, and here the outcomes are believed.
     `group_refusals` are those of Puts and Gets for the sake of groups, as far as they rest on what
-    others put and got.
+    others put and got; `turn_refusals` those of Acknowledges and Commits that others' deliveries
+    are before. `endings` are what administration asked to end, as (position, kind, session).
     """
 
     lifetimes: list[Lifetime] = field(default_factory=list)
@@ -187,6 +188,8 @@ class Directory:
     segment_steps: list[tuple[int, int]] = field(default_factory=list)
     group_refusals: dict[int, str] = field(default_factory=dict)
     room_refusals: dict[int, str] = field(default_factory=dict)
+    turn_refusals: dict[int, str] = field(default_factory=dict)
+    endings: list[tuple[int, str, int]] = field(default_factory=list)
     by_queue: dict[str, list[Lifetime]] = field(default_factory=dict)
 
     def bearing(self) -> tuple[Any, ...]:
@@ -202,6 +205,7 @@ class Directory:
             self.consumer_refusals,
             self.takeovers,
             self.vanished,
+            self.endings,
             self.segment_steps,
             {name: steps for name, steps in self.disabled.items() if any(one[1] for one in steps)},
         )

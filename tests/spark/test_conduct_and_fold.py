@@ -1,0 +1,49 @@
+"""The audit's scans of sessions come to what the fold does, on random logs, without Spark."""
+
+import random
+
+import pytest
+
+from ledgermq.core.outcomes import Refused
+from support.conduct_feed import Scans
+from support.log_writer import Script
+from support.random_endings import RandomEndings
+
+
+def refused_in(script, scans):
+    """Operations that the fold refused, and why; a refusal given again is left out."""
+    again = {one.position for one in scans.acts if one.what == "act" and one.reason == "repeated"}
+    told = [one.outcome for found in script.outcomes for one in found]
+    return {
+        one.position: one.reason
+        for one in told
+        if isinstance(one, Refused) and one.position not in again
+    }
+
+
+def compare(script, scans):
+    """Asserts that scans and fold agree on all sessions; returns what was refused."""
+    expected = refused_in(script, scans)
+    found = {at: reason for at, reason in scans.refused.items() if reason != "repeated"}
+    assert found == expected
+    assert [one for one in scans.acts if one.what == "stray"] == []
+    assert scans.sessions.keys() == script.state.sessions.keys()
+    for handle, known in script.state.sessions.items():
+        mine = scans.sessions[handle]
+        assert list(mine.in_flight) == list(known.deliveries)
+        assert mine.open_bytes == {} or sum(mine.open_bytes.values()) == known.open_bytes
+        assert mine.unit_puts == sum(map(len, known.open_puts.values()))
+        assert mine.unit_ended == bool(known.unit_of_work_ended_by)
+        assert mine.has_unit == known.has_unit_of_work
+        for number, consumer in known.consumers.items():
+            assert mine.consumers[number].credit == consumer.credit
+    return expected
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_administration_ends_is_what_the_fold_ends(seed):
+    """Units of work and sessions, what is refused since, and what is there to end (SES-20)."""
+    script = Script(random=random.Random(seed))
+    RandomEndings(script).grow(400)
+    reasons = set(compare(script, Scans(script)).values())
+    assert {"target-unknown", "reason-invalid", "unit-of-work-ended"} <= reasons
