@@ -154,7 +154,7 @@ def _settling_refusal(session: ScannedSession, event: Event, directory: Director
     if kind == "Rollback" and session.unit_ended:
         # What it saw went back already: nobody looks at what it names.
         return None
-    return _range_refusal(session, event, None) or directory.turn_refusals.get(event.position)
+    return _range_refusal(session, event, None) or directory.queue_refusals.get(event.position)
 
 
 def _get_refusal(
@@ -168,7 +168,7 @@ def _get_refusal(
         return "options-invalid"
     if options != PLAIN and is_topic(consumer.queue):
         return "options-invalid"
-    return directory.group_refusals.get(event.position)
+    return directory.queue_refusals.get(event.position)
 
 
 def _destination_refusal(event: Event, directory: Directory) -> str | None:
@@ -226,7 +226,7 @@ def _put_refusal(event: Event, directory: Directory) -> str | None:
         return "message-too-large"
     if event.grouped and is_topic(store_of(event.target)):
         return "group-not-allowed"
-    return directory.group_refusals.get(event.position)
+    return directory.queue_refusals.get(event.position)
 
 
 def _room_refusal(session: ScannedSession, event: Event, directory: Directory) -> str | None:

@@ -6,6 +6,7 @@ import pytest
 
 from ledgermq.core.outcomes import Refused
 from support.conduct_feed import Scans
+from support.fifo_feed import NumberedScript, judged
 from support.log_writer import Script
 from support.random_endings import RandomEndings
 
@@ -47,3 +48,16 @@ def test_what_administration_ends_is_what_the_fold_ends(seed):
     RandomEndings(script).grow(400)
     reasons = set(compare(script, Scans(script)).values())
     assert {"target-unknown", "reason-invalid", "unit-of-work-ended"} <= reasons
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("mode", ["PROTECTED", "SERIALIZED", None])
+def test_what_is_out_of_turn_is_refused(monkeypatch, mode, seed):
+    """What was received before, who asks too early, and what came back first (DB-22, H19)."""
+    script = NumberedScript(random.Random(seed), monkeypatch)
+    modes = (mode,) if mode else ("PROTECTED", "SERIALIZED", "CONCURRENT", "PROTECTED")
+    RandomEndings(script, fifo_modes=modes).grow(400)
+    scans, found = judged(script)
+    assert found == []
+    reasons = list(compare(script, scans).values())
+    assert mode == "SERIALIZED" or reasons.count("out-of-turn") > 1

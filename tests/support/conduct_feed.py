@@ -30,17 +30,17 @@ Row = dict[str, Any]
 class Scans:
     """The scans of all connections, what they told, and the directory that they agree with."""
 
-    def __init__(self, script: Script, turn_refusals: dict[int, str] | None = None) -> None:
+    def __init__(self, script: Script, queue_refusals: dict[int, str] | None = None) -> None:
         self._script = script
         self._rows = [_row(position, one) for position, one in enumerate(script.entries)]
         self._times = _state_times(script)
-        self.directory = Directory(turn_refusals=turn_refusals or {})
+        self.directory = Directory(queue_refusals=queue_refusals or {})
         while True:
             self.acts: list[Act] = []
             self.sessions: dict[int, Any] = {}
             self._scan()
             found = read_directory(self._asked(), {})
-            found.turn_refusals = self.directory.turn_refusals
+            found.queue_refusals = self.directory.queue_refusals
             if found.endings == self.directory.endings:
                 break
             self.directory = found

@@ -1,0 +1,131 @@
+"""Feeds the audit's checks of order with what sessions of a log did, place by place, without Spark.
+
+Deliveries are what outcomes claim and settlements what the scans of sessions make of operations;
+only which numbers messages were given is taken from the fold.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ledgermq.core.operations import AlterQueue
+from ledgermq.core.outcomes import Delivered, SessionEnded
+from ledgermq.core.queue import Queue
+from ledgermq.wire.codec import decode_operation
+from ledgermq_spark.destinations import store_of
+from ledgermq_spark.fifo_turns import FIFO_STEPS, OUT_OF_TURN, FifoTurns
+from ledgermq_spark.step import Finding, Step
+from ledgermq_spark.turns import QueueTurns
+from support.conduct_feed import Scans
+from support.log_writer import Script
+
+__all__ = ["NumberedScript", "judged"]
+
+CONSUMED = {"Acknowledge": "acknowledged", "Commit": "committed"}
+
+
+class NumberedScript(Script):
+    """A log that notes which numbers messages of queues were given."""
+
+    def __init__(self, random: Any, monkeypatch: Any) -> None:
+        super().__init__(random=random)
+        self.numbered: list[tuple[str, Step]] = []
+        monkeypatch.setattr(Queue, "enqueue", self._noting(Queue.enqueue))
+
+    def _noting(self, enqueue: Callable[..., int]) -> Callable[..., int]:
+        def noting(queue: Any, state: Any, messages: Any, sender: Any) -> int:
+            first = enqueue(queue, state, messages, sender)
+            if state is self.state:
+                for number, one in enumerate(messages, first):
+                    identity = (one.put_position, one.put_index, one.message_id)
+                    place = (len(self.entries) - 1, 1, 0, number, "numbered")
+                    step = Step(*place, *identity, one.priority, number, -1)
+                    self.numbered.append((store_of(queue.destination), step))
+            return first
+
+        return noting
+
+
+def judged(script: NumberedScript) -> tuple[Scans, list[Finding]]:
+    """The scans that agree with the refusals that order calls for, and what else order shows."""
+    refusals: dict[int, str] = {}
+    while True:
+        scans = Scans(script, refusals)
+        found = list(_findings(script, scans))
+        told = {step.position: why for kind, step, why in found if kind == "refusal"}
+        if told == refusals:
+            return scans, [one for one in found if one[0] != "refusal"]
+        refusals = told
+
+
+def _findings(script: NumberedScript, scans: Scans) -> Iterator[Finding]:
+    by_queue: dict[str, list[Step]] = defaultdict(list)
+    for queue, step in script.numbered:
+        by_queue[queue].append(step)
+    delivered = dict(_deliveries(script))
+    for queue, step in delivered.values():
+        by_queue[queue].append(step)
+    for queue, step in _settled(script, scans, delivered):
+        by_queue[queue].append(step)
+    for position, entry in enumerate(script.entries):
+        one = decode_operation(entry.value)
+        if isinstance(one, AlterQueue) and one.settings and position not in scans.refused:
+            place = (position, 1, 0, 0, "mode", -1, -1, None, -1, -1, -1)
+            by_queue[one.queue].append(Step(*place, selector=one.settings["fifo_mode"]))
+    for steps in by_queue.values():
+        fifo = FifoTurns()
+        turns = QueueTurns(fifo)
+        for step in sorted(steps, key=lambda one: one[:4]):
+            yield from turns.finish() if step.what in FIFO_STEPS else turns.take(step)
+            yield from fifo.take(step)
+        yield from turns.finish()
+        yield from fifo.finish()
+
+
+def _deliveries(script: Script) -> Iterator[tuple[tuple[int, int], tuple[str, Step]]]:
+    for position, found in enumerate(script.outcomes):
+        for one in (known.outcome for known in found):
+            if not isinstance(one, Delivered):
+                continue
+            for offset, told in enumerate(one.messages):
+                identity = (told["put_position"], told["put_index"], told["message_id"])
+                place = (position, 2, one.index, offset, "delivered")
+                step = Step(
+                    *(*place, *identity, told["priority"], told["sequence"], one.session),
+                    consumer=one.consumer,
+                )
+                key = (one.session, one.first_delivery + offset)
+                yield key, (store_of(one.destination), step)
+
+
+def _settled(
+    script: Script, scans: Scans, delivered: dict[tuple[int, int], tuple[str, Step]]
+) -> Iterator[tuple[str, Step]]:
+    ended = {
+        (one.outcome.position, one.outcome.session): one.outcome.index
+        for found in script.outcomes
+        for one in found
+        if isinstance(one.outcome, SessionEnded) and not one.outcome.session_sequence
+    }
+    for act in scans.acts:
+        if act.what == "settled":
+            how = CONSUMED.get(act.kind or "", "returned")
+            what = "returned" if how == "returned" else "gone"
+            index = ended.get((act.position, act.session), 0)
+            numbers = range(act.first, act.last + 1)
+        elif act.what == "act" and act.reason == OUT_OF_TURN:
+            operation: Any = decode_operation(script.entries[act.position].value)
+            what, how, index = "asked", "", 0
+            numbers = [
+                number
+                for one in operation.deliveries
+                for number in range(one["first"], one["last"] + 1)
+            ]
+        else:
+            continue
+        for number in numbers:
+            queue, step = delivered[act.session, number]
+            place = {"position": act.position, "phase": 1, "index": index, "offset": number}
+            yield queue, step._replace(**place, what=what, selector=how)
