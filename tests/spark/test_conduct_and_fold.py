@@ -50,14 +50,23 @@ def test_what_administration_ends_is_what_the_fold_ends(seed):
     assert {"target-unknown", "reason-invalid", "unit-of-work-ended"} <= reasons
 
 
-@pytest.mark.parametrize("seed", range(8))
+def test_what_is_too_large_for_a_segment_is_refused():
+    """A unit of work with all that it holds already, or a message alone (DB-09)."""
+    script = Script(random=random.Random(5))
+    RandomEndings(script).grow(2_000)
+    reasons = list(compare(script, Scans(script)).values())
+    assert reasons.count("transaction-too-large") > 10
+
+
+@pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize("mode", ["PROTECTED", "SERIALIZED", None])
-def test_what_is_out_of_turn_is_refused(monkeypatch, mode, seed):
+@pytest.mark.parametrize("second", ["queue:b", "topic:t"])
+def test_what_is_out_of_turn_is_refused(monkeypatch, second, mode, seed):
     """What was received before, who asks too early, and what came back first (DB-22, H19)."""
     script = NumberedScript(random.Random(seed), monkeypatch)
     modes = (mode,) if mode else ("PROTECTED", "SERIALIZED", "CONCURRENT", "PROTECTED")
-    RandomEndings(script, fifo_modes=modes).grow(400)
+    RandomEndings(script, fifo_modes=modes, places=("queue:a", second)).grow(400)
     scans, found = judged(script)
     assert found == []
     reasons = list(compare(script, scans).values())
-    assert mode == "SERIALIZED" or reasons.count("out-of-turn") > 1
+    assert ("out-of-turn" in reasons) == (mode != "SERIALIZED")

@@ -23,6 +23,7 @@ from support.walk_feed import is_late
 
 __all__ = ["Scans"]
 
+ASKED = ("RollbackTransaction", "EndSession", "AlterQueueManager", "AlterQueue", "AlterTopic")
 LISTS = ("firsts", "lasts", "groups")
 Row = dict[str, Any]
 
@@ -41,9 +42,10 @@ class Scans:
             self._scan()
             found = read_directory(self._asked(), {})
             found.queue_refusals = self.directory.queue_refusals
-            if found.endings == self.directory.endings:
-                break
+            settled = found.bearing() == self.directory.bearing()
             self.directory = found
+            if settled:
+                break
 
     @property
     def refused(self) -> dict[int, str]:
@@ -122,13 +124,21 @@ class Scans:
         return (event.position, event.phase, order), event
 
     def _asked(self) -> list[AdministrationRow]:
-        in_turn = {one.position for one in self.acts if one.what == "act" and one.reason is None}
-        return [
+        done = [one for one in self.acts if one.what == "act" and one.reason is None]
+        in_turn = {one.position for one in done}
+        uses = [
+            AdministrationRow(one.position or 0, "Use", one.queue or "")
+            for one in done
+            if one.kind in ("Put", "OpenConsumer")
+        ]
+        return uses + [
             AdministrationRow(
-                row["position"], row["kind"], "", number=row["number"], session=row["session"]
+                *(row["position"], row["kind"], row["target"] or "", row["number"]),
+                session=-1 if row["session"] is None else row["session"],
+                settings=row["settings"],
             )
             for row in self._rows
-            if row["kind"] in ("RollbackTransaction", "EndSession") and row["position"] in in_turn
+            if row["kind"] in ASKED and row["position"] in in_turn
         ]
 
 

@@ -10,11 +10,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ledgermq.core.operations import AlterQueue
 from ledgermq.core.outcomes import Delivered, SessionEnded
 from ledgermq.core.queue import Queue
+from ledgermq.core.topics import Topic
 from ledgermq.wire.codec import decode_operation
 from ledgermq_spark.destinations import store_of
+from ledgermq_spark.directory import Subscription
 from ledgermq_spark.fifo_turns import FIFO_STEPS, OUT_OF_TURN, FifoTurns
 from ledgermq_spark.step import Finding, Step
 from ledgermq_spark.turns import QueueTurns
@@ -27,12 +28,13 @@ CONSUMED = {"Acknowledge": "acknowledged", "Commit": "committed"}
 
 
 class NumberedScript(Script):
-    """A log that notes which numbers messages of queues were given."""
+    """A log that notes which numbers messages were given."""
 
     def __init__(self, random: Any, monkeypatch: Any) -> None:
         super().__init__(random=random)
         self.numbered: list[tuple[str, Step]] = []
-        monkeypatch.setattr(Queue, "enqueue", self._noting(Queue.enqueue))
+        for kind in (Queue, Topic):
+            monkeypatch.setattr(kind, "enqueue", self._noting(kind.enqueue))
 
     def _noting(self, enqueue: Callable[..., int]) -> Callable[..., int]:
         def noting(queue: Any, state: Any, messages: Any, sender: Any) -> int:
@@ -69,11 +71,10 @@ def _findings(script: NumberedScript, scans: Scans) -> Iterator[Finding]:
         by_queue[queue].append(step)
     for queue, step in _settled(script, scans, delivered):
         by_queue[queue].append(step)
-    for position, entry in enumerate(script.entries):
-        one = decode_operation(entry.value)
-        if isinstance(one, AlterQueue) and one.settings and position not in scans.refused:
-            place = (position, 1, 0, 0, "mode", -1, -1, None, -1, -1, -1)
-            by_queue[one.queue].append(Step(*place, selector=one.settings["fifo_mode"]))
+    scans.directory.subscriptions.extend(_subscriptions(script))
+    for queue, _, _, position, mode in scans.directory.fifo_modes():
+        place = (position, 1, 0, 0, "mode", -1, -1, None, -1, -1, -1)
+        by_queue[queue].append(Step(*place, selector=mode))
     for steps in by_queue.values():
         fifo = FifoTurns()
         turns = QueueTurns(fifo)
@@ -82,6 +83,13 @@ def _findings(script: NumberedScript, scans: Scans) -> Iterator[Finding]:
             yield from fifo.take(step)
         yield from turns.finish()
         yield from fifo.finish()
+
+
+def _subscriptions(script: Script) -> Iterator[Subscription]:
+    """Those that stand at last, one of each topic, from the beginning."""
+    for one in script.state.subscriptions.values():
+        topic = ("topic:" + one.topic.name, one.topic.created_position)
+        yield Subscription(one.created_position, *topic, "durable", "s", "", True, "", False)
 
 
 def _deliveries(script: Script) -> Iterator[tuple[tuple[int, int], tuple[str, Step]]]:

@@ -8,21 +8,28 @@ from support.log_writer import Script, ScriptSession
 __all__ = ["RandomEndings"]
 
 MODES = ("TRANSACTED", "TRANSACTED", "CLIENT", "TRANSACTED")
-QUEUES = ("a", "b")
+QUEUES = ("queue:a", "queue:b")
 
 
 class RandomEndings:
     """Sessions that put and get, end one another, and go on with what was ended."""
 
-    def __init__(self, script: Script, *, fifo_modes: tuple[str, ...] = ("CONCURRENT",)) -> None:
+    def __init__(
+        self,
+        script: Script,
+        *,
+        fifo_modes: tuple[str, ...] = ("CONCURRENT",),
+        places: tuple[str, str] = QUEUES,
+    ) -> None:
         self.script = script
         self.random = script.random
         self.fifo_modes = fifo_modes
+        self.places = places
         self.connections = [script.identifier() for _ in range(2)]
         self.sessions = [self.open(number) for number in range(len(MODES))]
-        for queue in QUEUES:
-            self.sessions[2].put(queue, "x")
-            self.alter(queue)
+        for place in places:
+            self.put(self.sessions[2], place, 1, 4)
+            self.alter(place)
 
     def grow(self, steps: int) -> Script:
         """So many things that sessions do, or that happen to them."""
@@ -31,18 +38,33 @@ class RandomEndings:
         return self.script
 
     def open(self, number: int) -> ScriptSession:
-        """A session with a consumer of each queue."""
+        """A session with a consumer of each queue, or of the one subscription of a topic."""
         session = self.script.session(
             MODES[number], connection=self.connections[number % 2], lane=number % 2
         )
-        for consumer, queue in enumerate(QUEUES, 1):
-            session.consumer(queue, consumer, credit=self.random.randint(0, 4))
+        for consumer, place in enumerate(self.places, 1):
+            kind, _, name = place.partition(":")
+            credit = self.random.randint(0, 4)
+            if kind == "queue":
+                session.consumer(name, consumer, credit=credit)
+            else:
+                named = {"subscription": "s", "durable": True, "shared": True}
+                session.subscribe(name, consumer, credit, **named)
         return session
 
-    def alter(self, queue: str) -> None:
-        """The FIFO mode of a queue becomes another one, or the same."""
+    def put(self, session: ScriptSession, place: str, count: int, priority: int) -> None:
+        """Some messages of a priority."""
+        messages = [self.script.message("x", priority) for _ in range(count)]
+        session.send(op.Put, destination=place, messages=messages)
+
+    def alter(self, place: str) -> None:
+        """The FIFO mode of a queue or topic becomes another one, or the same."""
+        kind, _, name = place.partition(":")
         settings = {"fifo_mode": self.random.choice(self.fifo_modes)}
-        self.sessions[2].send(op.AlterQueue, queue=queue, settings=settings)
+        if kind == "queue":
+            self.sessions[2].send(op.AlterQueue, queue=name, settings=settings)
+        else:
+            self.sessions[2].send(op.AlterTopic, topic=name, settings=settings)
 
     def step(self) -> None:
         """One thing that happens."""
@@ -55,8 +77,8 @@ class RandomEndings:
             return
         what = self.random.random()
         if what < 0.30:
-            bodies = ["x"] * self.random.randint(1, 3)
-            session.put(self.random.choice(QUEUES), *bodies, priority=self.random.choice((4, 7)))
+            place, priority = self.random.choice(self.places), self.random.choice((4, 7))
+            self.put(session, place, self.random.randint(1, 3), priority)
         elif what < 0.50:
             session.get(self.random.randint(0, 4), self.random.choice((1, 2)))
         elif what < 0.66:
@@ -69,7 +91,10 @@ class RandomEndings:
         elif what < 0.95:
             self.end(session)
         elif what < 0.98:
-            self.alter(self.random.choice(QUEUES))
+            self.alter(self.random.choice(self.places))
+            # A unit of work of some messages, of one at most, or of any number.
+            most = self.random.choice((1_000, 100, 2**24))
+            session.send(op.AlterQueueManager, segment_bytes=most)
         else:
             session.close(*self.named(session))
 
