@@ -1,10 +1,13 @@
 """The audit's scans of sessions come to what the fold does, on random logs, without Spark."""
 
 import random
+from copy import deepcopy
+from dataclasses import replace
 
 import pytest
 
-from ledgermq.core.outcomes import Refused
+from ledgermq.core import operations as op
+from ledgermq.core.outcomes import Delivered, Refused
 from support.conduct_feed import Scans
 from support.fifo_feed import NumberedScript, judged
 from support.log_writer import Script
@@ -70,3 +73,20 @@ def test_what_is_out_of_turn_is_refused(monkeypatch, second, mode, seed):
     assert found == []
     reasons = list(compare(script, scans).values())
     assert ("out-of-turn" in reasons) == (mode != "SERIALIZED")
+
+
+def test_a_delivery_to_a_session_whose_unit_of_work_was_ended_is_told():
+    """It is given nothing until it rolls back; the same outcome after that is none of these."""
+    script = Script()
+    putter, taker = script.session(), script.session("TRANSACTED")
+    taker.consumer("q", credit=1)
+    putter.put("q", "a", "b")
+    given = next(one for one in script.outcomes[-1] if isinstance(one.outcome, Delivered))
+    ended = putter.send(op.RollbackTransaction, target_session=taker.handle, actor="a", reason="r")
+    taker.rollback()
+    for position, kinds in ((ended, ["unit ended"]), (ended + 1, [])):
+        planted = deepcopy(script)
+        again = replace(given.outcome, position=position, index=1, first_delivery=2)
+        planted.outcomes[position].append(given._replace(outcome=again))
+        strays = [one.kind for one in Scans(planted).acts if one.what == "stray"]
+        assert strays == kinds
