@@ -75,6 +75,16 @@ def test_what_is_out_of_turn_is_refused(monkeypatch, second, mode, seed):
     assert ("out-of-turn" in reasons) == (mode != "SERIALIZED")
 
 
+@pytest.mark.parametrize("seed", range(8))
+def test_what_was_born_later_was_received_later(monkeypatch, seed):
+    """Births of several moments that one entry finds due are served one moment after another."""
+    script = NumberedScript(random.Random(seed), monkeypatch)
+    RandomEndings(script, fifo_modes=("PROTECTED",), delays_ms=(50, 150, 400)).grow(400)
+    scans, found = judged(script)
+    assert found == []
+    assert "out-of-turn" in compare(script, scans).values()
+
+
 def test_a_delivery_to_a_session_whose_unit_of_work_was_ended_is_told():
     """It is given nothing until it rolls back; the same outcome after that is none of these."""
     script = Script()

@@ -7,6 +7,7 @@ themselves, but for queues that are there and settings that are right.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Any
 
 from ledgermq.core.outcomes import Delivered
@@ -34,7 +35,7 @@ class Scans:
     def __init__(self, script: Script, queue_refusals: dict[int, str] | None = None) -> None:
         self._script = script
         self._rows = [_row(position, one) for position, one in enumerate(script.entries)]
-        self._times = _state_times(script)
+        self.times = _state_times(script)
         self.directory = Directory(queue_refusals=queue_refusals or {})
         while True:
             self.acts: list[Act] = []
@@ -66,7 +67,7 @@ class Scans:
                 told = {name: row[name] for name in ("position", "append_time_us", "kind")}
                 event = self._event(told | {"session": handle}, "suspect", 1, order)
                 by_connection[opens.get(handle)].append(event)
-        for claim, phase in self._claims():
+        for claim, phase in self.claims():
             event = self._event(claim, "claim", phase, claim["index"])
             by_connection[opens.get(claim["session"])].append(event)
         for position, kind, handle in self.directory.endings:
@@ -78,7 +79,8 @@ class Scans:
                 self.acts.extend(scan.take(event))
             self.sessions |= scan._sessions
 
-    def _claims(self) -> Any:
+    def claims(self) -> Iterator[tuple[Row, int]]:
+        """Deliveries as outcomes claim them, with their phase."""
         for position, found in enumerate(self._script.outcomes):
             told = [one.outcome for one in found]
             replies = [
@@ -93,7 +95,7 @@ class Scans:
     def _event(
         self, row: Row, what: str, phase: int, order: int = 0
     ) -> tuple[tuple[int, int, int], Event]:
-        told = {"what": what, "phase": phase, "state_time": self._times[row["position"]]} | row
+        told = {"what": what, "phase": phase, "state_time": self.times[row["position"]]} | row
         whole = [
             one + two
             for one, two in zip(

@@ -6,6 +6,7 @@ only which numbers messages were given is taken from the fold.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -43,7 +44,9 @@ class NumberedScript(Script):
                 for number, one in enumerate(messages, first):
                     identity = (one.put_position, one.put_index, one.message_id)
                     place = (len(self.entries) - 1, 1, 0, number, "numbered")
-                    step = Step(*place, *identity, one.priority, number, -1)
+                    born_at = 0 if one.times is None else one.times.deliver_at
+                    moment = born_at if born_at > state.time else 0
+                    step = Step(*place, *identity, one.priority, number, -1, moment=moment)
                     self.numbered.append((store_of(queue.destination), step))
             return first
 
@@ -65,8 +68,8 @@ def judged(script: NumberedScript) -> tuple[Scans, list[Finding]]:
 def _findings(script: NumberedScript, scans: Scans) -> Iterator[Finding]:
     by_queue: dict[str, list[Step]] = defaultdict(list)
     for queue, step in script.numbered:
-        by_queue[queue].append(step)
-    delivered = dict(_deliveries(script))
+        by_queue[queue].extend(_born(step, scans.times))
+    delivered = dict(_deliveries(script, scans))
     for queue, step in delivered.values():
         by_queue[queue].append(step)
     for queue, step in _settled(script, scans, delivered):
@@ -92,14 +95,26 @@ def _subscriptions(script: Script) -> Iterator[Subscription]:
         yield Subscription(one.created_position, *topic, "durable", "s", "", True, "", False)
 
 
-def _deliveries(script: Script) -> Iterator[tuple[tuple[int, int], tuple[str, Step]]]:
+def _born(step: Step, times: list[int]) -> Iterator[Step]:
+    """Where a message was there to be delivered: at its number, or where its birth was due."""
+    position = step.position
+    if step.moment:
+        position = bisect_left(times, step.moment)
+        step = step._replace(position=position, phase=0, index=-1)
+    if position < len(times):
+        yield step
+
+
+def _deliveries(script: Script, scans: Scans) -> Iterator[tuple[tuple[int, int], tuple[str, Step]]]:
+    phases = {(one["position"], one["index"]): phase for one, phase in scans.claims()}
     for position, found in enumerate(script.outcomes):
         for one in (known.outcome for known in found):
             if not isinstance(one, Delivered):
                 continue
             for offset, told in enumerate(one.messages):
                 identity = (told["put_position"], told["put_index"], told["message_id"])
-                place = (position, 2, one.index, offset, "delivered")
+                phase = phases[position, one.index]
+                place = (position, phase, one.index, offset, "delivered")
                 step = Step(
                     *(*place, *identity, told["priority"], told["sequence"], one.session),
                     consumer=one.consumer,

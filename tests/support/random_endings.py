@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ledgermq.core import operations as op
-from support.log_writer import Script, ScriptSession
+from support.log_writer import Script, ScriptSession, color_header
 
 __all__ = ["RandomEndings"]
 
@@ -20,11 +20,13 @@ class RandomEndings:
         *,
         fifo_modes: tuple[str, ...] = ("CONCURRENT",),
         places: tuple[str, str] = QUEUES,
+        delays_ms: tuple[int, ...] = (),
     ) -> None:
         self.script = script
         self.random = script.random
         self.fifo_modes = fifo_modes
         self.places = places
+        self.delays_ms = delays_ms
         self.connections = [script.identifier() for _ in range(2)]
         self.sessions = [self.open(number) for number in range(len(MODES))]
         for place in places:
@@ -54,8 +56,16 @@ class RandomEndings:
 
     def put(self, session: ScriptSession, place: str, count: int, priority: int) -> None:
         """Some messages of a priority."""
-        messages = [self.script.message("x", priority) for _ in range(count)]
+        messages = [self.script.message("x", priority, self.header()) for _ in range(count)]
         session.send(op.Put, destination=place, messages=messages)
+
+    def header(self) -> op.Header | None:
+        """A delivery delay, where there are any."""
+        if not self.delays_ms or self.random.random() < 0.4:
+            return None
+        told = color_header("red")
+        told["delivery_delay_ms"] = self.random.choice(self.delays_ms)
+        return told
 
     def alter(self, place: str) -> None:
         """The FIFO mode of a queue or topic becomes another one, or the same."""
@@ -75,6 +85,8 @@ class RandomEndings:
             session.send(op.Alive)
             self.sessions[number] = self.open(number)
             return
+        if self.delays_ms and self.random.random() < 0.2:
+            self.script.wait(self.random.choice(self.delays_ms) / 500)
         what = self.random.random()
         if what < 0.30:
             place, priority = self.random.choice(self.places), self.random.choice((4, 7))
