@@ -85,6 +85,17 @@ def test_what_was_born_later_was_received_later(monkeypatch, seed):
     assert "out-of-turn" in compare(script, scans).values()
 
 
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("mode", ["PROTECTED", "SERIALIZED"])
+def test_segments_are_in_turn_one_by_one_and_out_together(monkeypatch, mode, seed):
+    """A logical message that is got complete is one; each of its segments keeps its own turn."""
+    script = NumberedScript(random.Random(seed), monkeypatch)
+    RandomEndings(script, fifo_modes=(mode,), segmented=True).grow(400)
+    scans, found = judged(script)
+    assert found == []
+    assert ("out-of-turn" in compare(script, scans).values()) == (mode == "PROTECTED")
+
+
 def test_a_delivery_to_a_session_whose_unit_of_work_was_ended_is_told():
     """It is given nothing until it rolls back; the same outcome after that is none of these."""
     script = Script()

@@ -159,7 +159,8 @@ def _state_times(script: Script) -> list[int]:
 
 
 def _claim(position: int, one: Delivered) -> Row:
-    groups = [group_text(message.get("group")) for message in one.messages]
+    headers = [message.get("header") or {} for message in one.messages]
+    groups = [group_text(header.get("group")) for header in headers]
     return {
         "position": position,
         "index": one.index,

@@ -11,13 +11,15 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ledgermq.core.outcomes import Delivered, SessionEnded
+from ledgermq.core.outcomes import Delivered, Refused, SessionEnded
 from ledgermq.core.queue import Queue
 from ledgermq.core.topics import Topic
 from ledgermq.wire.codec import decode_operation
 from ledgermq_spark.destinations import store_of
 from ledgermq_spark.directory import Subscription
 from ledgermq_spark.fifo_turns import FIFO_STEPS, OUT_OF_TURN, FifoTurns
+from ledgermq_spark.group_steps import GROUP_REASONS, MATCH_REASON
+from ledgermq_spark.headers import header_text
 from ledgermq_spark.step import Finding, Step
 from ledgermq_spark.turns import QueueTurns
 from support.conduct_feed import Scans
@@ -47,6 +49,9 @@ class NumberedScript(Script):
                     born_at = 0 if one.times is None else one.times.deliver_at
                     moment = born_at if born_at > state.time else 0
                     step = Step(*place, *identity, one.priority, number, -1, moment=moment)
+                    put: Any = decode_operation(self.entries[one.put_position].value)
+                    header = header_text(put.messages[one.put_index].get("header"))
+                    step = step._replace(header=header)
                     self.numbered.append((store_of(queue.destination), step))
             return first
 
@@ -54,15 +59,26 @@ class NumberedScript(Script):
 
 
 def judged(script: NumberedScript) -> tuple[Scans, list[Finding]]:
-    """The scans that agree with the refusals that order calls for, and what else order shows."""
-    refusals: dict[int, str] = {}
+    """The scans that agree with the refusals that order calls for, and what else order shows.
+
+    What is refused for the sake of groups is believed, and who got what of them is not looked at.
+    """
+    believed = dict(_refused_for_groups(script))
+    refusals = believed
     while True:
         scans = Scans(script, refusals)
         found = list(_findings(script, scans))
-        told = {step.position: why for kind, step, why in found if kind == "refusal"}
+        told = {step.position: why for kind, step, why in found if kind == "refusal"} | believed
         if told == refusals:
             return scans, [one for one in found if one[0] != "refusal"]
         refusals = told
+
+
+def _refused_for_groups(script: Script) -> Iterator[tuple[int, str]]:
+    for found in script.outcomes:
+        for one in (known.outcome for known in found):
+            if isinstance(one, Refused) and one.reason in (*GROUP_REASONS, MATCH_REASON):
+                yield one.position, one.reason
 
 
 def _findings(script: NumberedScript, scans: Scans) -> Iterator[Finding]:
@@ -81,8 +97,10 @@ def _findings(script: NumberedScript, scans: Scans) -> Iterator[Finding]:
     for steps in by_queue.values():
         fifo = FifoTurns()
         turns = QueueTurns(fifo)
+        grouped = any('"g":' in (step.header or "") for step in steps)
         for step in sorted(steps, key=lambda one: one[:4]):
-            yield from turns.finish() if step.what in FIFO_STEPS else turns.take(step)
+            if not grouped:
+                yield from turns.finish() if step.what in FIFO_STEPS else turns.take(step)
             yield from fifo.take(step)
         yield from turns.finish()
         yield from fifo.finish()

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from ledgermq.core import operations as op
 from support.log_writer import Script, ScriptSession, color_header
+from support.random_groups import SEGMENT, group_header, options
+from support.random_groups import place as place_in_group
 
 __all__ = ["RandomEndings"]
 
@@ -21,12 +23,14 @@ class RandomEndings:
         fifo_modes: tuple[str, ...] = ("CONCURRENT",),
         places: tuple[str, str] = QUEUES,
         delays_ms: tuple[int, ...] = (),
+        segmented: bool = False,
     ) -> None:
         self.script = script
         self.random = script.random
         self.fifo_modes = fifo_modes
         self.places = places
         self.delays_ms = delays_ms
+        self.segmented = segmented
         self.connections = [script.identifier() for _ in range(2)]
         self.sessions = [self.open(number) for number in range(len(MODES))]
         for place in places:
@@ -56,8 +60,31 @@ class RandomEndings:
 
     def put(self, session: ScriptSession, place: str, count: int, priority: int) -> None:
         """Some messages of a priority."""
+        if self.segmented and place.startswith("queue:") and self.random.random() < 0.6:
+            self.put_segments(session, place, count, priority)
+            return
         messages = [self.script.message("x", priority, self.header()) for _ in range(count)]
         session.send(op.Put, destination=place, messages=messages)
+
+    def put_segments(self, session: ScriptSession, destination: str, count: int, high: int) -> None:
+        """A logical message in segments."""
+        name = self.random.choice("abcdefghijklmnopqrstuvwxyz")
+        messages = []
+        for at in range(count):
+            last = at == count - 1
+            told = place_in_group(name, 1, SEGMENT * at, in_group=False, last_segment=last)
+            messages.append(self.script.message("x", high, group_header(told)))
+        session.send(op.Put, destination=destination, messages=messages)
+
+    def get(self, session: ScriptSession) -> None:
+        """Credit, or none of it, of a consumer that may want logical messages complete."""
+        consumer, credit = self.random.choice((1, 2)), self.random.randint(0, 4)
+        if self.segmented and self.random.random() < 0.6:
+            complete, ordered = self.random.random() < 0.7, self.random.random() < 0.3
+            asked = options(complete_message=complete, logical_order=ordered)
+            session.send(op.Get, consumer=consumer, credit=credit, options=asked)
+        else:
+            session.get(credit, consumer)
 
     def header(self) -> op.Header | None:
         """A delivery delay, where there are any."""
@@ -92,7 +119,7 @@ class RandomEndings:
             place, priority = self.random.choice(self.places), self.random.choice((4, 7))
             self.put(session, place, self.random.randint(1, 3), priority)
         elif what < 0.50:
-            session.get(self.random.randint(0, 4), self.random.choice((1, 2)))
+            self.get(session)
         elif what < 0.66:
             named = self.named(session)
             transacted = MODES[number] == "TRANSACTED"
