@@ -155,16 +155,35 @@ class QueueTurns:
         if not self._matches(step.selector, message):
             yield "unexpected", step, f"the consumer's selector does not match it: {step.selector}"
             return
-        order = self._order(step.selector)
-        if order and order[0][:2] < place and not self._fifo.goes_first(message):
-            urgency, sequence, (put_position, put_index, _) = order[0]
+        passed = self._passed_over(step, place)
+        if passed is not None:
+            urgency, sequence, (put_position, put_index, _) = passed
             # Told once for the message that was passed over.
-            self._available.pop(order[0][2])
+            self._available.pop(passed[2])
             detail = (
                 f"message {sequence} of priority {-urgency}, put at {put_position}:{put_index}, "
                 f"was available and comes before message {step.sequence}"
             )
             yield "reordered", step, detail
+
+    def _passed_over(self, step: Step, place: tuple[int, int]) -> Place | None:
+        """What its consumer was to get before what it was given, if there is any."""
+        order = self._order(step.selector)
+        if not order or order[0][:2] >= place or self._fifo.goes_first(step.message):
+            return None
+        if not self._is_later(order[0][2], step):
+            return order[0]
+        found = [one for one in order if one[:2] < place and self._available.get(one[2]) == one[:2]]
+        return min((one for one in found if not self._is_later(one[2], step)), default=None)
+
+    def _is_later(self, message: MessageKey, step: Step) -> bool:
+        """Whether a message was born in the entry of a delivery, and maybe after that was made."""
+        born, given = self._numbered.get(message), self._numbered.get(step.message)
+        if born is None or not born.moment or born.position != step.position:
+            return False
+        if given is None or given.position != step.position:
+            return True
+        return given.moment < born.moment
 
 
 def _place(step: Step) -> tuple[int, int]:
