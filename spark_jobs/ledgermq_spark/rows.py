@@ -131,7 +131,7 @@ def operation_row(
     number of a Correct, the delivery that an Alive is handing, the writer's clock of a TimeAgreed;
     `flag` the purge of a DeleteQueue or DeleteTopic, `gets_disabled` of an AlterQueue,
     `automatic_creation` of an AlterQueueManager. `target` is a destination, or the bare name where
-    only queues are meant. `settings` are those given, as JSON. `headers` is null where no message
+    only queues are meant. `number` of a Put is how long it may wait, in ms. `settings` are those given, as JSON. `headers` is null where no message
     of a Put has one. `timed` says that messages may expire or wait to be born, `grouped` that the
     operation has to do with groups, get options or group affinity. `redelivery_delay_ms` is that of
     an Open or OpenConsumer.
@@ -238,7 +238,8 @@ def _put_tail(one: op.Put) -> tuple[Any, ...]:
     return (
         *_NOTHING[:6],
         one.destination,
-        *_NOTHING[:10],
+        one.blocking_ms,
+        *_NOTHING[:9],
         [message["message_id"] for message in messages],
         [message["priority"] for message in messages],
         [message["persistent"] for message in messages],
