@@ -166,6 +166,9 @@ def _of_own_entry(tables: Tables, refused: DataFrame) -> DataFrame:
         return refused
     names = ["position", "session", "session_sequence"]
     own = refused.join(tables.facts.operations.select(*names), names, how="left_semi")
+    # A retry at the entry that brings the answer is answered behind it.
+    last = own.groupBy(*names).agg(f.max("index").alias("index"))
+    own = own.join(last, [*names, "index"], how="left_semi")
     return own.unionByName(refused.where("session_sequence <= 0"))
 
 

@@ -19,7 +19,6 @@ from ledgermq_spark.destinations import (
 from ledgermq_spark.directory import Directory
 from ledgermq_spark.get_options import PLAIN, options_of
 from ledgermq_spark.settings import TIMING_MS_MAX
-from ledgermq_spark.settings import TIMING_MS_MAX
 
 __all__ = ["ScannedConsumer", "ScannedSession", "Segment", "refusal"]
 

@@ -128,10 +128,11 @@ def operation_row(
     """The row of one operation; `number` and `flag` mean what the kind has a use for.
 
     `number` is the credit of a Get, the puts of a Commit, the version of an Upgrade, the sequence
-    number of a Correct, the delivery that an Alive is handing, the writer's clock of a TimeAgreed;
+    number of a Correct, the delivery that an Alive is handing, the writer's clock of a TimeAgreed,
+    how long a Put may wait in ms;
     `flag` the purge of a DeleteQueue or DeleteTopic, `gets_disabled` of an AlterQueue,
     `automatic_creation` of an AlterQueueManager. `target` is a destination, or the bare name where
-    only queues are meant. `number` of a Put is how long it may wait, in ms. `settings` are those given, as JSON. `headers` is null where no message
+    only queues are meant. `settings` are those given, as JSON. `headers` is null where no message
     of a Put has one. `timed` says that messages may expire or wait to be born, `grouped` that the
     operation has to do with groups, get options or group affinity. `redelivery_delay_ms` is that of
     an Open or OpenConsumer.
