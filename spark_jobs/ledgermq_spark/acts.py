@@ -14,7 +14,8 @@ class Event(NamedTuple):
 
     `text` are the options of a Get; `groups` tells of each message of a claim its place in a
     group, as `headers.group_text` does. `whole_high` and `whole_sum` are the largest and the sum of
-    the sizes of a Put's messages, each with its header.
+    the sizes of a Put's messages, each with its header; `actor` and `why` say who asks for what is
+    done to another session, and why.
     """
 
     position: int
@@ -54,6 +55,8 @@ class Event(NamedTuple):
     whole_high: int = 0
     whole_sum: int = 0
     redelivery_delay_ms: int = 0
+    actor: str = ""
+    why: str = ""
 
 
 class Act(NamedTuple):
@@ -84,7 +87,7 @@ class Act(NamedTuple):
 
 EVENT_TEXTS = (
     *("what", "kind", "acknowledge_mode", "target"),
-    *("client_id", "selector", "subscription", "text"),
+    *("client_id", "selector", "subscription", "text", "actor", "why"),
 )
 EVENT_COLUMNS = tuple(
     (

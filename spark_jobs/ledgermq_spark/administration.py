@@ -336,6 +336,16 @@ class _Reader:
         self._found.version_raised_at = row.position
         return None
 
+    def _EndSession(self, row: AdministrationRow) -> str | None:  # noqa: N802
+        if row.number == row.session:
+            return "target-unknown"
+        self._RollbackTransaction(row)
+        return None
+
+    def _RollbackTransaction(self, row: AdministrationRow) -> None:  # noqa: N802
+        # The scan of the session that is meant tells whether there is anything to end.
+        self._found.endings.append((row.position, row.kind, row.number or 0))
+
     def _Correct(self, row: AdministrationRow) -> str | None:  # noqa: N802
         queue = self._standing_queue(row.queue)
         if queue is None:

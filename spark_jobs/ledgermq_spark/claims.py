@@ -40,6 +40,7 @@ SETTLED = {"backout_count": "backed_out", "in_doubt": "was_lost"}
 STRAYS = {
     "missing": ("lost", "no outcome delivers these numbers, later ones follow"),
     "repeated": ("duplicated", "an outcome delivers these numbers again"),
+    "unit ended": ("unexpected", "an outcome delivers to a session whose unit of work was ended"),
     "no session": ("unexpected", "an outcome delivers to a session that is not open"),
 }
 

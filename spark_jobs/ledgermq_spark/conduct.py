@@ -6,7 +6,8 @@ spreads the connections over its tasks and each is scanned in order. SQL windows
 because whether an operation counts depends on whether those before it counted. What concerns more
 than one connection comes in from outside: state time; queues, topics, subscriptions and client ids
 (`Directory`); corrections, takeovers, open puts that vanish with a temporary destination; and the
-deliveries that the outcomes claim.
+deliveries that the outcomes claim. What administration asks to end is asked of the session that it
+concerns, which alone knows whether there is anything to end.
 """
 
 from __future__ import annotations
@@ -30,12 +31,19 @@ WINDOW = 256
 INT_MAX = 2**31 - 1
 # Events that others bring about in a session.
 OUTSIDE = ("suspect", "corrected", "vanished", "takeover")
+ENDING = "ending"
 
 
 def _deadline(event: Event, period_us: int) -> int:
     """Some time after an entry, rounded up; an append time that did not count is counted here."""
     due = max(event.state_time, event.append_time_us) + period_us
     return -(-due // ROUNDING_US) * ROUNDING_US
+
+
+def _stray(event: Event, kind: str, first: int, last: int) -> Act:
+    """Claimed deliveries with numbers that no outcome should have brought there."""
+    at, consumer = event.position, event.consumer
+    return Act("stray", event.session, at, kind=kind, consumer=consumer, first=first, last=last)
 
 
 class ConnectionScan:
@@ -58,6 +66,9 @@ class ConnectionScan:
         if event.what in OUTSIDE:
             if session is not None:
                 yield from getattr(self, "_" + event.what)(session, event)
+            return
+        if event.what == ENDING:
+            yield from self._ending(session, event)
             return
         if session is None:
             yield self._refused(event, "session-unknown")
@@ -110,6 +121,19 @@ class ConnectionScan:
     def _takeover(self, session: ScannedSession, event: Event) -> Iterator[Act]:
         yield from self._end(session, event.position, None, None, "taken over")
         del self._sessions[session.handle]
+
+    def _ending(self, session: ScannedSession | None, event: Event) -> Iterator[Act]:
+        """Administration asks to end a session, or its unit of work (§18)."""
+        if session is None or (event.kind == "RollbackTransaction" and not session.has_unit):
+            yield self._refused(event, "target-unknown")
+        elif event.kind == "EndSession":
+            yield from self._end(session, event.position, None, None, "ended")
+            del self._sessions[session.handle]
+        else:
+            session.unit_ended = True
+            gets = len(session.in_flight)
+            yield from self._undo(session, event.position, "rolled back", set(session.in_flight))
+            yield from self._end_unit(session, event.position, None, "rolled back", gets)
 
     def _living(self, handle: int, now: int) -> Generator[Act, None, ScannedSession | None]:
         """The session of a handle, unless its deadline passed: then it ended before this event."""
@@ -185,11 +209,10 @@ class ConnectionScan:
 
     def _effect(self, session: ScannedSession, event: Event) -> Iterator[Act]:
         kind, position = event.kind, event.position
-        named = [
-            number
-            for first, last in zip(event.firsts, event.lasts, strict=True)
-            for number in range(first, last + 1)
-        ]
+        # Where administration ended the unit of work, what was seen went back already, and nobody
+        # looked at what a Rollback names.
+        ranges = () if session.unit_ended else zip(event.firsts, event.lasts, strict=True)
+        named = [number for first, last in ranges for number in range(first, last + 1)]
         if kind == "Put":
             queue = store_of(event.target)
             unit = None
@@ -239,15 +262,22 @@ class ConnectionScan:
             yield from settle(session, named, position, kind, None)
             yield from self._end_unit(session, position, None, "commit", len(named))
         elif kind in ("Rollback", "Recover"):
-            returned = list(session.in_flight)
-            for consumer in session.consumers.values():
-                consumer.credit = 0
-            yield from settle(session, returned, position, kind, set(named))
+            gets = len(session.in_flight)
+            yield from self._undo(session, position, kind, set(named))
             if kind == "Rollback":
-                yield from self._end_unit(session, position, None, "rollback", len(returned))
+                session.unit_ended = False
+                yield from self._end_unit(session, position, None, "rollback", gets)
         elif kind == "Close":
             yield from self._end(session, position, None, set(named))
             del self._sessions[session.handle]
+
+    def _undo(
+        self, session: ScannedSession, position: int, kind: str, seen: set[int]
+    ) -> Iterator[Act]:
+        """All credit is withdrawn, and every delivery returns."""
+        for consumer in session.consumers.values():
+            consumer.credit = 0
+        yield from settle(session, list(session.in_flight), position, kind, seen)
 
     def _end_unit(
         self,
@@ -318,40 +348,18 @@ class ConnectionScan:
         session = self._sessions.get(event.session)
         first, last = event.number, event.number + event.count - 1
         if session is None:
-            yield Act(
-                "stray",
-                event.session,
-                event.position,
-                kind="no session",
-                first=first,
-                last=last,
-                consumer=event.consumer,
-            )
+            yield _stray(event, "no session", first, last)
             return
         if first > session.next_delivery:
-            yield Act(
-                "stray",
-                event.session,
-                event.position,
-                kind="missing",
-                first=session.next_delivery,
-                last=first - 1,
-                consumer=event.consumer,
-            )
+            yield _stray(event, "missing", session.next_delivery, first - 1)
             for number in range(session.next_delivery, first):
                 session.in_flight[number] = -1
         elif first < session.next_delivery:
             again = min(last, session.next_delivery - 1)
-            yield Act(
-                "stray",
-                event.session,
-                event.position,
-                kind="repeated",
-                first=first,
-                last=again,
-                consumer=event.consumer,
-            )
+            yield _stray(event, "repeated", first, again)
             first = again + 1
+        if session.unit_ended and first <= last:
+            yield _stray(event, "unit ended", first, last)
         yield from self._take(session, event, first, last)
         if event.in_doubt and first <= last:
             session.doubts.add(last)

@@ -185,7 +185,8 @@ def _events(
             "target string",
         )
         known = times.select("position", "state_time")
-        placed = frame.join(known, "position", how="inner").join(opens, "session", how="inner")
+        # A session that there never was is looked for like any other.
+        placed = frame.join(known, "position", how="inner").join(opens, "session", how="left")
         parts.append(_event(placed, None, None))
     whole = parts[0]
     for part in parts[1:]:
@@ -213,7 +214,8 @@ def _brought_about(directory: Directory) -> list[tuple[Any, ...]]:
         (at, 0 if due else 1, "vanished", session, 0, "", queue)
         for at, due, session, queue in directory.vanished
     ]
-    return [*corrected, *taken, *vanished]
+    endings = [(at, 1, "ending", session, 0, kind, "") for at, kind, session in directory.endings]
+    return [*corrected, *taken, *vanished, *endings]
 
 
 def _event(frame: DataFrame, what: str | None, phase: int | None) -> DataFrame:

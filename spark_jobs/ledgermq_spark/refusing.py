@@ -27,6 +27,8 @@ CREDIT_MAX = 1_000_000
 PUT_MESSAGES_MAX = 10_000
 CONTENT_BYTES_MAX = 8 * 1024 * 1024 - 4096
 HEADER_MAX = 64 * 1024
+ACTOR_MAX, REASON_MAX = 128, 1_024
+SETTLING = ("Acknowledge", "Commit", "Rollback", "Recover", "Close")
 
 
 @dataclass(slots=True)
@@ -90,6 +92,8 @@ class ScannedSession:
     # Open puts by where they go.
     open_puts: dict[str, int] = field(default_factory=dict)
     open_bytes: dict[str, int] = field(default_factory=dict)
+    # Whether administration ended the unit of work and the session did not roll back since.
+    unit_ended: bool = False
 
     @property
     def unit_puts(self) -> int:
@@ -101,11 +105,18 @@ class ScannedSession:
         """Whether it has units of work."""
         return self.mode == "TRANSACTED"
 
+    @property
+    def has_unit(self) -> bool:
+        """Whether its unit of work holds anything."""
+        return self.transacted and bool(self.unit_puts or self.in_flight)
+
 
 def refusal(session: ScannedSession, event: Event, directory: Directory) -> str | None:
     """Why an operation that is in turn is refused (§5), or None."""
     kind = event.kind
     if kind == "Put":
+        if session.unit_ended:
+            return "unit-of-work-ended"
         return _put_refusal(event, directory) or _room_refusal(session, event, directory)
     if kind == "OpenConsumer":
         if not session.consumer_highest < event.consumer <= CONSUMER_MAX:
@@ -122,15 +133,29 @@ def refusal(session: ScannedSession, event: Event, directory: Directory) -> str 
         elif kind == "Get":
             return _get_refusal(session, consumer, event, directory)
         return _range_refusal(session, event, event.consumer)
+    if kind in SETTLING:
+        return _settling_refusal(session, event, directory)
+    if kind in ("RollbackTransaction", "EndSession"):
+        given = 0 < len(event.actor) <= ACTOR_MAX and 0 < len(event.why) <= REASON_MAX
+        return None if given else "reason-invalid"
+    return None
+
+
+def _settling_refusal(session: ScannedSession, event: Event, directory: Directory) -> str | None:
+    """Why deliveries are not settled, or open puts not committed."""
+    kind = event.kind
     if kind in ("Acknowledge", "Recover") and session.transacted:
         return "transacted"
     if kind in ("Commit", "Rollback") and not session.transacted:
         return "not-transacted"
+    if kind == "Commit" and session.unit_ended:
+        return "unit-of-work-ended"
     if kind == "Commit" and event.number != session.unit_puts:
         return "puts-mismatch"
-    if kind in ("Acknowledge", "Commit", "Rollback", "Recover", "Close"):
-        return _range_refusal(session, event, None)
-    return None
+    if kind == "Rollback" and session.unit_ended:
+        # What it saw went back already: nobody looks at what it names.
+        return None
+    return _range_refusal(session, event, None) or directory.queue_refusals.get(event.position)
 
 
 def _get_refusal(
@@ -144,7 +169,7 @@ def _get_refusal(
         return "options-invalid"
     if options != PLAIN and is_topic(consumer.queue):
         return "options-invalid"
-    return directory.group_refusals.get(event.position)
+    return directory.queue_refusals.get(event.position)
 
 
 def _destination_refusal(event: Event, directory: Directory) -> str | None:
@@ -204,7 +229,7 @@ def _put_refusal(event: Event, directory: Directory) -> str | None:
         return "message-too-large"
     if event.grouped and is_topic(store_of(event.target)):
         return "group-not-allowed"
-    return directory.group_refusals.get(event.position)
+    return directory.queue_refusals.get(event.position)
 
 
 def _room_refusal(session: ScannedSession, event: Event, directory: Directory) -> str | None:

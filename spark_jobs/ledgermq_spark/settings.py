@@ -16,6 +16,7 @@ __all__ = [
     "TIMING_MS_MAX",
     "Settings",
     "Storage",
+    "fifo_mode",
     "settings_refusal",
 ]
 
@@ -81,6 +82,11 @@ class Settings:
 
 
 DEFAULTS = Settings()
+
+
+def fifo_mode(settings: Settings) -> str:
+    """The FIFO mode that settings give."""
+    return str(settings.as_dict().get("fifo_mode", "CONCURRENT"))
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,6 +9,7 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import DataType
 
+from ledgermq_spark.fifo_turns import OUT_OF_TURN
 from ledgermq_spark.group_steps import group_steps
 from ledgermq_spark.rows import BYTES, FLAG, LONG, TEXT
 from ledgermq_spark.walked import MESSAGE, delays_in
@@ -129,6 +130,32 @@ def _group_steps(tables: Tables, recorded: DataFrame) -> list[DataFrame]:
     ]
 
 
+def _fifo_steps(tables: Tables, deliveries: DataFrame) -> list[DataFrame]:
+    """Which FIFO mode each place had, and what was refused because it was not its turn."""
+    modes = tables.facts.directory.fifo_modes()
+    if not modes:
+        return []
+    columns = "queue string, queue_created long, holder long, position long, selector string"
+    frame = _of_no_message(tables.messages.sparkSession.createDataFrame(modes, columns))
+    acts = tables.facts.acts.where("what = 'act'").where(f.col("reason") == OUT_OF_TURN)
+    named = f.explode(f.arrays_zip("range_first", "range_last")).alias("one")
+    asked = (
+        tables.facts.operations.join(acts.select("position"), "position", how="left_semi")
+        .select(f.col("position").alias("asked_position"), "session", named)
+        .select(
+            "asked_position",
+            "session",
+            f.explode(f.expr("sequence(one.range_first, one.range_last)")).alias("delivery"),
+        )
+    )
+    found = deliveries.join(f.broadcast(asked), ["session", "delivery"], how="inner")
+    nothing = f.lit(0)
+    return [
+        _step(frame, f.lit("mode"), "position", f.lit(1), nothing, nothing),
+        _step(found, f.lit("asked"), "asked_position", f.lit(1), nothing, f.col("delivery")),
+    ]
+
+
 def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
     """Everything that happened to the messages of all queues and subscriptions."""
     numbered = kept_messages(tables)
@@ -194,6 +221,7 @@ def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
         *offered,
         _step(deliveries, delivered, "position", f.col("phase"), f.col("index"), f.col("offset")),
         *_group_steps(tables, recorded),
+        *_fifo_steps(tables, deliveries),
     ]
     return reduce(DataFrame.unionByName, parts)
 

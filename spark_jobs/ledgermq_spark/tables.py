@@ -21,13 +21,14 @@ from ledgermq_spark.by_hand import HANDLED
 from ledgermq_spark.copies import copies_table, subscriptions_table
 from ledgermq_spark.derive import Facts, Store, claims_of, derive_acts, ended_by_deadline
 from ledgermq_spark.directory import Directory
+from ledgermq_spark.fifo_turns import OUT_OF_TURN
 from ledgermq_spark.group_steps import GROUP_REASONS, MATCH_REASON
 from ledgermq_spark.groups import groups_table
 from ledgermq_spark.messages import each_message, messages_table
 from ledgermq_spark.puts import lifetimes_frame, numbered_puts, puts_table
 from ledgermq_spark.situations import Scanned, directory_from
 from ledgermq_spark.timeline import timeline
-from ledgermq_spark.turns import group_refusals
+from ledgermq_spark.turns import queue_refusals
 from ledgermq_spark.walked import needs_walk, stays_of, walk_of, with_delays, with_stays
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ TABLES = ("messages", "copies", "subscriptions", "groups", "deliveries", "units_
 # What the tables call a destination: a queue by its name alone.
 STORE = "regexp_replace(destination, '^queue:', '')"
 
+# Operations that let a queue refuse what is settled out of turn.
+PROTECTED = """settings LIKE '%"fifo_mode":"PROTECTED"%'"""
 # Most outcomes say nothing of where their messages were before, or of groups.
 OR_NULLS = "coalesce({}, transform(sequences, one -> CAST(NULL AS STRING)))"
 
@@ -78,14 +81,14 @@ def build_tables(store: Store, operations: DataFrame, outcomes: DataFrame) -> Ta
         walks=walks,
         room=_told_refusals(operations, outcomes, ("storage-full",)),
     )
-    if not log.grouped:
+    if not log.grouped and operations.where(PROTECTED).isEmpty():
         return _assemble(store, *_facts(store, log, {}))
     # What the outcomes tell is but where to begin: a decision rests on earlier positions only, so
     # whatever agrees with itself is right.
-    refusals = _told_refusals(operations, outcomes, (*GROUP_REASONS, MATCH_REASON))
+    refusals = _told_refusals(operations, outcomes, (*GROUP_REASONS, MATCH_REASON, OUT_OF_TURN))
     while True:
         tables = _assemble(store, *_facts(store, log, refusals))
-        found = group_refusals(tables, outcomes)
+        found = queue_refusals(tables, outcomes)
         if found == refusals:
             return tables
         refusals = found
@@ -108,9 +111,9 @@ class _Log:
 def _told_refusals(
     operations: DataFrame, outcomes: DataFrame, reasons: tuple[str, ...]
 ) -> dict[int, str]:
-    """Which Puts and Gets the outcomes say were refused with certain reasons, repeats or not."""
+    """Which operations the outcomes say were refused with certain reasons, repeats or not."""
     refused = outcomes.where("kind = 'Refused'").where(f.col("reason").isin(*reasons))
-    asked = operations.where("kind IN ('Put', 'Get')").select("position")
+    asked = operations.where("kind IN ('Put', 'Get', 'Acknowledge', 'Commit')").select("position")
     rows = refused.join(asked, "position", how="left_semi").select("position", "reason")
     return {row["position"]: row["reason"] for row in rows.collect()}
 
@@ -118,7 +121,7 @@ def _told_refusals(
 def _facts(store: Store, log: _Log, refusals: dict[int, str]) -> tuple[Facts, DataFrame, DataFrame]:
     """What operations and claims came to, with the puts and the deliveries."""
     operations, claims, times = log.operations, log.claims, log.times
-    directory = Directory(group_refusals=refusals, room_refusals=log.room)
+    directory = Directory(queue_refusals=refusals, room_refusals=log.room)
     for number in count():
         raw = store.keep(f"scan-{number}", derive_acts(operations, claims, times, directory))
         acts = ended_by_deadline(raw, times, partial(store.keep, f"acts-{number}"))
@@ -136,7 +139,7 @@ def _facts(store: Store, log: _Log, refusals: dict[int, str]) -> tuple[Facts, Da
         if log.walks:
             facts = replace(facts, walk=_walk(store, f"walk-{number}", facts, puts, held, log))
         found = directory_from(Scanned(store=store, facts=facts, puts=puts), held)
-        found.group_refusals, found.room_refusals = refusals, log.room
+        found.queue_refusals, found.room_refusals = refusals, log.room
         settled = found.bearing() == directory.bearing()
         if log.walks:
             settled = settled and found.whole() == directory.whole()
