@@ -117,8 +117,9 @@ class RandomEndings:
             session.send(op.Alive)
             self.sessions[number] = self.open(number)
             return
-        if self.delays_ms and self.random.random() < 0.2:
-            self.script.wait(self.random.choice(self.delays_ms) / 500)
+        pauses_ms = [one for one in (*self.delays_ms, *self.redelivery_ms) if one]
+        if pauses_ms and self.random.random() < 0.2:
+            self.script.wait(self.random.choice(pauses_ms) / 500)
         what = self.random.random()
         if what < 0.30:
             place, priority = self.random.choice(self.places), self.random.choice((4, 7))
