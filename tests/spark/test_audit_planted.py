@@ -8,7 +8,9 @@ import pytest
 from ledgermq.wire.codec import decode_record, encode_record
 from ledgermq_spark.audit import audit
 from ledgermq_spark.checkpoints import BLOCK, ROOT, Checkpoint
+from ledgermq_spark.conservation import CONSERVATION
 from ledgermq_spark.evidence import hexadecimal
+from ledgermq_spark.totals import queue_totals
 from support.audits import audited, subject_of
 from support.log_writer import Script, fold
 from support.planting import PLANTS, conversation
@@ -81,6 +83,34 @@ def test_one_field_of_the_live_queue_manager_is_found(small):
     (found,) = audit(replace(small, live=live)).anomalies
     assert (found.kind, found.field) == ("state mismatch", "sent_and_committed")
     assert "queues q" in found.summary
+
+
+def test_every_put_is_in_exactly_one_place(small):
+    """What the report counts of the conversation is what it was (INF-19)."""
+    told = audit(small).conservation
+    assert (told["rule"], told["holds"]) == (CONSERVATION, True)
+    of_queues = told["queues"]
+    assert of_queues["accepted"] == sum(one["put"] for one in small.totals) > 0
+    whole = of_queues["current"] + of_queues["pending"] + sum(of_queues["removed"].values())
+    assert whole == of_queues["accepted"]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda messages: messages.where("sequence != 0"),
+        lambda messages: messages.unionByName(messages.where("sequence = 0")),
+    ],
+    ids=["nowhere", "twice"],
+)
+def test_a_put_that_is_not_in_exactly_one_place_is_named(small, change):
+    """The operations put it there; the tables have lost it, or have it twice (INF-19)."""
+    tables = replace(small.tables, messages=change(small.tables.messages))
+    report = audit(replace(small, tables=tables, totals=queue_totals(tables)))
+    (found,) = [one for one in report.anomalies if one.field == CONSERVATION]
+    assert (found.kind, found.queue, found.source) == ("state mismatch", "q", "tables")
+    assert found.summary.startswith("INF-19 conservation: not every put of queue q made at ")
+    assert not report.conservation["holds"]
 
 
 def test_expired_outcomes_are_unproven_not_lost(small):
