@@ -10,7 +10,7 @@ from ledgermq.core import operations as op
 from ledgermq.core.outcomes import Delivered, Refused
 from ledgermq_spark.audit import audit
 from ledgermq_spark.claims import check_numbers
-from support.audits import audited, subject_of
+from support.audits import subject_of
 from support.log_writer import Script
 from support.random_endings import RandomEndings
 
@@ -32,15 +32,29 @@ def ends_a_unit_of_work(script):
     return recorded, given.outcome.messages[0]["message_id"].hex()
 
 
-@pytest.mark.parametrize("place", [pytest.param("queue:b", marks=pytest.mark.long), "topic:t"])
-def test_a_random_log_of_fifo_modes_agrees_but_for_what_is_planted(spark, tmp_path, place):
+@pytest.mark.parametrize(
+    ("seed", "place", "more"),
+    [
+        (6, "topic:t", {"delays_ms": (50, 150, 400), "segmented": True}),
+        pytest.param(3, "topic:t", {}, marks=pytest.mark.long),
+        pytest.param(3, "queue:b", {}, marks=pytest.mark.long),
+    ],
+    ids=["segments and births", "topic", "queues"],
+)
+def test_a_random_log_of_fifo_modes_agrees_but_for_what_is_planted(
+    spark, tmp_path, seed, place, more
+):
     """Tables refuse what the fold refuses, and no delivery is out of order (DB-22, SES-20).
 
-    At its end a session whose unit of work was ended is given something before it rolled back.
+    Messages wait for their redelivery; there are segments of logical messages that are got
+    complete, and messages that are born late. At its end a session whose unit of work was ended
+    is given something before it rolled back.
     """
-    script = Script(random=random.Random(3))
-    places = ("queue:a", place)
-    RandomEndings(script, fifo_modes=MODES, places=places, redelivery_ms=(0, 300)).grow(250)
+    script = Script(random=random.Random(seed))
+    log = RandomEndings(
+        script, fifo_modes=MODES, places=("queue:a", place), redelivery_ms=(0, 300), **more
+    )
+    log.grow(250)
     told = [one.outcome for found in script.outcomes for one in found]
     reasons = {one.reason for one in told if isinstance(one, Refused)}
     assert {"out-of-turn", "unit-of-work-ended", "target-unknown", "reason-invalid"} <= reasons
@@ -53,11 +67,3 @@ def test_a_random_log_of_fifo_modes_agrees_but_for_what_is_planted(spark, tmp_pa
     (stray,) = check_numbers(subject.tables)
     assert stray.kind == "unexpected"
     assert "whose unit of work was ended" in stray.summary
-
-
-def test_segments_and_births_in_fifo_modes_agree(spark, tmp_path):
-    """Logical messages that are got complete, and messages that are born late."""
-    script = Script(random=random.Random(6))
-    log = RandomEndings(script, fifo_modes=MODES, delays_ms=(50, 150, 400), segmented=True)
-    log.grow(250)
-    assert audited(spark, tmp_path, script.entries).anomalies == []

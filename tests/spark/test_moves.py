@@ -141,7 +141,7 @@ def test_a_move_that_is_not_right_is_found(told, change):
 
 
 def test_a_move_is_a_put_at_its_target_and_each_subscription_counts_by_itself(told):
-    """What came is accepted there, also of a copy by hand; a message that got lost is named."""
+    """What came is accepted there, also of a copy by hand; what got lost, or is twice, is named."""
     subject, _ = told
     tables, totals = subject.tables, subject.totals
     kept = kept_by(tables, totals, subject.subscription_totals)
@@ -150,8 +150,9 @@ def test_a_move_is_a_put_at_its_target_and_each_subscription_counts_by_itself(to
     assert accepted["queue", "q"] == 1 + 2
     assert accepted["topic", "topic:over"] == accepted["subscription", "topic:over"] > 0
     lacking = changed(tables, lambda messages: messages.where(f"NOT ({MOVED})"))
-    twice = replace(tables, copies=tables.copies.unionByName(tables.copies))
-    for wrong, name in ((lacking, "old"), (twice, "topic:over")):
+    twice = changed(tables, lambda messages: messages.unionByName(messages.where(MOVED)))
+    copied = replace(tables, copies=tables.copies.unionByName(tables.copies))
+    for wrong, name in ((lacking, "old"), (twice, "old"), (copied, "topic:over")):
         kept = kept_by(wrong, queue_totals(wrong), subscription_totals(with_counts(wrong)))
         (found,) = check_kept(kept, subject.position)
         assert (found.queue, found.field) == (name, CONSERVATION)
