@@ -54,7 +54,7 @@ def test_a_random_log_of_fifo_modes_agrees_but_for_what_is_planted(
     log = RandomEndings(
         script, fifo_modes=MODES, places=("queue:a", place), redelivery_ms=(0, 300), **more
     )
-    log.grow(250)
+    log.grow(170)
     told = [one.outcome for found in script.outcomes for one in found]
     reasons = {one.reason for one in told if isinstance(one, Refused)}
     assert {"out-of-turn", "unit-of-work-ended", "target-unknown", "reason-invalid"} <= reasons
