@@ -19,6 +19,8 @@ __all__ = ["FIFO_STEPS", "OUT_OF_TURN", "FifoTurns"]
 OUT_OF_TURN = "out-of-turn"
 # Steps that nobody else asks for: the mode is another one, a refused operation names a message.
 FIFO_STEPS = ("mode", "asked")
+# Steps after which a message is in flight no longer: it is there, or will be after its delay.
+BACK = ("returned", "delayed")
 CONCURRENT, PROTECTED, SERIALIZED = "CONCURRENT", "PROTECTED", "SERIALIZED"
 SETTLED = ("acknowledged", "committed")
 
@@ -56,7 +58,7 @@ class FifoTurns:
             self._set_mode(step.selector)
         elif step.what == "numbered":
             self._note(step)
-        elif step.what == "returned":
+        elif step.what in BACK:
             self._held.pop(step.message, None)
         elif step.what == "asked" or (step.what == "gone" and step.selector in SETTLED):
             self._named[step.message] = step

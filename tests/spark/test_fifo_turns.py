@@ -89,6 +89,17 @@ def test_what_came_back_is_first():
     assert findings(*begin, step(3, "gone", 0), urgent) == []
 
 
+def test_what_waits_for_its_redelivery_delay_is_in_flight_no_longer():
+    """It keeps its turn if it was received, and is none of those that another mode finds out."""
+    begin = [step(1, "mode", selector="PROTECTED"), step(2, "delivered", 0)]
+    begin += [step(2, "delivered", 1), step(3, "delayed", 0), step(3, "delayed", 1)]
+    begin += [step(4, "mode", selector="SERIALIZED"), step(5, "returned", 0)]
+    assert findings(*begin, step(6, "delivered", 0)) == []
+    assert findings(*begin, step(6, "delivered", 1)) == [("reordered", 1, 6)]
+    given = [step(1, "delivered", 0), step(2, "delayed", 0), step(3, "mode", selector="SERIALIZED")]
+    assert findings(*given, step(4, "delivered", 1)) == []
+
+
 def test_segments_of_one_logical_message_are_out_together():
     """Those that came in one outcome, as complete_message asks."""
 

@@ -23,6 +23,7 @@ class RandomEndings:
         fifo_modes: tuple[str, ...] = ("CONCURRENT",),
         places: tuple[str, str] = QUEUES,
         delays_ms: tuple[int, ...] = (),
+        redelivery_ms: tuple[int, ...] = (0,),
         segmented: bool = False,
     ) -> None:
         self.script = script
@@ -30,6 +31,7 @@ class RandomEndings:
         self.fifo_modes = fifo_modes
         self.places = places
         self.delays_ms = delays_ms
+        self.redelivery_ms = redelivery_ms
         self.segmented = segmented
         self.connections = [script.identifier() for _ in range(2)]
         self.sessions = [self.open(number) for number in range(len(MODES))]
@@ -46,7 +48,10 @@ class RandomEndings:
     def open(self, number: int) -> ScriptSession:
         """A session with a consumer of each queue, or of the one subscription of a topic."""
         session = self.script.session(
-            MODES[number], connection=self.connections[number % 2], lane=number % 2
+            MODES[number],
+            connection=self.connections[number % 2],
+            lane=number % 2,
+            redelivery_delay_ms=self.redelivery_ms[number % len(self.redelivery_ms)],
         )
         for consumer, place in enumerate(self.places, 1):
             kind, _, name = place.partition(":")
@@ -112,8 +117,9 @@ class RandomEndings:
             session.send(op.Alive)
             self.sessions[number] = self.open(number)
             return
-        if self.delays_ms and self.random.random() < 0.2:
-            self.script.wait(self.random.choice(self.delays_ms) / 500)
+        pauses_ms = [one for one in (*self.delays_ms, *self.redelivery_ms) if one]
+        if pauses_ms and self.random.random() < 0.2:
+            self.script.wait(self.random.choice(pauses_ms) / 500)
         what = self.random.random()
         if what < 0.30:
             place, priority = self.random.choice(self.places), self.random.choice((4, 7))
