@@ -84,13 +84,15 @@ def build_tables(store: Store, operations: DataFrame, outcomes: DataFrame) -> Ta
         timed=timed,
         grouped=not operations.where("grouped").isEmpty(),
         walks=walks,
-        room=_told_refusals(operations, outcomes, NO_ROOM),
+        room=_told_refusals(operations, late.without(outcomes), NO_ROOM),
     )
     if not log.grouped and operations.where(PROTECTED).isEmpty():
         return _assemble(store, *_facts(store, log, {}))
     # What the outcomes tell is but where to begin: a decision rests on earlier positions only, so
     # whatever agrees with itself is right.
-    refusals = _told_refusals(operations, outcomes, (*GROUP_REASONS, MATCH_REASON, OUT_OF_TURN))
+    refusals = _told_refusals(
+        operations, late.without(outcomes), (*GROUP_REASONS, MATCH_REASON, OUT_OF_TURN)
+    )
     while True:
         tables = _assemble(store, *_facts(store, log, refusals))
         found = queue_refusals(tables, outcomes)
