@@ -45,14 +45,26 @@ class Late:
         return outcomes.join(f.broadcast(late), ["position", "index"], how="left_anti")
 
 
-def late_replies(operations: DataFrame, outcomes: DataFrame) -> Late:
-    """Finds what had to wait in a log; one without quotas has nothing."""
+def late_replies(
+    operations: DataFrame, outcomes: DataFrame, rebuilt: DataFrame | None = None
+) -> Late:
+    """Finds what had to wait in a log; one without quotas has nothing.
+
+    Above the last outcome that was recorded, the worker may not have answered yet: there the
+    outcomes of the rebuild tell what waits, and without these nothing is taken to.
+    """
     if operations.where(f.col("settings").rlike(LIMITS)).isEmpty():
         return Late()
-    numbered = outcomes.where("kind != 'Delivered' AND session_sequence > 0")
-    replies = numbered.select(*REPLY, "index", "kind", "reason").distinct()
-    answered = outcomes.agg(f.max("position")).collect()[0][0]
-    asked = operations.where("kind IN ('Put', 'Commit')").where(f.col("position") <= answered)
+    columns = [*REPLY, "index", "kind", "reason"]
+    numbered = "kind != 'Delivered' AND session_sequence > 0"
+    replies = outcomes.where(numbered).select(*columns).distinct()
+    highest = outcomes.agg(f.max("position")).collect()[0][0]
+    above = f.col("position") > f.lit(-1 if highest is None else highest)
+    asked = operations.where("kind IN ('Put', 'Commit')")
+    if rebuilt is None:
+        asked = asked.where(~above)
+    else:
+        replies = replies.unionByName(rebuilt.where(numbered).where(above).select(*columns))
     unanswered = asked.select(*REPLY).join(replies, REPLY, how="left_anti").collect()
     if not unanswered:
         return Late()

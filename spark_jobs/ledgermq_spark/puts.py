@@ -74,7 +74,7 @@ def puts_table(acts: DataFrame) -> DataFrame:
     return (
         joined.withColumn("numbered_position", numbered)
         .withColumn("numbered_late", late)
-        .drop("late", "closed_late")
+        .drop("closed_late")
     )
 
 

@@ -63,18 +63,24 @@ class Tables:
     facts: Facts
 
 
-def build_tables(store: Store, operations: DataFrame, outcomes: DataFrame) -> Tables:
+def build_tables(
+    store: Store,
+    operations: DataFrame,
+    outcomes: DataFrame,
+    rebuilt: DataFrame | None = None,
+) -> Tables:
     """Build the tables of one queue manager from its decoded operations and recorded outcomes.
 
     Args:
         store: Where intermediate results are kept.
         operations: Rows of `rows.OPERATION_COLUMNS`, positions without a gap.
         outcomes: Rows of `read_log.RECORDED_COLUMNS`, repeats included.
+        rebuilt: Outcomes of a rebuild, for `late.late_replies`.
     """
     times = store.keep("timeline", timeline(operations))
     walks = needs_walk(operations, times)
     timed = walks or not operations.where("timed").isEmpty()
-    late = late_replies(operations, outcomes)
+    late = late_replies(operations, outcomes, rebuilt)
     log = _Log(
         operations=operations,
         outcomes=outcomes,
