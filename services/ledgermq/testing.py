@@ -154,7 +154,7 @@ class MemoryBroker:
         position = self._state.position + 1
         operation = decode_operation(value)
         if isinstance(operation, Put):
-            self._contents[position] = [one["content"] for one in operation.messages]
+            self._contents[position] = bodies
         chunks: dict[bytes | None, tuple[int, int, list[Outcome]]] = {}
         for connection, _lane, previous_position, previous_index, outcome in apply(
             self._state, operation, position, self._now_us
@@ -170,7 +170,8 @@ class MemoryBroker:
 
     def _fill(self, messages: list[DeliveredMessage]) -> None:
         for message in messages:
-            message["content"] = self._contents[message["put_position"]][message["put_index"]]
+            position, index = body_place(message)
+            message["content"] = self._contents[position][index]
 
     def _send(self, connection: bytes | None, value: bytes) -> None:
         lane = None if connection is None else self._lanes.get(connection)

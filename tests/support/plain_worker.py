@@ -147,7 +147,7 @@ class PlainWorker:
         self.operations.append(operation)
         position = record.offset()
         if isinstance(operation, Put):
-            self._contents[position] = [one["content"] for one in operation.messages]
+            self._contents[position] = bodies
         groups: dict[bytes | None, Written] = {}
         for connection, lane, previous_position, previous_index, outcome in apply(
             self.state, operation, position, record.timestamp()[1] * 1000
@@ -173,7 +173,8 @@ class PlainWorker:
 
     def _fill(self, messages: list[Any]) -> None:
         for message in messages:
-            message["content"] = self._contents[message["put_position"]][message["put_index"]]
+            position, index = body_place(message)
+            message["content"] = self._contents[position][index]
 
     def write(self, written: Written) -> None:
         """Writes a chunk to its lane."""

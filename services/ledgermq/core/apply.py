@@ -20,6 +20,7 @@ from ledgermq.core import (
     handling,
     messages,
     queues,
+    relocating,
     sessions,
     subscribing,
     topic_administration,
@@ -29,6 +30,7 @@ from ledgermq.core.administration import (
     DeleteMessages,
     MoveMessages,
     PurgeQueue,
+    Relocate,
 )
 from ledgermq.core.clock import advance, agrees, next_deadline
 from ledgermq.core.delivery import deliver_touched
@@ -107,6 +109,7 @@ HANDLERS: dict[type[SessionOperation], Handler] = {
     PurgeQueue: handling.purge_queue,
     Put: messages.put,
     Recover: sessions.recover,
+    Relocate: relocating.relocate,
     Rollback: sessions.rollback,
     RollbackTransaction: ending.rollback_transaction,
     Unsubscribe: subscribing.unsubscribe,

@@ -45,6 +45,8 @@ def stored_message(message: Message) -> Record:
         "redelivery_limit": -1 if message.times is None else message.times.redelivery_limit,
         "delayed_until": _delayed_until(message),
         "segment": message.segment.number,
+        "body_position": -1 if message.body is None else message.body[0],
+        "body_index": -1 if message.body is None else message.body[1],
     }
 
 
@@ -63,6 +65,7 @@ def is_plain(message: Message) -> bool:
         and message.header is None
         and message.times is None
         and message.origin is None
+        and message.body is None
         and not message.backout_count
         and message.sequence not in message.queue.doubts
     )
@@ -94,6 +97,8 @@ def message_from(queue: Queue, stored: Record, storage: Storage) -> Message:
     message.backout_count = stored["backout_count"]
     message.origin = stored["origin"]
     message.segment = storage.segments[stored["segment"]]
+    if stored["body_position"] >= 0:
+        message.body = (stored["body_position"], stored["body_index"])
     if queue.stores:
         message.segment.hold(message.size_bytes)
     times = Times(stored["expires_at"], stored["deliver_at"], stored["redelivery_limit"])
