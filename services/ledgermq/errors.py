@@ -64,6 +64,7 @@ __all__ = [
     "PutsDisabledError",
     "QueueManagerNotFoundError",
     "QueueNotFoundError",
+    "QuotaExceededError",
     "RefusedError",
     "SessionLostError",
     "SessionNotFoundError",
@@ -290,6 +291,12 @@ class MessageTooLargeError(LedgerMQError, ValueError):
     """The message is over the size limit; nothing was sent."""
 
     code = "message-too-large"
+
+
+class QuotaExceededError(LedgerMQError):
+    """The queue, topic or queue manager is full, and stayed so for the blocking time (INF-20)."""
+
+    code = "quota-exceeded"
 
 
 class TransactionTooLargeError(LedgerMQError, ValueError):

@@ -32,6 +32,8 @@ RANGES = {
     "redelivery_limit": (-1, 2**31 - 1),
     "redelivery_delay_multiplier_percent": (100, 10_000),
     "redelivery_delay_max_ms": (0, TIMING_MS_MAX),
+    "messages_max": (0, 2**53),
+    "bytes_max": (0, 2**53),
 }
 STEPS_MAX, RETRIES_MAX = 100, 2**31 - 1
 # Those that name where messages go.

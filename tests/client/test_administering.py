@@ -120,6 +120,7 @@ CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
             dict.fromkeys(
                 (
                     *("automatic_creation", "maximum_lifetime_ms"),
+                    *("messages_max", "bytes_max"),
                     *("segment_bytes", "segments_min", "segments_max"),
                 )
             ),

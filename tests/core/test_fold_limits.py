@@ -42,6 +42,38 @@ def test_session_window_is_full_at_256_kept_replies_and_consumes_no_number():
     )
 
 
+def test_what_waits_counts_in_the_session_window():
+    """255 kept replies and a blocked put are 256: session-window-full (H15, H18)."""
+    play_lines(
+        "open",
+        "create q messages_max=1",
+        "put q A -> enqueued 0..0",
+        "put q B block=9s -> nothing",
+        *["alive"] * 253,
+        "alive -> refused session-window-full",
+        "again n=3 -> nothing",
+        "alive answered=2",
+        "session replies=254 last_sequence=257",
+    )
+
+
+def test_session_has_at_most_64_blocked_puts():
+    """The next one of the session is refused at once, that of another is not: quota-exceeded
+    (H18).
+    """
+    play_lines(
+        "open",
+        "create q messages_max=1",
+        "put q A -> enqueued 0..0",
+        *["put q B block=9s -> nothing"] * 64,
+        "put r C -> enqueued 0..0",
+        "put q D block=9s -> refused quota-exceeded",
+        "B: open",
+        "B: put q E block=9s -> nothing",
+        "blocked q puts=65",
+    )
+
+
 def test_queue_name_has_at_most_128_characters():
     """128 characters name a queue, 129 do not: name-invalid, destination-invalid."""
     play_lines(

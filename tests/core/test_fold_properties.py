@@ -8,13 +8,16 @@ from collections.abc import Sequence
 import pytest
 from hypothesis import Phase, given, settings
 
+from ledgermq.core import apply as apply_module
 from ledgermq.core import (
+    blocked,
     delivery,
     messages,
     orders,
     places,
     queues,
     redelivery,
+    releasing,
     sessions,
     settling,
 )
@@ -29,6 +32,7 @@ from support import checks
 from support.checked_histories import FOLD, check_history
 from support.generators import Entry, informed_histories, naive_histories
 from support.group_generators import group_histories
+from support.quota_generators import quota_histories
 
 # Mutation testing asks for fewer examples, because it runs them for every mutant.
 DIVISOR = int(os.environ.get("LEDGERMQ_EXAMPLES_DIVISOR", "1"))
@@ -57,6 +61,13 @@ def test_histories_of_groups_leave_a_sound_state_that_the_model_agrees_with(hist
     check_history(history)
 
 
+@settings(FOLD, max_examples=200 // DIVISOR)
+@given(quota_histories())
+def test_histories_with_quotas_leave_a_sound_state_that_the_model_agrees_with(history):
+    """Small quotas, several sessions and both policies, with the same checks (INF-18, INF-20)."""
+    check_history(history)
+
+
 def replay(state, history: Sequence[Entry]) -> list[object]:
     """Outcomes of the rest of a history."""
     found: list[object] = []
@@ -67,7 +78,7 @@ def replay(state, history: Sequence[Entry]) -> list[object]:
 
 
 @settings(FOLD, max_examples=60 // DIVISOR)
-@given(informed_histories(steps=25) | group_histories(steps=25))
+@given(informed_histories(steps=25) | group_histories(steps=25) | quota_histories(steps=25))
 def test_checkpoint_and_replay_equal_replay_from_zero_at_every_split(history):
     """A state that is written and read at any position goes on with the same outcomes and ends in
     the same digest (D5).
@@ -85,7 +96,7 @@ def test_checkpoint_and_replay_equal_replay_from_zero_at_every_split(history):
 
 
 @settings(FOLD, max_examples=100 // DIVISOR)
-@given(informed_histories(steps=15) | group_histories(steps=15))
+@given(informed_histories(steps=15) | group_histories(steps=15) | quota_histories(steps=15))
 def test_folding_the_same_history_twice_gives_the_same_outcomes(history):
     """The fold depends on nothing but the log."""
     first, second = new_state(), new_state()
@@ -223,6 +234,38 @@ def _permits(original):
 
 def _one_segment(original):
     return lambda options, head: [head]
+
+
+def _always(original):
+    return lambda *arguments: True
+
+
+QUOTA_FAULTS = [
+    (blocked, "fits", _always),
+    (blocked, "stays_behind", _does_nothing),
+    (releasing, "fits", _always),
+    (releasing, "fits", _does_nothing),
+    (releasing, "_commit_if_waiting", _does_nothing),
+    (sessions, "drop_blocked", _does_nothing),
+    (Queue, "note_high", _does_nothing),
+    (apply_module, "is_waiting", _does_nothing),
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "fault"), QUOTA_FAULTS, ids=[f"{n}{f.__name__}" for _, n, f in QUOTA_FAULTS]
+)
+def test_planted_fault_of_quotas_is_found(place, name, fault, monkeypatch):
+    """Histories with quotas are not blind either (INF-18, INF-20)."""
+    monkeypatch.setattr(place, name, fault(getattr(place, name)))
+
+    @settings(FOLD, max_examples=1_000, phases=[Phase.generate])
+    @given(quota_histories())
+    def run(history):
+        check_history(history)
+
+    with pytest.raises((AssertionError, LookupError, TypeError, AttributeError)):
+        run()
 
 
 GROUP_FAULTS = [

@@ -46,6 +46,25 @@ def test_the_oldest_messages_come_first_whatever_their_state():
     assert second["enqueued_at"] > 0
 
 
+def test_what_waits_needs_its_body_in_the_log():
+    """Delayed messages (INF-10), and those of a blocked put, which have no number yet (INF-03)."""
+    document = pins(
+        "open CLIENT redelivery=5s",
+        "create q messages_max=1",
+        "put q A -> enqueued 0..0",
+        "consumer 1 q",
+        "get 1 -> accepted; delivered A@0",
+        "recover 1 -> returned 1",
+        "put q B block=9s -> nothing",
+    )
+    assert told(document) == [
+        ("queue:q", 0, 2, 0, "delayed"),
+        ("queue:q", -1, 6, 0, "blocked put"),
+    ]
+    assert [one["session"] for one in document["pins"]] == [-1, 0]
+    assert document["pins"][1]["enqueued_at"] is None
+
+
 def test_no_more_pins_are_told_than_asked_for():
     """The lowest ones, and what is needed at all."""
     document = pins(

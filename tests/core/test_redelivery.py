@@ -38,6 +38,15 @@ def _counted_as_unborn(state):
     state.queues["q"].unborn += 1
 
 
+def _bytes_counted_as_unborn(state):
+    state.queues["q"].delayed_bytes -= 1
+    state.queues["q"].unborn_bytes += 1
+
+
+def _bytes_counted_as_current(state):
+    state.queues["q"].delayed_bytes -= 1
+
+
 def _without_a_backout(state):
     state.queues["q"].messages[0].backout_count = 0
 
@@ -61,6 +70,8 @@ def _dropped_and_still_here(state):
 
 BROKEN = [
     (_counted_as_unborn, "unborn"),
+    (_bytes_counted_as_unborn, "unborn bytes"),
+    (_bytes_counted_as_current, "current bytes"),
     (_without_a_backout, "delayed without a backout"),
     (_unborn_with_a_backout, "unborn with a backout"),
     (_available_and_delayed, "current \\+ pending"),

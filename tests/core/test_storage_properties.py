@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from ledgermq.core import messages, storing
+from ledgermq.core import messages
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.outcomes import Refused
 from ledgermq.core.state import Queue, QueueManager, Session
@@ -116,7 +116,7 @@ FAULTS = [
     (Storage, "fits", _true),
     (Storage, "change", _does_nothing),
     (Storage, "_next", _last_free),
-    (storing, "check_transaction_size", _does_nothing),
+    (messages, "check_transaction_size", _does_nothing),
     (messages, "store", _does_nothing),
     (Session, "let_open_puts_go", _does_nothing),
     (Queue, "release_all", _does_nothing),

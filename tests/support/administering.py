@@ -79,9 +79,12 @@ class Administering(ABC):
         }
         return drawn if self.draw(st.booleans()) else None
 
-    def end_other(self, session: dict[str, Any]) -> None:
-        """The unit of work of a session is rolled back, or the session is ended, by hand."""
-        target = self.one([one["session"] for one in self.model.sessions])
+    def end_other(self, session: dict[str, Any], *targets: dict[str, Any]) -> None:
+        """The unit of work of a session is rolled back, or the session is ended, by hand.
+
+        `targets`: those of which it is one; any, if there are none.
+        """
+        target = self.one([one["session"] for one in targets or self.model.sessions])
         kind = self.one((op.RollbackTransaction, op.RollbackTransaction, op.EndSession))
         self.write(kind(**self.common(session), target_session=target, actor="a", reason="r"))
 
@@ -98,7 +101,8 @@ class Administering(ABC):
 
     def configure(self, session: dict[str, Any]) -> None:
         """Settings of redelivery for a queue or topic, whose error destination is there."""
-        destination, target = self.one(ERROR_DESTINATIONS), self.one(ERROR_DESTINATIONS)
+        destination = self.one(ERROR_DESTINATIONS)
+        target = self.one([one for one in ERROR_DESTINATIONS if one != destination])
         for one in dict.fromkeys((destination, target)):
             if self.model.place(one) is None and self.is_open(session):
                 kind, _, name = one.partition(":")
@@ -108,7 +112,9 @@ class Administering(ABC):
                 self.write(create)
         if not self.is_open(session):
             return
-        settings = self.redelivery() | {"error_destination": target}
+        # A limit that is soon exceeded, most often: few histories bring one message back twice.
+        limit = self.one((None, -1, 0, 0, 0, 1))
+        settings = self.redelivery() | {"error_destination": target, "redelivery_limit": limit}
         kind, _, name = destination.partition(":")
         if kind == "topic":
             self.write(op.AlterTopic(**self.common(session), topic=name, settings=settings))

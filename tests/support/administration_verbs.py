@@ -103,6 +103,9 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "steps": ("redelivery_steps", _steps),
     "error_destination": ("error_destination", _destination),
     "puts_disabled": ("puts_disabled", yes),
+    "messages_max": ("messages_max", int),
+    "bytes_max": ("bytes_max", int),
+    "policy": ("blocking_send_policy", str),
     "fifo_mode": ("fifo_mode", str),
 }
 
@@ -123,12 +126,16 @@ def _delete(player: Player, line: Line) -> Operation:
 
 
 def _alter_manager(player: Player, line: Line) -> Operation:
-    lifetime = line.options.get("lifetime")
+    lifetime, given = line.options.get("lifetime"), line.options
     return operations.AlterQueueManager(
         **common(player, line),
         automatic_creation=yes(line.options.get("automatic")),
         maximum_lifetime_ms=None if lifetime is None else _ms(lifetime),
-        **{name: int(line.options[name]) for name in STORAGE if name in line.options},
+        **{
+            name: int(given[name])
+            for name in (*STORAGE, "messages_max", "bytes_max")
+            if name in given
+        },
     )
 
 

@@ -92,6 +92,7 @@ def substance(state: QueueManager) -> tuple[Any, ...]:
         for session in root["sessions"]
     ]
     for session in sessions:
+        session.pop("waiting_commit")
         # What is told as handed over is so in a refused operation too.
         for consumer in session["consumers"]:
             consumer.pop("doubt")

@@ -30,7 +30,15 @@ from support.naive_operations import (
 )
 from support.verbs import identifier
 
-__all__ = ["BUSY", "Entry", "Writer", "informed_histories", "naive_histories", "naive_operations"]
+__all__ = [
+    "BUSY",
+    "WEIGHTS",
+    "Entry",
+    "Writer",
+    "informed_histories",
+    "naive_histories",
+    "naive_operations",
+]
 
 # Where much happens, so that what is rare happens to messages in flight too.
 BUSY = "queue:q"
@@ -38,6 +46,8 @@ BUSY = "queue:q"
 
 class Writer(Administering, HandlingWriter):
     """Draws operations that suit the model's state."""
+
+    weights: tuple[str, ...] = ()
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw
@@ -81,7 +91,7 @@ class Writer(Administering, HandlingWriter):
         """One entry."""
         self.time += self.one(STEPS_US)
         sessions = self.model.sessions
-        kind = self.one(WEIGHTS)
+        kind = self.one(self.weights or WEIGHTS)
         if kind == "open" or not sessions:
             self.open()
         elif kind == "worker":

@@ -50,14 +50,21 @@ class Model(ModelOperations):
         if not leap or agreed:
             self.time = max(self.time, time)
         self.expire()
+        self.release()
         while True:
             due = [one for one in self.sessions if one["deadline"] is not None]
             due = [one for one in due if one["deadline"] <= self.time]
             waits = [self.waits_until(one) for one in self.messages]
             birth = min([one for one in waits if 0 <= one <= self.time], default=None)
             session = min(due, key=lambda one: (one["deadline"], one["session"]), default=None)
-            if session is not None and (birth is None or session["deadline"] <= birth):
+            end = None if session is None else session["deadline"]
+            overdue = [one["deadline"] for one in self.blocked if one["deadline"] <= self.time]
+            time_out = min(overdue, default=None)
+            first = min([one for one in (end, time_out, birth) if one is not None], default=None)
+            if session is not None and end == first:
                 self.end(session, "LOST" if session["confirmed"] else "UNCONFIRMED", None, 0)
+            elif time_out is not None and time_out == first:
+                self.time_outs(time_out)
             elif birth is not None:
                 self.end_waits(birth)
             else:
@@ -86,13 +93,16 @@ class Model(ModelOperations):
         session["replies"] = list(kept.values())
         session["answered"] = min(session["answered"], session["last"])
         expected = session["last"] + 1
+        waiting = len(self.blocked_of(session)) + (session["waiting_commit"] is not None)
+        if self.is_waiting(session, number):
+            return
         if number in kept:
             self.emit(session, **kept[number])
         elif number < expected:
             self.refuse(session, "reply-forgotten", number)
         elif number > expected:
             self.refuse(session, "session-sequence-gap", number, expected_sequence=expected)
-        elif len(kept) >= UNANSWERED_MAX:
+        elif len(kept) + waiting >= UNANSWERED_MAX:
             self.refuse(session, "session-window-full", number)
         else:
             self._apply_once(kind, session, operation)
@@ -101,6 +111,8 @@ class Model(ModelOperations):
         answer = getattr(self, "do_" + kind)(session, operation)
         number = operation.session_sequence
         session["last"] = number
+        if answer == "blocked":
+            return
         reply: Row = {"session": session["session"], "session_sequence": number}
         if isinstance(answer, str):
             reply |= {"kind": "Refused", "reason": answer, "expected_sequence": 0}
@@ -155,6 +167,7 @@ class Model(ModelOperations):
             "uncommitted_puts": place.count("open"),
             "unacknowledged": len(flight) - gets,
             "uncommitted_gets": gets,
+            **self.bytes_by_state(queue),
         }
 
     def queue_statuses(self) -> list[Row]:
@@ -209,6 +222,9 @@ class Model(ModelOperations):
             row = {name: session[name] for name in (*same, "handed_through")}
             handing = [one["delivery"] for one in self.flight(session) if one["handing"]]
             row["handed_doubts"] = handing
+            row["blocked"] = [one["number"] for one in self.blocked_of(session)]
+            commit = session["waiting_commit"]
+            row["waiting_commit"] = commit and commit.session_sequence
             row["replies"] = [one["session_sequence"] for one in session["replies"]]
             held = self.flight(session)
             row["deliveries"] = [(one["delivery"], one["sequence"]) for one in held]
@@ -242,6 +258,7 @@ class Model(ModelOperations):
         due += [until for until in map(self.waits_until, waiting) if until >= 0]
         due += [one["expires_at"] for one in waiting if one["expires_at"] > self.time]
         due += [end for end in map(self.life_ends, waiting) if end > self.time]
+        due += [one["deadline"] for one in self.blocked]
         return min(due, default=None)
 
 

@@ -19,6 +19,8 @@ RANGES = {
     "redelivery_limit": (-1, INT_MAX),
     "redelivery_delay_multiplier_percent": (100, 10_000),
     "redelivery_delay_max_ms": (0, AGES_MS),
+    "messages_max": (0, 2**53),
+    "bytes_max": (0, 2**53),
 }
 
 
@@ -37,6 +39,8 @@ class ModelAdministration(ModelTopics):
         if len(steps) > 100 or retries != sorted(set(retries)):
             return "setting-invalid"
         if not all(0 <= one["delay_ms"] <= AGES_MS for one in steps):
+            return "setting-invalid"
+        if settings.get("blocking_send_policy") not in (None, "FIFO", "PREEMPTIVE"):
             return "setting-invalid"
         if settings.get("fifo_mode") not in (None, "CONCURRENT", "PROTECTED", "SERIALIZED"):
             return "setting-invalid"
@@ -190,12 +194,16 @@ class ModelAdministration(ModelTopics):
         return None
 
     def do_alter_queue_manager(self, session: Row, entry: Any) -> str | None:
-        """Automatic creation, maximum lifetime, storage."""
+        """Automatic creation, maximum lifetime, quotas, storage."""
+        if not 0 <= (entry.maximum_lifetime_ms or 0) <= AGES_MS:
+            return "setting-invalid"
+        if not all(0 <= (one or 0) <= 2**53 for one in (entry.messages_max, entry.bytes_max)):
+            return "setting-invalid"
         if self.check_storage_settings(entry) is not None:
             return "setting-invalid"
+        self.messages_max = self.messages_max if entry.messages_max is None else entry.messages_max
+        self.bytes_max = self.bytes_max if entry.bytes_max is None else entry.bytes_max
         if entry.maximum_lifetime_ms is not None:
-            if not 0 <= entry.maximum_lifetime_ms <= AGES_MS:
-                return "setting-invalid"
             self.maximum_lifetime_ms = entry.maximum_lifetime_ms
         if entry.automatic_creation is not None:
             self.automatic_creation = entry.automatic_creation

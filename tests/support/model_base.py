@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from support.model_moves import SETTINGS
-from support.model_storage import ModelStorage
+from support.model_storage import LIVE, ModelStorage
 
-__all__ = ["BODY_MAX", "INT_MAX", "ModelBase"]
+__all__ = ["BODY_MAX", "INT_MAX", "LIVE", "ModelBase"]
 
 Row = dict[str, Any]
 BODY_MAX = 8 * 1024 * 1024 - 4 * 1024
@@ -24,6 +24,8 @@ class ModelBase(ModelStorage):
         self.version = 1
         self.automatic_creation = True
         self.maximum_lifetime_ms = 30 * 86_400_000
+        self.messages_max = self.bytes_max = 0
+        self.blocked: list[Row] = []
         self.waits = 0
         self.receipts = 0
         self.storage = self.first_storage()
@@ -160,6 +162,7 @@ class ModelBase(ModelStorage):
             "owner": None,
             "given": 0,
             "gone": [],
+            **dict.fromkeys(("messages_high", "bytes_high"), 0),
             "settings": dict(SETTINGS),
         }
         self.topics.append(topic)
@@ -179,6 +182,7 @@ class ModelBase(ModelStorage):
             "bonds": {},
             "owner": None,
             "gone": [],
+            **dict.fromkeys(("messages_high", "bytes_high"), 0),
             "settings": dict(SETTINGS),
         }
         self.queues.append(queue)
@@ -193,8 +197,29 @@ class ModelBase(ModelStorage):
             message["enqueued_at"] = self.time
             message["place"] = self.birth_place(message)
             message["session"] = None
+        self.note_high(name)
         self.touch(name)
         return first
+
+    def note_high(self, store: str) -> None:
+        """Notes what a queue, topic or subscription holds, if that is the most so far."""
+        places = [*self.queues, *self.topics, *self.subscriptions]
+        place = next(one for one in places if one["id"] == store)
+        held = self.held(store)
+        place["messages_high"] = max(place["messages_high"], len(held))
+        place["bytes_high"] = max(place["bytes_high"], sum(one["size"] for one in held))
+
+    def held(self, store: str) -> list[Row]:
+        """What counts against a quota."""
+        raise NotImplementedError
+
+    def drop_blocked(self, session: Row) -> None:
+        """What waits in a session is refused."""
+        raise NotImplementedError
+
+    def release(self) -> None:
+        """What waits is put if it can be."""
+        raise NotImplementedError
 
     def gone(self, message: Row, place: str) -> None:
         """A message leaves: consumed, or removed by administration."""
@@ -262,6 +287,7 @@ class ModelBase(ModelStorage):
         for consumer in self.consumers_of(session):
             if consumer["open"]:
                 self.leave(consumer)
+        self.drop_blocked(session)
         discarded = self.discard(session)
         returned = self.all_back(session, seen)
         handle = session["session"]
@@ -293,6 +319,7 @@ class ModelBase(ModelStorage):
 
     def deliver_touched(self) -> None:
         """Delivers queue by queue."""
+        self.release()
         self.retire()
         self.expire()
         for name in self.touched:

@@ -22,6 +22,9 @@ SETTINGS: Row = {
     "redelivery_steps": [],
     "error_destination": "",
     "puts_disabled": False,
+    "messages_max": 0,
+    "bytes_max": 0,
+    "blocking_send_policy": "FIFO",
     "fifo_mode": "CONCURRENT",
 }
 

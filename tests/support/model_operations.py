@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from support.model_base import BODY_MAX, INT_MAX
-from support.model_delivery import PLAIN, ModelDelivery
+from support.model_delivery import PLAIN
+from support.model_quotas import ModelQuotas
 
 TIMES = ("time_to_live_ms", "delivery_delay_ms", "age_ms")
 AGES_MS = 100 * 366 * 86_400_000
@@ -15,7 +16,7 @@ __all__ = ["ModelOperations"]
 Row = dict[str, Any]
 
 
-class ModelOperations(ModelDelivery):
+class ModelOperations(ModelQuotas):
     """One method `do_...` per operation; a text as answer is the reason of a refusal."""
 
     def do_unreadable(self, entry: Any) -> str:
@@ -60,6 +61,7 @@ class ModelOperations(ModelDelivery):
             "replies": [],
             "next_delivery": 1,
             "handed_through": 0,
+            "waiting_commit": None,
             "began_at": None,
             "work_ended": False,
         }
@@ -184,16 +186,13 @@ class ModelOperations(ModelDelivery):
         ]
         held = self.open_puts(session)
         reason, warning = self.check_groups(held, added)
-        reason = reason or self.check_room(session, added, held)
+        reason = reason or self.check_size(session, added, held)
         if reason:
             return reason
-        self.use(entry.destination)
-        self.begin_work(session)
-        self.store(added)
-        if transacted:
-            return {"kind": "Accepted", "warning": warning}
-        told = {"first_sequence": self.number(store, added), "count": len(added)}
-        return {"kind": "Enqueued", **told, "warning": warning}
+        reason = self.check_quota(session, entry, added)
+        if reason == "blocked":
+            self.block(session, entry, added)
+        return reason or self.take_in(session, entry.destination, added, warning)
 
     def times(self, header: Any, settings: Row) -> Row:
         """When a message expires and may be delivered, from its send."""
@@ -256,6 +255,11 @@ class ModelOperations(ModelDelivery):
             return "not-transacted"
         if session["work_ended"]:
             return "unit-of-work-ended"
+        if session["waiting_commit"] is not None:
+            return "commit-waiting"
+        if self.blocked_of(session):
+            session["waiting_commit"] = entry
+            return "blocked"
         held = self.open_puts(session)
         if entry.puts != len(held):
             return "puts-mismatch"
@@ -299,6 +303,8 @@ class ModelOperations(ModelDelivery):
     def _undo(self, session: Row, seen: list[Row]) -> tuple[int, int]:
         for consumer in self.consumers_of(session):
             consumer["credit"] = 0
+        if session["mode"] == "TRANSACTED":
+            self.drop_blocked(session)
         discarded = self.discard(session)
         returned = self.all_back(session, seen)
         for consumer in self.consumers_of(session):

@@ -6,9 +6,10 @@ from typing import Any
 
 from support.model_redelivery import ModelRedelivery
 
-__all__ = ["ModelStorage"]
+__all__ = ["LIVE", "ModelStorage"]
 
 Row = dict[str, Any]
+# Where a message is that counts, as current or pending.
 LIVE = ("available", "unborn", "delayed", "flight", "open")
 RANGES = {"segment_bytes": 1 << 40, "segments_min": 99_999, "segments_max": 99_999}
 
@@ -73,15 +74,20 @@ class ModelStorage(ModelRedelivery):
         idle = [one for one in self.storage["segments"] if not live[one["number"]]]
         return [one for one in idle if one["number"] != self.storage["active"]]
 
-    def check_room(self, session: Row, added: list[Row], held: list[Row]) -> str | None:
-        """Why messages of a Put cannot be stored."""
+    def check_size(self, session: Row, added: list[Row], held: list[Row]) -> str | None:
+        """Why messages of a Put can never be stored."""
         limit = self.storage["segment_bytes"]
         sizes = [one["size"] for one in added]
         if session["mode"] == "TRANSACTED" and sum(sizes + [one["size"] for one in held]) > limit:
             return "transaction-too-large"
         if max(sizes) > limit:
             return "transaction-too-large"
-        self.clean_segments()
+        return None
+
+    def has_room(self, added: list[Row]) -> bool:
+        """Whether messages of a Put can be stored now."""
+        limit = self.storage["segment_bytes"]
+        sizes = [one["size"] for one in added]
         filled = [one["bytes"] for one in self.storage["segments"] if self._is_active(one)]
         for size in sizes:
             if filled[-1] + size > limit:
@@ -89,8 +95,7 @@ class ModelStorage(ModelRedelivery):
             filled[-1] += size
         most = self.storage["segments_max"]
         may_be_made = max(most - len(self.storage["segments"]), 0) if most else len(filled)
-        enough = len(filled) - 1 <= len(self.free_segments()) + may_be_made
-        return None if enough else "storage-full"
+        return len(filled) - 1 <= len(self.free_segments()) + may_be_made
 
     def _is_active(self, segment: Row) -> bool:
         return bool(segment["number"] == self.storage["active"])

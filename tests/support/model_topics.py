@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ledgermq.core.selector import SelectorError, parse_selector
-from support.model_base import ModelBase
+from support.model_base import LIVE, ModelBase
 
 __all__ = ["ModelTopics"]
 
@@ -154,6 +154,7 @@ class ModelTopics(ModelBase):
             "gone": [],
             "added": 0,
             "last": -1,
+            **dict.fromkeys(("messages_high", "bytes_high"), 0),
         }
         self.subscriptions.append(made)
         return str(made["id"])
@@ -171,6 +172,7 @@ class ModelTopics(ModelBase):
             message |= {"sequence": topic["given"], "enqueued_at": self.time, "session": None}
             topic["given"] += 1
             self._publish(topic, message, sender)
+        self.note_high(topic["id"])
         return first
 
     def _publish(self, topic: Row, message: Row, sender: Row | None) -> None:
@@ -182,6 +184,7 @@ class ModelTopics(ModelBase):
                 one["last"] = message["sequence"]
         self.messages += copies
         for copy in copies:
+            self.note_high(copy["queue"])
             self.touch(copy["queue"])
         if not copies:
             topic["gone"].append(message | {"place": "dropped"})
@@ -291,6 +294,11 @@ class ModelTopics(ModelBase):
             "first_enqueued_at": ends[0]["enqueued_at"] if ends else None,
             "last_enqueued_at": ends[-1]["enqueued_at"] if ends else None,
             "uncommitted_puts": len([1 for one in self.messages if one["queue"] == topic["id"]]),
+            "message_bytes": sum(one["size"] for one in kept.values()),
+            "uncommitted_puts_bytes": sum(
+                one["size"] for one in self.messages if one["queue"] == topic["id"]
+            ),
+            **{name: topic[name] for name in ("messages_high", "bytes_high")},
         }
 
     def topic_statuses(self) -> list[Row]:
@@ -301,6 +309,30 @@ class ModelTopics(ModelBase):
         """All subscriptions by topic and creation."""
         order = sorted(self.subscriptions, key=lambda one: (one["topic"], one["created_position"]))
         return [self._subscription_status(one) for one in order]
+
+    def bytes_by_state(self, store: Row, *without: str) -> Row:
+        """Bytes of a queue or subscription by state, and the most it ever held."""
+        mine = [one for one in self.messages if one["queue"] == store["id"]]
+        transacted = [one["session"] for one in self.sessions if one["mode"] == "TRANSACTED"]
+        held = [one for one in mine if one["place"] == "flight"]
+        gets = [one for one in held if one["session"] in transacted]
+        states = {
+            "message": [one for one in mine if one["place"] in LIVE and one["place"] != "open"],
+            "current": [one for one in mine if one["place"] == "available"],
+            "pending": [
+                one for one in mine if one["place"] in LIVE and one["place"] != "available"
+            ],
+            "unborn": [one for one in mine if one["place"] == "unborn"],
+            "delayed": [one for one in mine if one["place"] == "delayed"],
+            "uncommitted_puts": [one for one in mine if one["place"] == "open"],
+            "unacknowledged": [one for one in held if one["session"] not in transacted],
+            "uncommitted_gets": gets,
+        }
+        return {
+            name + "_bytes": sum(one["size"] for one in found)
+            for name, found in states.items()
+            if name not in without
+        } | {name: store[name] for name in ("messages_high", "bytes_high")}
 
     def _subscription_status(self, one: Row) -> Row:
         mine = [each for each in self.messages if each["queue"] == one["id"]]
@@ -339,4 +371,5 @@ class ModelTopics(ModelBase):
             "delayed": delayed,
             "unacknowledged": len(flight) - gets,
             "uncommitted_gets": gets,
+            **self.bytes_by_state(one, "uncommitted_puts"),
         }

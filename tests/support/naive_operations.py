@@ -19,6 +19,7 @@ __all__ = [
     "START_US",
     "TEMPORARY",
     "TIMINGS",
+    "grouped_message",
     "manager_settings",
     "naive_operations",
     "opens",
@@ -145,6 +146,9 @@ settings = st.none() | st.fixed_dictionaries(
         "redelivery_steps": st.none() | st.sampled_from(STEPS),
         "error_destination": st.none() | st.sampled_from(DESTINATIONS),
         "puts_disabled": st.sampled_from((None, None, None, False, True)),
+        "messages_max": st.none() | st.sampled_from((-1, 0, 1, 3, 2**53, 2**53 + 1)),
+        "bytes_max": st.none() | st.sampled_from((-1, 0, 2, 2**53, 2**53 + 1)),
+        "blocking_send_policy": st.none() | st.sampled_from(("FIFO", "PREEMPTIVE", "UNKNOWN")),
         "fifo_mode": st.none() | st.sampled_from(FIFO_MODES),
     }
 )
@@ -193,6 +197,7 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
             | st.builds(grouped_message, st.integers(0, 99), groups),
             max_size=4,
         ),
+        blocking_ms=st.sampled_from((0, 0, 1_000, 30_000, -1, 10**15)),
     ),
     st.builds(
         op.Get,
@@ -231,6 +236,8 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         **common,
         automatic_creation=st.none() | st.booleans(),
         maximum_lifetime_ms=st.none() | st.sampled_from((-1, 0, 1, 20_000)),
+        messages_max=st.none() | st.sampled_from((-1, 0, 2, 2**53 + 1)),
+        bytes_max=st.none() | st.sampled_from((-1, 0, 3, 2**53 + 1)),
         segment_bytes=st.none() | st.sampled_from((0, 1, 3, 9, 2**40 + 1)),
         segments_min=st.none() | st.sampled_from((0, 1, 2, 6, 100_000)),
         segments_max=st.none() | st.sampled_from((-1, 0, 1, 2, 7, 100_000)),

@@ -9,12 +9,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from ledgermq.core import invariants, query, topic_query
+from ledgermq.core import counting, invariants, query, topic_query
 from ledgermq.core.apply import apply, new_state, next_deadline
 from ledgermq.core.browsing import Cursor, browse
 from ledgermq.core.get_options import PLAIN, Options
 from ledgermq.core.group_query import group_document
-from ledgermq.core.operations import Open, Operation, Unreadable
+from ledgermq.core.operations import Open, Operation, SessionOperation, Unreadable
 from ledgermq.core.outcomes import Addressed, Opened, Refused
 from ledgermq.core.selector import parse_selector
 from ledgermq.core.snapshot import blocks
@@ -39,6 +39,7 @@ QUESTIONS = (
     "subscription",
     "session",
     "manager",
+    "blocked",
     "browse",
     "select",
     "group",
@@ -103,6 +104,8 @@ class Player:
         assert state.position == position
         invariants.check(state)
         checks.through_the_wire(found)
+        if not found and isinstance(operation, SessionOperation) and before is not None:
+            assert checks.substance(state) == before, "what waits changed the state (INF-05)"
         refused = found and all(isinstance(one.outcome, Refused) for one in found)
         if refused and before is not None:
             assert checks.substance(state) == before, "a refused operation changed the state"
@@ -114,9 +117,12 @@ class Player:
             expected = self.model.apply(operation, position, self.clock_us)
             assert checks.outcome_records(found) == expected, "the model answers otherwise"
             assert query.queue_statuses(state) == self.model.queue_statuses()
+            for place in (*state.queues.values(), *state.topics.values()):
+                told = counting.blocked_status(state, place.destination)
+                assert told == self.model.blocked_status(place.destination)
             assert topic_query.topic_statuses(state) == self.model.topic_statuses()
-            told = topic_query.subscription_statuses(state)
-            assert told == self.model.subscription_statuses()
+            subscriptions = topic_query.subscription_statuses(state)
+            assert subscriptions == self.model.subscription_statuses()
             assert query.session_statuses(state) == list(self.model.session_statuses())
             assert _stored(state) == self.model.stored()
             assert [_numbers(one) for one in state.sessions.values()] == self.model.numbers()
@@ -168,6 +174,12 @@ class Player:
             return
         assert status is not None, f"no queue {line.words[0]}"
         self._compare_options(line, status, STATUS_NAMES)
+
+    def ask_blocked(self, line: Line) -> None:
+        """`blocked QUEUE name=value`: what waits for a quota."""
+        word = line.words[0]
+        told = counting.blocked_status(self.state, word if ":" in word else "queue:" + word)
+        self._compare_options(line, told, {})
 
     def ask_topic(self, line: Line) -> None:
         """`topic TOPIC name=value`, or `topic TOPIC none`."""
@@ -310,7 +322,7 @@ def _segment(told: dict[str, Any]) -> str:
 
 
 def _plain(name: str, value: Any) -> str:
-    if name in ("first", "last", "time", "unit_of_work_began_at"):
+    if name in ("first", "last", "time", "since", "unit_of_work_began_at"):
         if value is None or value < 0:
             return "none"
         return f"{(value - START_US) / 1_000_000:g}s"
@@ -345,6 +357,8 @@ def _numbers(session: Session) -> dict[str, Any]:
         "last": session.last_sequence,
         "answered": session.answered_through,
         "replies": list(session.replies),
+        "blocked": list(session.blocked),
+        "waiting_commit": session.waiting_commit and session.waiting_commit.session_sequence,
         "next_delivery": session.next_delivery,
         "handed_through": session.handed_through,
         "handed_doubts": sorted(session.handed_doubts),

@@ -23,8 +23,8 @@ be written; words in brackets may be left out.
     delivered consumer=N [on=QUEUE] [#FIRST] MESSAGES         suspected [until=TIME]
     [SESSION:] before any of them, if it is not the session of the line
 
-Lines that ask and are no entry: `status QUEUE`, `session SESSION`, `manager`, `browse QUEUE`,
-`deadline TIME`; each compares the names given (`play.py` lists them).
+Lines that ask and are no entry: `status QUEUE`, `blocked QUEUE`, `session SESSION`, `manager`,
+`browse QUEUE`, `deadline TIME`; each compares the names given (`play.py` lists them).
 """
 
 from __future__ import annotations

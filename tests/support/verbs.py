@@ -194,6 +194,7 @@ def _put(player: Player, line: Line) -> Operation:
         **common(player, line),
         destination=destination_of(line.words[0]),
         messages=_messages(line.words[1:]),
+        blocking_ms=time_us(line.options.get("block", "0s")) // 1_000,
     )
 
 

@@ -42,6 +42,8 @@ class Witness:
         self.next_number: dict[str, int] = {}
         self.next_delivery: dict[int, int] = {}
         self.replies: dict[tuple[int, int], Outcome] = {}
+        # What waits for its reply, and the position at which it came.
+        self.waiting: dict[tuple[int, int], tuple[SessionOperation, int]] = {}
         # Removed by hand, by queue; which messages, a selector says.
         self.removed: Counter[str] = Counter()
         # Whether a setting or an administrator ever said that messages go elsewhere.
@@ -57,8 +59,18 @@ class Witness:
                 self._delivered(outcome)
             elif isinstance(outcome, out.SessionEnded):
                 self._ended(outcome)
-            elif isinstance(outcome, out.Reply) and isinstance(operation, SessionOperation):
-                self._replied(operation, position, outcome)
+            elif isinstance(outcome, out.Reply):
+                identity = (outcome.session, outcome.session_sequence)
+                if identity in self.waiting:
+                    self._replied(*self.waiting.pop(identity), outcome)
+                elif isinstance(operation, SessionOperation):
+                    self._replied(operation, position, outcome)
+        if isinstance(operation, SessionOperation):
+            identity = (operation.session, operation.session_sequence)
+            told = [one.outcome for one in found if isinstance(one.outcome, out.Reply)]
+            if all((one.session, one.session_sequence) != identity for one in told):
+                assert isinstance(operation, op.Put | op.Commit), "only puts and commits wait"
+                self.waiting.setdefault(identity, (operation, position))
 
     def _replied(self, operation: SessionOperation, position: int, outcome: out.Reply) -> None:
         identity = (outcome.session, outcome.session_sequence)

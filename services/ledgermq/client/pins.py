@@ -14,8 +14,8 @@ __all__ = ["LogPins", "Pin"]
 class Pin:
     """A live message whose body stands in the log at `put_position`.
 
-    `sequence` is -1 for an uncommitted put; `enqueued_at` is in µs, None for one; `session` is the
-    session that holds it, -1 if none does.
+    `sequence` is -1 for an uncommitted and for a blocked put; `enqueued_at` is in µs, None for
+    these; `session` is the session that holds it, -1 if none does.
     """
 
     destination: str
@@ -33,7 +33,9 @@ class Pin:
     def named(self) -> str:
         """The message in one phrase, for people."""
         of = f" (subscription {self.subscription})" if self.subscription else ""
-        what = "an uncommitted put to" if self.sequence < 0 else f"message {self.sequence} of"
+        what = f"message {self.sequence} of"
+        if self.sequence < 0:
+            what = "a blocked put to" if self.state == "blocked put" else "an uncommitted put to"
         return f"{what} {self.destination}{of}, put at position {self.put_position}"
 
 

@@ -14,7 +14,7 @@ from functools import cache
 from typing import Annotated, Any, Final, TypeAlias, TypedDict, Unpack, get_type_hints
 
 from ledgermq.client.destinations import checked_destination
-from ledgermq.core.settings import FIFO_MODES, given_settings
+from ledgermq.core.settings import FIFO_MODES, POLICIES, given_settings
 from ledgermq.errors import IllegalStateError
 from ledgermq.redelivery import REDELIVERY_SETTINGS, parse_redelivery, parse_steps
 
@@ -97,6 +97,21 @@ class QueueSettings(TypedDict, total=False):
     redelivery: str
     puts_disabled: Annotated[
         bool, Setting(Kind.FLAG, "Whether puts are refused; what goes there by rule still arrives.")
+    ]
+    messages_max: Annotated[
+        int, Setting(Kind.COUNT, "Quota of messages, current and pending; 0: none.", 0)
+    ]
+    bytes_max: Annotated[
+        int, Setting(Kind.COUNT, "Quota of the bytes of these messages; 0: none.", 0)
+    ]
+    blocking_send_policy: Annotated[
+        str,
+        Setting(
+            Kind.CHOICE,
+            "FIFO: no send passes an earlier one that waits for the quota; PREEMPTIVE: one that "
+            "fits may.",
+            choices=POLICIES,
+        ),
     ]
     fifo_mode: Annotated[
         str,

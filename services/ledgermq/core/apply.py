@@ -32,8 +32,8 @@ from ledgermq.core.administration import (
     PurgeQueue,
     Relocate,
 )
+from ledgermq.core.blocked import Waits, is_waiting
 from ledgermq.core.clock import advance, agrees, next_deadline
-from ledgermq.core.delivery import deliver_touched
 from ledgermq.core.doubt import tell_handed_through
 from ledgermq.core.limits import PROTOCOL_VERSION, REPLIES_MAX
 from ledgermq.core.operations import (
@@ -77,14 +77,15 @@ from ledgermq.core.reasons import (
     TIME_DISAGREES,
     Refusal,
 )
+from ledgermq.core.releasing import release_and_deliver
 from ledgermq.core.state import QueueManager, Session, new_state
 from ledgermq.core.turn import Turn
 
 __all__ = ["apply", "new_state", "next_deadline"]
 
-Handler = Callable[[Turn, Session, Any], Reply | Refusal | None]
+Handler = Callable[[Turn, Session, Any], Reply | Refusal | Waits | None]
 
-# A handler that returns None is answered with Accepted.
+# A handler that returns None is answered with Accepted; one that waits, later.
 HANDLERS: dict[type[SessionOperation], Handler] = {
     Acknowledge: messages.acknowledge,
     Alive: sessions.alive,
@@ -133,7 +134,7 @@ def apply(state: QueueManager, operation: Operation, position: int, time: int) -
         _apply_in_session(turn, operation)
     else:
         _apply_outside(turn, operation, time)
-    deliver_touched(turn)
+    release_and_deliver(turn)
     state.storage.clean()
     return turn.outcomes
 
@@ -152,11 +153,16 @@ def _apply_in_session(turn: Turn, operation: SessionOperation) -> None:
     if operation.handed_through > session.handed_through:
         tell_handed_through(turn, session, operation.handed_through)
     connection = session.connection
+    if sequence <= session.last_sequence and is_waiting(session, sequence):
+        return
     turned_away = _turn_away(turn, session, sequence)
     if turned_away is not None:
         turn.emit(connection, turned_away)
         return
     answer = HANDLERS[type(operation)](turn, session, operation)
+    if isinstance(answer, Waits):
+        session.last_sequence = sequence
+        return
     if isinstance(answer, Refusal):
         reply: Reply = turn.refused(answer, handle, sequence)
     elif answer is None:
@@ -194,7 +200,8 @@ def _turn_away(turn: Turn, session: Session, sequence: int) -> Reply | None:
         detail = f"operation {sequence} came before operation {last + 1}; send again from there"
         refusal = Refusal(SESSION_SEQUENCE_GAP, detail)
         return turn.refused(refusal, session.handle, sequence, expected=last + 1)
-    if len(session.replies) >= REPLIES_MAX:
+    waiting = len(session.blocked) + (session.waiting_commit is not None)
+    if len(session.replies) + waiting >= REPLIES_MAX:
         detail = f"{REPLIES_MAX} operations wait for the writer to take their answers"
         return turn.refused(Refusal(SESSION_WINDOW_FULL, detail), session.handle, sequence)
     return None

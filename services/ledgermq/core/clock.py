@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import heapq
 
-from ledgermq.core.delivery import deliver_touched
+from ledgermq.core.blocked import next_time_out
 from ledgermq.core.limits import TIME_AGREEMENT_US, TIME_LEAP_US
 from ledgermq.core.operations import Operation, TimeAgreed, Unreadable
 from ledgermq.core.reasons import TIMESTAMP_UNTRUSTED
 from ledgermq.core.redelivery import end_wait
+from ledgermq.core.releasing import release, release_and_deliver, time_out
 from ledgermq.core.sessions import end_session
 from ledgermq.core.state import QueueManager, Session
 from ledgermq.core.timing import expire_due
@@ -35,14 +36,19 @@ def advance(turn: Turn, operation: Operation, time: int) -> None:
     if not state.time_stood_still and time > state.time:
         state.time = time
     expire_due(turn)
+    release(turn)
     while True:
         births = state.births.next()
         sessions = _next_end(state)
-        due = min((one for one in (births, sessions) if one is not None), default=None)
+        time_outs = next_time_out(state)
+        moments = (births, sessions, time_outs)
+        due = min((one for one in moments if one is not None), default=None)
         if due is None or due > state.time:
             break
         if due == sessions:
             _end(turn, state.sessions[heapq.heappop(state.deadlines)[1]])
+        elif due == time_outs:
+            time_out(turn, due)
         else:
             _end_waits(turn, due)
 
@@ -59,7 +65,7 @@ def _end_waits(turn: Turn, due: int) -> None:
     """Makes available what may be delivered from a moment on, and delivers (INF-01, INF-11)."""
     for message in turn.state.births.take_due(due):
         end_wait(turn, message)
-    deliver_touched(turn)
+    release_and_deliver(turn)
 
 
 def _holder(state: QueueManager, due: int, handle: int) -> Session | None:
@@ -73,11 +79,17 @@ def _end(turn: Turn, session: Session) -> None:
     reason = "LOST" if session.confirmed else "UNCONFIRMED"
     connection = session.connection
     turn.emit(connection, end_session(turn, session, reason, None))
-    deliver_touched(turn)
+    release_and_deliver(turn)
 
 
 def next_deadline(state: QueueManager) -> int | None:
     """The next moment in µs at which something falls due, or None."""
     lifetimes = state.lifetimes.next(state.stores, state.time)
-    moments = (_next_end(state), state.births.next(), state.expiries.next(), lifetimes)
+    moments = (
+        _next_end(state),
+        state.births.next(),
+        state.expiries.next(),
+        lifetimes,
+        next_time_out(state),
+    )
     return min((one for one in moments if one is not None), default=None)

@@ -239,8 +239,10 @@ def _give(turn: Turn, consumer: Consumer, messages: Sequence[Message], cost: int
     queue, count = consumer.queue, len(messages)
     if not count:
         return
+    size_bytes = 0
     for message in messages:
         message.consumer = consumer
+        size_bytes += message.size_bytes
         if isinstance(message, GroupedMessage):
             message.group.went(message)
     if queue.received is not None:
@@ -254,8 +256,10 @@ def _give(turn: Turn, consumer: Consumer, messages: Sequence[Message], cost: int
         del queue.ready[consumer.key]
     if consumer.session.transacted:
         queue.uncommitted_gets += count
+        queue.uncommitted_gets_bytes += size_bytes
     else:
         queue.unacknowledged += count
+        queue.unacknowledged_bytes += size_bytes
 
 
 def _number_and_emit(turn: Turn, consumer: Consumer, messages: list[Message]) -> None:

@@ -35,6 +35,7 @@ __all__ = [
     "find_given",
     "forget",
     "keep",
+    "new_destination",
     "use_destination",
 ]
 
@@ -74,7 +75,7 @@ def use_destination(turn: Turn, destination: str) -> Queue | Refusal:
         return Refusal(
             reason, f"{kind} {name} does not exist and automatic creation is off; create it"
         )
-    return _new(kind, name, turn.position)
+    return new_destination(destination, turn.position)
 
 
 def find_given(state: QueueManager, destination: str) -> Queue | Refusal:
@@ -98,8 +99,9 @@ def _check_kind(destination: str) -> Refusal | None:
     )
 
 
-def _new(kind: str, name: str, position: int) -> Queue:
+def new_destination(destination: str, position: int) -> Queue:
     """A queue or topic without messages, not kept yet."""
+    kind, _, name = destination.partition(":")
     return Queue(name, position) if kind == "queue" else Topic(name, position)
 
 
@@ -171,7 +173,7 @@ def create_temporary(turn: Turn, session: Session, operation: CreateTemporary) -
         return Refusal(NAME_INVALID, f"{destination!a} is not queue:{own}NAME or topic:{own}NAME")
     if find_destination(turn.state, destination) is not None:
         return Refusal(QUEUE_EXISTS, f"{destination} exists already")
-    made = _new(kind, name, turn.position)
+    made = new_destination(destination, turn.position)
     made.owner = connection
     connection.owned[destination] = made
     keep(turn.state, made)

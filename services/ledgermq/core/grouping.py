@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ledgermq.core.group import Group
@@ -16,7 +17,7 @@ from ledgermq.core.message import (
     SegmentMessage,
 )
 from ledgermq.core.operations import Group as GroupRecord
-from ledgermq.core.operations import Header, Put
+from ledgermq.core.operations import Header
 from ledgermq.core.reasons import (
     GROUP_CLASH,
     GROUP_INVALID,
@@ -102,15 +103,20 @@ def without_group(header: Header) -> Header | None:
 
 
 def check_groups(
-    session: Session, queue: Queue, operation: Put, messages: list[Message]
+    session: Session,
+    queue: Queue,
+    records: Sequence[GroupRecord | None],
+    messages: list[Message],
 ) -> str | Refusal:
-    """Checks the places of a Put's messages; the reason code of a warning, or empty (GRP-43)."""
+    """Checks the places of a Put's messages; the reason code of a warning, or empty (GRP-43).
+
+    `records` are what the Put says of groups, one for each message.
+    """
     fresh: dict[bytes, Group] = {}
     warning = ""
-    for entry, message in zip(operation.messages, messages, strict=True):
+    for record, message in zip(records, messages, strict=True):
         if not isinstance(message, GroupedMessage):
             continue
-        record = entry["header"]["group"]
         assert record is not None, "a grouped message was made from a group"
         where = f"message {message.put_index}"
         if isinstance(queue, Topic):

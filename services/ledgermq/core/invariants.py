@@ -11,6 +11,7 @@ from ledgermq.core.group_invariants import check_groups, check_places
 from ledgermq.core.limits import REPLIES_MAX
 from ledgermq.core.message import Message
 from ledgermq.core.places import next_item
+from ledgermq.core.quota_invariants import check_quotas
 from ledgermq.core.state import Consumer, Queue, QueueManager, Session
 from ledgermq.core.storage_invariants import check_storage
 from ledgermq.core.topic_invariants import check_topics
@@ -42,6 +43,7 @@ def check(state: QueueManager) -> None:
             assert state.sessions[handle] is session, f"session {handle} is not known"
     _check_in_flight(state)
     check_storage(state)
+    check_quotas(state)
 
 
 def _check_queue(queue: Queue) -> None:

@@ -8,6 +8,8 @@ from typing import Final
 __all__ = [
     "ACTOR_CHARACTERS_MAX",
     "AFFINITY_BUCKETS",
+    "BLOCKED_MESSAGES_MAX",
+    "BLOCKED_PUTS_MAX",
     "BLOCK_MESSAGES",
     "BROWSE_EXAMINED_MAX",
     "CONSUMER_NUMBER_MAX",
@@ -27,6 +29,7 @@ __all__ = [
     "PRIORITY_MAX",
     "PROTOCOL_VERSION",
     "PUT_MESSAGES_MAX",
+    "QUOTA_MAX",
     "REDELIVERY_LIMIT_MAX",
     "REDELIVERY_MULTIPLIER_MAX",
     "REDELIVERY_STEPS_MAX",
@@ -57,7 +60,11 @@ OFFSET_MAX: Final = 2**53
 AFFINITY_BUCKETS: Final = 1024
 GROUP_MEMBERS_MAX: Final = 5_000
 CREDIT_MAX: Final = 1_000_000
+QUOTA_MAX: Final = 2**53
 REPLIES_MAX: Final = 256
+# Of one session; the window above bounds them too.
+BLOCKED_PUTS_MAX: Final = 64
+BLOCKED_MESSAGES_MAX: Final = 10_000
 # Percent: a hundredfold.
 REDELIVERY_MULTIPLIER_MAX: Final = 10_000
 REDELIVERY_STEPS_MAX: Final = 100

@@ -21,8 +21,11 @@ __all__ = ["is_plain", "message_from", "stored_message"]
 Record = dict[str, Any]
 
 
-def stored_message(message: Message) -> Record:
-    """A message as a record; its header and group as in its Put."""
+def stored_message(message: Message, *, in_storage: bool = True) -> Record:
+    """A message as a record; its header and group as in its Put.
+
+    `in_storage`: it has its segment; what waits for room has none.
+    """
     header: Record | None = None if message.header is None else {**message.header}
     if message.group is not None:
         header = {**(NO_HEADER if header is None else header), "group": group_record(message)}
@@ -42,9 +45,9 @@ def stored_message(message: Message) -> Record:
         "uncounted_backout_count": message.queue.doubts.get(message.sequence, -1),
         "in_unit_of_work": message.flags & IN_UNIT_OF_WORK != 0,
         "origin": message.origin,
+        "segment": message.segment.number if in_storage else -1,
         "redelivery_limit": -1 if message.times is None else message.times.redelivery_limit,
         "delayed_until": _delayed_until(message),
-        "segment": message.segment.number,
         "body_position": -1 if message.body is None else message.body[0],
         "body_index": -1 if message.body is None else message.body[1],
     }
@@ -96,11 +99,12 @@ def message_from(queue: Queue, stored: Record, storage: Storage) -> Message:
     message.enqueued_at = stored["enqueued_at"]
     message.backout_count = stored["backout_count"]
     message.origin = stored["origin"]
-    message.segment = storage.segments[stored["segment"]]
     if stored["body_position"] >= 0:
         message.body = (stored["body_position"], stored["body_index"])
-    if queue.stores:
-        message.segment.hold(message.size_bytes)
+    if stored["segment"] >= 0:
+        message.segment = storage.segments[stored["segment"]]
+        if queue.stores:
+            message.segment.hold(message.size_bytes)
     times = Times(stored["expires_at"], stored["deliver_at"], stored["redelivery_limit"])
     if not times.is_empty:
         message.times = times

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ledgermq.core import get_options
+from ledgermq.core.blocked import WAITS, Waits, block, must_block
 from ledgermq.core.destinations import check_owner, keep, use_destination
 from ledgermq.core.fifo import check_turn
 from ledgermq.core.get_options import PLAIN, Options
@@ -29,6 +30,7 @@ from ledgermq.core.operations import (
 )
 from ledgermq.core.outcomes import Accepted, Enqueued, Reply
 from ledgermq.core.places import disagrees, keep_group, leave_queue
+from ledgermq.core.quotas import bytes_of
 from ledgermq.core.reasons import (
     CONSUMER_EXISTS,
     CONSUMER_UNKNOWN,
@@ -49,7 +51,7 @@ from ledgermq.core.sessions import unit_of_work_ended
 from ledgermq.core.settings import DEFAULTS
 from ledgermq.core.settling import check_deliveries, consume, give_back
 from ledgermq.core.state import Consumer, Queue, Session
-from ledgermq.core.storing import store
+from ledgermq.core.storing import check_transaction_size, store
 from ledgermq.core.subscribing import keep_subscription, subscription_for
 from ledgermq.core.timing import check_times, set_times
 from ledgermq.core.topics import Subscription, Topic
@@ -58,11 +60,14 @@ from ledgermq.core.turn import Turn
 # By whether it is a segment.
 _KINDS = (GroupedMessage, SegmentMessage)
 
-__all__ = ["acknowledge", "close_consumer", "get", "open_consumer", "put"]
+__all__ = ["acknowledge", "close_consumer", "get", "open_consumer", "put", "take_in"]
 
 
-def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal:
-    """Takes messages in: numbered now, or held in the unit of work (SEQ-04, SEQ-05, INF-02)."""
+def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal | Waits:
+    """Takes messages in: numbered now, or held in the unit of work (SEQ-04, SEQ-05, INF-02).
+
+    Where a quota leaves no room for them, the put may wait (INF-03).
+    """
     if session.unit_of_work_ended_by:
         return unit_of_work_ended(session)
     queue = use_destination(turn, operation.destination)
@@ -73,23 +78,51 @@ def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal:
     messages = _messages(turn, session, queue, operation)
     if isinstance(messages, Refusal):
         return messages
-    warning = check_groups(session, queue, operation, messages)
-    if isinstance(warning, Refusal):
-        return warning
-    refusal = store(turn.state, session, messages)
+    warning = ""
+    grouped = [one for one in messages if one.group is not None]
+    if grouped:
+        records = [operation.messages[one.put_index]["header"]["group"] for one in grouped]
+        checked = check_groups(session, queue, records, grouped)
+        if isinstance(checked, Refusal):
+            return checked
+        warning = checked
+    size_bytes = bytes_of(messages)
+    refusal = check_transaction_size(turn.state, session, messages, size_bytes)
     if refusal is not None:
         return refusal
+    blocked = must_block(turn, session, queue, operation, messages, size_bytes)
+    if isinstance(blocked, Refusal):
+        return blocked
+    if blocked:
+        block(turn, session, queue, operation, messages)
+        return WAITS
+    return take_in(turn, session, queue, messages, operation.session_sequence, warning)
+
+
+def take_in(
+    turn: Turn,
+    session: Session,
+    queue: Queue,
+    messages: list[Message],
+    sequence: int,
+    warning: str,
+) -> Reply:
+    """Puts messages that were checked, for the operation of that number in the session."""
+    size_bytes = bytes_of(messages)
+    store(turn.state, session, messages, size_bytes)
     keep(turn.state, queue)
     if session.transacted:
         session.begin_unit_of_work(turn.state.time)
         session.open_puts.setdefault(queue.destination, []).extend(messages)
         join_open_groups(session, queue.destination, messages)
         queue.uncommitted_puts += len(messages)
+        queue.uncommitted_puts_bytes += size_bytes
+        queue.note_high()
         return Accepted(
             position=turn.position,
             index=turn.take_index(),
             session=session.handle,
-            session_sequence=operation.session_sequence,
+            session_sequence=sequence,
             warning=warning,
         )
     first = queue.enqueue(turn.state, messages, session.connection)
@@ -99,7 +132,7 @@ def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal:
         position=turn.position,
         index=turn.take_index(),
         session=session.handle,
-        session_sequence=operation.session_sequence,
+        session_sequence=sequence,
         first_sequence=first,
         count=len(messages),
         warning=warning,

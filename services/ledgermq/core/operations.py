@@ -177,10 +177,14 @@ class CloseConsumer(SessionOperation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Put(SessionOperation):
-    """Puts messages to one destination, in a unit of work if the session is transacted."""
+    """Puts messages to one destination, in a unit of work if the session is transacted.
+
+    `blocking_ms`: how long it may wait for a quota; 0: it does not wait (INF-03).
+    """
 
     destination: str
     messages: list[PutMessage]
+    blocking_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -319,6 +323,8 @@ class AlterQueueManager(SessionOperation):
     segment_bytes: int | None = None
     segments_min: int | None = None
     segments_max: int | None = None
+    messages_max: int | None = None
+    bytes_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

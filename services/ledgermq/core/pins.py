@@ -11,6 +11,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, Final
 
+from ledgermq.core.blocked import BlockedPut
 from ledgermq.core.message import Message
 from ledgermq.core.state import QueueManager, Session
 
@@ -34,6 +35,8 @@ def pins_document(state: QueueManager, limit: int) -> dict[str, Any]:
         open_puts = chain.from_iterable(session.open_puts.values())
         oldest = nsmallest(wanted, open_puts, key=_PUT_POSITION)
         found += [(*_place(one), -1, -1, _open_pin(one, session)) for one in oldest]
+    for put in state.blocked_puts.values():
+        found += [(*_place(one), -1, -1, _blocked_pin(one, put)) for one in put.messages[:wanted]]
     found.sort(key=lambda one: one[:4])
     pins = [one[4] for one in found[:wanted]]
     return {"needed_position": pins[0]["put_position"] if pins else None, "pins": pins}
@@ -47,7 +50,9 @@ def _state_of(message: Message) -> str:
     if message.consumer is not None:
         transacted = message.consumer.session.transacted
         return "uncommitted get" if transacted else "unacknowledged"
-    return "available" if message.is_here else "unborn"
+    if message.is_here:
+        return "available"
+    return "delayed" if message.times is not None and message.times.is_delayed else "unborn"
 
 
 def _pin(message: Message) -> dict[str, Any]:
@@ -69,3 +74,9 @@ def _pin(message: Message) -> dict[str, Any]:
 def _open_pin(message: Message, session: Session) -> dict[str, Any]:
     changes = {"enqueued_at": None, "state": "uncommitted put", "session": session.handle}
     return {**_pin(message), **changes}
+
+
+def _blocked_pin(message: Message, put: BlockedPut) -> dict[str, Any]:
+    """Its body stands where the put came, and is wanted when it is put (§16)."""
+    changes = {"destination": put.destination, "state": "blocked put"}
+    return {**_open_pin(message, put.session), **changes}

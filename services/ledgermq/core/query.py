@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from ledgermq.core.browsing import Cursor, browse
 from ledgermq.core.choosing import Chosen, choose
+from ledgermq.core.counting import blocked_status, held_bytes_status
 from ledgermq.core.delivery import delivered_message
 from ledgermq.core.get_options import PLAIN, Options, check
 from ledgermq.core.group_query import group_document, group_statuses
@@ -18,6 +19,7 @@ from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES
 from ledgermq.core.outcomes import Delivered, DeliveredMessage, Opened, Outcome
 from ledgermq.core.pins import pins_document
 from ledgermq.core.places import disagreement
+from ledgermq.core.quotas import held_by_all
 from ledgermq.core.reasons import (
     GROUP_UNKNOWN,
     MATCH_OPTIONS_INVALID,
@@ -111,7 +113,8 @@ def _tell_topic(state: QueueManager, topic_name: str, name: str) -> Told:
     topic = state.topics.get(topic_name)
     if topic is None:
         return Told(reason=TOPIC_UNKNOWN, detail=f"there is no topic {topic_name!a} on {name}")
-    return Told(document=topic_status(topic))
+    blocked = blocked_status(state, topic.destination)
+    return Told(document=topic_status(topic) | {"blocked": blocked})
 
 
 def _tell_queue(state: QueueManager, kind: str, ask: dict[str, Any]) -> Told:
@@ -214,7 +217,9 @@ def _origins(chosen: Chosen) -> list[Document]:
 def queue_status(state: QueueManager, name: str) -> Document | None:
     """The status of one queue, or None if there is no such queue (SEQ-06..13, SEQ-19)."""
     queue = state.queues.get(name)
-    return None if queue is None else _status(queue)
+    if queue is None:
+        return None
+    return _status(queue) | {"blocked": blocked_status(state, queue.destination)}
 
 
 def queue_statuses(state: QueueManager) -> list[Document]:
@@ -256,6 +261,7 @@ def _status(queue: Queue) -> Document:
         "uncommitted_puts": queue.uncommitted_puts,
         "unacknowledged": queue.unacknowledged,
         "uncommitted_gets": queue.uncommitted_gets,
+        **held_bytes_status(queue),
     }
 
 
@@ -271,6 +277,7 @@ LISTINGS: Final[dict[str, Callable[[QueueManager], list[Document]]]] = {
 
 def manager_status(state: QueueManager, name: str, worker: str) -> Document:
     """What the queue manager holds as a whole."""
+    held, held_bytes = held_by_all(state)
     return {
         "name": name,
         "position": state.position,
@@ -278,6 +285,10 @@ def manager_status(state: QueueManager, name: str, worker: str) -> Document:
         "version": state.active_version,
         "automatic_creation": state.automatic_creation,
         "maximum_lifetime_ms": state.lifetimes.maximum_ms,
+        "messages_max": state.messages_max,
+        "bytes_max": state.bytes_max,
+        "messages": held,
+        "bytes": held_bytes,
         "queues": len(state.queues),
         "topics": len(state.topics),
         "subscriptions": len(state.subscriptions),

@@ -36,9 +36,11 @@ class Queue:
     __slots__ = (
         "affinity",
         "available",
+        "bytes_high",
         "consumers",
         "created_position",
         "delayed",
+        "delayed_bytes",
         "description",
         "doubts",
         "dropped",
@@ -48,8 +50,10 @@ class Queue:
         "kept",
         "last_consumed_enqueued_at",
         "lifetime_sequence",
+        "message_bytes",
         "message_bytes_max",
         "messages",
+        "messages_high",
         "moved",
         "name",
         "next_sequence",
@@ -63,10 +67,14 @@ class Queue:
         "touched_blocks",
         "turns",
         "unacknowledged",
+        "unacknowledged_bytes",
         "unacknowledged_max",
         "unborn",
+        "unborn_bytes",
         "uncommitted_gets",
+        "uncommitted_gets_bytes",
         "uncommitted_puts",
+        "uncommitted_puts_bytes",
     )
 
     def __init__(self, name: str, created_position: int) -> None:
@@ -106,6 +114,16 @@ class Queue:
         self.uncommitted_puts = 0
         self.unacknowledged = 0
         self.uncommitted_gets = 0
+        # Sizes of all numbered messages that are here, and of those in each state but available.
+        self.message_bytes = 0
+        self.unborn_bytes = 0
+        self.delayed_bytes = 0
+        self.uncommitted_puts_bytes = 0
+        self.unacknowledged_bytes = 0
+        self.uncommitted_gets_bytes = 0
+        # The most that it held at a time, current and pending.
+        self.messages_high = 0
+        self.bytes_high = 0
         # Blocks changed since the checkpointer looked last; nothing in the fold reads it.
         self.touched_blocks: dict[int, None] = {}
 
@@ -130,14 +148,18 @@ class Queue:
         store, time = self.messages, state.time
         state.lifetimes.note(self, time)
         timed = grouped = False
+        added_bytes = 0
         for message in messages:
             message.sequence = sequence
             message.enqueued_at = time
             store[sequence] = message
             sequence += 1
+            added_bytes += message.size_bytes
             timed = timed or message.times is not None
             grouped = grouped or message.group is not None
         self.next_sequence = sequence
+        self.message_bytes += added_bytes
+        self.note_high()
         born = self.wait_for_birth(state, messages) if timed else messages
         self.available.extend(born)
         for order in self.orders.values():
@@ -148,6 +170,25 @@ class Queue:
         for block in range(first // BLOCK_MESSAGES, (sequence - 1) // BLOCK_MESSAGES + 1):
             touched[block] = None
         return first
+
+    @property
+    def held_messages(self) -> int:
+        """How many messages count against its quota: current and pending ones."""
+        return len(self.messages) + self.uncommitted_puts
+
+    @property
+    def held_bytes(self) -> int:
+        """Sizes of the messages that count against its quota."""
+        return self.message_bytes + self.uncommitted_puts_bytes
+
+    def note_high(self) -> None:
+        """Notes what it holds, if that is the most so far; after messages were added."""
+        held = self.held_messages
+        if held > self.messages_high:
+            self.messages_high = held
+        held = self.message_bytes + self.uncommitted_puts_bytes
+        if held > self.bytes_high:
+            self.bytes_high = held
 
     def served(self) -> Iterable[Queue]:
         """Whose consumers may be served after an `enqueue`."""
@@ -253,8 +294,10 @@ class Queue:
             state.schedule(message, times)
             if times.is_unborn:
                 self.unborn += 1
+                self.unborn_bytes += message.size_bytes
             elif times.is_delayed:
                 self.delayed += 1
+                self.delayed_bytes += message.size_bytes
             else:
                 available.append(message)
         return available
@@ -264,8 +307,10 @@ class Queue:
         assert message.times is not None, "only what waits stops"
         if message.times.is_unborn:
             self.unborn -= 1
+            self.unborn_bytes -= message.size_bytes
         else:
             self.delayed -= 1
+            self.delayed_bytes -= message.size_bytes
             # Whether it waits again stands in a checkpoint; births follow from the time.
             self.touched_blocks[message.sequence // BLOCK_MESSAGES] = None
         message.wait_until(-1)
@@ -273,6 +318,7 @@ class Queue:
     def delay(self, message: Message, until: int) -> None:
         """Lets a message that came back wait until a moment in µs (INF-10)."""
         self.delayed += 1
+        self.delayed_bytes += message.size_bytes
         message.wait_until(until)
 
     def withdraw(self, message: Message) -> None:
@@ -306,6 +352,7 @@ class Queue:
         """Takes a numbered message out of the queue for good."""
         sequence = message.sequence
         del self.messages[sequence]
+        self.message_bytes -= message.size_bytes
         if isinstance(message, GroupedMessage):
             self._leave_group(message.group, message)
         if self.doubts:

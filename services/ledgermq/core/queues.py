@@ -9,6 +9,7 @@ from ledgermq.core.limits import (
     CONTENT_BYTES_MAX,
     CREDIT_MAX,
     DESCRIPTION_CHARACTERS_MAX,
+    QUOTA_MAX,
     TIMING_MS_MAX,
     VERSION_MAX,
 )
@@ -174,13 +175,20 @@ def alter_queue_manager(
     if refusal is not None:
         return refusal
     lifetime_ms = operation.maximum_lifetime_ms
+    if lifetime_ms is not None and not 0 <= lifetime_ms <= TIMING_MS_MAX:
+        return Refusal(
+            SETTING_INVALID, f"maximum_lifetime_ms is {lifetime_ms}, must be 0 to {TIMING_MS_MAX}"
+        )
+    quotas = {"messages_max": operation.messages_max, "bytes_max": operation.bytes_max}
+    for name, quota in quotas.items():
+        if quota is not None and not 0 <= quota <= QUOTA_MAX:
+            return Refusal(SETTING_INVALID, f"{name} is {quota}, must be 0 to {QUOTA_MAX}")
     if lifetime_ms is not None:
-        if not 0 <= lifetime_ms <= TIMING_MS_MAX:
-            return Refusal(
-                SETTING_INVALID,
-                f"maximum_lifetime_ms is {lifetime_ms}, must be 0 to {TIMING_MS_MAX}",
-            )
         turn.state.lifetimes.set_maximum(lifetime_ms, turn.state.stores.values())
+    if operation.messages_max is not None:
+        turn.state.messages_max = operation.messages_max
+    if operation.bytes_max is not None:
+        turn.state.bytes_max = operation.bytes_max
     if operation.automatic_creation is not None:
         turn.state.automatic_creation = operation.automatic_creation
     configure_storage(turn.state, operation)

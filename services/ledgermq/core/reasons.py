@@ -7,6 +7,7 @@ from typing import Final, NamedTuple
 __all__ = [
     "CLIENT_ID_IN_USE",
     "CLIENT_ID_MISSING",
+    "COMMIT_WAITING",
     "CONSUMER_EXISTS",
     "CONSUMER_UNKNOWN",
     "CORRECTION_INVALID",
@@ -34,6 +35,7 @@ __all__ = [
     "QUEUE_IN_USE",
     "QUEUE_NOT_EMPTY",
     "QUEUE_UNKNOWN",
+    "QUOTA_EXCEEDED",
     "REASON_INVALID",
     "RECORD_EMPTY",
     "RECORD_UNREADABLE",
@@ -70,6 +72,7 @@ __all__ = [
 
 CLIENT_ID_IN_USE: Final = "client-id-in-use"
 CLIENT_ID_MISSING: Final = "client-id-missing"
+COMMIT_WAITING: Final = "commit-waiting"
 CONSUMER_EXISTS: Final = "consumer-exists"
 CONSUMER_UNKNOWN: Final = "consumer-unknown"
 CORRECTION_INVALID: Final = "correction-invalid"
@@ -97,6 +100,7 @@ QUEUE_EXISTS: Final = "queue-exists"
 QUEUE_IN_USE: Final = "queue-in-use"
 QUEUE_NOT_EMPTY: Final = "queue-not-empty"
 QUEUE_UNKNOWN: Final = "queue-unknown"
+QUOTA_EXCEEDED: Final = "quota-exceeded"
 REASON_INVALID: Final = "reason-invalid"
 RECORD_EMPTY: Final = "record-empty"
 RECORD_UNREADABLE: Final = "record-unreadable"

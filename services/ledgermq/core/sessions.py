@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 
 from ledgermq.core import connections
+from ledgermq.core.blocked import WAITS, Waits, commit_waits, drop_blocked
 from ledgermq.core.doubt import tell_handing
 from ledgermq.core.fifo import check_turn
 from ledgermq.core.limits import (
@@ -34,6 +35,7 @@ from ledgermq.core.outcomes import (
     Suspected,
 )
 from ledgermq.core.places import leave_queue
+from ledgermq.core.quotas import bytes_of
 from ledgermq.core.reasons import (
     MODE_UNKNOWN,
     NOT_TRANSACTED,
@@ -142,12 +144,20 @@ def alive(turn: Turn, session: Session, operation: Alive) -> None:
     tell_handing(turn, session, operation.handing)
 
 
-def commit(turn: Turn, session: Session, operation: Commit) -> Reply | Refusal:
-    """Numbers the open puts and consumes the named deliveries, as one (SEQ-04, SEQ-18)."""
+def commit(turn: Turn, session: Session, operation: Commit) -> Reply | Refusal | Waits:
+    """Numbers the open puts and consumes the named deliveries, as one (SEQ-04, SEQ-18).
+
+    Waits, if puts of the session wait for a quota (H18).
+    """
     if not session.transacted:
         return Refusal(NOT_TRANSACTED, "commit needs a transacted session")
     if session.unit_of_work_ended_by:
         return unit_of_work_ended(session)
+    if session.waiting_commit is not None:
+        return commit_waits(session)
+    if session.blocked:
+        session.waiting_commit = operation
+        return WAITS
     open_puts = sum(len(messages) for messages in session.open_puts.values())
     if operation.puts != open_puts:
         return Refusal(
@@ -164,6 +174,7 @@ def commit(turn: Turn, session: Session, operation: Commit) -> Reply | Refusal:
     for destination, messages in session.open_puts.items():
         queue = messages[0].queue
         queue.uncommitted_puts -= len(messages)
+        queue.uncommitted_puts_bytes -= bytes_of(messages)
         first = queue.enqueue(turn.state, messages, session.connection)
         enqueued.append(
             {"destination": destination, "first_sequence": first, "count": len(messages)}
@@ -189,7 +200,9 @@ def _discard_open_puts(session: Session) -> int:
     """Lets the open puts of a unit of work vanish; they never had a number (SEQ-15)."""
     discarded = 0
     for destination, messages in list(session.open_puts.items()):
-        messages[0].queue.uncommitted_puts -= len(messages)
+        queue = messages[0].queue
+        queue.uncommitted_puts -= len(messages)
+        queue.uncommitted_puts_bytes -= bytes_of(messages)
         discarded += len(messages)
         session.let_open_puts_go(destination)
     session.open_groups = {}
@@ -197,11 +210,16 @@ def _discard_open_puts(session: Session) -> int:
 
 
 def undo(turn: Turn, session: Session, seen: list[DeliveryRange]) -> tuple[int, int]:
-    """Withdraws all credit; puts vanish and deliveries return; how many returned and vanished."""
+    """Withdraws all credit; puts vanish, also those that wait, and deliveries return.
+
+    Returns how many returned, and how many open puts vanished.
+    """
     for consumer in session.consumers.values():
         if consumer.credit:
             consumer.credit = 0
             del consumer.queue.ready[consumer.key]
+    if session.transacted and session.blocked:
+        drop_blocked(turn, session)
     discarded = _discard_open_puts(session)
     return give_back_all(turn, session, seen), discarded
 
@@ -270,6 +288,8 @@ def end_session(
     for consumer in session.consumers.values():
         if consumer.open:
             leave_queue(turn, consumer)
+    if session.blocked:
+        drop_blocked(turn, session)
     discarded = _discard_open_puts(session)
     returned = give_back_all(turn, session, seen)
     session.consumers.clear()

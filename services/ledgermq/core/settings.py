@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, TypedDict
 
 from ledgermq.core.limits import (
+    QUOTA_MAX,
     REDELIVERY_LIMIT_MAX,
     REDELIVERY_MULTIPLIER_MAX,
     REDELIVERY_STEPS_MAX,
@@ -15,7 +16,9 @@ from ledgermq.core.limits import (
 __all__ = [
     "CONCURRENT",
     "DEFAULTS",
+    "FIFO",
     "FIFO_MODES",
+    "POLICIES",
     "PROTECTED",
     "SERIALIZED",
     "RedeliveryStep",
@@ -27,6 +30,9 @@ __all__ = [
     "wrong_in",
 ]
 
+# No put passes an earlier one to the same destination (INF-18).
+FIFO: Final = "FIFO"
+POLICIES: Final = (FIFO, "PREEMPTIVE")
 # Modes of `ledgermq.type.FifoMode`.
 CONCURRENT: Final = "CONCURRENT"
 PROTECTED: Final = "PROTECTED"
@@ -45,7 +51,7 @@ class RedeliveryStep(TypedDict):
 class Settings:
     """The settings of a queue or topic, in the order of the schema `ledgermq.type.QueueSettings`.
 
-    Times are in ms. A destination is `queue:NAME` or `topic:NAME`, or empty: none.
+    Times are in ms; a quota of 0 is none. A destination is `queue:NAME` or `topic:NAME`, or empty.
     """
 
     time_to_live_override_ms: int = -1
@@ -58,6 +64,9 @@ class Settings:
     redelivery_steps: list[RedeliveryStep] = field(default_factory=list)
     error_destination: str = ""
     puts_disabled: bool = False
+    messages_max: int = 0
+    bytes_max: int = 0
+    blocking_send_policy: str = FIFO
     fifo_mode: str = CONCURRENT
 
 
@@ -108,6 +117,8 @@ RANGES: Final = {
     "redelivery_limit": (-1, REDELIVERY_LIMIT_MAX),
     "redelivery_delay_multiplier_percent": (100, REDELIVERY_MULTIPLIER_MAX),
     "redelivery_delay_max_ms": (0, TIMING_MS_MAX),
+    "messages_max": (0, QUOTA_MAX),
+    "bytes_max": (0, QUOTA_MAX),
 }
 
 
@@ -119,6 +130,11 @@ def wrong_in(settings: Settings) -> str | None:
             return f"{name} is {value}, must be {lowest} to {highest}"
     if settings.fifo_mode not in FIFO_MODES:
         return f"fifo_mode is {settings.fifo_mode}, must be one of {', '.join(FIFO_MODES)}"
+    if settings.blocking_send_policy not in POLICIES:
+        return (
+            f"blocking_send_policy is {settings.blocking_send_policy}, "
+            f"must be one of {', '.join(POLICIES)}"
+        )
     return _wrong_in_steps(settings.redelivery_steps)
 
 

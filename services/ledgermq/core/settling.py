@@ -52,13 +52,16 @@ def take_delivery(turn: Turn, session: Session, delivery: int) -> Message:
     if consumer.doubt or session.handed_doubts:
         leave_flight(turn, consumer, delivery)
     consumer.in_flight -= 1
-    turns = message.queue.turns
+    queue = message.queue
+    turns = queue.turns
     if turns is not None and consumer.credit:
         turns.join(consumer)
     if session.transacted:
-        message.queue.uncommitted_gets -= 1
+        queue.uncommitted_gets -= 1
+        queue.uncommitted_gets_bytes -= message.size_bytes
     else:
-        message.queue.unacknowledged -= 1
+        queue.unacknowledged -= 1
+        queue.unacknowledged_bytes -= message.size_bytes
     if not consumer.open and not consumer.in_flight:
         del session.consumers[consumer.number]
     return message

@@ -11,6 +11,12 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 from ledgermq.core import connections
+from ledgermq.core.blocked_snapshot import (
+    blocked_entries,
+    commit_entry,
+    commit_from,
+    restore_blocked,
+)
 from ledgermq.core.destinations import find_destination, keep
 from ledgermq.core.get_options import PLAIN, Options, Place
 from ledgermq.core.grouping import join_open_groups
@@ -19,16 +25,10 @@ from ledgermq.core.message import Message
 from ledgermq.core.message_snapshot import is_plain, message_from, stored_message
 from ledgermq.core.outcomes import Reply
 from ledgermq.core.queues import set_affinity
+from ledgermq.core.quotas import bytes_of
 from ledgermq.core.selector import parse_selector
 from ledgermq.core.settings import settings_record
-from ledgermq.core.state import (
-    Connection,
-    Consumer,
-    Queue,
-    QueueManager,
-    Session,
-    new_state,
-)
+from ledgermq.core.state import Connection, Consumer, Queue, QueueManager, Session, new_state
 from ledgermq.core.storage import Storage
 from ledgermq.core.topic_snapshot import (
     owner_of,
@@ -71,6 +71,8 @@ def root_of(state: QueueManager) -> Record:
         "automatic_creation": state.automatic_creation,
         "wait_order": state.wait_order,
         "maximum_lifetime_ms": state.lifetimes.maximum_ms,
+        "messages_max": state.messages_max,
+        "bytes_max": state.bytes_max,
         "queues": [_queue_entry(queue) for queue in state.queues.values()],
         "topics": [topic_entry(topic) for topic in state.topics.values()],
         "subscriptions": [subscription_entry(one) for one in state.subscriptions.values()],
@@ -87,6 +89,7 @@ def root_of(state: QueueManager) -> Record:
         ],
         "sessions": [_session_entry(session) for session in state.sessions.values()],
         "storage": state.storage.record(),
+        "blocked_puts": blocked_entries(state),
     }
 
 
@@ -109,6 +112,8 @@ def _queue_entry(queue: Queue) -> Record:
         "settings": settings_record(queue.settings),
         "moved": queue.moved,
         "dropped": queue.dropped,
+        "messages_high": queue.messages_high,
+        "bytes_high": queue.bytes_high,
         "received": list(queue.received or ()),
     }
 
@@ -161,6 +166,7 @@ def _session_entry(session: Session) -> Record:
             for destination, messages in session.open_puts.items()
         ],
         "replies": list(session.replies.values()),
+        "waiting_commit": commit_entry(session),
         "unit_of_work_began_at": session.unit_of_work_began_at,
         "unit_of_work_ended_by": session.unit_of_work_ended_by,
     }
@@ -235,6 +241,8 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     state.automatic_creation = root["automatic_creation"]
     state.wait_order = root["wait_order"]
     state.storage = Storage.restored(root["storage"])
+    state.messages_max = root["messages_max"]
+    state.bytes_max = root["bytes_max"]
     for entry in root["queues"]:
         keep(state, _queue_from(entry))
     restore_topics(state, root)
@@ -256,6 +264,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     for entry in root["sessions"]:
         _restore_session(state, entry)
     for queue in state.stores.values():
+        queue.message_bytes = bytes_of(queue.messages.values())
         here = [one for one in queue.messages.values() if one.consumer is None]
         queue.available.extend(queue.wait_for_birth(state, here))
         for message in queue.messages.values():
@@ -272,6 +281,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     for topic in state.topics.values():
         topic.find_publications()
     state.storage.find_free()
+    restore_blocked(state, root)
     state.deadlines = sorted(
         (one.deadline, one.handle) for one in state.sessions.values() if one.deadline >= 0
     )
@@ -301,6 +311,8 @@ def _queue_from(entry: Record) -> Queue:
     set_affinity(queue, entry["group_affinity"])
     queue.moved = entry["moved"]
     queue.dropped = entry["dropped"]
+    queue.messages_high = entry["messages_high"]
+    queue.bytes_high = entry["bytes_high"]
     return queue
 
 
@@ -337,17 +349,22 @@ def _restore_session(state: QueueManager, entry: Record) -> None:
         session.deliveries[one["delivery"]] = message
         if session.transacted:
             consumer.queue.uncommitted_gets += 1
+            consumer.queue.uncommitted_gets_bytes += message.size_bytes
         else:
             consumer.queue.unacknowledged += 1
+            consumer.queue.unacknowledged_bytes += message.size_bytes
     for one in entry["open_puts"]:
         destination = one["destination"]
         queue = find_destination(state, destination)
         assert queue is not None, "open puts are to what is there"
         open_puts = [message_from(queue, put, state.storage) for put in one["messages"]]
-        session.open_bytes += sum(put.size_bytes for put in open_puts)
+        size_bytes = bytes_of(open_puts)
+        session.open_bytes += size_bytes
         session.open_puts[destination] = open_puts
         join_open_groups(session, destination, open_puts)
-        queue.uncommitted_puts += len(one["messages"])
+        queue.uncommitted_puts += len(open_puts)
+        queue.uncommitted_puts_bytes += size_bytes
+    session.waiting_commit = commit_from(session, entry["waiting_commit"])
     state.sessions[session.handle] = session
     connection.sessions[session.handle] = session
 

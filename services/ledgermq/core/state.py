@@ -20,7 +20,9 @@ from ledgermq.core.queue import Queue
 from ledgermq.core.storage import Storage
 
 if TYPE_CHECKING:
+    from ledgermq.core.blocked import BlockedPut
     from ledgermq.core.group import Group
+    from ledgermq.core.operations import Commit
     from ledgermq.core.orders import Order, OrderKey
     from ledgermq.core.selector import Selector
     from ledgermq.core.topics import Subscription, SubscriptionKey, Topic
@@ -127,6 +129,7 @@ class Session:
     __slots__ = (
         "acknowledge_mode",
         "answered_through",
+        "blocked",
         "confirmed",
         "connection",
         "consumer_highest",
@@ -149,6 +152,7 @@ class Session:
         "transacted",
         "unit_of_work_began_at",
         "unit_of_work_ended_by",
+        "waiting_commit",
     )
 
     def __init__(
@@ -189,6 +193,9 @@ class Session:
         self.unit_of_work_ended_by = ""
         # The groups among them, by destination and group id.
         self.open_groups: dict[tuple[str, bytes], Group] = {}
+        # Puts that wait for a quota, by their numbers; the commit that waits for them.
+        self.blocked: dict[int, BlockedPut] = {}
+        self.waiting_commit: Commit | None = None
 
     def let_open_puts_go(self, destination: str) -> None:
         """Lets the open puts to a destination vanish, and gives up their room."""
@@ -214,11 +221,14 @@ class QueueManager:
         "active_version",
         "automatic_creation",
         "births",
+        "blocked_puts",
+        "bytes_max",
         "client_ids",
         "connections",
         "deadlines",
         "expiries",
         "lifetimes",
+        "messages_max",
         "named",
         "position",
         "queues",
@@ -227,6 +237,7 @@ class QueueManager:
         "stores",
         "subscriptions",
         "time",
+        "time_outs",
         "time_stood_still",
         "topics",
         "wait_order",
@@ -256,6 +267,13 @@ class QueueManager:
         self.storage = Storage()
         # Destinations that settings name, and which settings do: destination and name.
         self.named: dict[str, dict[tuple[str, str], None]] = {}
+        # Quotas of all queues and topics together; 0: none.
+        self.messages_max = 0
+        self.bytes_max = 0
+        # Puts that wait for a quota, by position, and a heap of (deadline, position); entries of
+        # what waits no longer are passed over.
+        self.blocked_puts: dict[int, BlockedPut] = {}
+        self.time_outs: list[tuple[int, int]] = []
 
     def schedule(self, message: Message, times: Times) -> None:
         """Notes when a numbered message expires, and until when it waits."""

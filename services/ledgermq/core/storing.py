@@ -13,36 +13,30 @@ from ledgermq.core.reasons import (
 from ledgermq.core.state import QueueManager, Session
 from ledgermq.core.storage import StorageSettings
 
-__all__ = ["check_storage", "check_transaction_size", "configure_storage", "store"]
+__all__ = ["check_storage", "check_transaction_size", "configure_storage", "storage_full", "store"]
 
 
-def store(state: QueueManager, session: Session, messages: list[Message]) -> Refusal | None:
-    """Stores the messages of a Put, or says why there is no room for them (DB-09, DB-12, DB-13)."""
-    sizes = [message.size_bytes for message in messages]
-    size_bytes = sum(sizes)
-    refusal = check_transaction_size(state, session, sizes, size_bytes)
-    if refusal is not None:
-        return refusal
-    if not state.storage.fits(sizes):
-        settings = state.storage.settings
-        return Refusal(
-            STORAGE_FULL,
-            f"there is no room for {size_bytes} bytes: segments_max is {settings.segments_max}, "
-            f"and live messages keep what is full, of {settings.segment_bytes} bytes each",
-        )
+def store(state: QueueManager, session: Session, messages: list[Message], size_bytes: int) -> None:
+    """Stores the messages of a Put, of this size together, for which there is room (DB-12)."""
     state.storage.append(messages, size_bytes)
     if session.transacted:
         session.open_bytes += size_bytes
-    return None
+
+
+def storage_full(state: QueueManager, size_bytes: int) -> Refusal:
+    """Refuses what may not wait for room in the storage (DB-20)."""
+    settings = state.storage.settings
+    return Refusal(
+        STORAGE_FULL,
+        f"there is no room for {size_bytes} bytes: the {settings.segments_max} segments of "
+        f"{settings.segment_bytes} bytes that may be are full or pinned by live messages",
+    )
 
 
 def check_transaction_size(
-    state: QueueManager, session: Session, sizes: list[int], size_bytes: int
+    state: QueueManager, session: Session, messages: list[Message], size_bytes: int
 ) -> Refusal | None:
-    """Refuses a unit of work, or outside one a message, that is larger than a segment (DB-09).
-
-    `sizes` are those of a Put's messages in bytes, `size_bytes` their sum.
-    """
+    """Refuses a unit of work, or outside one a message, that is larger than a segment (DB-09)."""
     limit = state.storage.settings.segment_bytes
     if session.open_bytes + size_bytes <= limit:
         return None
@@ -52,7 +46,7 @@ def check_transaction_size(
             f"with {size_bytes} bytes more the unit of work had "
             f"{session.open_bytes + size_bytes}, a segment takes {limit}; commit what it holds",
         )
-    largest = max(sizes)
+    largest = max(message.size_bytes for message in messages)
     if largest <= limit:
         return None
     return Refusal(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
+from ledgermq.core.counting import held_bytes_status
 from ledgermq.core.state import Message, Queue, QueueManager
 from ledgermq.core.topics import Publication, Subscription, Topic
 
@@ -52,6 +53,7 @@ def topic_status(topic: Topic) -> Document:
         "first_enqueued_at": first,
         "last_enqueued_at": last,
         "uncommitted_puts": topic.uncommitted_puts,
+        **held_bytes_status(topic),
     }
 
 
@@ -92,4 +94,5 @@ def _subscription_status(one: Subscription) -> Document:
         "delayed": one.delayed,
         "unacknowledged": one.unacknowledged,
         "uncommitted_gets": one.uncommitted_gets,
+        **held_bytes_status(one),
     }

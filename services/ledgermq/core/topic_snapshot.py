@@ -49,6 +49,8 @@ def topic_entry(topic: Topic) -> Record:
         "owner": owner_of(topic),
         "expired": topic.expired,
         "settings": settings_record(topic.settings),
+        "messages_high": topic.messages_high,
+        "bytes_high": topic.bytes_high,
         "moved": topic.moved,
     }
 
@@ -72,6 +74,8 @@ def subscription_entry(subscription: Subscription) -> Record:
         "last_consumed_enqueued_at": subscription.last_consumed_enqueued_at,
         "moved": subscription.moved,
         "dropped": subscription.dropped,
+        "messages_high": subscription.messages_high,
+        "bytes_high": subscription.bytes_high,
         "removed_by_administration": subscription.removed_by_administration,
         "received": list(subscription.received or ()),
     }
@@ -86,6 +90,8 @@ def restore_topics(state: QueueManager, root: Record) -> None:
         topic.next_sequence = entry["next_sequence"]
         topic.sent_and_committed = entry["sent_and_committed"]
         topic.dropped = entry["dropped"]
+        topic.messages_high = entry["messages_high"]
+        topic.bytes_high = entry["bytes_high"]
         topic.expired = entry["expired"]
         topic.moved = entry["moved"]
         topic.last_consumed_enqueued_at = entry["last_consumed_enqueued_at"]
@@ -108,6 +114,8 @@ def _subscription_from(state: QueueManager, entry: Record) -> Subscription:
     subscription.expired = entry["expired"]
     subscription.moved = entry["moved"]
     subscription.dropped = entry["dropped"]
+    subscription.messages_high = entry["messages_high"]
+    subscription.bytes_high = entry["bytes_high"]
     subscription.removed_by_administration = entry["removed_by_administration"]
     subscription.sent_and_committed = entry["sent_and_committed"]
     subscription.last_consumed_enqueued_at = entry["last_consumed_enqueued_at"]

@@ -99,6 +99,8 @@ class Subscription(Queue):
         copy = published.copy_for(self)
         state.lifetimes.note(self, copy.enqueued_at)
         self.messages[copy.sequence] = copy
+        self.message_bytes += copy.size_bytes
+        self.note_high()
         self.available.extend(self.wait_for_birth(state, [copy]))
         self.touched_blocks[copy.sequence // BLOCK_MESSAGES] = None
         self.next_sequence = copy.sequence + 1
@@ -134,6 +136,7 @@ class Subscription(Queue):
         for message in self.messages.values():
             self.topic.let_go(message, DROPPED)
         self.messages = {}
+        self.message_bytes = 0
 
 
 class Topic(Queue):
@@ -171,7 +174,13 @@ class Topic(Queue):
             message.enqueued_at = state.time
             self._publish(state, message, sender)
         self.next_sequence = first + len(messages)
+        self.note_high()
         return first
+
+    @property
+    def held_messages(self) -> int:
+        """Unconsumed messages and uncommitted puts: each once, whoever has it."""
+        return len(self.publications) + self.uncommitted_puts
 
     def _publish(self, state: QueueManager, message: Message, sender: Connection | None) -> None:
         publication = Publication(message.enqueued_at)
@@ -182,6 +191,7 @@ class Topic(Queue):
                 self._reached[subscription.created_position] = subscription
         if publication.holders:
             self.publications[message.sequence] = publication
+            self.message_bytes += message.size_bytes
         else:
             self.dropped += 1
             self.last_consumed_enqueued_at = message.enqueued_at
@@ -209,6 +219,7 @@ class Topic(Queue):
         if publication.holders:
             return
         del self.publications[message.sequence]
+        self.message_bytes -= message.size_bytes
         message.segment.release(message.size_bytes)
         self.last_consumed_enqueued_at = publication.enqueued_at
         if how == CONSUMED:
@@ -252,6 +263,7 @@ class Topic(Queue):
             publication = found.get(message.sequence)
             if publication is None:
                 publication = found[message.sequence] = Publication(message.enqueued_at)
+                self.message_bytes += message.size_bytes
                 message.segment.hold(message.size_bytes)
             publication.holders += 1
         self.publications = dict(sorted(found.items()))

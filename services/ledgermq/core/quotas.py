@@ -1,0 +1,82 @@
+"""Quotas: how much a destination and the queue manager may hold (PROTOCOL.md §16, INF-04).
+
+They hold up puts and nothing else: what is there is never taken away, and a commit, a message that
+goes elsewhere or one that comes back is never refused by a quota (decision 19).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import Final
+
+from ledgermq.core.queue import Queue
+from ledgermq.core.settings import DEFAULTS
+from ledgermq.core.state import Message, QueueManager
+
+__all__ = ["bytes_of", "fits", "has_quota", "held_by_all", "keeps_quotas", "larger_than_whole"]
+
+SIZE: Final = attrgetter("size_bytes")
+
+
+def bytes_of(messages: Iterable[Message]) -> int:
+    """The sizes of messages together."""
+    return sum(map(SIZE, messages))
+
+
+def has_quota(state: QueueManager, queue: Queue) -> bool:
+    """Whether a put to a queue or topic may be held up: by a quota, its own or that of all, or by
+    the storage, where that has a limit.
+    """
+    if queue.settings is not DEFAULTS or state.storage.settings.segments_max:
+        return True
+    return state.messages_max > 0 or state.bytes_max > 0
+
+
+def held_by_all(state: QueueManager) -> tuple[int, int]:
+    """Messages and bytes, current and pending, of all queues and topics.
+
+    A message of a topic counts once, however many subscriptions have it.
+    """
+    count = size_bytes = 0
+    for places in (state.queues, state.topics):
+        for one in places.values():
+            count += one.held_messages
+            size_bytes += one.held_bytes
+    return count, size_bytes
+
+
+def fits(state: QueueManager, queue: Queue, messages: list[Message], size_bytes: int) -> bool:
+    """Whether messages may be put with all quotas kept, and the storage has room for them."""
+    return keeps_quotas(state, queue, len(messages), size_bytes) and state.storage.fits(
+        map(SIZE, messages)
+    )
+
+
+def keeps_quotas(state: QueueManager, queue: Queue, count: int, size_bytes: int) -> bool:
+    """Whether messages may be put with all quotas kept."""
+    settings = queue.settings
+    if settings.messages_max and queue.held_messages + count > settings.messages_max:
+        return False
+    if settings.bytes_max and queue.held_bytes + size_bytes > settings.bytes_max:
+        return False
+    if not state.messages_max and not state.bytes_max:
+        return True
+    held, held_bytes = held_by_all(state)
+    if state.messages_max and held + count > state.messages_max:
+        return False
+    return not state.bytes_max or held_bytes + size_bytes <= state.bytes_max
+
+
+def larger_than_whole(state: QueueManager, queue: Queue, count: int, size_bytes: int) -> str | None:
+    """Which quota messages exceed by themselves, in words, so that they never fit; None: none."""
+    quotas = (
+        (queue.destination, queue.settings.messages_max, queue.settings.bytes_max),
+        ("the queue manager", state.messages_max, state.bytes_max),
+    )
+    for whose, messages_max, bytes_max in quotas:
+        if messages_max and count > messages_max:
+            return f"{count} messages at once are more than the quota of {whose}, {messages_max}"
+        if bytes_max and size_bytes > bytes_max:
+            return f"{size_bytes} bytes at once are more than the quota of {whose}, {bytes_max}"
+    return None
