@@ -24,9 +24,10 @@ from ledgermq.client.route import Route
 from ledgermq.client.settings import ConnectionSettings, settings_from
 from ledgermq.client.transport import LogReceipt
 from ledgermq.core import query
+from ledgermq.core.administration import bodies_in
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.operations import Operation, Put, Suspect, TimeAgreed
-from ledgermq.core.outcomes import Delivered, DeliveredMessage, Outcome
+from ledgermq.core.operations import Operation, Suspect, TimeAgreed
+from ledgermq.core.outcomes import Delivered, DeliveredMessage, Outcome, body_place
 from ledgermq.errors import ConnectionClosedError, IllegalStateError
 from ledgermq.wire.answers import encode_answer
 from ledgermq.wire.codec import (
@@ -153,7 +154,8 @@ class MemoryBroker:
     def _fold(self, value: bytes, headers: Headers) -> int:
         position = self._state.position + 1
         operation = decode_operation(value)
-        if isinstance(operation, Put):
+        bodies = bodies_in(operation)
+        if bodies is not None:
             self._contents[position] = bodies
         chunks: dict[bytes | None, tuple[int, int, list[Outcome]]] = {}
         for connection, _lane, previous_position, previous_index, outcome in apply(

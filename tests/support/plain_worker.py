@@ -16,9 +16,10 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from ledgermq.core import query
+from ledgermq.core.administration import bodies_in
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.operations import Put, Suspect
-from ledgermq.core.outcomes import Delivered, Outcome
+from ledgermq.core.operations import Suspect
+from ledgermq.core.outcomes import Delivered, Outcome, body_place
 from ledgermq.wire.answers import ANSWER, encode_answer
 from ledgermq.wire.codec import (
     decode_operation,
@@ -146,7 +147,8 @@ class PlainWorker:
         operation = decode_operation(record.value())
         self.operations.append(operation)
         position = record.offset()
-        if isinstance(operation, Put):
+        bodies = bodies_in(operation)
+        if bodies is not None:
             self._contents[position] = bodies
         groups: dict[bytes | None, Written] = {}
         for connection, lane, previous_position, previous_index, outcome in apply(
