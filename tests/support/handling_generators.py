@@ -128,9 +128,7 @@ class HandlingWriter:
             put = (one["put_position"], one["put_index"])
             copy = copies.setdefault(put, self._copy_of(one))
             number = one["sequence"] + self.one((0,) * 12 + (1,))
-            copy["places"].append(
-                {"created_position": created[one["queue"]], "sequence": number}
-            )
+            copy["places"].append({"created_position": created[one["queue"]], "sequence": number})
         told: dict[str, Any] = {**self.common(session), "actor": "a", "reason": "r"}
         self.write(administration.Relocate(**told, messages=list(copies.values())))
 

@@ -130,7 +130,7 @@ def _relocated(player: Player, word: str, options: dict[str, str]) -> RelocatedM
 
 
 def _relocate(player: Player, line: Line) -> Operation:
-    """`relocate PLACES... [differs=id|priority|mode|size] [put= index= headers= times= copies=]`."""
+    """`relocate PLACES... [differs=id|priority|mode|size put= index= headers= times= copies=]`."""
     copies = [_relocated(player, word, line.options) for word in line.words]
     return administration.Relocate(
         **common(player, line),

@@ -66,7 +66,9 @@ class ModelHandling(ModelAdministration):
             return "message-invalid"
         if any(len(one["header"]) > 1 for one in copies):
             return "message-invalid"
-        found = [(self._at(one, place), at) for at, one in enumerate(copies) for place in one["places"]]
+        found = [
+            (self._at(one, place), at) for at, one in enumerate(copies) for place in one["places"]
+        ]
         told = ("message_id", "priority", "persistent")
         for message, at in found:
             copy = copies[at]["message"]

@@ -34,7 +34,9 @@ def pins_document(state: QueueManager, limit: int) -> dict[str, Any]:
         oldest = nsmallest(wanted, open_puts, key=_body_position)
         found += [(*one.body_place, -1, -1, _open_pin(one, session)) for one in oldest]
     for put in state.blocked_puts.values():
-        found += [(*one.body_place, -1, -1, _blocked_pin(one, put)) for one in put.messages[:wanted]]
+        found += [
+            (*one.body_place, -1, -1, _blocked_pin(one, put)) for one in put.messages[:wanted]
+        ]
     found.sort(key=lambda one: one[:4])
     pins = [one[4] for one in found[:wanted]]
     return {"needed_position": pins[0]["body_position"] if pins else None, "pins": pins}

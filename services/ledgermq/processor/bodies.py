@@ -1,10 +1,10 @@
 """Bodies of messages: a bounded cache, and reading the others back from the log (D6).
 
 The state knows where a body stands: (put position, put index), or where it was written again
-(H24). A Put stays here as it was decoded until others were used more recently. What has left the cache is read back from the operations log
-in order; the reader fetches ahead, so that draining a deep queue costs one seek, not one per
-message. In logical order a delivery wants bodies from all over the log; the Puts that it is read
-from hold those of the groups that come next too.
+(H24). A Put stays here as it was decoded until others were used more recently. What has left the
+cache is read back from the operations log in order; the reader fetches ahead, so that draining a
+deep queue costs one seek, not one per message. In logical order a delivery wants bodies from all
+over the log; the Puts that it is read from hold those of the groups that come next too.
 """
 
 from __future__ import annotations
