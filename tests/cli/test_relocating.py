@@ -163,17 +163,19 @@ def test_a_trim_waits_for_the_checkpoints_that_know_what_was_written_again(plain
 
 def test_uncommitted_puts_stay_where_they_are_and_are_named(plain, bootstrap):
     """Their unit of work has to end first; the others are written again (H24)."""
-    with connected(bootstrap) as connection:
-        with connection.session(ack=ledgermq.AckMode.TRANSACTED) as open_one:
-            open_one.producer("queue:later").send("x")
-            with connection.session() as session:
-                session.producer("queue:orders").send("old")
-            done = relocate(plain, bootstrap, "--all", "--reason", "r")
-            assert (done.code, done.document["messages"]) == (0, 1)
-            (staying,) = done.document["staying"]
-            assert staying["state"] == "uncommitted put"
-            assert "uncommitted put to queue:later" in staying["what"]
-            open_one.rollback()
+    with (
+        connected(bootstrap) as connection,
+        connection.session(ack=ledgermq.AckMode.TRANSACTED) as open_one,
+    ):
+        open_one.producer("queue:later").send("x")
+        with connection.session() as session:
+            session.producer("queue:orders").send("old")
+        done = relocate(plain, bootstrap, "--all", "--reason", "r")
+        assert (done.code, done.document["messages"]) == (0, 1)
+        (staying,) = done.document["staying"]
+        assert staying["state"] == "uncommitted put"
+        assert "uncommitted put to queue:later" in staying["what"]
+        open_one.rollback()
 
 
 def test_a_copy_that_differs_is_refused_by_name():
