@@ -301,7 +301,7 @@ WEIGHTS = (
     *("subscribe", "subscribe", "subscribe", "temporary", "unsubscribe"),
     *("settle", "settle", "settle", "back", "back", "open", "close", "close_consumer"),
     *("worker", "worker", "again", "administer", "administer", "naive", "handle", "handle"),
-    *("handle", "handle", "relocate", "configure", "configure", "back", "back"),
+    *("handle", "handle", "configure", "configure", "back", "back"),
     *("lose", "lose", "hand_over", "hand_over", "hand_over"),
 )
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from ledgermq.core import administration
 from ledgermq.core.administration import MessageSelection
 from ledgermq.core.operations import Operation
-from support.naive_operations import QUEUES, SELECTORS, common, destinations, sample_message
+from support.naive_operations import QUEUES, SELECTORS, common, destinations
 
 __all__ = ["HandlingWriter", "naive_handling"]
 
@@ -37,11 +37,6 @@ handling: dict[str, Any] = {
     "actor": st.sampled_from(("a", "a", "", "ä" * 128, "a" * 129)),
     "reason": st.sampled_from(("r", "r", "", "ü" * 1024, "r" * 1025)),
 }
-plain_messages = st.sampled_from((1, 2, 3)).map(
-    lambda number: {
-        name: value for name, value in sample_message(number, 4, 1, "").items() if name != "header"
-    }
-)
 naive_handling: st.SearchStrategy[Operation] = st.one_of(
     st.builds(administration.PurgeQueue, **handling),
     st.builds(administration.DeleteMessages, **handling),
@@ -49,30 +44,6 @@ naive_handling: st.SearchStrategy[Operation] = st.one_of(
         administration.MoveMessages, **handling, target=destinations, to_origin=st.booleans()
     ),
     st.builds(administration.CopyMessages, **handling, target=destinations),
-    st.builds(
-        administration.Relocate,
-        **{name: handling[name] for name in (*common, "actor", "reason")},
-        messages=st.lists(
-            st.fixed_dictionaries(
-                {
-                    "put_position": st.integers(-1, 30),
-                    "put_index": st.integers(0, 2),
-                    "places": st.lists(
-                        st.fixed_dictionaries(
-                            {
-                                "created_position": st.integers(-1, 12),
-                                "sequence": st.integers(-1, 5),
-                            }
-                        ),
-                        max_size=3,
-                    ),
-                    "message": plain_messages,
-                    "header": st.just([]),
-                }
-            ),
-            max_size=2,
-        ),
-    ),
 )
 
 
@@ -112,41 +83,6 @@ class HandlingWriter:
             "copy": lambda: administration.CopyMessages(**told, target=target),
         }
         self.write(operations[kind]())
-
-    def relocate(self, session: dict[str, Any]) -> None:
-        """Live messages are written again, seldom as they were not."""
-        live = [one for one in self.model.messages if one["place"] in (*WAITING, "flight")]
-        if not live:
-            self.put(session, "queue:s")
-            return
-        stores = (*self.model.queues, *self.model.subscriptions)
-        created = {one["id"]: one["created_position"] for one in stores}
-        copies: dict[tuple[int, int], Any] = {}
-        for one in live:
-            if one["queue"] not in created or self.one((True, False, False)):
-                continue
-            put = (one["put_position"], one["put_index"])
-            copy = copies.setdefault(put, self._copy_of(one))
-            number = one["sequence"] + self.one((0,) * 12 + (1,))
-            copy["places"].append({"created_position": created[one["queue"]], "sequence": number})
-        told: dict[str, Any] = {**self.common(session), "actor": "a", "reason": "r"}
-        self.write(administration.Relocate(**told, messages=list(copies.values())))
-
-    def _copy_of(self, message: dict[str, Any]) -> dict[str, Any]:
-        """A message as it was put."""
-        header = message["header"]
-        more = self.one((0,) * 20 + (1,))
-        content = b"x" * (message["size"] - self.model.header_size(header) + more)
-        return {
-            "put_position": message["put_position"],
-            "put_index": message["put_index"],
-            "places": [],
-            "message": {
-                **{name: message[name] for name in ("message_id", "priority", "persistent")},
-                "content": content,
-            },
-            "header": [] if header is None else [header],
-        }
 
     def _waiting(self) -> list[dict[str, Any]]:
         return [one for one in self.model.messages if one["place"] in WAITING]
