@@ -29,7 +29,7 @@ def bodies_needed(checkpoint: Checkpoint, limit: int) -> list[NeededBody]:
 def _bodies(checkpoint: Checkpoint) -> Iterator[NeededBody]:
     for block in checkpoint.block_records():
         for message in block["messages"]:
-            yield _body(message, block["queue"])
+            yield _body(message, _destination(block["queue"]))
     root = checkpoint.root_record()
     waiting = [*root["blocked_puts"]]
     for session in root["sessions"]:
@@ -37,6 +37,11 @@ def _bodies(checkpoint: Checkpoint) -> Iterator[NeededBody]:
     for puts in waiting:
         for message in puts["messages"]:
             yield _body(message, puts["destination"])
+
+
+def _destination(store: str) -> str:
+    """Of a queue a block has the name, of a subscription the topic as a destination."""
+    return store if store.startswith("topic:") else "queue:" + store
 
 
 def _body(message: dict[str, Any], destination: str) -> NeededBody:

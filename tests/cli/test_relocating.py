@@ -51,7 +51,7 @@ def run_through(connection: ledgermq.Connection) -> None:
 def put_old_ones(connection: ledgermq.Connection) -> None:
     """One message that stays, one that a rolled back delivery knows, one of a subscription."""
     with connection.session() as session:
-        session.consumer("topic:news", durable="reader").close()
+        session.consumer("topic:news", subscription="reader", durable=True).close()
         session.producer("queue:orders").send(BODY, properties={"color": "red"}, priority=7)
         session.producer("topic:news").send("news " + BODY)
 
@@ -135,7 +135,7 @@ def check_delivery(connection, needed) -> None:
         assert (message.priority, message.sequence) == (7, 0)
         assert message.put_position == needed
         message.acknowledge()
-        news = session.consumer("topic:news", durable="reader").receive(timeout=30)
+        news = session.consumer("topic:news", subscription="reader", durable=True).receive(timeout=30)
         assert news is not None
         assert news.body == "news " + BODY
         news.acknowledge()
@@ -168,10 +168,12 @@ def test_uncommitted_puts_stay_where_they_are_and_are_named(plain, bootstrap):
         connection.session(ack=ledgermq.AckMode.TRANSACTED) as open_one,
     ):
         open_one.producer("queue:later").send("x")
+        open_one.flush()
         with connection.session() as session:
             session.producer("queue:orders").send("old")
         done = relocate(plain, bootstrap, "--all", "--reason", "r")
         assert (done.code, done.document["messages"]) == (0, 1)
+        assert [one.sequence for one in connection.admin.log_pins().pins] == [-1, 0]
         (staying,) = done.document["staying"]
         assert staying["state"] == "uncommitted put"
         assert "uncommitted put to queue:later" in staying["what"]

@@ -280,7 +280,7 @@ def _checkpoint_pins(found: Checkpoints, live: LogPins) -> list[dict[str, Any]]:
             {
                 "needed_position": one.position,
                 "what": f"message {one.sequence} of {one.destination}, live in the checkpoint at "
-                f"position {position}, whose body stands at position {one.position}",
+                f"position {position}, with its body at position {one.position},",
                 "state": "kept",
                 "enqueued_at": None,
             }
