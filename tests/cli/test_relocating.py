@@ -135,7 +135,8 @@ def check_delivery(connection, needed) -> None:
         assert (message.priority, message.sequence) == (7, 0)
         assert message.put_position == needed
         message.acknowledge()
-        news = session.consumer("topic:news", subscription="reader", durable=True).receive(timeout=30)
+        consumer = session.consumer("topic:news", subscription="reader", durable=True)
+        news = consumer.receive(timeout=30)
         assert news is not None
         assert news.body == "news " + BODY
         news.acknowledge()
