@@ -25,6 +25,7 @@ from ledgermq_spark.groups import stuck_groups, stuck_notes
 from ledgermq_spark.moves import check_moves
 from ledgermq_spark.naming import name_messages
 from ledgermq_spark.quotas import check_quotas
+from ledgermq_spark.relocations import altered_copies
 from ledgermq_spark.states import (
     compare_live,
     compare_messages,
@@ -153,6 +154,7 @@ def audit(subject: Subject) -> AuditReport:
     primary = [
         *subject.first_findings,
         *classify(found, _delivered_before(subject, found, holders), holders),
+        *altered_copies(subject.operations, subject.expected),
     ]
     stuck = stuck_groups(subject.tables.groups, subject.tables.messages)
     notes = stuck_notes(stuck)

@@ -26,6 +26,7 @@ REASON_ERRORS: Final[dict[str, type[errors.LedgerMQError]]] = {
     "group-unknown": errors.GroupNotFoundError,
     "kind-unknown": errors.RefusedError,
     "match-options-invalid": errors.MatchOptionsError,
+    "message-differs": errors.RefusedError,
     "message-invalid": errors.MessageFormatError,
     "message-too-large": errors.MessageTooLargeError,
     "mode-unknown": errors.IllegalStateError,

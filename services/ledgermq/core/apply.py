@@ -20,6 +20,7 @@ from ledgermq.core import (
     handling,
     messages,
     queues,
+    relocating,
     sessions,
     subscribing,
     topic_administration,
@@ -29,6 +30,7 @@ from ledgermq.core.administration import (
     DeleteMessages,
     MoveMessages,
     PurgeQueue,
+    Relocate,
 )
 from ledgermq.core.blocked import Waits, is_waiting
 from ledgermq.core.clock import advance, agrees, next_deadline
@@ -108,6 +110,7 @@ HANDLERS: dict[type[SessionOperation], Handler] = {
     PurgeQueue: handling.purge_queue,
     Put: messages.put,
     Recover: sessions.recover,
+    Relocate: relocating.relocate,
     Rollback: sessions.rollback,
     RollbackTransaction: ending.rollback_transaction,
     Unsubscribe: subscribing.unsubscribe,

@@ -20,6 +20,7 @@ __all__ = [
     "GROUP_NOT_ALLOWED",
     "GROUP_UNKNOWN",
     "MATCH_OPTIONS_INVALID",
+    "MESSAGE_DIFFERS",
     "MESSAGE_INVALID",
     "MESSAGE_TOO_LARGE",
     "MODE_UNKNOWN",
@@ -84,6 +85,7 @@ GROUP_INVALID: Final = "group-invalid"
 GROUP_NOT_ALLOWED: Final = "group-not-allowed"
 GROUP_UNKNOWN: Final = "group-unknown"
 MATCH_OPTIONS_INVALID: Final = "match-options-invalid"
+MESSAGE_DIFFERS: Final = "message-differs"
 MESSAGE_INVALID: Final = "message-invalid"
 MESSAGE_TOO_LARGE: Final = "message-too-large"
 MODE_UNKNOWN: Final = "mode-unknown"
