@@ -1,4 +1,4 @@
-"""What of the log the state still needs: the bodies of live messages (PROTOCOL.md §20, D6).
+"""What of the log the state still needs: bodies of live messages, the journal (PROTOCOL.md §20).
 
 Found when it is asked for, by a look at every live message, so that none pays for it while it
 lives.
@@ -24,7 +24,8 @@ _PUT_POSITION = attrgetter("put_position")
 def pins_document(state: QueueManager, limit: int) -> dict[str, Any]:
     """The oldest live messages by where their bodies stand, at most `limit` of them.
 
-    `needed_position` is the lowest of these places; null where nothing lives.
+    `journal_position` is where the journal needs the log from (§21), null where it is empty;
+    `needed_position` is the lowest of all these places, null where there is none.
     """
     wanted = max(1, min(limit, PINS_MAX))
     found: list[tuple[int, int, int, int, dict[str, Any]]] = []
@@ -39,7 +40,13 @@ def pins_document(state: QueueManager, limit: int) -> dict[str, Any]:
         found += [(*_place(one), -1, -1, _blocked_pin(one, put)) for one in put.messages[:wanted]]
     found.sort(key=lambda one: one[:4])
     pins = [one[4] for one in found[:wanted]]
-    return {"needed_position": pins[0]["put_position"] if pins else None, "pins": pins}
+    journal = state.journal.needs_from
+    places = [one["put_position"] for one in pins[:1]] + ([] if journal is None else [journal])
+    return {
+        "needed_position": min(places, default=None),
+        "journal_position": journal,
+        "pins": pins,
+    }
 
 
 def _place(message: Message) -> tuple[int, int]:
