@@ -21,7 +21,11 @@ from typing import Final
 from ledgermq.client.connection import Connection
 from ledgermq.client.instants import EPOCH, datetime_from
 from ledgermq.client.route import Route
-from ledgermq.client.settings import ConnectionSettings, settings_from
+from ledgermq.client.settings import (
+    SEND_TIMEOUT_SECONDS_DEFAULT,
+    ConnectionSettings,
+    settings_from,
+)
 from ledgermq.client.transport import LogReceipt
 from ledgermq.core import query
 from ledgermq.core.apply import apply, new_state
@@ -88,6 +92,7 @@ class MemoryBroker:
         application: str | None = None,
         timeout: float = 30.0,
         suspect_timeout_seconds: float = 15.0,
+        send_timeout_seconds: float = SEND_TIMEOUT_SECONDS_DEFAULT,
         put_messages_max: int = 250,
         allow_pickle: bool = False,
         redelivery_delay_ms: int = 0,
@@ -105,6 +110,7 @@ class MemoryBroker:
             application=application,
             timeout_seconds=timeout,
             suspect_timeout_seconds=suspect_timeout_seconds,
+            send_timeout_seconds=send_timeout_seconds,
             topic_prefix=None,
             allow_pickle=allow_pickle,
             redelivery_delay_ms=redelivery_delay_ms,

@@ -204,3 +204,62 @@ def test_messages_are_moved_sent_back_and_purged_by_hand(cli, queue, connection)
     assert cli("queue", "purge", queue, *why, "--json").document["affected"] == 2
     status = connection.admin.queue_status(queue)
     assert (status.moved, status.removed_by_administration, status.message_count) == (2, 2, 0)
+
+
+def test_stat_tells_messages_and_bytes_by_state(cli, connection, queue):
+    """Current and pending are the sums of their states, and the most there ever were is kept."""
+    with connection.session(ack="CLIENT") as session:
+        producer = session.producer(f"queue:{queue}")
+        producer.send("one")
+        with session.consumer(f"queue:{queue}") as consumer:
+            assert consumer.receive(20).body == "one"
+        producer.send_many(["two", "three"])
+        rows = {row["state"].strip(): row for row in cli_rows(cli, queue)}
+        assert (rows["current"]["messages"], rows["pending"]["messages"]) == (2, 1)
+        assert rows["unacknowledged"] == {**rows["pending"], "state": "  unacknowledged"}
+        bytes_of_all = rows["current"]["bytes"] + rows["pending"]["bytes"]
+        assert rows["highest ever"] == {
+            "state": "highest ever",
+            "messages": 3,
+            "bytes": bytes_of_all,
+        }
+        shown = cli("queue", "show", queue, "--json").document
+        assert shown["message_bytes"] == bytes_of_all
+
+
+def cli_rows(cli, queue):
+    """The rows of `queue stat --states`."""
+    return cli("queue", "stat", queue, "--states", "--json").document
+
+
+def test_show_tells_how_many_sends_a_quota_holds_up_and_since_when(cli, connection, queue):
+    """INF-05: in no other figure."""
+    assert cli("queue", "alter", queue, "--messages-max", 1).code == OK
+    with connection.session() as session:
+        producer = session.producer(f"queue:{queue}")
+        producer.send("there")
+        assert "blocked\tnone" in cli("queue", "show", queue).lines
+        waiting = producer.send_async("held up")
+        session.producer(f"queue:{queue}.other").send("a sign that the first was read")
+        shown = cli("queue", "show", queue, "--json").document
+        assert (shown["blocked"]["puts"], shown["blocked"]["messages"]) == (1, 1)
+        assert shown["blocked"]["since"].endswith("Z")
+        assert (shown["current"], shown["pending"], shown["messages_high"]) == (1, 0, 1)
+        (line,) = [one for one in cli("queue", "show", queue).lines if one.startswith("blocked\t")]
+        assert f"1 send of 1 message, {shown['blocked']['bytes']} bytes, since 20" in line
+        assert cli("queue", "alter", queue, "--messages-max", 0).code == OK
+        assert waiting.result(20).sequence == 1
+
+
+def test_the_queue_managers_quotas_are_shown_beside_what_counts_against_them(cli, connection):
+    """`manager alter` sets them, for all queues and topics together (INF-04)."""
+    before = cli("manager", "show", "--json").document
+    assert before["messages_max"] == 0
+    assert cli("manager", "alter", "--messages-max", 10_000, "--bytes-max", 2**30).code == OK
+    try:
+        shown = cli("manager", "show", "--json").document
+        assert (shown["messages_max"], shown["bytes_max"]) == (10_000, 2**30)
+        assert shown["messages"] >= 0
+    finally:
+        assert cli("manager", "alter", "--messages-max", 0, "--bytes-max", 0).code == OK
+    assert cli("manager", "alter", "--messages-max", -1).code == USAGE

@@ -180,7 +180,7 @@ def test_a_confirmed_send_goes_behind_what_gathered(queues, connection):
     producer = session.producer("queue:q")
     for _ in range(3):
         producer.send_async("x")
-    producer._start("y", None, Sending())
+    producer._start("y", None, Sending(), None)
     assert queues.counts() == [("q", 1)] * 4
     producer.send_async("z")
     with pytest.raises(ledgermq.OutcomeUnknownError):

@@ -13,9 +13,9 @@ def memory():
     return MemoryBroker()
 
 
-def small(broker, **settings):
+def small(broker, send_timeout_seconds=10, **settings):
     """A connection to a queue manager whose segments take 4,096 bytes."""
-    connection = broker.connect()
+    connection = broker.connect(send_timeout_seconds=send_timeout_seconds)
     connection.admin.alter_queue_manager(segment_bytes=4_096, **settings)
     return connection
 
@@ -74,7 +74,7 @@ def test_message_larger_than_a_segment_is_refused_and_another_is_not(memory):
 def test_full_storage_refuses_puts_and_takes_them_again_once_there_is_room(memory):
     """`storage-full` says that it may work when tried again; nothing ends (DB-20, decision 9)."""
     with (
-        small(memory, segments_min=1, segments_max=1) as connection,
+        small(memory, 0, segments_min=1, segments_max=1) as connection,
         connection.session(ack="CLIENT") as session,
     ):
         producer = session.producer("queue:q")
@@ -85,6 +85,25 @@ def test_full_storage_refuses_puts_and_takes_them_again_once_there_is_room(memor
         session.consumer("queue:q").receive(timeout=5).acknowledge()
         producer.send(b"y" * 3_000)
         assert connection.admin.queue_status("q").message_count == 1
+
+
+def test_full_storage_holds_puts_up_for_the_send_time_out(memory):
+    """As a quota would: it goes in once there is room, or fails without a trace (decision 9)."""
+    with (
+        small(memory, 10, segments_min=1, segments_max=1) as connection,
+        connection.session(ack="CLIENT") as session,
+    ):
+        producer = session.producer("queue:q")
+        producer.send(b"x" * 3_000)
+        waiting = producer.send_async(b"y" * 3_000)
+        assert connection.admin.queue_status("q").blocked.puts == 1
+        session.consumer("queue:q").receive(timeout=5).acknowledge()
+        assert waiting.result(5).sequence == 1
+        late = producer.send_async(b"z" * 3_000)
+        memory.advance(11)
+        with pytest.raises(ledgermq.QuotaExceededError):
+            late.result(5)
+        assert connection.admin.queue_status("q").next_sequence == 2
 
 
 def test_unit_of_work_larger_than_a_segment_is_undone_as_a_whole(memory):

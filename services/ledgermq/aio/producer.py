@@ -70,7 +70,7 @@ class Producer:
             grouping = Grouping(group, logical_order, segmentation_allowed)
             return (await self._put(body, destination, sending, grouping, timeout))[0]
         await self._news.room(timeout)
-        started = self._producer._start(body, destination, sending)
+        started = self._producer._start(body, destination, sending, timeout)
         if isinstance(started, SendReceipt):
             return started
         reply = await self._news.reply(started, timeout)
@@ -141,7 +141,7 @@ class Producer:
         putting = Putting(producer, target, body, sending, grouping)
         while True:
             with core.lock:
-                pending = putting.begin_locked()
+                pending = putting.begin_locked(timeout)
             if pending is None:
                 return putting.finished()
             try:

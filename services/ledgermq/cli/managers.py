@@ -63,6 +63,16 @@ def show(target: Target, output: Output) -> int:
     type=click.IntRange(min=0),
     help="How many there are at most: then puts are refused while there is no room; 0: no limit.",
 )
+@click.option(
+    "--messages-max",
+    type=click.IntRange(min=0),
+    help="Quota of the messages of all queues and topics, current and pending; 0: none.",
+)
+@click.option(
+    "--bytes-max",
+    type=click.IntRange(min=0),
+    help="Quota of the bytes of these messages; 0: none.",
+)
 @target_options
 def alter(target: Target, output: Output, **settings: Any) -> int:
     """Change settings of the queue manager; what is not given stays as it is."""

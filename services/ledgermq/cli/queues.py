@@ -8,12 +8,14 @@ import click
 
 from ledgermq.cli.destinations import destination_from
 from ledgermq.cli.handling import MOVE, PURGE, carry_out, handling_options
-from ledgermq.cli.output import Output
+from ledgermq.cli.output import Column, Output
 from ledgermq.cli.screens import (
+    blocked_text,
     list_columns,
     list_row,
     screen,
     screen_document,
+    state_rows,
     status_document,
     with_iso_times,
 )
@@ -23,6 +25,12 @@ from ledgermq.cli.target import Target, target_options
 __all__ = ["ADDS_UP", "queue"]
 
 ADDS_UP = "current + pending = message count + uncommitted puts"
+
+STATE_COLUMNS = (
+    Column(key="state", heading="STATE", whole=True),
+    Column(key="messages", heading="MESSAGES", number=True),
+    Column(key="bytes", heading="BYTES", number=True),
+)
 
 
 @click.group()
@@ -77,15 +85,24 @@ def list_queues(target: Target, output: Output) -> int:
 
 @queue.command()
 @click.argument("name")
+@click.option("--states", is_flag=True, help="Messages and bytes by state instead.")
 @target_options
-def stat(target: Target, output: Output, name: str) -> int:
+def stat(target: Target, output: Output, name: str, states: bool) -> int:
     """Print the status screen of queue NAME: nine lines, times in UTC as MMDDYYYY:HH:MM:SS.
 
-    With --json the labels become keys in snake case, and times are ISO 8601.
+    With --json the labels become keys in snake case, and times are ISO 8601. --states shows what
+    is in flight: how many messages and bytes are in which state, and the most there ever were.
     """
     with target.connect() as connection:
         status = status_document(connection.admin.queue_status(name))
-    if output.as_json:
+    if states:
+        rows = state_rows(status)
+        highest = {"messages": status["messages_high"], "bytes": status["bytes_high"]}
+        rows.append({"state": "highest ever", **highest})
+        blocked = blocked_text(with_iso_times(status)["blocked"])
+        caption = f"at {target.named(status['position'])}: {ADDS_UP}; held up: {blocked}"
+        output.table(STATE_COLUMNS, rows, caption=caption)
+    elif output.as_json:
         output.document(screen_document(status))
     else:
         click.echo(screen(status))
@@ -101,6 +118,7 @@ def show(target: Target, output: Output, name: str) -> int:
         status = with_iso_times(status_document(connection.admin.queue_status(name)))
     labels = {key.replace("_", " "): value for key, value in status.items()}
     labels.update(shown_settings(labels.pop("settings")))
+    labels["blocked"] = blocked_text(status["blocked"])
     labels["position"] = target.named(status["position"])
     output.fields(labels, document=status)
     if output.for_people:

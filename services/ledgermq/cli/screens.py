@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 
 __all__ = [
     "LIST_COLUMNS",
+    "blocked_text",
     "caps_time",
     "list_columns",
     "list_row",
     "screen",
     "screen_document",
+    "state_rows",
     "status_document",
     "with_iso_times",
 ]
@@ -42,11 +44,26 @@ _LINES: Final = (
     ("Suspended", "gets_disabled"),
 )
 
+# Every state in flight under the sum that it belongs to (INF-01..10).
+_STATES: Final = (
+    ("current", "current"),
+    ("pending", "pending"),
+    ("  unborn", "unborn"),
+    ("  uncommitted puts", "uncommitted_puts"),
+    ("  unacknowledged", "unacknowledged"),
+    ("  uncommitted gets", "uncommitted_gets"),
+    ("  waiting for redelivery", "delayed"),
+)
+
 LIST_COLUMNS: Final = (
     Column(key="name", heading="NAME"),
     Column(key="state", heading="STATE"),
     Column(key="current", heading="CURRENT", number=True),
     Column(key="pending", heading="PENDING", number=True),
+    Column(key="current_bytes", heading="CUR BYTES", number=True),
+    Column(key="pending_bytes", heading="PEND BYTES", number=True),
+    Column(key="unborn", heading="UNBORN", number=True),
+    Column(key="delayed", heading="DELAYED", number=True),
     Column(key="unacknowledged", heading="UNACKED", number=True),
     Column(key="uncommitted_puts", heading="UNCOM PUT", number=True),
     Column(key="uncommitted_gets", heading="UNCOM GET", number=True),
@@ -58,7 +75,8 @@ LIST_COLUMNS: Final = (
     Column(key="max_sequence", heading="MAX SEQ", number=True),
 )
 _DETAILS: Final = (
-    *("unacknowledged", "uncommitted_puts", "uncommitted_gets"),
+    *("unborn", "delayed", "unacknowledged", "uncommitted_puts", "uncommitted_gets"),
+    *("current_bytes", "pending_bytes"),
     *("groups", "group_affinity", "receivers"),
 )
 
@@ -66,17 +84,29 @@ _DETAILS: Final = (
 def status_document(status: QueueStatus | TopicStatus | SubscriptionStatus) -> dict[str, Any]:
     """A live status as PROTOCOL.md §9 defines it: times in microseconds."""
     return {
-        name: (value - EPOCH) // timedelta(microseconds=1) if isinstance(value, datetime) else value
+        name: _microseconds(value)
         for name, value in asdict(status).items()
+        if name != "blocked" or value is not None
     }
+
+
+def _microseconds(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return (value - EPOCH) // timedelta(microseconds=1)
+    if isinstance(value, dict):
+        return {name: _microseconds(one) for name, one in value.items()}
+    return value
 
 
 def with_iso_times(status: Mapping[str, Any]) -> dict[str, Any]:
     """A status document for programs: times ISO 8601 or null."""
-    return {
+    told = {
         key: iso_time(value) if key.endswith("_enqueued_at") else value
         for key, value in status.items()
     }
+    if "blocked" in told:
+        told["blocked"] = {**told["blocked"], "since": iso_time(told["blocked"]["since"])}
+    return told
 
 
 def list_columns(rows: Sequence[Mapping[str, Any]], *, for_people: bool) -> Sequence[Column]:
@@ -84,7 +114,9 @@ def list_columns(rows: Sequence[Mapping[str, Any]], *, for_people: bool) -> Sequ
     if not for_people:
         return LIST_COLUMNS
     return [
-        one for one in LIST_COLUMNS if one.key not in _DETAILS or any(row[one.key] for row in rows)
+        one
+        for one in LIST_COLUMNS
+        if one.key not in _DETAILS or any(row.get(one.key) for row in rows)
     ]
 
 
@@ -93,6 +125,24 @@ def caps_time(time_us: int | None) -> str:
     if time_us is None:
         return ""
     return datetime.fromtimestamp(time_us // 1_000_000, UTC).strftime("%m%d%Y:%H:%M:%S")
+
+
+def blocked_text(blocked: Mapping[str, Any]) -> str:
+    """What a quota holds up, in words; its time is told already for programs (INF-05)."""
+    if not blocked["puts"]:
+        return "none"
+    messages = f"{blocked['messages']} message{'s' if blocked['messages'] != 1 else ''}"
+    sends = f"{blocked['puts']} send{'s' if blocked['puts'] != 1 else ''}"
+    return f"{sends} of {messages}, {blocked['bytes']} bytes, since {blocked['since']}"
+
+
+def state_rows(status: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Messages and bytes of a queue or subscription by state; the states of a sum follow it."""
+    return [
+        {"state": label, "messages": status[key], "bytes": status[f"{key}_bytes"]}
+        for label, key in _STATES
+        if key in status
+    ]
 
 
 def screen(status: Mapping[str, Any]) -> str:

@@ -8,7 +8,7 @@ import click
 
 from ledgermq.cli.destinations import without_kind
 from ledgermq.cli.output import Column, Output
-from ledgermq.cli.screens import status_document, with_iso_times
+from ledgermq.cli.screens import blocked_text, status_document, with_iso_times
 from ledgermq.cli.setting_options import given_options, setting_options, shown_settings
 from ledgermq.cli.target import Target, target_options
 
@@ -21,6 +21,7 @@ COLUMNS: Final = (
     Column(key="subscriptions", heading="SUBSCR", number=True),
     Column(key="receivers", heading="RECEIVERS", number=True),
     Column(key="message_count", heading="MESSAGES", number=True),
+    Column(key="message_bytes", heading="BYTES", number=True),
     Column(key="uncommitted_puts", heading="UNCOM PUT", number=True),
     Column(key="sent_and_committed", heading="SENT", number=True),
     Column(key="dropped", heading="DROPPED", number=True),
@@ -102,6 +103,7 @@ def stat(target: Target, output: Output, name: str) -> int:
         status = with_iso_times(status_document(connection.admin.topic(name)))
     labels = {key.replace("_", " "): value for key, value in status.items()}
     labels.update(shown_settings(labels.pop("settings")))
+    labels["blocked"] = blocked_text(status["blocked"])
     labels["position"] = target.named(status["position"])
     output.fields(labels, document=status)
     if output.for_people:

@@ -242,6 +242,8 @@ class Changes:
         segment_bytes: int | None = None,
         segments_min: int | None = None,
         segments_max: int | None = None,
+        messages_max: int | None = None,
+        bytes_max: int | None = None,
     ) -> int:
         """Changes settings of the queue manager; None leaves one as it is.
 
@@ -254,6 +256,9 @@ class Changes:
             segments_min: How many segments there are at least, 1 to 99,999 (DB-11).
             segments_max: How many there are at most, `segments_min` to 99,999: then puts are
                 refused while there is no room (DB-20). 0: no limit.
+            messages_max: Quota of the messages of all queues and topics together, current and
+                pending (INF-04): what would exceed it waits. 0: none.
+            bytes_max: Quota of the bytes of these messages. 0: none.
 
         Raises:
             RefusedError: a setting is out of range.
@@ -265,6 +270,8 @@ class Changes:
             segment_bytes=segment_bytes,
             segments_min=segments_min,
             segments_max=segments_max,
+            messages_max=messages_max,
+            bytes_max=bytes_max,
         )
 
     def upgrade(self, version: int) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ledgermq.client.connection import Connection
-from ledgermq.client.settings import settings_from
+from ledgermq.client.settings import SEND_TIMEOUT_SECONDS_DEFAULT, settings_from
 from ledgermq.core.limits import PUT_MESSAGES_MAX
 from ledgermq.errors import IllegalStateError
 
@@ -18,6 +18,7 @@ def connect(
     application: str | None = None,
     timeout: float = 30.0,
     suspect_timeout_seconds: float = 15.0,
+    send_timeout_seconds: float = SEND_TIMEOUT_SECONDS_DEFAULT,
     topic_prefix: str | None = None,
     put_messages_max: int = 250,
     allow_pickle: bool = False,
@@ -37,6 +38,9 @@ def connect(
         suspect_timeout_seconds: After how much silence (1 to 45 s) the queue manager suspects this
             connection, and how long its sessions then have to show themselves before they end and
             what they hold goes to others.
+        send_timeout_seconds: How long a send may wait for room where a quota is used up, before it
+            fails with QuotaExceededError (INF-03, INF-20); at most up to a second before the call's
+            own time-out. 0: it fails at once.
         topic_prefix: First part of the log topics' names; `ledgermq` unless told otherwise.
         put_messages_max: Up to how many messages one operation gathers in transacted and
             asynchronous sends.
@@ -62,6 +66,7 @@ def connect(
         application=application,
         timeout_seconds=timeout,
         suspect_timeout_seconds=suspect_timeout_seconds,
+        send_timeout_seconds=send_timeout_seconds,
         topic_prefix=topic_prefix,
         allow_pickle=allow_pickle,
         redelivery_delay_ms=redelivery_delay_ms,

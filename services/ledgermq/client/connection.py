@@ -255,6 +255,7 @@ class Connection:
             lane=self._lane.lane,
             transport=self._transport,
             timeout_seconds=self._settings.timeout_seconds,
+            send_timeout_seconds=self._settings.send_timeout_seconds,
             allow_pickle=self._settings.allow_pickle,
             redelivery_limit=self._settings.redelivery_limit,
         )

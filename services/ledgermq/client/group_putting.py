@@ -135,7 +135,7 @@ class GroupPutting:
             while True:
                 producer._check_locked()
                 core.wait_for_room_locked(timeout)
-                pending = putting.begin_locked()
+                pending = putting.begin_locked(timeout)
                 if pending is None:
                     break
                 try:

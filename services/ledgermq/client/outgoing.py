@@ -11,12 +11,11 @@ from __future__ import annotations
 from functools import partial
 from typing import Final
 
-from ledgermq.client.making import aged
 from ledgermq.client.protocol import Pending
 from ledgermq.client.receipts import CommitReceipt, EnqueuedRun, Eventual, SendReceipt
 from ledgermq.client.session_core import SessionCore
 from ledgermq.core.header_size import put_bytes
-from ledgermq.core.operations import Put, PutMessage
+from ledgermq.core.operations import PutMessage
 from ledgermq.core.outcomes import Accepted, Committed, Enqueued, Refused
 from ledgermq.errors import (
     LedgerMQError,
@@ -114,12 +113,8 @@ class AsynchronousSends:
         assert batch.eventual is not None, "an asynchronous batch has something to wait for"
         self._under_way += 1
         self.unfinished[batch.eventual] = None
-        self._core.write_locked(
-            Put,
-            on_settled=partial(self._settled, batch),
-            target=batch.destination,
-            destination=batch.destination,
-            messages=aged(batch.messages),
+        self._core.put_locked(
+            batch.destination, batch.messages, on_settled=partial(self._settled, batch)
         )
 
     def _settled(self, batch: Batch, pending: Pending) -> None:
@@ -229,13 +224,11 @@ class UnitOfWork:
     def _write_locked(self, destination: str, *, with_next: bool = False) -> None:
         self._core.wait_for_room_locked()
         batch = self._waiting.pop(destination)
-        self._core.write_locked(
-            Put,
+        self._core.put_locked(
+            destination,
+            batch.messages,
             with_next=with_next,
             on_settled=partial(self._put_settled, batch.receipts),
-            target=destination,
-            destination=destination,
-            messages=aged(batch.messages),
         )
 
     def _put_settled(self, receipts: list[SendReceipt], pending: Pending) -> None:

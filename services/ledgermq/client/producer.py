@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from ledgermq.client.destinations import checked_destination
 from ledgermq.client.group_putting import GroupPutting
 from ledgermq.client.grouping import GroupPlace, PutState
-from ledgermq.client.making import Sending, aged
+from ledgermq.client.making import Sending
 from ledgermq.client.message_kinds import Sendable
 from ledgermq.client.outgoing import Batch
 from ledgermq.client.protocol import Pending
@@ -19,7 +19,7 @@ from ledgermq.client.receipts import Eventual, ReceiptFuture, SendReceipt, wait_
 from ledgermq.client.settings import is_whole
 from ledgermq.client.transport import LogReceipt
 from ledgermq.core.limits import REDELIVERY_LIMIT_MAX
-from ledgermq.core.operations import Put, PutMessage
+from ledgermq.core.operations import PutMessage
 from ledgermq.core.outcomes import Enqueued, Reply
 from ledgermq.errors import IllegalStateError, OutcomeUnknownError
 from ledgermq.wire.content import PropertyValue
@@ -110,10 +110,9 @@ class Producer(GroupPutting):
         In a transacted session it joins the unit of work, and the receipt learns position and
         sequence number when that commits. Otherwise it waits until the queue manager has numbered
         the message, or with `confirm="log"` until it is durable on the log (its outcome is certain
-        then, and a refusal is raised by the session's next call).
-
-        `destination` is for a producer that has none of its own. `time_to_live` and
-        `delivery_delay` are seconds from now, also in a unit of work (SES-66).
+        then, and a refusal is raised by the session's next call). `destination` is for a
+        producer that has none of its own. `time_to_live` and `delivery_delay` are seconds from
+        now, also in a unit of work (SES-66).
 
         For `group`, `logical_order` and `segmentation_allowed` see the class.
 
@@ -121,7 +120,8 @@ class Producer(GroupPutting):
             IllegalStateError: the producer has a destination and another was given, or neither.
             MessageFormatError: something in the message cannot be carried; nothing was sent.
             MessageTooLargeError: over the size limit; nothing was sent.
-            QueueNotFoundError: there is no such queue and queues are not created on first use.
+            QueueNotFoundError: no such queue, and queues are not created on first use.
+            QuotaExceededError: no room within the send time-out, and no trace of it (INF-20).
             OutcomeUnknownError: no outcome within the time-out.
         """
         target = self._target(destination)
@@ -149,7 +149,7 @@ class Producer(GroupPutting):
             self._session._sends.write_locked()
             core.wait_for_room_locked(timeout)
             if confirm == "outcome":
-                batch, pending = self._write_locked(target, message)
+                batch, pending = self._write_locked(target, message, timeout)
                 return _numbered(batch, core.await_locked(pending, timeout))
             landed = self._write_landing_locked(target, message)
         return self._await_log(target, landed, message, timeout)
@@ -195,13 +195,15 @@ class Producer(GroupPutting):
             )
         return self.destination
 
-    def _write_locked(self, target: str, message: PutMessage) -> tuple[Batch, Pending]:
+    def _write_locked(
+        self, target: str, message: PutMessage, timeout: float | None
+    ) -> tuple[Batch, Pending]:
         """Writes one message; the pending operation's result makes a receipt of its reply."""
         batch = Batch(target, None)
         batch.add(message)
-        pending = self._core.write_locked(
-            Put, target=target, destination=target, messages=aged(batch.messages)
-        )
+        # What the session received may be what leaves room for this.
+        self._session._settling.write_locked()
+        pending = self._core.put_locked(target, batch.messages, timeout_seconds=timeout)
         pending.result = partial(_numbered, batch)
         return batch, pending
 
@@ -210,6 +212,7 @@ class Producer(GroupPutting):
         body: Sendable,
         destination: str | None,
         sending: Sending,
+        timeout: float | None,
     ) -> Pending | SendReceipt:
         """Writes one message and does not wait; its receipt, if a unit of work has it now."""
         target = self._target(destination)
@@ -219,18 +222,13 @@ class Producer(GroupPutting):
             if self._session.transacted:
                 return self._session._unit.add_locked(target, message)
             self._session._sends.write_locked()
-            return self._write_locked(target, message)[1]
+            return self._write_locked(target, message, timeout)[1]
 
     def _write_landing_locked(self, target: str, message: PutMessage) -> LogReceipt:
         """Writes one message whose outcome nobody waits for, only that it is on the log."""
         landed = LogReceipt()
-        self._core.write_locked(
-            Put,
-            receipt=landed,
-            on_settled=self._core.defer_refusal,
-            target=target,
-            destination=target,
-            messages=aged([message]),
+        self._core.put_locked(
+            target, [message], receipt=landed, on_settled=self._core.defer_refusal
         )
         return landed
 

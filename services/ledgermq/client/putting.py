@@ -12,14 +12,14 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ledgermq.client.destinations import is_topic
 from ledgermq.client.grouping import GroupPlace, PutState, left_open, places
-from ledgermq.client.making import Sending, aged
+from ledgermq.client.making import Sending
 from ledgermq.client.outgoing import Batch
 from ledgermq.client.property_access import PropertyAccess
 from ledgermq.client.protocol import Pending
 from ledgermq.client.receipts import Eventual, ReceiptFuture, SendReceipt
 from ledgermq.client.segmenting import body_bytes, fits, pieces_of, segment_bytes_max
 from ledgermq.core.header_size import put_bytes
-from ledgermq.core.operations import Group, Put
+from ledgermq.core.operations import Group
 from ledgermq.core.outcomes import Enqueued, Reply
 from ledgermq.errors import LedgerMQError
 from ledgermq.warning_kinds import InconsistentUnitOfWorkWarning, LedgerMQWarning, give_warning
@@ -98,7 +98,7 @@ class Putting:
 
     # -- the lock is held --------------------------------------------------------------------------
 
-    def begin_locked(self) -> Pending | None:
+    def begin_locked(self, timeout: float | None = None) -> Pending | None:
         """Writes what comes next; None if nothing is left to write, or a unit of work has it."""
         self._producer._check_locked()
         if not self._messages:
@@ -110,9 +110,10 @@ class Putting:
             self._messages = []
             return None
         self._session._sends.write_locked()
+        self._session._settling.write_locked()
         batch = self._next_batch()
-        pending = self._producer._core.write_locked(
-            Put, target=self._target, destination=self._target, messages=aged(batch.messages)
+        pending = self._producer._core.put_locked(
+            self._target, batch.messages, timeout_seconds=timeout
         )
         self._written = [(state, state.current) for state in self._states], self._puts[0]
         self._sent_locked(batch.receipts)

@@ -164,7 +164,7 @@ def settings_given(own: str = "", /, **settings: Unpack[QueueSettings]) -> dict[
             known = ", ".join(keywords)
             raise TypeError(f"there is no setting {keyword}; there are: {known}")
         name = keyword + PERCENT if setting.kind is Kind.PERCENT and not whole else keyword
-        told[name] = None if value is None else _value(name, setting.kind, value, whole)
+        told[name] = None if value is None else _value(name, setting, value, whole)
     redelivery = settings.get(REDELIVERY)
     if redelivery is not None:
         told |= _redelivery(redelivery, own, settings)
@@ -193,8 +193,9 @@ def _steps(value: Any) -> list[Any]:
     return [{"retries": retries, "delay_ms": delay_ms} for retries, delay_ms in pairs]
 
 
-def _value(name: str, kind: Kind, value: Any, whole: bool) -> Any:
+def _value(name: str, setting: Setting, value: Any, whole: bool) -> Any:
     """A value as the log has it; whether it is in range, the queue manager says."""
+    kind = setting.kind
     if kind is Kind.DESTINATION:
         text = value if isinstance(value, str) else getattr(value, "destination", value)
         return text if text == "" else checked_destination(text)
@@ -209,4 +210,7 @@ def _value(name: str, kind: Kind, value: Any, whole: bool) -> Any:
         value = value.value
     if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
         raise IllegalStateError(f"{name} is {value!r}, it is given as {kind.value}")
+    if kind is Kind.CHOICE and value not in setting.choices:
+        known = ", ".join(setting.choices)
+        raise IllegalStateError(f"{name} is {value!r}, it is one of {known}")
     return value

@@ -13,14 +13,18 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from ledgermq.client.making import aged
 from ledgermq.client.protocol import Pending, SessionProtocol
 from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.reasons import error_of_reason
 from ledgermq.client.receipts import refuse_in_callback
 from ledgermq.client.route import LogOut
+from ledgermq.client.settings import SEND_TIMEOUT_SECONDS_DEFAULT
 from ledgermq.client.transport import LogReceipt
 from ledgermq.core.operations import (
     Commit,
+    Put,
+    PutMessage,
     SessionOperation,
 )
 from ledgermq.core.outcomes import Refused, Reply
@@ -36,6 +40,8 @@ __all__ = ["SessionWriting"]
 
 LOGGER = logging.getLogger("ledgermq.client")
 OPERATION: Final = "ledgermq.operation."
+# How long the refusal of a send that waited in vain may take to arrive.
+REFUSAL_SECONDS: Final = 1.0
 
 
 class SessionWriting:
@@ -51,6 +57,7 @@ class SessionWriting:
         lane: int,
         transport: LogOut,
         timeout_seconds: float,
+        send_timeout_seconds: float = SEND_TIMEOUT_SECONDS_DEFAULT,
         allow_pickle: bool = False,
         redelivery_limit: int = -1,
     ) -> None:
@@ -58,6 +65,7 @@ class SessionWriting:
         self.mode = mode
         self.queue_manager = queue_manager
         self.timeout_seconds = timeout_seconds
+        self._send_timeout_seconds = send_timeout_seconds
         self.allow_pickle = allow_pickle
         self.redelivery_limit = redelivery_limit
         self.protocol = SessionProtocol(handle)
@@ -127,6 +135,33 @@ class SessionWriting:
         else:
             self._send_locked(pending, receipt)
         return pending
+
+    def put_locked(
+        self,
+        destination: str,
+        messages: list[PutMessage],
+        *,
+        timeout_seconds: float | None = None,
+        receipt: LogReceipt | None = None,
+        on_settled: Callable[[Pending], None] | None = None,
+        with_next: bool = False,
+    ) -> Pending:
+        """Writes a Put, which may be held up by a quota for the send time-out (INF-03).
+
+        It ends a second before the call's own time-out: its refusal is to arrive within that.
+        """
+        waits = self.timeout_seconds if timeout_seconds is None else timeout_seconds
+        blocking_seconds = min(self._send_timeout_seconds, waits - REFUSAL_SECONDS)
+        return self.write_locked(
+            Put,
+            receipt=receipt,
+            on_settled=on_settled,
+            with_next=with_next,
+            target=destination,
+            destination=destination,
+            messages=aged(messages),
+            blocking_ms=max(0, round(blocking_seconds * 1000)),
+        )
 
     def send_held_locked(self) -> None:
         """Hands over what was kept for the next operation: somebody is going to wait for it."""

@@ -21,6 +21,7 @@ from ledgermq.wire.topics import TOPIC_PREFIX_DEFAULT, Topics
 __all__ = [
     "PREFETCH_DEFAULT",
     "QUEUE_MANAGER_DEFAULT",
+    "SEND_TIMEOUT_SECONDS_DEFAULT",
     "AddressError",
     "ConnectionSettings",
     "PickleWarning",
@@ -31,6 +32,8 @@ __all__ = [
 
 QUEUE_MANAGER_DEFAULT: Final = "QM1"
 PREFETCH_DEFAULT: Final = 200
+# Long enough for a consumer to make room, short enough to be told before a call gives up.
+SEND_TIMEOUT_SECONDS_DEFAULT: Final = 10.0
 SCHEME: Final = "kafka://"
 KAFKA_PORT_DEFAULT: Final = 9092
 
@@ -52,6 +55,7 @@ class ConnectionSettings:
     Attributes:
         bootstrap: Comma-separated `host:port` of Kafka brokers.
         timeout_seconds: How long a call waits for its outcome unless it says otherwise.
+        send_timeout_seconds: How long a send may be held up by a quota (INF-03).
         suspect_timeout_seconds: After how much silence the queue manager suspects the connection,
             and how long its sessions then have to show themselves before they end.
         client_id: The client id of its durable subscriptions; empty: none.
@@ -71,6 +75,7 @@ class ConnectionSettings:
     takeover: bytes = b""
     application: str = ""
     timeout_seconds: float = 30.0
+    send_timeout_seconds: float = SEND_TIMEOUT_SECONDS_DEFAULT
     suspect_timeout_seconds: float = 15.0
     allow_pickle: bool = False
     redelivery_delay_ms: int = 0
@@ -121,6 +126,7 @@ def settings_from(
     client_id: str | None,
     timeout_seconds: float,
     suspect_timeout_seconds: float,
+    send_timeout_seconds: float = SEND_TIMEOUT_SECONDS_DEFAULT,
     topic_prefix: str | None,
     takeover: str | None = None,
     application: str | None = None,
@@ -142,6 +148,10 @@ def settings_from(
         raise AddressError("takeover is for a connection with a client id: give client_id too")
     if not timeout_seconds > 0:
         raise AddressError(f"timeout is {timeout_seconds} s, it must be above 0")
+    if not 0 <= send_timeout_seconds <= TIMING_MS_MAX / 1000:
+        raise AddressError(
+            f"send_timeout_seconds is {send_timeout_seconds}, must be 0 to {TIMING_MS_MAX // 1000}"
+        )
     low, high = SUSPECT_TIMEOUT_MS_MIN / 1000, SUSPECT_TIMEOUT_MS_MAX / 1000
     if not low <= suspect_timeout_seconds <= high:
         raise AddressError(
@@ -169,6 +179,7 @@ def settings_from(
         takeover=hashlib.sha256(takeover.encode()).digest()[:16] if takeover else b"",
         application=application or "",
         timeout_seconds=timeout_seconds,
+        send_timeout_seconds=send_timeout_seconds,
         suspect_timeout_seconds=suspect_timeout_seconds,
         allow_pickle=bool(allow_pickle),
         redelivery_delay_ms=redelivery_delay_ms,

@@ -10,6 +10,7 @@ from ledgermq.client.instants import datetime_from
 from ledgermq.client.questions import Answer
 
 __all__ = [
+    "BlockedStatus",
     "CheckpointStatus",
     "QueueManagerStatus",
     "QueueStatus",
@@ -20,8 +21,33 @@ __all__ = [
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BlockedStatus:
+    """Sends that a quota holds up; they are in no other figure (INF-05).
+
+    Attributes:
+        puts: Operations that wait.
+        messages: Messages of those.
+        bytes: Sizes of these messages.
+        since: Log time of the one that has waited longest; None: nothing waits.
+    """
+
+    puts: int
+    messages: int
+    bytes: int
+    since: datetime | None
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> BlockedStatus:
+        """From the worker's document."""
+        return cls(**_known(cls, document | {"since": _moment(document["since"])}))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QueueStatus:
     """One queue at one log position; current + pending = message_count + uncommitted_puts.
+
+    The same holds for bytes, which are sizes of content and header; what a count counts, the
+    figure of its name and `_bytes` sums up.
 
     Attributes:
         position: Log position that this is true at.
@@ -43,6 +69,9 @@ class QueueStatus:
         min_sequence: Number of the first unconsumed message, or the next number without any.
         max_sequence: Number of the last unconsumed message, or the next number without any.
         first_enqueued_at: When that first one was numbered; None: the queue never held any.
+        messages_high: The most messages that it held at a time, current and pending.
+        bytes_high: The most bytes of messages that it held at a time.
+        blocked: Sends that a quota holds up; None where all queues were asked for.
     """
 
     name: str
@@ -75,6 +104,17 @@ class QueueStatus:
     uncommitted_puts: int
     unacknowledged: int
     uncommitted_gets: int
+    message_bytes: int
+    current_bytes: int
+    pending_bytes: int
+    unborn_bytes: int
+    delayed_bytes: int
+    uncommitted_puts_bytes: int
+    unacknowledged_bytes: int
+    uncommitted_gets_bytes: int
+    messages_high: int
+    bytes_high: int
+    blocked: BlockedStatus | None = None
 
     @property
     def destination(self) -> str:
@@ -84,7 +124,7 @@ class QueueStatus:
     @classmethod
     def from_document(cls, position: int, document: dict[str, Any]) -> QueueStatus:
         """From the worker's document."""
-        return cls(**_known(cls, {**document, **_times(document), "position": position}))
+        return cls(**_known(cls, _told(document, position)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,6 +147,10 @@ class TopicStatus:
         min_sequence: Number of the first unconsumed message, or the next number without any.
         max_sequence: Number of the last unconsumed message, or the next number without any.
         first_enqueued_at: When that first one was numbered; None: the topic never had any.
+        message_bytes: Sizes of what `message_count` counts, each once.
+        messages_high: The most messages that it held at a time, uncommitted puts too.
+        bytes_high: The most bytes of messages that it held at a time.
+        blocked: Sends that a quota holds up; None where all topics were asked for.
     """
 
     name: str
@@ -129,6 +173,11 @@ class TopicStatus:
     first_enqueued_at: datetime | None
     last_enqueued_at: datetime | None
     uncommitted_puts: int
+    message_bytes: int
+    uncommitted_puts_bytes: int
+    messages_high: int
+    bytes_high: int
+    blocked: BlockedStatus | None = None
 
     @property
     def destination(self) -> str:
@@ -138,7 +187,7 @@ class TopicStatus:
     @classmethod
     def from_document(cls, position: int, document: dict[str, Any]) -> TopicStatus:
         """From the worker's document."""
-        return cls(**_known(cls, {**document, **_times(document), "position": position}))
+        return cls(**_known(cls, _told(document, position)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,6 +213,8 @@ class SubscriptionStatus:
         first_enqueued_at: When that first one was numbered; None: it never had any.
         current: Messages available.
         pending: Unborn, delayed, unacknowledged and uncommitted gets together.
+        messages_high: The most messages that it held at a time.
+        bytes_high: The most bytes of messages that it held at a time.
     """
 
     topic: str
@@ -192,6 +243,15 @@ class SubscriptionStatus:
     delayed: int
     unacknowledged: int
     uncommitted_gets: int
+    message_bytes: int
+    current_bytes: int
+    pending_bytes: int
+    unborn_bytes: int
+    delayed_bytes: int
+    unacknowledged_bytes: int
+    uncommitted_gets_bytes: int
+    messages_high: int
+    bytes_high: int
 
     @property
     def durable(self) -> bool:
@@ -201,7 +261,7 @@ class SubscriptionStatus:
     @classmethod
     def from_document(cls, position: int, document: dict[str, Any]) -> SubscriptionStatus:
         """From the worker's document."""
-        return cls(**_known(cls, {**document, **_times(document), "position": position}))
+        return cls(**_known(cls, _told(document, position)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -209,7 +269,9 @@ class QueueManagerStatus:
     """A queue manager as a whole; `time` is log time, None before the first entry.
 
     `queues`, `topics`, `subscriptions`, `connections` and `sessions` are how many there are;
-    `maximum_lifetime_ms` is how long a message stays at most, 0: for ever.
+    `maximum_lifetime_ms` is how long a message stays at most, 0: for ever. `messages_max` and
+    `bytes_max` are the quotas of all queues and topics together, 0: none; `messages` and `bytes`
+    are what counts against them, current and pending (INF-04).
     """
 
     name: str
@@ -218,6 +280,10 @@ class QueueManagerStatus:
     version: int
     automatic_creation: bool
     maximum_lifetime_ms: int
+    messages_max: int
+    bytes_max: int
+    messages: int
+    bytes: int
     queues: int
     topics: int
     subscriptions: int
@@ -270,7 +336,7 @@ class SessionStatus:
     def from_document(cls, document: dict[str, Any]) -> SessionStatus:
         """From the worker's document."""
         began = document["unit_of_work_began_at"]
-        told = {"unit_of_work_began_at": None if began is None else datetime_from(began)}
+        told = {"unit_of_work_began_at": _moment(began)}
         return cls(**_known(cls, {**document, **told}))
 
 
@@ -288,11 +354,22 @@ class CheckpointStatus:
         return cls(**_known(cls, answer.document))
 
 
-def _times(document: dict[str, Any]) -> dict[str, datetime | None]:
-    return {
-        name: None if document[name] is None else datetime_from(document[name])
-        for name in ("first_enqueued_at", "last_enqueued_at")
-    }
+def _moment(time: int | None) -> datetime | None:
+    return None if time is None else datetime_from(time)
+
+
+def _told(document: dict[str, Any], position: int) -> dict[str, Any]:
+    """A destination's document with times that programs know."""
+    told = {name: _moment(document[name]) for name in ("first_enqueued_at", "last_enqueued_at")}
+    blocked = document.get("blocked")
+    return (
+        document
+        | told
+        | {
+            "blocked": None if blocked is None else BlockedStatus.from_document(blocked),
+            "position": position,
+        }
+    )
 
 
 def _known(kind: Any, document: dict[str, Any]) -> dict[str, Any]:

@@ -144,7 +144,7 @@ def must_block(
     if not operation.blocking_ms:
         if not behind and keeps_quotas(state, queue, count, size_bytes):
             return storage_full(state, size_bytes)
-        why = "earlier puts wait for it" if behind else f"no room for {count} messages"
+        why = "earlier puts wait for it" if behind else f"no room for {count} more"
         return Refusal(QUOTA_EXCEEDED, f"the quota of {queue.destination} is used up: {why}")
     waiting = sum(len(one.messages) for one in session.blocked.values())
     if len(session.blocked) >= BLOCKED_PUTS_MAX or (
