@@ -19,6 +19,7 @@ from pyspark.sql import types as t
 
 from ledgermq.core.operations import Put
 from ledgermq.wire.codec import encode_record
+from ledgermq.wire.journaled import JournaledMessage
 from ledgermq.wire.registry import Claim
 from ledgermq.wire.topics import Topics
 from ledgermq_spark.journal_archive import Archive, Archived, JournalArchiveError
@@ -92,6 +93,13 @@ class Journal:
     rows: DataFrame
     waiting: list[int]
     rebuilt: Rebuilt
+
+    def messages(self, first: int = 0) -> Iterator[JournaledMessage]:
+        """Those that came in at a position or above, in that order."""
+        rows = self.rows.where(f.col("position") >= first)
+        ordered = rows.orderBy("position", "put_position", "put_index")
+        for row in ordered.toLocalIterator():
+            yield JournaledMessage.from_row(row.asDict(), is_live=True, backup=None)
 
 
 def journal_of(

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.wire.journaled import JournaledMessage
 from ledgermq_spark.checkpoints import Checkpoint, state_digest
-from ledgermq_spark.journaled import JournaledMessage
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -88,7 +88,7 @@ class Archived:
             )
             for batch in found:
                 for row in batch.to_pylist():
-                    yield JournaledMessage.from_row(row, is_live=False, backup=self.through)
+                    yield JournaledMessage.from_row(row, is_live=None, backup=self.through)
 
     def checkpoint(self) -> Checkpoint:
         """The state that a later backup begins with.

@@ -17,7 +17,7 @@ from ledgermq.wire.registry import claim_queue_manager
 from ledgermq.wire.topics import Topics, ensure_topics
 from ledgermq_spark.journal import journal_of, summary_of
 from ledgermq_spark.journal_archive import Archive, JournalArchiveError
-from ledgermq_spark.journaled import Choice, chosen
+from ledgermq_spark.journal_choice import Choice, chosen
 from support.log_writer import LANES, Script, append_operations, color_header
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]

@@ -1,19 +1,15 @@
-"""A message of the journal, and which of them somebody means: by id, place, time or selector."""
+"""A message of the journal, as a reader of the log or of an archive has it (PROTOCOL.md §21)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from datetime import UTC, datetime
+from typing import Any
 
 from ledgermq.wire.codec import decode_record
-from ledgermq_spark.headers import header_text
-from ledgermq_spark.matching import Selected, matches
 
-__all__ = ["Choice", "JournaledMessage", "chosen"]
-
-EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
+__all__ = ["JournaledMessage"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,7 +28,7 @@ class JournaledMessage:
         persistent: Delivery mode as its sender asked for it.
         header: A `message.Header` as its sender gave it; None: there was none.
         content: A framed `message.Content`, as its sender wrote it.
-        is_live: Whether it is in the journal still.
+        is_live: Whether it is in the journal still; None: nobody looked.
         backup: Number of the backup, its `through`, that has it; None: none.
     """
 
@@ -49,12 +45,12 @@ class JournaledMessage:
     persistent: bool
     header: dict[str, Any] | None
     content: bytes
-    is_live: bool
+    is_live: bool | None
     backup: int | None
 
     @classmethod
     def from_row(
-        cls, row: Mapping[str, Any], *, is_live: bool, backup: int | None
+        cls, row: Mapping[str, Any], *, is_live: bool | None, backup: int | None
     ) -> JournaledMessage:
         """From a row of `journal.JOURNAL_COLUMNS`."""
         told = {name: row[name] for name in cls.__dataclass_fields__ if name in row}
@@ -80,50 +76,3 @@ class JournaledMessage:
 def _aware(moment: datetime) -> datetime:
     """Spark hands times over without their zone, which is that of its session: UTC."""
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
-    """Which messages are meant; what is left out says nothing. `limit` 0: all that are.
-
-    `since` is the first moment of their enqueue time, `until` the first that is too late.
-    """
-
-    message_ids: tuple[str, ...] = ()
-    destination: str = ""
-    since: datetime | None = None
-    until: datetime | None = None
-    selector: str = ""
-    limit: int = 0
-
-    def takes(self, one: JournaledMessage) -> bool:
-        """Whether a message is meant, the limit aside."""
-        if self.message_ids and one.message_id not in self.message_ids:
-            return False
-        if self.destination and one.destination != self.destination:
-            return False
-        if self.since is not None and one.enqueued_at < self.since:
-            return False
-        if self.until is not None and one.enqueued_at >= self.until:
-            return False
-        return not self.selector or matches(
-            self.selector,
-            Selected(
-                bytes.fromhex(one.message_id),
-                one.priority,
-                one.persistent,
-                (one.enqueued_at - EPOCH) // timedelta(microseconds=1),
-                header_text(one.header),  # type: ignore[arg-type]
-            ),
-        )
-
-
-def chosen(messages: Iterable[JournaledMessage], choice: Choice) -> Iterator[JournaledMessage]:
-    """Those that are meant, in the order in which they come."""
-    left = choice.limit
-    for one in messages:
-        if choice.takes(one):
-            yield one
-            left -= 1
-            if left == 0:
-                return
