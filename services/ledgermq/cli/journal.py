@@ -136,15 +136,15 @@ def backup(
 
     path = _directory(target, directory)
     with target.connect() as connection:
+        if connection.admin.queue_manager_status().journal_from is None:
+            raise JournalEmptyError(
+                f"the journal of {target.queue_manager} is empty: journaling was never on, or all "
+                "has left it; `ledgermq manager alter --journaling` turns it on"
+            )
         if not dry_run:
             # An entry of our own brings the log's time up to now: what has expired by now is told.
             connection.session().close()
         with _live(target, output, "backup", path) as found:
-            if found.kept_from is None:
-                raise JournalEmptyError(
-                    f"the journal of {target.queue_manager} is empty; `ledgermq manager alter "
-                    "--journaling` turns it on"
-                )
             summary = summary_of(found)
             written = None if dry_run else Archive(path).write(found, summary)
         positions = {"kept_from": summary.kept_from, "needed_from": summary.needed_from}
