@@ -16,7 +16,7 @@ from ledgermq.client.acknowledge_mode import AckMode
 from ledgermq.client.grouping import GroupPlace
 from ledgermq.client.message import Message
 from ledgermq.core.outcomes import DeliveredMessage
-from ledgermq.errors import LedgerMQError
+from ledgermq.errors import LedgerMQError, RepublishStoppedError
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ledgermq.client.session import Session
     from ledgermq.wire.journaled import JournaledMessage
 
-__all__ = ["RepublishStoppedError", "journal_message", "republish"]
+__all__ = ["journal_message", "republish"]
 
 MESSAGE_ID: Final = "LedgerMQ_JournalMessageId"
 DESTINATION: Final = "LedgerMQ_JournalDestination"
@@ -32,12 +32,6 @@ POSITION: Final = "LedgerMQ_JournalPosition"
 # How much goes into one unit of work; less than the smallest segment that anybody should choose.
 MESSAGES_MAX: Final = 100
 BYTES_MAX: Final = 256 * 1024
-
-
-class RepublishStoppedError(LedgerMQError):
-    """Not all messages could be republished; those before are, and the text says how many."""
-
-    code = "republish-stopped"
 
 
 def journal_message(one: JournaledMessage) -> Message:
