@@ -22,6 +22,7 @@ from ledgermq.wire.codec import encode_record
 from ledgermq.wire.journaled import JournaledMessage
 from ledgermq.wire.registry import Claim
 from ledgermq.wire.topics import Topics
+from ledgermq_spark.checkpoints import Checkpoint, CheckpointBrokenError, read_checkpoints
 from ledgermq_spark.journal_archive import Archive, Archived, JournalArchiveError
 from ledgermq_spark.positions import PartitionRange
 from ledgermq_spark.read_log import as_operation, read_raw
@@ -77,7 +78,7 @@ class Journal:
         time: Log time there, in µs since 1970 UTC.
         lifetime_ms: How long journaled messages stay; 0: they never expire.
         is_on: Whether journaling is on there.
-        kept_from: What came in below has left; None: the journal is empty.
+        kept_from: What came in below has left, or nobody can tell it; None: the journal is empty.
         rows: One row per message, of `JOURNAL_COLUMNS`: `position` is where it came in, times are
             timestamps, `header` is a framed Avro record as `content` is, `properties` JSON.
         waiting: Positions of the journaled Puts that may yet come in.
@@ -107,6 +108,7 @@ def journal_of(
     queue_manager: str,
     *,
     archive: Path | None = None,
+    from_checkpoint: bool = False,
     topic_prefix: str = "ledgermq",
     spark: SparkSession | None = None,
     directory: Path | None = None,
@@ -118,6 +120,8 @@ def journal_of(
         bootstrap: Address of the Kafka cluster.
         queue_manager: Its name.
         archive: Where backups went to; looked into only if the beginning of the log was cut.
+        from_checkpoint: Where the archive of such a log is lost, begin with the oldest checkpoint
+            that is kept, and leave out what came in before it.
         topic_prefix: Of the installation's log topics.
         spark: The session to use; one is started if not given.
         directory: Where intermediate rows are kept; a fresh temporary one if not given.
@@ -134,7 +138,10 @@ def journal_of(
     claim, log = locate(bootstrap, Topics(topic_prefix), queue_manager)
     spark = spark or spark_session()
     path = directory or Path(tempfile.mkdtemp(prefix="ledgermq-journal-"))
-    base = _base(claim, log, archive)
+    base = _base(claim, log, archive) if not from_checkpoint or log.start == 0 else None
+    checkpoint = None if base is None else base.checkpoint()
+    if base is None and log.start > 0:
+        checkpoint = _oldest(bootstrap, Topics(topic_prefix), claim, log)
     tell("folding", 1, 3)
     rebuilt = fold_log(
         spark,
@@ -142,7 +149,7 @@ def journal_of(
         claim,
         log,
         log.end - 1,
-        checkpoint=None if base is None else base.checkpoint(),
+        checkpoint=checkpoint,
         with_inbound=True,
         directory=path,
     )
@@ -152,7 +159,8 @@ def journal_of(
             f"because of {json.dumps(rebuilt.stopped)}"
         )
     tell("reading", 2, 3)
-    return _journal(spark, bootstrap, log, rebuilt, base)
+    begins = 0 if base is not None or checkpoint is None else checkpoint.position + 1
+    return _journal(spark, bootstrap, log, rebuilt, base, begins)
 
 
 def _base(claim: Claim, log: PartitionRange, archive: Path | None) -> Archived | None:
@@ -167,9 +175,24 @@ def _base(claim: Claim, log: PartitionRange, archive: Path | None) -> Archived |
         raise JournalArchiveError(
             f"the log of {claim.queue_manager} begins at position {log.start}, so what its journal "
             f"has rests on the last backup, and {where}: name the directory that the last backup "
-            "was written to"
+            "was written to; or, if that is lost, back up --from-checkpoint"
         )
     return found
+
+
+def _oldest(bootstrap: str, topics: Topics, claim: Claim, log: PartitionRange) -> Checkpoint:
+    """The oldest whole checkpoint that the log goes on from."""
+    stored = read_checkpoints(bootstrap, topics.checkpoints, claim.partition, claim.queue_manager)
+    for position in sorted(stored.manifests):
+        if log.start - 1 <= position < log.end:
+            try:
+                return stored.load(position)
+            except CheckpointBrokenError:
+                continue
+    raise JournalArchiveError(
+        f"the log of {claim.queue_manager} begins at position {log.start}, and no whole checkpoint "
+        "goes on from there: its journal cannot be told"
+    )
 
 
 def _journal(
@@ -178,7 +201,12 @@ def _journal(
     log: PartitionRange,
     rebuilt: Rebuilt,
     base: Archived | None,
+    begins: int,
 ) -> Journal:
+    """What the fold told, with what the log and the archive say of it.
+
+    `begins`: what came in below was told by nobody, although it may be in the journal.
+    """
     root = rebuilt.root
     told = root["journal"] or {"intervals": [], "lifetime_ms": LIFETIME_MS_DEFAULT}
     intervals = [(one["first"], one["end"]) for one in told["intervals"]]
@@ -188,10 +216,11 @@ def _journal(
     puts = read_raw(spark, bootstrap, [replace(log, start=needed)], split=2)
     rows = _messages(arrivals.where(f.col("position") >= (kept_from or 0)), puts)
     if base is not None:
-        if kept_from is not None and base.manifest["kept_from"] > kept_from:
+        if kept_from is not None and base.manifest["from"] > kept_from:
             raise JournalArchiveError(
-                f"the newest backup in {base.archive.path} is not that of this log: it kept less "
-                f"than the log says, from {base.manifest['kept_from']} on, not from {kept_from}"
+                f"the newest backup in {base.archive.path} begins at {base.manifest['from']}, the "
+                f"journal of {rebuilt.queue_manager} at {kept_from}: name the directory that the "
+                "last backup was written to; or, if that is lost, back up --from-checkpoint"
             )
         rows = base.rows(spark, *_KEPT).where(f.col("position") >= (kept_from or 0)).union(rows)
     return Journal(
@@ -200,7 +229,7 @@ def _journal(
         time=rebuilt.time,
         lifetime_ms=told["lifetime_ms"],
         is_on=bool(intervals) and intervals[-1][1] == -1,
-        kept_from=kept_from,
+        kept_from=None if kept_from is None else max(kept_from, begins),
         rows=_with_expiry(rows, told["lifetime_ms"], rebuilt.time),
         waiting=[one for one in _waiting(root) if _is_within(intervals, one)],
         rebuilt=rebuilt,

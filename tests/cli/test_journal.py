@@ -71,6 +71,7 @@ def test_what_was_consumed_is_backed_up_and_put_again_at_a_later_date(plain, tmp
         producer.send("last", time_to_live=600)
         check_backup(plain, tmp_path, connection)
         check_republishing(plain, connection)
+        check_loss(plain, tmp_path / "journal")
 
 
 def check_refusal(plain, begins):
@@ -140,3 +141,15 @@ def check_republishing(plain, connection):
     again = plain("journal", "republish", "--from", "archive", "--id", first["message_id"], "--yes")
     assert "1 message republished to where each was put to" in again.out
     assert [one.body for one in consume(connection, "orders", 2)] == [{"number": 7}, "last"]
+
+
+def check_loss(plain, directory):
+    """Without the archive of a trimmed log only what its checkpoints go on from is told."""
+    directory.rename(directory.with_name("lost"))
+    refused = plain("journal", "backup", "--json")
+    assert (refused.code, refused.error["code"]) == (1, "journal-archive")
+    assert "--from-checkpoint" in refused.error["message"]
+    told = plain("journal", "backup", "--json", "--from-checkpoint")
+    assert told.code == 0, told.err
+    assert told.document["messages"] > 0
+    assert plain("journal", "backup", "--json", "--dry-run").code == 0

@@ -116,6 +116,11 @@ def journal() -> None:
 @directory_option
 @click.option("--reason", default="backup of the journal", help="Why; it stands on the log.")
 @click.option("--actor", help="Who asks for it; by default the user of this system.")
+@click.option(
+    "--from-checkpoint",
+    is_flag=True,
+    help="Of a trimmed log whose archive is lost: give up what came in before its checkpoints.",
+)
 @click.option("--dry-run", is_flag=True, help="Only say what would be done.")
 @target_options
 def backup(
@@ -124,6 +129,7 @@ def backup(
     directory: Path | None,
     reason: str,
     actor: str | None,
+    from_checkpoint: bool,
     dry_run: bool,
 ) -> int:
     """Archive the journal as Parquet; then what has expired is in it no longer.
@@ -144,7 +150,7 @@ def backup(
         if not dry_run:
             # An entry of our own brings the log's time up to now: what has expired by now is told.
             connection.session().close()
-        with _live(target, output, "backup", path) as found:
+        with _live(target, output, "backup", path, from_checkpoint=from_checkpoint) as found:
             summary = summary_of(found)
             written = None if dry_run else Archive(path).write(found, summary)
         positions = {"kept_from": summary.kept_from, "needed_from": summary.needed_from}
@@ -167,6 +173,7 @@ def backup(
         {
             "queue_manager": target.queue_manager,
             "directory": str(path),
+            "from": found.kept_from,
             **counts,
             "through": found.through,
             **positions,
@@ -279,7 +286,9 @@ def _directory(target: Target, directory: Path | None) -> Path:
 
 
 @contextlib.contextmanager
-def _live(target: Target, output: Output, title: str, archive: Path) -> Iterator[Journal]:
+def _live(
+    target: Target, output: Output, title: str, archive: Path, *, from_checkpoint: bool = False
+) -> Iterator[Journal]:
     """The journal as the log tells it, while Spark runs."""
     from ledgermq_spark.journal import journal_of
 
@@ -293,6 +302,7 @@ def _live(target: Target, output: Output, title: str, archive: Path) -> Iterator
             target.bootstrap,
             target.queue_manager,
             archive=archive,
+            from_checkpoint=from_checkpoint,
             topic_prefix=target.topic_prefix,
             progress=tell,
             **options,
