@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ledgermq_spark.backups import Backups, journal_settings_valid
 from ledgermq_spark.contents import Contents
 from ledgermq_spark.destinations import (
     is_temporary,
@@ -74,6 +75,7 @@ class _Reader:
         self._removed: set[tuple[str, int, int]] = set()
         self._version = 1
         self._storage = Storage()
+        self._backups = Backups()
         self._subscriptions = Subscriptions(self._found)
         self._connections: dict[str, _Connection] = {}
         self._of_session: dict[int, str] = {}
@@ -323,7 +325,8 @@ class _Reader:
 
     def _AlterQueueManager(self, row: AdministrationRow) -> str | None:  # noqa: N802
         lifetime_ms, storage = row.maximum_lifetime_ms, self._storage.changed(row.settings)
-        if not storage.is_valid or not quotas_valid(row.settings):
+        in_range = quotas_valid(row.settings) and journal_settings_valid(row.settings)
+        if not storage.is_valid or not in_range:
             return "setting-invalid"
         if lifetime_ms is not None:
             if not 0 <= lifetime_ms <= TIMING_MS_MAX:
@@ -334,7 +337,11 @@ class _Reader:
         if storage.segment_bytes != self._storage.segment_bytes:
             self._found.segment_steps.append((row.position, storage.segment_bytes))
         self._storage = storage
+        self._backups.altered(row.position, row.settings)
         return None
+
+    def _BackUpJournal(self, row: AdministrationRow) -> str | None:  # noqa: N802
+        return self._backups.refusal(row.position, row.settings)
 
     def _Upgrade(self, row: AdministrationRow) -> str | None:  # noqa: N802
         if row.number is None or not self._version < row.number < 2**31:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 from ledgermq.core import operations as op
-from ledgermq.core.administration import HandlingOperation, Relocate
+from ledgermq.core.administration import BackUpJournal, HandlingOperation, Relocate
 
 __all__ = [
     "content_digest",
@@ -105,11 +105,12 @@ def settings_columns(operation: op.Operation) -> tuple[str | None, int | None]:
     Of an operation by hand it is all that it asks for, of a Relocate which messages it is about.
     """
     if isinstance(operation, op.AlterQueueManager):
-        names = ("segment_bytes", "segments_min", "segments_max", "messages_max", "bytes_max")
+        storage = ("segment_bytes", "segments_min", "segments_max")
+        names = (*storage, "messages_max", "bytes_max", "journaling", "journal_lifetime_ms")
         given = {name: getattr(operation, name) for name in names}
         given = {name: value for name, value in given.items() if value is not None}
         return (_compact(given) if given else None, operation.maximum_lifetime_ms)
-    if isinstance(operation, HandlingOperation):
+    if isinstance(operation, HandlingOperation | BackUpJournal):
         given = asdict(operation)
         return (_compact(given | {"kind": type(operation).__name__}), None)
     if isinstance(operation, Relocate):

@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import types as t
 
 from ledgermq.core import operations as op
-from ledgermq.core.administration import Relocate
+from ledgermq.core.administration import BackUpJournal, Relocate
 from ledgermq.core.header_size import header_bytes
 from ledgermq_spark.headers import (
     content_digest,
@@ -311,6 +311,7 @@ _SESSION_TAILS: dict[type, Any] = {
         number=one.target_session, correction=("END", one.actor, one.reason)
     ),
     op.AlterQueueManager: lambda one: _tail(flag=one.automatic_creation),
+    BackUpJournal: lambda one: _tail(correction=("BACKUP", one.actor, one.reason)),
     op.Upgrade: lambda one: _tail(number=one.version),
     op.Correct: lambda one: _tail(
         target=one.queue,

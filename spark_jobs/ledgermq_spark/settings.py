@@ -101,10 +101,9 @@ class Storage:
     segments_max: int = 0
 
     def changed(self, text: str | None) -> Storage:
-        """With those that an operation gives, as JSON."""
+        """With those that an operation gives, as JSON; it may give others beside."""
         told = json.loads(text) if text else {}
-        known = {name: value for name, value in told.items() if name in self.__slots__}
-        return replace(self, **known)
+        return replace(self, **{name: told[name] for name in self.__slots__ if name in told})
 
     @property
     def is_valid(self) -> bool:
