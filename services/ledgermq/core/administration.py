@@ -1,4 +1,4 @@
-"""Operations by hand on messages, and which they mean (PROTOCOL.md §17, §22); on the journal (§21)."""
+"""Operations by hand: on messages, and which those are (PROTOCOL.md §17, §22); the journal (§21)."""
 
 from __future__ import annotations
 
