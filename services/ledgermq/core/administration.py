@@ -1,4 +1,4 @@
-"""Operations by hand: on messages, and which those are (PROTOCOL.md §17, §22); the journal (§21)."""
+"""Operations by hand, on messages and on the journal (PROTOCOL.md §17, §21, §22)."""
 
 from __future__ import annotations
 
