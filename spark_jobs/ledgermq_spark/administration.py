@@ -24,7 +24,14 @@ from ledgermq_spark.directory import (
     Lifetime,
     Situation,
 )
-from ledgermq_spark.settings import DEFAULTS, TIMING_MS_MAX, Settings, Storage, settings_refusal
+from ledgermq_spark.settings import (
+    DEFAULTS,
+    TIMING_MS_MAX,
+    Settings,
+    Storage,
+    quotas_valid,
+    settings_refusal,
+)
 from ledgermq_spark.subscriptions import Subscriptions
 
 __all__ = ["read_directory"]
@@ -318,7 +325,8 @@ class _Reader:
 
     def _AlterQueueManager(self, row: AdministrationRow) -> str | None:  # noqa: N802
         lifetime_ms, storage = row.maximum_lifetime_ms, self._storage.changed(row.settings)
-        if not storage.is_valid or not journal_settings_valid(row.settings):
+        valid = quotas_valid(row.settings) and journal_settings_valid(row.settings)
+        if not storage.is_valid or not valid:
             return "setting-invalid"
         if lifetime_ms is not None:
             if not 0 <= lifetime_ms <= TIMING_MS_MAX:
@@ -341,6 +349,16 @@ class _Reader:
         self._version = row.number
         self._found.version_raised_at = row.position
         return None
+
+    def _EndSession(self, row: AdministrationRow) -> str | None:  # noqa: N802
+        if row.number == row.session:
+            return "target-unknown"
+        self._RollbackTransaction(row)
+        return None
+
+    def _RollbackTransaction(self, row: AdministrationRow) -> None:  # noqa: N802
+        # The scan of the session that is meant tells whether there is anything to end.
+        self._found.endings.append((row.position, row.kind, row.number or 0))
 
     def _Correct(self, row: AdministrationRow) -> str | None:  # noqa: N802
         queue = self._standing_queue(row.queue)

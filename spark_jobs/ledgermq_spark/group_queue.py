@@ -70,6 +70,7 @@ class GroupQueue:
             "joined": self._number,
             "numbered": self._come,
             "returned": self._come,
+            "delayed": lambda step: self._let_go(step.message),
             "gone": self._gone,
             "back": self._back,
             "closed": self._closed,

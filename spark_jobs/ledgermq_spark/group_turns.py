@@ -12,6 +12,7 @@ import json
 from collections import deque
 from collections.abc import Iterator
 
+from ledgermq_spark.fifo_turns import FifoTurns
 from ledgermq_spark.get_options import options_of
 from ledgermq_spark.group_queue import (
     GroupConsumer,
@@ -32,8 +33,9 @@ __all__ = ["GroupTurns"]
 class GroupTurns(GroupQueue):
     """Takes a queue's steps in the order of the log and judges its deliveries."""
 
-    def __init__(self) -> None:
+    def __init__(self, fifo: FifoTurns | None = None) -> None:
         super().__init__()
+        self._fifo = fifo or FifoTurns()
         self._together: list[Step] = []
         # What an entry found born, the latest in front; the births of one moment are served
         # before the next ones, and no outcome tells which deliveries were between them, nor, of
@@ -145,7 +147,7 @@ class GroupTurns(GroupQueue):
             yield "unavailable", step, "the operations had not made it available"
             return
         head = self._head(consumer)
-        if head is not item:
+        if head is not item and not self._fifo.goes_first(message):
             yield self._wrong(consumer, step, message, head)
         holds = self._holds.get(step.session, 0) + 1
         if self._limit and holds > self._limit:

@@ -16,6 +16,8 @@ __all__ = [
     "TIMING_MS_MAX",
     "Settings",
     "Storage",
+    "fifo_mode",
+    "quotas_valid",
     "settings_refusal",
 ]
 
@@ -48,12 +50,22 @@ class Settings:
     delivery_delay_override_ms: int = -1
     expiry_destination: str = ""
     puts_disabled: bool = False
+    redelivery_delay_override_ms: int = -1
+    redelivery_limit: int = -1
+    redelivery_delay_multiplier_percent: int = 100
+    redelivery_delay_max_ms: int = 0
+    # Retries and delay in ms.
+    redelivery_steps: tuple[tuple[int, int], ...] = ()
+    error_destination: str = ""
     others: str = "{}"
 
     def changed(self, text: str | None) -> Settings:
         """With those that an operation gives, as JSON; null gives none."""
         told = (json.loads(text) if text else None) or {}
         known = {name: told.pop(name) for name in list(told) if name in self.__slots__}
+        if "redelivery_steps" in known:
+            steps = known["redelivery_steps"]
+            known["redelivery_steps"] = tuple((one["retries"], one["delay_ms"]) for one in steps)
         others = json.loads(self.others) | told
         return replace(self, **known, others=json.dumps(others, sort_keys=True))
 
@@ -67,10 +79,17 @@ class Settings:
         """The settings by name."""
         told = asdict(self)
         others = json.loads(told.pop("others"))
+        steps = [{"retries": one, "delay_ms": late} for one, late in self.redelivery_steps]
+        told["redelivery_steps"] = steps
         return {**told, **others}
 
 
 DEFAULTS = Settings()
+
+
+def fifo_mode(settings: Settings) -> str:
+    """The FIFO mode that settings give."""
+    return str(settings.as_dict().get("fifo_mode", "CONCURRENT"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +101,10 @@ class Storage:
     segments_max: int = 0
 
     def changed(self, text: str | None) -> Storage:
-        """With those that an operation gives, as JSON; it may give others beside."""
+        """With those that an operation gives, as JSON."""
         told = json.loads(text) if text else {}
-        return replace(self, **{name: told[name] for name in self.__slots__ if name in told})
+        known = {name: value for name, value in told.items() if name in self.__slots__}
+        return replace(self, **known)
 
     @property
     def is_valid(self) -> bool:
@@ -105,6 +125,13 @@ def _rising(steps: list[dict[str, int]]) -> bool:
         and all(0 <= one <= RETRIES_MAX for one in retries)
         and all(0 <= one["delay_ms"] <= TIMING_MS_MAX for one in steps)
     )
+
+
+def quotas_valid(text: str | None) -> bool:
+    """Whether the quotas that an operation gives the queue manager are in range (§16)."""
+    told = json.loads(text) if text else {}
+    ranges = ((name, *RANGES[name]) for name in ("messages_max", "bytes_max") if name in told)
+    return all(low <= told[name] <= high for name, low, high in ranges)
 
 
 def settings_refusal(settings: Settings, store: str, is_there: Callable[[str], bool]) -> str | None:
