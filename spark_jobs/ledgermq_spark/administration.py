@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ledgermq_spark.backups import Backups, journal_settings_valid
+from ledgermq_spark.backups import Backups
 from ledgermq_spark.contents import Contents
 from ledgermq_spark.destinations import (
     is_temporary,
@@ -29,7 +29,7 @@ from ledgermq_spark.settings import (
     TIMING_MS_MAX,
     Settings,
     Storage,
-    quotas_valid,
+    manager_settings_valid,
     settings_refusal,
 )
 from ledgermq_spark.subscriptions import Subscriptions
@@ -74,8 +74,7 @@ class _Reader:
         self._gone: dict[str, list[int | None]] = {}
         self._removed: set[tuple[str, int, int]] = set()
         self._version = 1
-        self._storage = Storage()
-        self._backups = Backups()
+        self._storage, self._backups = Storage(), Backups()
         self._subscriptions = Subscriptions(self._found)
         self._connections: dict[str, _Connection] = {}
         self._of_session: dict[int, str] = {}
@@ -325,12 +324,10 @@ class _Reader:
 
     def _AlterQueueManager(self, row: AdministrationRow) -> str | None:  # noqa: N802
         lifetime_ms, storage = row.maximum_lifetime_ms, self._storage.changed(row.settings)
-        in_range = quotas_valid(row.settings) and journal_settings_valid(row.settings)
-        if not storage.is_valid or not in_range:
+        wrong = lifetime_ms is not None and not 0 <= lifetime_ms <= TIMING_MS_MAX
+        if wrong or not (storage.is_valid and manager_settings_valid(row.settings)):
             return "setting-invalid"
         if lifetime_ms is not None:
-            if not 0 <= lifetime_ms <= TIMING_MS_MAX:
-                return "setting-invalid"
             self._found.maximum_lifetimes.append((row.position, lifetime_ms))
         if row.flag is not None:
             self._found.automatic.append((row.position, row.flag))

@@ -4,18 +4,10 @@ from __future__ import annotations
 
 import json
 
-from ledgermq_spark.settings import TIMING_MS_MAX
-
-__all__ = ["Backups", "journal_settings_valid"]
+__all__ = ["Backups"]
 
 ACTOR_MAX, REASON_MAX = 128, 1024
 NAMES = ("needed_from", "kept_from", "through")
-
-
-def journal_settings_valid(text: str | None) -> bool:
-    """Whether an AlterQueueManager gives the journal a lifetime that may be, if it gives one."""
-    lifetime_ms = (json.loads(text) if text else {}).get("journal_lifetime_ms")
-    return lifetime_ms is None or 0 <= lifetime_ms <= TIMING_MS_MAX
 
 
 class Backups:

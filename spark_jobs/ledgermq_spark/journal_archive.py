@@ -180,7 +180,9 @@ class Archive:
                 {"part": part, "path": str(one.relative_to(self.path)), "sha256": _digest(one)}
                 for one in _settled(target)
             ]
-        shutil.rmtree(self.path / ".unfinished", ignore_errors=True)
+            for directory in (target, *target.parents[:3]):
+                _sync(directory)
+        shutil.rmtree(work, ignore_errors=True)
         manifest = {**_told(journal, summary), "files": files}
         found = Archived(archive=self, manifest=manifest)
         found.checkpoint()
@@ -234,8 +236,7 @@ def _settled(directory: Path) -> list[Path]:
     files = []
     for path in sorted(directory.iterdir()):
         if path.suffix == ".parquet":
-            with path.open("rb+") as handle:
-                os.fsync(handle.fileno())
+            _sync(path)
             files.append(path)
         else:
             path.unlink()
@@ -255,3 +256,13 @@ def _write_durably(path: Path, text: str) -> None:
         handle.flush()
         os.fsync(handle.fileno())
     unfinished.replace(path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    """Puts a file, or the entries of a directory, on the disk to stay."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

@@ -100,6 +100,16 @@ def test_a_message_of_several_backups_is_listed_once(listed):
     assert listed("--queue-manager", "QM3") == []
 
 
+def test_a_message_that_cannot_be_read_hides_no_other(directory, plain):
+    """It was put all the same, by whatever client; it is listed with why it is not shown."""
+    back_up(directory, 30, [row(21, "x") | {"content": b"garbage"}, row(22, "after")])
+    told = ("journal", "list", "--from", "archive", "--directory", directory)
+    first, second = plain(*told, "--json").documents[-2:]
+    assert (first["message_id"], second["body"]) == (f"{21:032x}", "after")
+    assert "cannot be read" in first["undecodable"]
+    assert "cannot be read" in plain(*told).lines[-2]
+
+
 def test_messages_are_listed_by_queue_time_and_selector(listed):
     """Each option alone and together; the end of the time is left out."""
     assert listed("--queue", "bills") == ["three"]

@@ -13,7 +13,7 @@ from ledgermq.client.settings import (
     PickleWarning,
     settings_from,
 )
-from ledgermq.core import administration, operations
+from ledgermq.core import operations
 from ledgermq.core.operations import Get, OpenConsumer, Put
 from ledgermq.testing import MemoryBroker
 from ledgermq.wire.answers import encode_answer
@@ -54,7 +54,6 @@ LIMITS = {
     "group_affinity": False,
     "settings": None,
 }
-BACKUP = {"through": 9, "kept_from": 8, "needed_from": 7, "actor": "me", "reason": "why"}
 CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
 
 
@@ -125,12 +124,6 @@ CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
                     *("segment_bytes", "segments_min", "segments_max"),
                 )
             ),
-            None,
-        ),
-        (
-            lambda admin: admin.back_up_journal(**BACKUP),
-            administration.BackUpJournal,
-            BACKUP,
             None,
         ),
         (lambda admin: admin.upgrade(2), operations.Upgrade, {"version": 2}, None),

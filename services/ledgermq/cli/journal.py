@@ -23,7 +23,7 @@ from ledgermq.cli.setting_options import Duration
 from ledgermq.cli.spark import quiet_spark
 from ledgermq.cli.storage import size_text
 from ledgermq.cli.target import Target, target_options
-from ledgermq.errors import LedgerMQError
+from ledgermq.errors import LedgerMQError, MessageUndecodableError
 
 if TYPE_CHECKING:
     from ledgermq.wire.journaled import JournaledMessage
@@ -366,16 +366,22 @@ def _row(one: JournaledMessage) -> dict[str, Any]:
     from ledgermq.client.republishing import journal_message
 
     names = ("position", "destination", "sequence", "message_id", "enqueued_at", "expires_at")
-    body = body_line(journal_message(one).unloaded_body)
+    try:
+        body = body_line(journal_message(one).unloaded_body)
+    except MessageUndecodableError as error:
+        body = f"({error})"
     return {name: getattr(one, name) for name in names} | {"where": _place(one), "body": body}
 
 
 def _document(one: JournaledMessage) -> dict[str, Any]:
     from ledgermq.client.republishing import journal_message
 
-    told = message_document(journal_message(one))
+    try:
+        told = message_document(journal_message(one))
+    except MessageUndecodableError as error:
+        told = {"message_id": one.message_id, "sequence": one.sequence, "undecodable": str(error)}
     for name in ("queue", "delivery_count", "redelivered"):
-        told.pop(name)
+        told.pop(name, None)
     return {
         "position": one.position,
         "destination": one.destination,
