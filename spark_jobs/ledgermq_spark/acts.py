@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 from ledgermq_spark.rows import FLAG, LONG, LONGS, TEXT, TEXTS
 
-__all__ = ["ACT_COLUMNS", "EVENT_COLUMNS", "Act", "Event"]
+__all__ = ["ACT_COLUMNS", "EVENT_COLUMNS", "LATE_MAX", "Act", "Event"]
+
+# More outcomes than one entry has.
+LATE_MAX = 2**30
 
 
 class Event(NamedTuple):
@@ -62,11 +65,13 @@ class Event(NamedTuple):
 class Act(NamedTuple):
     """What the scan tells; `what` is one of these.
 
-    act, settled, unit, vanished, ended, consumer, alive, stray; or together: delivery `last` brings
-    a segment that came with delivery `first`, which brought the beginning of its logical message.
+    act, late, settled, unit, vanished, ended, consumer, alive, stray; or together: delivery `last`
+    brings a segment that came with delivery `first`, which brought the beginning of its message.
 
-    `position` is None where the session ended by a deadline whose position is found later. `queue`
-    is a queue's name, or `topic:NAME`. `text` of what a lost session held: `counted`, `uncounted`.
+    `position` is None where the session ended by a deadline whose position is found later. What had
+    to wait was `applied` elsewhere; `late` tells the place there: below 0 before the entry itself
+    was applied, above 0 behind it, 0 the entry itself. `queue` is a queue's name, or `topic:NAME`.
+    `text` of what a lost session held: `counted`, `uncounted`.
     """
 
     what: str
@@ -83,6 +88,8 @@ class Act(NamedTuple):
     count: int | None = None  # type: ignore[assignment]
     flag: bool | None = None
     text: str | None = None
+    applied: int | None = None
+    late: int = 0
 
 
 EVENT_TEXTS = (

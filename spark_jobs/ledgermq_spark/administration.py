@@ -23,7 +23,14 @@ from ledgermq_spark.directory import (
     Lifetime,
     Situation,
 )
-from ledgermq_spark.settings import DEFAULTS, TIMING_MS_MAX, Settings, Storage, settings_refusal
+from ledgermq_spark.settings import (
+    DEFAULTS,
+    TIMING_MS_MAX,
+    Settings,
+    Storage,
+    quotas_valid,
+    settings_refusal,
+)
 from ledgermq_spark.subscriptions import Subscriptions
 
 __all__ = ["read_directory"]
@@ -316,7 +323,7 @@ class _Reader:
 
     def _AlterQueueManager(self, row: AdministrationRow) -> str | None:  # noqa: N802
         lifetime_ms, storage = row.maximum_lifetime_ms, self._storage.changed(row.settings)
-        if not storage.is_valid:
+        if not storage.is_valid or not quotas_valid(row.settings):
             return "setting-invalid"
         if lifetime_ms is not None:
             if not 0 <= lifetime_ms <= TIMING_MS_MAX:

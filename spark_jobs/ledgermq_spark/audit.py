@@ -24,6 +24,7 @@ from ledgermq_spark.evidence import ANOMALY_KINDS, Evidence
 from ledgermq_spark.groups import stuck_groups, stuck_notes
 from ledgermq_spark.moves import check_moves
 from ledgermq_spark.naming import name_messages
+from ledgermq_spark.quotas import check_quotas
 from ledgermq_spark.states import (
     compare_live,
     compare_messages,
@@ -257,6 +258,7 @@ def _second_opinions(subject: Subject) -> list[Evidence]:
         *check_refusals(tables, subject.expected),
         *_unbalanced(subject),
         *check_moves(tables),
+        *check_quotas(tables),
     ]
 
 

@@ -5,9 +5,9 @@ before in the same session (and, for its lane, the same connection), but on no o
 spreads the connections over its tasks and each is scanned in order. SQL windows cannot say it,
 because whether an operation counts depends on whether those before it counted. What concerns more
 than one connection comes in from outside: state time; queues, topics, subscriptions and client ids
-(`Directory`); corrections, takeovers, open puts that vanish with a temporary destination; and the
-deliveries that the outcomes claim. What administration asks to end is asked of the session that it
-concerns, which alone knows whether there is anything to end.
+(`Directory`); corrections, takeovers, open puts that vanish with a temporary destination; and what
+the outcomes claim: deliveries, and when what a quota held up was answered. What administration asks
+to end is asked of the session that it concerns, which alone knows whether there is anything to end.
 """
 
 from __future__ import annotations
@@ -58,6 +58,9 @@ class ConnectionScan:
         """Takes the next event."""
         if event.what == "claim":
             yield from self._claim(event)
+            return
+        if event.what == "late":
+            yield from self._late(event)
             return
         if event.kind == "Open" and event.what == "operation":
             yield from self._open(event)
@@ -191,7 +194,7 @@ class ConnectionScan:
         """§4, steps 3 to 6: a retry, a gap, a full window, or the session's next operation."""
         number = event.session_sequence
         if number <= session.last:
-            known = number > session.answered
+            known = number > session.answered or number in session.blocked
             yield self._refused(event, "repeated" if known else "reply-forgotten")
             return
         if number > session.last + 1:
@@ -204,11 +207,27 @@ class ConnectionScan:
         reason = refusal(session, event, self._directory)
         if reason is not None:
             yield self._refused(event, reason)
-            return
-        yield from self._effect(session, event)
+        elif event.position in self._directory.waiting:
+            session.blocked[number] = event
+        else:
+            yield from self._effect(session, event, event.position)
 
-    def _effect(self, session: ScannedSession, event: Event) -> Iterator[Act]:
-        kind, position = event.kind, event.position
+    def _late(self, event: Event) -> Iterator[Act]:
+        """What was held up is answered now; a retry may be given the same answer later (§16)."""
+        session = self._sessions.get(event.session)
+        held = None if session is None else session.blocked.pop(event.session_sequence, None)
+        if session is None or held is None:
+            return
+        at = event.position
+        if event.kind == "Refused":
+            yield Act("late", event.session, at, kind=held.kind, reason=event.text)
+        else:
+            yield from self._effect(session, held, at, event.number)
+
+    def _effect(
+        self, session: ScannedSession, event: Event, position: int, late: int = 0
+    ) -> Iterator[Act]:
+        kind = event.kind
         # Where administration ended the unit of work, what was seen went back already, and nobody
         # looked at what a Rollback names.
         ranges = () if session.unit_ended else zip(event.firsts, event.lasts, strict=True)
@@ -225,17 +244,19 @@ class ConnectionScan:
             yield Act(
                 "act",
                 session.handle,
-                position,
+                event.position,
                 kind=kind,
                 unit=unit,
                 queue=queue,
                 count=event.count,
+                applied=position,
+                late=late,
             )
             return
         yield Act(
             "act",
             session.handle,
-            position,
+            event.position,
             kind=kind,
             unit=session.unit,
             queue=store_of(event.target),
@@ -260,7 +281,7 @@ class ConnectionScan:
             yield from settle(session, named, position, kind, None)
         elif kind == "Commit":
             yield from settle(session, named, position, kind, None)
-            yield from self._end_unit(session, position, None, "commit", len(named))
+            yield from self._end_unit(session, position, None, "commit", len(named), late)
         elif kind in ("Rollback", "Recover"):
             gets = len(session.in_flight)
             yield from self._undo(session, position, kind, set(named))
@@ -286,7 +307,10 @@ class ConnectionScan:
         deadline: int | None,
         kind: str,
         gets: int,
+        late: int = 0,
     ) -> Iterator[Act]:
+        if kind != "commit":
+            session.blocked = {}
         if session.transacted:
             begin = session.unit_begin if session.unit_begin is not None else position
             yield Act(
@@ -299,6 +323,7 @@ class ConnectionScan:
                 first=begin,
                 count=session.unit_puts,
                 last=gets,
+                late=late,
             )
         session.unit += 1
         session.unit_begin = None

@@ -161,7 +161,8 @@ class Directory:
     `affinities` their `group_affinity` and `settings` the settings of queues and topics likewise,
     `disabled` where puts are, by name. `maximum_lifetimes` and `segment_steps` are those of the
     queue manager, in ms and in bytes, from a position on. `room_refusals` are those of Puts for
-    which no segment was free: all that is there decides them, and here the outcomes are believed.
+    which no segment was free or a quota used up: all that is there decides them, and here the
+    outcomes are believed; so they are of what was `waiting` for room.
     `queue_refusals` are those of Puts and Gets for the sake of groups, as far as they rest on what
     others put and got, and of Acknowledges and Commits that others' deliveries are before.
     `endings` are what administration asked to end, as (position, kind, session).
@@ -188,6 +189,7 @@ class Directory:
     segment_steps: list[tuple[int, int]] = field(default_factory=list)
     queue_refusals: dict[int, str] = field(default_factory=dict)
     room_refusals: dict[int, str] = field(default_factory=dict)
+    waiting: frozenset[int] = frozenset()
     endings: list[tuple[int, str, int]] = field(default_factory=list)
     by_queue: dict[str, list[Lifetime]] = field(default_factory=dict)
 

@@ -105,7 +105,7 @@ def settings_columns(operation: op.Operation) -> tuple[str | None, int | None]:
     Of an operation by hand it is all that it asks for.
     """
     if isinstance(operation, op.AlterQueueManager):
-        names = ("segment_bytes", "segments_min", "segments_max")
+        names = ("segment_bytes", "segments_min", "segments_max", "messages_max", "bytes_max")
         given = {name: getattr(operation, name) for name in names}
         given = {name: value for name, value in given.items() if value is not None}
         return (_compact(given) if given else None, operation.maximum_lifetime_ms)

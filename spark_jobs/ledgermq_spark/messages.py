@@ -60,6 +60,7 @@ def each_message(facts: Facts, puts: DataFrame) -> DataFrame:
             f.get_json_object(f.expr("get(headers, put_index)"), "$.g").alias("group"),
             (f.col("first_sequence") + f.col("put_index")).alias("sequence"),
             "numbered_position",
+            "numbered_late",
             "enqueued_at",
             "unit_end",
             "unit_position",

@@ -27,12 +27,19 @@ def lifetimes_frame(spark: SparkSession, lifetimes: Iterable[Lifetime]) -> DataF
 def puts_table(acts: DataFrame) -> DataFrame:
     """Puts that were applied, one row each, with what became of their unit of work.
 
-    `numbered_position` is where their messages got sequence numbers: the put itself, or the commit.
+    `numbered_position` is where their messages got sequence numbers: where the put was applied, or
+    the commit; `numbered_late` tells the place there, as `Act.late` does.
     Puts that vanished with a temporary destination left their unit of work (`unit_end` vanished);
     `closed_position` is where that ended all the same.
     """
     puts = acts.where("what = 'act' AND kind = 'Put' AND reason IS NULL").select(
-        "session", "position", "unit", "queue", "count"
+        "session",
+        "position",
+        "unit",
+        "queue",
+        "count",
+        "late",
+        f.col("applied").alias("applied_position"),
     )
     units = acts.where("what = 'unit'").select(
         "session",
@@ -40,6 +47,7 @@ def puts_table(acts: DataFrame) -> DataFrame:
         f.col("position").alias("closed_position"),
         f.col("kind").alias("closed"),
         f.col("due").alias("closed_due"),
+        f.col("late").alias("closed_late"),
     )
     vanished = acts.where("what = 'vanished'").select(
         f.col("session").alias("by"),
@@ -50,16 +58,24 @@ def puts_table(acts: DataFrame) -> DataFrame:
     out = f.expr("by = session AND in_unit = unit AND gone = queue")
     joined = (
         puts.join(units, ["session", "unit"], how="left")
-        .join(f.broadcast(vanished), out & f.expr("position < vanished_position"), how="left")
+        .join(
+            f.broadcast(vanished), out & f.expr("applied_position < vanished_position"), how="left"
+        )
         .withColumn("unit_position", f.expr("coalesce(vanished_position, closed_position)"))
         .withColumn("unit_end", f.expr("if(vanished_position IS NULL, closed, 'vanished')"))
         .withColumn("unit_due", f.expr("vanished_position IS NULL AND closed_due"))
         .drop("by", "gone", "in_unit", "vanished_position", "closed")
     )
-    numbered = f.when(f.col("unit").isNull(), f.col("position")).when(
+    own = f.col("unit").isNull()
+    numbered = f.when(own, f.col("applied_position")).when(
         f.col("unit_end") == "commit", f.col("unit_position")
     )
-    return joined.withColumn("numbered_position", numbered)
+    late = f.when(own, f.col("late")).otherwise(f.coalesce("closed_late", f.lit(0)))
+    return (
+        joined.withColumn("numbered_position", numbered)
+        .withColumn("numbered_late", late)
+        .drop("closed_late")
+    )
 
 
 def numbered_puts(puts: DataFrame, lifetimes: DataFrame, times: DataFrame) -> DataFrame:
@@ -67,13 +83,16 @@ def numbered_puts(puts: DataFrame, lifetimes: DataFrame, times: DataFrame) -> Da
     placed = puts.join(
         f.broadcast(lifetimes),
         (puts["queue"] == lifetimes["queue"])
-        & (lifetimes["queue_created"] <= puts["position"])
-        & (lifetimes["queue_deleted"].isNull() | (puts["position"] < lifetimes["queue_deleted"])),
+        & (lifetimes["queue_created"] <= puts["applied_position"])
+        & (
+            lifetimes["queue_deleted"].isNull()
+            | (puts["applied_position"] < lifetimes["queue_deleted"])
+        ),
         how="left",
     ).drop(lifetimes["queue"])
     before = (
         Window.partitionBy("queue", "queue_created")
-        .orderBy("numbered_position", "position")
+        .orderBy("numbered_position", "numbered_late", "position")
         .rowsBetween(Window.unboundedPreceding, -1)
     )
     with_number = placed.where("numbered_position IS NOT NULL").withColumn(

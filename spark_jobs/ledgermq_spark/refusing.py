@@ -92,6 +92,8 @@ class ScannedSession:
     # Open puts by where they go.
     open_puts: dict[str, int] = field(default_factory=dict)
     open_bytes: dict[str, int] = field(default_factory=dict)
+    # What has its number and waits for its reply (§16): puts, and a commit behind them.
+    blocked: dict[int, Event] = field(default_factory=dict)
     # Whether administration ended the unit of work and the session did not roll back since.
     unit_ended: bool = False
 
@@ -150,6 +152,11 @@ def _settling_refusal(session: ScannedSession, event: Event, directory: Director
         return "not-transacted"
     if kind == "Commit" and session.unit_ended:
         return "unit-of-work-ended"
+    if kind == "Commit" and any(one.kind == "Commit" for one in session.blocked.values()):
+        return "commit-waiting"
+    if kind == "Commit" and event.position in directory.waiting:
+        # What it names is looked at behind the puts that it waits for.
+        return None
     if kind == "Commit" and event.number != session.unit_puts:
         return "puts-mismatch"
     if kind == "Rollback" and session.unit_ended:
@@ -239,6 +246,8 @@ def _room_refusal(session: ScannedSession, event: Event, directory: Directory) -
         needed = sum(session.open_bytes.values()) + event.whole_sum
     if needed > directory.segment_bytes_at(event.position):
         return "transaction-too-large"
+    if not 0 <= event.number <= TIMING_MS_MAX:
+        return "setting-invalid"
     return directory.room_refusals.get(event.position)
 
 

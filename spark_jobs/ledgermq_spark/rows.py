@@ -128,7 +128,8 @@ def operation_row(
     """The row of one operation; `number` and `flag` mean what the kind has a use for.
 
     `number` is the credit of a Get, the puts of a Commit, the version of an Upgrade, the sequence
-    number of a Correct, the delivery that an Alive is handing, the writer's clock of a TimeAgreed;
+    number of a Correct, the delivery that an Alive is handing, the writer's clock of a TimeAgreed,
+    how long a Put may wait in ms;
     `flag` the purge of a DeleteQueue or DeleteTopic, `gets_disabled` of an AlterQueue,
     `automatic_creation` of an AlterQueueManager. `target` is a destination, or the bare name where
     only queues are meant. `settings` are those given, as JSON. `headers` is null where no message
@@ -238,7 +239,8 @@ def _put_tail(one: op.Put) -> tuple[Any, ...]:
     return (
         *_NOTHING[:6],
         one.destination,
-        *_NOTHING[:10],
+        one.blocking_ms,
+        *_NOTHING[:9],
         [message["message_id"] for message in messages],
         [message["priority"] for message in messages],
         [message["persistent"] for message in messages],

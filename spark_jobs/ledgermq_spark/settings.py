@@ -17,6 +17,7 @@ __all__ = [
     "Settings",
     "Storage",
     "fifo_mode",
+    "quotas_valid",
     "settings_refusal",
 ]
 
@@ -101,7 +102,9 @@ class Storage:
 
     def changed(self, text: str | None) -> Storage:
         """With those that an operation gives, as JSON."""
-        return replace(self, **json.loads(text)) if text else self
+        told = json.loads(text) if text else {}
+        known = {name: value for name, value in told.items() if name in self.__slots__}
+        return replace(self, **known)
 
     @property
     def is_valid(self) -> bool:
@@ -122,6 +125,13 @@ def _rising(steps: list[dict[str, int]]) -> bool:
         and all(0 <= one <= RETRIES_MAX for one in retries)
         and all(0 <= one["delay_ms"] <= TIMING_MS_MAX for one in steps)
     )
+
+
+def quotas_valid(text: str | None) -> bool:
+    """Whether the quotas that an operation gives the queue manager are in range (§16)."""
+    told = json.loads(text) if text else {}
+    ranges = ((name, *RANGES[name]) for name in ("messages_max", "bytes_max") if name in told)
+    return all(low <= told[name] <= high for name, low, high in ranges)
 
 
 def settings_refusal(settings: Settings, store: str, is_there: Callable[[str], bool]) -> str | None:

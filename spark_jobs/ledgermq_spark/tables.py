@@ -24,6 +24,7 @@ from ledgermq_spark.directory import Directory
 from ledgermq_spark.fifo_turns import OUT_OF_TURN
 from ledgermq_spark.group_steps import GROUP_REASONS, MATCH_REASON
 from ledgermq_spark.groups import groups_table
+from ledgermq_spark.late import Late, late_replies
 from ledgermq_spark.messages import each_message, messages_table
 from ledgermq_spark.puts import lifetimes_frame, numbered_puts, puts_table
 from ledgermq_spark.situations import Scanned, directory_from
@@ -40,6 +41,8 @@ TABLES = ("messages", "copies", "subscriptions", "groups", "deliveries", "units_
 # What the tables call a destination: a queue by its name alone.
 STORE = "regexp_replace(destination, '^queue:', '')"
 
+# Why there is no room for a put, in the storage or in a quota.
+NO_ROOM = ("storage-full", "quota-exceeded", "commit-waiting")
 # Operations that let a queue refuse what is settled out of turn.
 PROTECTED = """settings LIKE '%"fifo_mode":"PROTECTED"%'"""
 # Most outcomes say nothing of where their messages were before, or of groups.
@@ -60,32 +63,42 @@ class Tables:
     facts: Facts
 
 
-def build_tables(store: Store, operations: DataFrame, outcomes: DataFrame) -> Tables:
+def build_tables(
+    store: Store,
+    operations: DataFrame,
+    outcomes: DataFrame,
+    rebuilt: DataFrame | None = None,
+) -> Tables:
     """Build the tables of one queue manager from its decoded operations and recorded outcomes.
 
     Args:
         store: Where intermediate results are kept.
         operations: Rows of `rows.OPERATION_COLUMNS`, positions without a gap.
         outcomes: Rows of `read_log.RECORDED_COLUMNS`, repeats included.
+        rebuilt: Outcomes of a rebuild, for `late.late_replies`.
     """
     times = store.keep("timeline", timeline(operations))
     walks = needs_walk(operations, times)
     timed = walks or not operations.where("timed").isEmpty()
+    late = late_replies(operations, outcomes, rebuilt)
     log = _Log(
         operations=operations,
         outcomes=outcomes,
-        claims=claims_of(outcomes, timed=timed),
+        claims=claims_of(late.without(outcomes), timed=timed),
+        late=late,
         times=times,
         timed=timed,
         grouped=not operations.where("grouped").isEmpty(),
         walks=walks,
-        room=_told_refusals(operations, outcomes, ("storage-full",)),
+        room=_told_refusals(operations, late.without(outcomes), NO_ROOM),
     )
     if not log.grouped and operations.where(PROTECTED).isEmpty():
         return _assemble(store, *_facts(store, log, {}))
     # What the outcomes tell is but where to begin: a decision rests on earlier positions only, so
     # whatever agrees with itself is right.
-    refusals = _told_refusals(operations, outcomes, (*GROUP_REASONS, MATCH_REASON, OUT_OF_TURN))
+    refusals = _told_refusals(
+        operations, late.without(outcomes), (*GROUP_REASONS, MATCH_REASON, OUT_OF_TURN)
+    )
     while True:
         tables = _assemble(store, *_facts(store, log, refusals))
         found = queue_refusals(tables, outcomes)
@@ -106,6 +119,7 @@ class _Log:
     grouped: bool
     walks: bool
     room: dict[int, str]
+    late: Late
 
 
 def _told_refusals(
@@ -121,9 +135,12 @@ def _told_refusals(
 def _facts(store: Store, log: _Log, refusals: dict[int, str]) -> tuple[Facts, DataFrame, DataFrame]:
     """What operations and claims came to, with the puts and the deliveries."""
     operations, claims, times = log.operations, log.claims, log.times
-    directory = Directory(queue_refusals=refusals, room_refusals=log.room)
+    told = Directory(queue_refusals=refusals, room_refusals=log.room, waiting=log.late.waiting)
+    directory = told
     for number in count():
-        raw = store.keep(f"scan-{number}", derive_acts(operations, claims, times, directory))
+        raw = store.keep(
+            f"scan-{number}", derive_acts(operations, claims, times, directory, log.late)
+        )
         acts = ended_by_deadline(raw, times, partial(store.keep, f"acts-{number}"))
         puts = puts_table(acts)
         held = deliveries_table(claims, acts)
@@ -139,7 +156,8 @@ def _facts(store: Store, log: _Log, refusals: dict[int, str]) -> tuple[Facts, Da
         if log.walks:
             facts = replace(facts, walk=_walk(store, f"walk-{number}", facts, puts, held, log))
         found = directory_from(Scanned(store=store, facts=facts, puts=puts), held)
-        found.queue_refusals, found.room_refusals = refusals, log.room
+        found.queue_refusals, found.room_refusals = told.queue_refusals, told.room_refusals
+        found.waiting = told.waiting
         settled = found.bearing() == directory.bearing()
         if log.walks:
             settled = settled and found.whole() == directory.whole()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
+from ledgermq_spark.acts import LATE_MAX
 from ledgermq_spark.by_hand import HANDLED
 from ledgermq_spark.directory import Directory
 from ledgermq_spark.rows import BYTES, FLAG, LONG, TEXT, arrow_batch, spark_schema
@@ -81,6 +82,18 @@ def _redelivers() -> Column:
     return f.coalesce(delayed, never) | f.coalesce(given, never) | f.coalesce(asked, never)
 
 
+def numbered_phase() -> Column:
+    """0 for what was numbered before the entry of its position was applied, else 1."""
+    return f.when(f.col("numbered_late") < 0, 0).otherwise(1)
+
+
+def numbered_index() -> Column:
+    """Where in that phase: that of the outcome which says so, or 1 for the entry itself."""
+    late = f.col("numbered_late")
+    before = f.when(late < 0, late + LATE_MAX)
+    return before.when(late > 0, late + 1).otherwise(1).cast(LONG)
+
+
 def walk_of(
     each: DataFrame,
     held: DataFrame,
@@ -111,8 +124,8 @@ def walk_of(
     )
     numbered = each.where("numbered_position IS NOT NULL").select(
         f.col("numbered_position").alias("position"),
-        f.lit(1).alias("phase"),
-        f.lit(1).alias("index"),
+        numbered_phase().alias("phase"),
+        numbered_index().alias("index"),
         (f.col("put_position") * 16384 + f.col("put_index")).alias("offset"),
         f.lit("numbered").alias("what"),
         "queue",
@@ -253,8 +266,9 @@ def with_stays(each: DataFrame, walk: DataFrame | None, lifetimes: DataFrame) ->
         return (
             each.withColumn("stay", f.lit(0).cast("long"))
             .withColumn("origin", none.cast("string"))
-            .withColumn("numbered_phase", f.lit(1))
-            .withColumn("numbered_index", f.lit(1).cast("long"))
+            .withColumn("numbered_phase", numbered_phase())
+            .withColumn("numbered_index", numbered_index())
+            .drop("numbered_late")
         )
     stays = _stays(walk)
     gone = lifetimes.select(
@@ -273,7 +287,7 @@ def with_stays(each: DataFrame, walk: DataFrame | None, lifetimes: DataFrame) ->
             for name in each.columns
             if name in changed
         ),
-        *(name for name in each.columns if name not in {*changed, "sequence"}),
+        *(name for name in each.columns if name not in {*changed, "sequence", "numbered_late"}),
         f.col("its_sequence").alias("sequence"),
         f.coalesce("its_stay", f.lit(0)).cast("long").alias("stay"),
         "origin",

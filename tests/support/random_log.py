@@ -3,7 +3,8 @@
 `topics` adds those of topics, subscriptions, selectors, temporary destinations and client ids,
 `ends` messages that expire or wait to be born, and what else may end them meanwhile, `groups` those
 of groups, segments, get options and group affinity, `moves` settings of destinations and shorter
-lifetimes, so that messages expire and go elsewhere, `redelivery` delays and limits of redelivery.
+lifetimes, so that messages expire and go elsewhere, `redelivery` delays and limits of redelivery,
+`quotas` what puts have to wait for.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from support.log_writer import Script, ScriptSession, ranges
 from support.random_ends import RandomEnds
 from support.random_groups import RandomGroups
 from support.random_moves import RandomMoves
+from support.random_quotas import RandomQuotas
 from support.random_redelivery import RandomRedelivery
 from support.random_topics import RandomTopics
 
@@ -32,6 +34,7 @@ class RandomLog:
         groups: bool = False,
         moves: bool = False,
         redelivery: bool = False,
+        quotas: bool = False,
     ) -> None:
         self.script = script
         self.random = script.random
@@ -46,6 +49,9 @@ class RandomLog:
         self.redelivery = RandomRedelivery(script) if redelivery else None
         if self.redelivery is not None:
             self.redelivery.begin()
+        self.quotas = RandomQuotas(script) if quotas else None
+        if self.quotas is not None:
+            self.quotas.begin()
 
     def grow(self, steps: int) -> None:
         """Appends about so many entries."""
@@ -158,6 +164,8 @@ class RandomLog:
             weights |= self.moves.weights()
         if self.redelivery is not None:
             weights |= self.redelivery.weights()
+        if self.quotas is not None:
+            weights |= self.quotas.weights()
         choice = random.choices(list(weights), list(weights.values()))[0]
         choice(session, held, transacted)
 
