@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 from ledgermq.core import operations as op
-from ledgermq.core.administration import HandlingOperation
+from ledgermq.core.administration import BackUpJournal, HandlingOperation, Relocate
 
 __all__ = [
     "content_digest",
@@ -102,20 +102,37 @@ def origin_text(origin: Mapping[str, Any] | None) -> str | None:
 def settings_columns(operation: op.Operation) -> tuple[str | None, int | None]:
     """The settings that an operation gives, as JSON, and a maximum lifetime.
 
-    Of an operation by hand it is all that it asks for.
+    Of an operation by hand it is all that it asks for, of a Relocate which messages it is about.
     """
     if isinstance(operation, op.AlterQueueManager):
-        names = ("segment_bytes", "segments_min", "segments_max", "messages_max", "bytes_max")
+        storage = ("segment_bytes", "segments_min", "segments_max")
+        names = (*storage, "messages_max", "bytes_max", "journaling", "journal_lifetime_ms")
         given = {name: getattr(operation, name) for name in names}
         given = {name: value for name, value in given.items() if value is not None}
         return (_compact(given) if given else None, operation.maximum_lifetime_ms)
-    if isinstance(operation, HandlingOperation):
+    if isinstance(operation, HandlingOperation | BackUpJournal):
         given = asdict(operation)
         return (_compact(given | {"kind": type(operation).__name__}), None)
+    if isinstance(operation, Relocate):
+        return (_compact(_relocated(operation)), None)
     told = getattr(operation, "settings", None)
     if told is None:
         return (None, None)
     return (_compact({name: value for name, value in told.items() if value is not None}), None)
+
+
+def _relocated(operation: Relocate) -> dict[str, Any]:
+    """Which messages are written again: by their Puts, and by the places that have them."""
+    copies = operation.messages
+    return {
+        "put_positions": [one["put_position"] for one in copies],
+        "put_indexes": [one["put_index"] for one in copies],
+        "places": [
+            [[place["created_position"], place["sequence"]] for place in one["places"]]
+            for one in copies
+        ],
+        "headers_max": max((len(one["header"]) for one in copies), default=0),
+    }
 
 
 def settings_timed(operation: op.Operation) -> bool:

@@ -17,7 +17,7 @@ __all__ = [
     "Settings",
     "Storage",
     "fifo_mode",
-    "quotas_valid",
+    "manager_settings_valid",
     "settings_refusal",
 ]
 
@@ -36,6 +36,7 @@ RANGES = {
     "redelivery_delay_max_ms": (0, TIMING_MS_MAX),
     "messages_max": (0, 2**53),
     "bytes_max": (0, 2**53),
+    "journal_lifetime_ms": (0, TIMING_MS_MAX),
 }
 STEPS_MAX, RETRIES_MAX = 100, 2**31 - 1
 # Those that name where messages go.
@@ -127,10 +128,11 @@ def _rising(steps: list[dict[str, int]]) -> bool:
     )
 
 
-def quotas_valid(text: str | None) -> bool:
-    """Whether the quotas that an operation gives the queue manager are in range (§16)."""
+def manager_settings_valid(text: str | None) -> bool:
+    """Whether quotas and lifetime that the queue manager is given are in range (§16, §21)."""
     told = json.loads(text) if text else {}
-    ranges = ((name, *RANGES[name]) for name in ("messages_max", "bytes_max") if name in told)
+    names = ("messages_max", "bytes_max", "journal_lifetime_ms")
+    ranges = ((name, *RANGES[name]) for name in names if name in told)
     return all(low <= told[name] <= high for name, low, high in ranges)
 
 

@@ -23,7 +23,7 @@ __all__ = ["Scanned", "directory_from"]
 
 KINDS = (
     *("CreateQueue", "AlterQueue", "DeleteQueue", "AlterQueueManager", "Upgrade", "Correct"),
-    *("RollbackTransaction", "EndSession"),
+    *("RollbackTransaction", "EndSession", "BackUpJournal"),
     *("CreateTopic", "AlterTopic", "DeleteTopic", "CreateTemporary", "Unsubscribe"),
 )
 DELETES = ("DeleteQueue", "DeleteTopic")

@@ -18,17 +18,21 @@ from ledgermq.core import (
     destinations,
     ending,
     handling,
+    journal,
     messages,
     queues,
+    relocating,
     sessions,
     subscribing,
     topic_administration,
 )
 from ledgermq.core.administration import (
+    BackUpJournal,
     CopyMessages,
     DeleteMessages,
     MoveMessages,
     PurgeQueue,
+    Relocate,
 )
 from ledgermq.core.blocked import Waits, is_waiting
 from ledgermq.core.clock import advance, agrees, next_deadline
@@ -90,6 +94,7 @@ HANDLERS: dict[type[SessionOperation], Handler] = {
     AlterQueue: queues.alter_queue,
     AlterQueueManager: queues.alter_queue_manager,
     AlterTopic: topic_administration.alter_topic,
+    BackUpJournal: journal.back_up_journal,
     Close: sessions.close,
     CloseConsumer: messages.close_consumer,
     Commit: sessions.commit,
@@ -108,6 +113,7 @@ HANDLERS: dict[type[SessionOperation], Handler] = {
     PurgeQueue: handling.purge_queue,
     Put: messages.put,
     Recover: sessions.recover,
+    Relocate: relocating.relocate,
     Rollback: sessions.rollback,
     RollbackTransaction: ending.rollback_transaction,
     Unsubscribe: subscribing.unsubscribe,

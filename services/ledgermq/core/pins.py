@@ -1,4 +1,4 @@
-"""What of the log the state still needs: the bodies of live messages (PROTOCOL.md §20, D6).
+"""What of the log the state still needs: bodies of live messages, the journal (PROTOCOL.md §20).
 
 Found when it is asked for, by a look at every live message, so that none pays for it while it
 lives.
@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from heapq import nsmallest
 from itertools import chain
-from operator import attrgetter
 from typing import Any, Final
 
 from ledgermq.core.blocked import BlockedPut
@@ -18,32 +17,41 @@ from ledgermq.core.state import QueueManager, Session
 __all__ = ["PINS_MAX", "pins_document"]
 
 PINS_MAX: Final = 1_000
-_PUT_POSITION = attrgetter("put_position")
 
 
 def pins_document(state: QueueManager, limit: int) -> dict[str, Any]:
     """The oldest live messages by where their bodies stand, at most `limit` of them.
 
-    `needed_position` is the lowest of these places; null where nothing lives.
+    `journal_position` is where the journal needs the log from (§21), null where it is empty;
+    `needed_position` is the lowest of all these places, null where there is none.
     """
     wanted = max(1, min(limit, PINS_MAX))
     found: list[tuple[int, int, int, int, dict[str, Any]]] = []
     for created, queue in state.stores.items():
-        oldest = nsmallest(wanted, queue.messages.values(), key=_PUT_POSITION)
-        found += [(*_place(one), created, one.sequence, _pin(one)) for one in oldest]
+        oldest = nsmallest(wanted, queue.messages.values(), key=_body_position)
+        found += [(*one.body_place, created, one.sequence, _pin(one)) for one in oldest]
     for session in state.sessions.values():
         open_puts = chain.from_iterable(session.open_puts.values())
-        oldest = nsmallest(wanted, open_puts, key=_PUT_POSITION)
-        found += [(*_place(one), -1, -1, _open_pin(one, session)) for one in oldest]
+        oldest = nsmallest(wanted, open_puts, key=_body_position)
+        found += [(*one.body_place, -1, -1, _open_pin(one, session)) for one in oldest]
     for put in state.blocked_puts.values():
-        found += [(*_place(one), -1, -1, _blocked_pin(one, put)) for one in put.messages[:wanted]]
+        found += [
+            (*one.body_place, -1, -1, _blocked_pin(one, put)) for one in put.messages[:wanted]
+        ]
     found.sort(key=lambda one: one[:4])
     pins = [one[4] for one in found[:wanted]]
-    return {"needed_position": pins[0]["put_position"] if pins else None, "pins": pins}
+    journal = state.journal.needs_from
+    places = [one["body_position"] for one in pins[:1]] + ([] if journal is None else [journal])
+    return {
+        "needed_position": min(places, default=None),
+        "journal_position": journal,
+        "pins": pins,
+    }
 
 
-def _place(message: Message) -> tuple[int, int]:
-    return message.put_position, message.put_index
+def _body_position(message: Message) -> int:
+    body = message.body
+    return message.put_position if body is None else body[0]
 
 
 def _state_of(message: Message) -> str:
@@ -57,13 +65,17 @@ def _state_of(message: Message) -> str:
 
 def _pin(message: Message) -> dict[str, Any]:
     consumer = message.consumer
+    body_position, body_index = message.body_place
     return {
         "destination": message.queue.destination,
         "subscription": getattr(message.queue, "key", ("", "", ""))[1],
+        "created_position": message.queue.created_position,
         "sequence": message.sequence,
         "message_id": message.message_id.hex(),
         "put_position": message.put_position,
         "put_index": message.put_index,
+        "body_position": body_position,
+        "body_index": body_index,
         "size_bytes": message.size_bytes,
         "enqueued_at": message.enqueued_at,
         "state": _state_of(message),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ledgermq.core.affinity import Affinity
 from ledgermq.core.configuring import check_not_named, checked_settings
 from ledgermq.core.destinations import check_new_name, check_owner, configure, forget, keep
+from ledgermq.core.journal import check_journal, configure_journal
 from ledgermq.core.limits import (
     CONTENT_BYTES_MAX,
     CREDIT_MAX,
@@ -171,7 +172,7 @@ def alter_queue_manager(
     turn: Turn, session: Session, operation: AlterQueueManager
 ) -> Refusal | None:
     """Changes settings of the queue manager."""
-    refusal = check_storage(turn.state, operation)
+    refusal = check_storage(turn.state, operation) or check_journal(operation)
     if refusal is not None:
         return refusal
     lifetime_ms = operation.maximum_lifetime_ms
@@ -192,6 +193,7 @@ def alter_queue_manager(
     if operation.automatic_creation is not None:
         turn.state.automatic_creation = operation.automatic_creation
     configure_storage(turn.state, operation)
+    configure_journal(turn, operation)
     return None
 
 

@@ -20,6 +20,7 @@ from ledgermq.core.blocked_snapshot import (
 from ledgermq.core.destinations import find_destination, keep
 from ledgermq.core.get_options import PLAIN, Options, Place
 from ledgermq.core.grouping import join_open_groups
+from ledgermq.core.journal import Journal
 from ledgermq.core.limits import BLOCK_MESSAGES
 from ledgermq.core.message import Message
 from ledgermq.core.message_snapshot import is_plain, message_from, stored_message
@@ -90,6 +91,7 @@ def root_of(state: QueueManager) -> Record:
         "sessions": [_session_entry(session) for session in state.sessions.values()],
         "storage": state.storage.record(),
         "blocked_puts": blocked_entries(state),
+        "journal": state.journal.record(),
     }
 
 
@@ -241,6 +243,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     state.automatic_creation = root["automatic_creation"]
     state.wait_order = root["wait_order"]
     state.storage = Storage.restored(root["storage"])
+    state.journal = Journal.restored(root["journal"])
     state.messages_max = root["messages_max"]
     state.bytes_max = root["bytes_max"]
     for entry in root["queues"]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ledgermq.core.get_options import PLAIN, Place
+from ledgermq.core.journal import Journal
 from ledgermq.core.lifetimes import Lifetimes
 from ledgermq.core.limits import PROTOCOL_VERSION
 from ledgermq.core.message import Message, Times
@@ -227,6 +228,7 @@ class QueueManager:
         "connections",
         "deadlines",
         "expiries",
+        "journal",
         "lifetimes",
         "messages_max",
         "named",
@@ -265,6 +267,7 @@ class QueueManager:
         self.births = MessageDeadlines()
         self.lifetimes = Lifetimes()
         self.storage = Storage()
+        self.journal = Journal()
         # Destinations that settings name, and which settings do: destination and name.
         self.named: dict[str, dict[tuple[str, str], None]] = {}
         # Quotas of all queues and topics together; 0: none.
