@@ -28,9 +28,10 @@ from ledgermq.client.settings import (
 )
 from ledgermq.client.transport import LogReceipt
 from ledgermq.core import query
+from ledgermq.core.administration import bodies_in
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.operations import Operation, Put, Suspect, TimeAgreed
-from ledgermq.core.outcomes import Delivered, DeliveredMessage, Outcome
+from ledgermq.core.operations import Operation, Suspect, TimeAgreed
+from ledgermq.core.outcomes import Delivered, DeliveredMessage, Outcome, body_place
 from ledgermq.errors import ConnectionClosedError, IllegalStateError
 from ledgermq.wire.answers import encode_answer
 from ledgermq.wire.codec import (
@@ -159,8 +160,9 @@ class MemoryBroker:
     def _fold(self, value: bytes, headers: Headers) -> int:
         position = self._state.position + 1
         operation = decode_operation(value)
-        if isinstance(operation, Put):
-            self._contents[position] = [one["content"] for one in operation.messages]
+        bodies = bodies_in(operation)
+        if bodies is not None:
+            self._contents[position] = bodies
         chunks: dict[bytes | None, tuple[int, int, list[Outcome]]] = {}
         for connection, _lane, previous_position, previous_index, outcome in apply(
             self._state, operation, position, self._now_us
@@ -176,7 +178,8 @@ class MemoryBroker:
 
     def _fill(self, messages: list[DeliveredMessage]) -> None:
         for message in messages:
-            message["content"] = self._contents[message["put_position"]][message["put_index"]]
+            position, index = body_place(message)
+            message["content"] = self._contents[position][index]
 
     def _send(self, connection: bytes | None, value: bytes) -> None:
         lane = None if connection is None else self._lanes.get(connection)

@@ -22,9 +22,11 @@ from ledgermq_spark.compare import Differences, differences
 from ledgermq_spark.conservation import check_counts, check_kept, kept_by, summary_of
 from ledgermq_spark.evidence import ANOMALY_KINDS, Evidence
 from ledgermq_spark.groups import stuck_groups, stuck_notes
+from ledgermq_spark.judging import judge
 from ledgermq_spark.moves import check_moves
 from ledgermq_spark.naming import name_messages
 from ledgermq_spark.quotas import check_quotas
+from ledgermq_spark.relocations import altered_copies
 from ledgermq_spark.states import (
     compare_live,
     compare_messages,
@@ -153,6 +155,7 @@ def audit(subject: Subject) -> AuditReport:
     primary = [
         *subject.first_findings,
         *classify(found, _delivered_before(subject, found, holders), holders),
+        *altered_copies(subject.operations, subject.expected),
     ]
     stuck = stuck_groups(subject.tables.groups, subject.tables.messages)
     notes = stuck_notes(stuck)
@@ -207,39 +210,6 @@ def _compared(subject: Subject, found: Differences) -> dict[str, int]:
         "subscriptions": len(subject.subscription_totals),
         "groups": subject.tables.groups.count(),
     }
-
-
-def judge(primary: list[Evidence], secondary: list[Evidence]) -> tuple[list[Evidence], int]:
-    """Anomalies to list, and how many further findings merely follow from them.
-
-    A finding of a second opinion follows from a primary one that concerns the same message, place
-    or session; the second opinions among themselves are told once per message and place.
-    """
-    order = {kind: at for at, kind in enumerate(ANOMALY_KINDS)}
-    listed = sorted(primary, key=lambda one: (order[one.kind], one.position, one.index))
-    consequences = 0
-    for one in sorted(secondary, key=lambda one: (order[one.kind], one.position, one.index)):
-        if any(_follows(one, earlier) for earlier in listed):
-            consequences += 1
-        else:
-            listed.append(one)
-    return listed, consequences
-
-
-def _follows(one: Evidence, earlier: Evidence) -> bool:
-    """Whether a finding is explained by an earlier one."""
-    if one.source == earlier.source and one.field != earlier.field:
-        return False
-    if one.message_id and one.message_id in earlier.message_id:
-        return True
-    if one.session >= 0 and one.session == earlier.session:
-        return True
-    if one.message_id or one.session >= 0:
-        # Another message is passed over, or resident, because one of the same queue is astray.
-        return one.source in ("claims", "tables") and bool(one.queue) and one.queue == earlier.queue
-    if one.queue:
-        return earlier.queue in ("", one.queue)
-    return one.position == earlier.position
 
 
 def _second_opinions(subject: Subject) -> list[Evidence]:

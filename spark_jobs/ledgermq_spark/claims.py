@@ -9,6 +9,7 @@ from pyspark.sql import functions as f
 
 from ledgermq_spark.destinations import is_topic
 from ledgermq_spark.evidence import Evidence, hexadecimal, shown
+from ledgermq_spark.relocations import relocation_refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -187,6 +188,7 @@ def check_refusals(tables: Tables, expected: DataFrame) -> list[Evidence]:
     if tables.facts.walk is not None:
         by_hand = tables.facts.walk.where("what = 'refused'").select("position", "origin")
         refusals.extend(tuple(row) for row in by_hand.collect())
+    refusals.extend(relocation_refusals(tables))
     administrative = spark.createDataFrame(refusals, "position long, reason string")
     mine = refused.unionByName(disagrees).unionByName(unreadable).unionByName(administrative)
     again = acts.where("reason = 'repeated'").select("position")

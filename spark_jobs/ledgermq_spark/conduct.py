@@ -15,20 +15,17 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 
 from ledgermq_spark.acts import Act, Event
-from ledgermq_spark.destinations import store_of, valid_name
+from ledgermq_spark.destinations import store_of
 from ledgermq_spark.directory import Directory
 from ledgermq_spark.get_options import options_of
-from ledgermq_spark.refusing import ScannedConsumer, ScannedSession, refusal
-from ledgermq_spark.settings import TIMING_MS_MAX
+from ledgermq_spark.refusing import ScannedConsumer, ScannedSession, opening_refusal, refusal
 from ledgermq_spark.settlements import segments_to, settle, settle_lost, take_segment
 
 __all__ = ["ConnectionScan"]
 
-MODES = ("AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED")
 UNCONFIRMED_US = 30_000_000
 ROUNDING_US = 50_000
 WINDOW = 256
-INT_MAX = 2**31 - 1
 # Events that others bring about in a session.
 OUTSIDE = ("suspect", "corrected", "vanished", "takeover")
 ENDING = "ending"
@@ -154,24 +151,7 @@ class ConnectionScan:
         for session in list(self._sessions.values()):
             if session.deadline is not None and session.deadline <= event.state_time:
                 yield from self._lose(session)
-        reason = None
-        if event.acknowledge_mode not in MODES:
-            reason = "mode-unknown"
-        elif (
-            not 1_000 <= event.suspect_timeout_ms <= 45_000
-            or not 0 <= event.lane <= INT_MAX
-            or not 0 <= event.redelivery_delay_ms <= TIMING_MS_MAX
-            or (event.client_id and not valid_name(event.client_id))
-        ):
-            reason = "setting-invalid"
-        elif any(
-            (one.lane, one.client_id) != (event.lane, event.client_id)
-            for one in self._sessions.values()
-        ):
-            # A connection reads one lane and has one client id.
-            reason = "setting-invalid"
-        else:
-            reason = self._directory.open_refusals.get(event.position)
+        reason = opening_refusal(self._sessions.values(), event, self._directory)
         if reason is not None:
             yield Act("act", -1, event.position, kind="Open", reason=reason)
             return

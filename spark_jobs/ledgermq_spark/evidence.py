@@ -13,6 +13,7 @@ MESSAGES_NAMED_MAX = 5
 # The audit's words, in the order in which a report lists them.
 ANOMALY_KINDS = (
     "altered operations",
+    "altered copy",
     "gap",
     "lost",
     "duplicated",

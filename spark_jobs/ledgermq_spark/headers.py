@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 from ledgermq.core import operations as op
-from ledgermq.core.administration import BackUpJournal, HandlingOperation
+from ledgermq.core.administration import BackUpJournal, HandlingOperation, Relocate
 
 __all__ = [
     "content_digest",
@@ -102,7 +102,7 @@ def origin_text(origin: Mapping[str, Any] | None) -> str | None:
 def settings_columns(operation: op.Operation) -> tuple[str | None, int | None]:
     """The settings that an operation gives, as JSON, and a maximum lifetime.
 
-    Of an operation by hand it is all that it asks for.
+    Of an operation by hand it is all that it asks for, of a Relocate which messages it is about.
     """
     if isinstance(operation, op.AlterQueueManager):
         storage = ("segment_bytes", "segments_min", "segments_max")
@@ -113,10 +113,26 @@ def settings_columns(operation: op.Operation) -> tuple[str | None, int | None]:
     if isinstance(operation, HandlingOperation | BackUpJournal):
         given = asdict(operation)
         return (_compact(given | {"kind": type(operation).__name__}), None)
+    if isinstance(operation, Relocate):
+        return (_compact(_relocated(operation)), None)
     told = getattr(operation, "settings", None)
     if told is None:
         return (None, None)
     return (_compact({name: value for name, value in told.items() if value is not None}), None)
+
+
+def _relocated(operation: Relocate) -> dict[str, Any]:
+    """Which messages are written again: by their Puts, and by the places that have them."""
+    copies = operation.messages
+    return {
+        "put_positions": [one["put_position"] for one in copies],
+        "put_indexes": [one["put_index"] for one in copies],
+        "places": [
+            [[place["created_position"], place["sequence"]] for place in one["places"]]
+            for one in copies
+        ],
+        "headers_max": max((len(one["header"]) for one in copies), default=0),
+    }
 
 
 def settings_timed(operation: op.Operation) -> bool:

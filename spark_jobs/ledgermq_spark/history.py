@@ -10,6 +10,7 @@ from pyspark.sql import functions as f
 from ledgermq_spark.destinations import is_topic, plain_name
 from ledgermq_spark.directory import Subscription
 from ledgermq_spark.evidence import hexadecimal
+from ledgermq_spark.relocations import relocations_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -87,6 +88,8 @@ def life_of(tables: Tables, queue_manager: str, message_id: bytes) -> Life | Non
             if row["stay"] == message["stay"]:
                 steps.extend(_delivery_steps(row, subscriptions))
         steps.extend(_corrections(tables, message))
+        if message is stays[0]:
+            steps.extend(_relocations(tables, *put))
         if message["fate"] == "expired":
             steps.append(_expiry(tables, message))
         elif message["fate"] == "moved":
@@ -282,6 +285,17 @@ def _corrections(tables: Tables, message: Any) -> Iterator[LifeStep]:
             time=_time_at(tables, message["fate_position"]),
             what="purged",
             reason=f"{_where(message['queue'])} was deleted with what it held",
+        )
+
+
+def _relocations(tables: Tables, put_position: int, put_index: int) -> Iterator[LifeStep]:
+    """Where its body was written again, so that the log below could be trimmed."""
+    for position, actor, reason in relocations_of(tables, put_position, put_index):
+        yield LifeStep(
+            position=position,
+            time=_time_at(tables, position),
+            what="written again",
+            reason=f"{actor}: {reason}; the message is what and where it was",
         )
 
 

@@ -8,12 +8,13 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
+from ledgermq_spark.acts import LATE_MAX
 from ledgermq_spark.directory import Lifetime
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["lifetimes_frame", "numbered_puts", "puts_table"]
+__all__ = ["lifetimes_frame", "numbered_index", "numbered_phase", "numbered_puts", "puts_table"]
 
 
 def lifetimes_frame(spark: SparkSession, lifetimes: Iterable[Lifetime]) -> DataFrame:
@@ -105,3 +106,15 @@ def numbered_puts(puts: DataFrame, lifetimes: DataFrame, times: DataFrame) -> Da
         f.col("position").alias("numbered_position"), f.col("state_time").alias("enqueued_at")
     )
     return with_number.unionByName(without).join(moments, "numbered_position", how="left")
+
+
+def numbered_phase() -> Column:
+    """0 for what was numbered before the entry of its position was applied, else 1."""
+    return f.when(f.col("numbered_late") < 0, 0).otherwise(1)
+
+
+def numbered_index() -> Column:
+    """Where in that phase: that of the outcome which says so, or 1 for the entry itself."""
+    late = f.col("numbered_late")
+    before = f.when(late < 0, late + LATE_MAX)
+    return before.when(late > 0, late + 1).otherwise(1).cast("long")

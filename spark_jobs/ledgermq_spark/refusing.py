@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -20,9 +21,11 @@ from ledgermq_spark.directory import Directory
 from ledgermq_spark.get_options import PLAIN, options_of
 from ledgermq_spark.settings import TIMING_MS_MAX
 
-__all__ = ["ScannedConsumer", "ScannedSession", "Segment", "refusal"]
+__all__ = ["ScannedConsumer", "ScannedSession", "Segment", "opening_refusal", "refusal"]
 
-CONSUMER_MAX = 2**31 - 1
+MODES = ("AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED")
+INT_MAX = 2**31 - 1
+CONSUMER_MAX = INT_MAX
 CREDIT_MAX = 1_000_000
 PUT_MESSAGES_MAX = 10_000
 CONTENT_BYTES_MAX = 8 * 1024 * 1024 - 4096
@@ -111,6 +114,25 @@ class ScannedSession:
     def has_unit(self) -> bool:
         """Whether its unit of work holds anything."""
         return self.transacted and bool(self.unit_puts or self.in_flight)
+
+
+def opening_refusal(
+    others: Iterable[ScannedSession], event: Event, directory: Directory
+) -> str | None:
+    """Why an Open is refused beside the other sessions of its connection, or None."""
+    if event.acknowledge_mode not in MODES:
+        return "mode-unknown"
+    in_range = (
+        1_000 <= event.suspect_timeout_ms <= 45_000
+        and 0 <= event.lane <= INT_MAX
+        and 0 <= event.redelivery_delay_ms <= TIMING_MS_MAX
+    )
+    if not in_range or (event.client_id and not valid_name(event.client_id)):
+        return "setting-invalid"
+    # A connection reads one lane and has one client id.
+    if any((one.lane, one.client_id) != (event.lane, event.client_id) for one in others):
+        return "setting-invalid"
+    return directory.open_refusals.get(event.position)
 
 
 def refusal(session: ScannedSession, event: Event, directory: Directory) -> str | None:

@@ -24,6 +24,7 @@ SUMMARIES = {
 TITLES = {"agrees": "Agrees", "anomalies": "Anomalies found", "unproven": "Unproven"}
 MEANINGS = {
     "altered operations": "The operations are not those that an anchor's digest was taken of.",
+    "altered copy": "What was written again for a trim is not the message that was put.",
     "gap": "Something that later entries build on is missing.",
     "lost": "The log calls for it, but nobody was told.",
     "duplicated": "A message was delivered while it was held, or after it was consumed.",

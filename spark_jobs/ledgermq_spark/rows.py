@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import types as t
 
 from ledgermq.core import operations as op
-from ledgermq.core.administration import BackUpJournal
+from ledgermq.core.administration import BackUpJournal, Relocate
 from ledgermq.core.header_size import header_bytes
 from ledgermq_spark.headers import (
     content_digest,
@@ -177,6 +177,9 @@ def _selection(operation: op.Operation) -> tuple[Any, ...]:
         given = headers if any(one is not None for one in headers) else None
         timed = any(is_timed(message.get("header")) for message in operation.messages)
         return (given, *_NOTHING[:8], timed)
+    if isinstance(operation, Relocate):
+        headers = [header_text(next(iter(one["header"]), None)) for one in operation.messages]
+        return (headers, *_NOTHING[:9])
     if isinstance(operation, op.OpenConsumer):
         one = operation
         fields = (one.selector, one.no_local, one.subscription, one.durable, one.shared)
@@ -251,10 +254,26 @@ def _put_tail(one: op.Put) -> tuple[Any, ...]:
     )
 
 
+def _relocate_tail(one: Relocate) -> tuple[Any, ...]:
+    messages = [copy["message"] for copy in one.messages]
+    headers = [next(iter(copy["header"]), None) for copy in one.messages]
+    pairs = list(zip(messages, headers, strict=True))
+    return (
+        *_tail(correction=("RELOCATE", one.actor, one.reason))[:-6],
+        [message["message_id"] for message in messages],
+        [message["priority"] for message in messages],
+        [message["persistent"] for message in messages],
+        [len(message["content"]) for message in messages],
+        [header_bytes(header) for header in headers],
+        [content_digest(message["content"], header) for message, header in pairs],
+    )
+
+
 _SESSION_TAILS: dict[type, Any] = {
     op.OpenConsumer: lambda one: _tail(consumer=one.consumer, target=one.destination),
     op.CloseConsumer: lambda one: _tail(consumer=one.consumer, ranges=one.unseen),
     op.Put: _put_tail,
+    Relocate: _relocate_tail,
     op.Get: lambda one: _tail(consumer=one.consumer, number=one.credit),
     op.Acknowledge: lambda one: _tail(ranges=one.deliveries),
     op.Commit: lambda one: _tail(ranges=one.deliveries, number=one.puts),

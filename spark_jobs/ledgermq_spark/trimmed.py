@@ -27,6 +27,7 @@ from ledgermq_spark.compare import Differences, differences
 from ledgermq_spark.conservation import CONSERVATION, check_counts
 from ledgermq_spark.evidence import Evidence
 from ledgermq_spark.rebuild import Rebuilt, fold_log
+from ledgermq_spark.relocations import altered_copies
 from ledgermq_spark.states import compare_live
 from ledgermq_spark.work import STEPS, Work
 
@@ -71,6 +72,7 @@ def audit_of_rest(
         rest = recorded.where(f.col("position").between(base.position + 1, rebuilt.position))
         found = _differences(work, rebuilt, rest, live)
         findings.extend(classify(found, set(), {}))
+        findings.extend(altered_copies(work.operations(position), rebuilt.outcomes()))
         notes = _compare_states(rebuilt, live, findings)
     if rebuilt.stopped is not None:
         unproven.append(f"the fold stopped above position {rebuilt.position}")

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
 
-from ledgermq_spark.acts import LATE_MAX
 from ledgermq_spark.by_hand import HANDLED
 from ledgermq_spark.directory import Directory
+from ledgermq_spark.puts import numbered_index, numbered_phase
 from ledgermq_spark.rows import BYTES, FLAG, LONG, TEXT, arrow_batch, spark_schema
 from ledgermq_spark.settings import LIFETIME_MS_DEFAULT
 from ledgermq_spark.stay import Stayed, WalkEvent
@@ -80,18 +80,6 @@ def _redelivers() -> Column:
     given = f.col("settings").rlike(GIVES_REDELIVERY)
     never = f.lit(False)
     return f.coalesce(delayed, never) | f.coalesce(given, never) | f.coalesce(asked, never)
-
-
-def numbered_phase() -> Column:
-    """0 for what was numbered before the entry of its position was applied, else 1."""
-    return f.when(f.col("numbered_late") < 0, 0).otherwise(1)
-
-
-def numbered_index() -> Column:
-    """Where in that phase: that of the outcome which says so, or 1 for the entry itself."""
-    late = f.col("numbered_late")
-    before = f.when(late < 0, late + LATE_MAX)
-    return before.when(late > 0, late + 1).otherwise(1).cast(LONG)
 
 
 def walk_of(

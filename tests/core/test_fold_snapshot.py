@@ -64,6 +64,8 @@ def test_stored_message_has_all_that_delivery_needs():
         "redelivery_limit": -1,
         "delayed_until": -1,
         "segment": FIRST_SEGMENT,
+        "body_position": -1,
+        "body_index": -1,
     }
 
 
@@ -94,6 +96,8 @@ def test_open_put_has_no_number_and_no_time_yet():
                     "redelivery_limit": -1,
                     "delayed_until": -1,
                     "segment": FIRST_SEGMENT,
+                    "body_position": -1,
+                    "body_index": -1,
                 }
             ],
         }

@@ -1,6 +1,7 @@
 """Which live messages keep the log from being cut: asked of the state, never kept (D6, H24)."""
 
 from ledgermq.core import query
+from ledgermq.core.delivery import delivered_message
 from support.play import play
 from support.script import read_scripts
 
@@ -105,3 +106,49 @@ def test_what_was_consumed_needs_nothing_any_more():
         "ack 1",
     )
     assert told(document) == [("queue:q", 1, 2, 0, "available")]
+
+
+def test_a_message_that_was_written_again_is_needed_where_it_stands_now():
+    """The others stay where they are; it goes further up each time (H24)."""
+    lines = (
+        "open",
+        "put q A -> enqueued 0..0",
+        "put q B -> enqueued 1..1",
+        "put q C D -> enqueued 2..3",
+        "relocate q#2 q#0 -> administered 2",
+    )
+    document = pins(*lines)
+    assert told(document) == [
+        ("queue:q", 1, 2, 0, "available"),
+        ("queue:q", 3, 3, 1, "available"),
+        ("queue:q", 2, 3, 0, "available"),
+        ("queue:q", 0, 1, 0, "available"),
+    ]
+    bodies = [(one["body_position"], one["body_index"]) for one in document["pins"]]
+    assert bodies == [(2, 0), (3, 1), (4, 0), (4, 1)]
+    assert document["needed_position"] == 2
+    assert {one["created_position"] for one in document["pins"]} == {1}
+    again = pins(*lines, "relocate q#1 q#3 q#2 -> administered 3")
+    assert again["needed_position"] == 4
+    bodies = [(one["body_position"], one["body_index"]) for one in again["pins"]]
+    assert bodies == [(4, 1), (5, 0), (5, 1), (5, 2)]
+
+
+def test_a_delivery_says_where_a_body_stands_that_was_written_again():
+    """The place goes along where the message goes, and into a checkpoint (H24)."""
+    script = """
+        open CLIENT
+        create r
+        put q A B -> enqueued 0..1
+        relocate q#0 -> administered 1
+        move q r 0 -> administered 1
+        consumer 1 r
+    """
+    player = play(read_scripts(script)[0], restarts=True)
+    (moved,) = player.state.queues["r"].messages.values()
+    assert moved.body_place == (3, 0)
+    assert (moved.put_position, moved.put_index) == (2, 0)
+    assert delivered_message(moved)["body"] == (3, 0)
+    (left,) = player.state.queues["q"].messages.values()
+    assert left.body_place == (2, 1)
+    assert "body" not in delivered_message(left)

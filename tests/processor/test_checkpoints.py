@@ -37,6 +37,26 @@ def test_a_restart_goes_on_from_the_newest_checkpoint(place, worked):
     check_history(place)
 
 
+def test_messages_of_subscriptions_come_back_from_a_checkpoint(place):
+    """Subscriptions of one topic have its name in common; each has its own blocks."""
+    worker = place.worker("first", CHECKPOINT_SECONDS=3600)
+    client = place.client()
+    session = client.open()
+    for number, name in enumerate(("s", "r"), start=1):
+        told = {"selector": "", "subscription": name, "durable": True, "shared": True}
+        session.do(op.OpenConsumer, consumer=number, destination="topic:t", **told)
+    session.put("topic:t", 3)
+    session.do(op.Commit, deliveries=[], puts=3)
+    assert client.ask("CHECKPOINT")["reason"] == ""
+    assert worker.stop() == 0
+    worker = place.worker("second", CHECKPOINT_SECONDS=3600)
+    assert "(from a checkpoint)" in worker.log
+    session.put("topic:t", 2)
+    session.do(op.Commit, deliveries=[], puts=2)
+    assert client.ask("CHECKPOINT")["reason"] == ""
+    check_history(place)
+
+
 def test_a_checkpoint_answer_names_the_digest_of_a_whole_checkpoint(place):
     """CHECKPOINT answers when the manifest it names is durable, at the position it names."""
     place.worker()

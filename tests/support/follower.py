@@ -14,9 +14,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ledgermq.core import invariants
+from ledgermq.core.administration import bodies_in
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.operations import Put
-from ledgermq.core.outcomes import Delivered, Outcome
+from ledgermq.core.outcomes import Delivered, Outcome, body_place
 from ledgermq.core.query import queue_statuses
 from ledgermq.core.snapshot import block_of, take_touched_blocks
 from ledgermq.core.state import QueueManager
@@ -114,8 +114,9 @@ class Follower:
             position = record.offset() or 0
             assert position == self.state.position + 1, f"the ledger has a hole at {position}"
             operation = decode_operation(record.value(), self.state.active_version)
-            if isinstance(operation, Put):
-                self._bodies[position] = [one["content"] for one in operation.messages]
+            bodies = bodies_in(operation)
+            if bodies is not None:
+                self._bodies[position] = bodies
             found = apply(self.state, operation, position, record.timestamp()[1] * 1000)
             self.witness.observe(operation, position, found)
             for one in found:
@@ -172,8 +173,9 @@ class Follower:
         assert expected is not None, f"outcome {identity} is nowhere in the ledger"
         if isinstance(expected, Delivered):
             for message in expected.messages:
-                contents = self._bodies[message["put_position"]]
-                message["content"] = contents[message["put_index"]]
+                position, index = body_place(message)
+                message["content"] = self._bodies[position][index]
+                message.pop("body", None)
         assert outcome == expected, f"outcome {identity} differs"
         self.repeats += identity in self._recorded
         self._recorded.add(identity)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from ledgermq.core import administration
-from ledgermq.core.administration import MessageSelection
-from ledgermq.core.operations import Operation
+from ledgermq.core.administration import MessageSelection, RelocatedMessage
+from ledgermq.core.header_size import header_bytes
+from ledgermq.core.message import Message
+from ledgermq.core.message_snapshot import stored_message
+from ledgermq.core.operations import Header, Operation, PutMessage
 from support.script import Line
 from support.verb_parts import Verb, common, destination_of, selector_text, yes
 
@@ -79,6 +82,63 @@ def _copy(player: Player, line: Line) -> Operation:
     )
 
 
+def _stored(player: Player, place: str) -> Message | None:
+    """The live message at `QUEUE#NUMBER` or `SUBSCRIPTION#NUMBER`."""
+    name, _, number = place.partition("#")
+    for queue in player.state.stores.values():
+        if getattr(queue, "key", ("", queue.name))[1] == name:
+            return queue.messages.get(int(number))
+    return None
+
+
+def _relocated(player: Player, word: str, options: dict[str, str]) -> RelocatedMessage:
+    """`PLACE,PLACE...`: what is at the first one, as it was put; options say what is not so."""
+    places = word.split(",")
+    known = [(place, _stored(player, place)) for place in places]
+    first = next((one for _, one in known if one is not None), None)
+    header = None if first is None else stored_message(first)["header"]
+    size = 1 if first is None else first.size_bytes
+    size -= 0 if not header else header_bytes(header[0])
+    told = {
+        "message_id": b"gone".ljust(16) if first is None else first.message_id,
+        "priority": 4 if first is None else first.priority,
+        "persistent": True if first is None else first.persistent,
+        "content": b"x" * size,
+    }
+    wrong = {
+        "id": {"message_id": b"other".ljust(16)},
+        "priority": {"priority": 9 - told["priority"]},
+        "mode": {"persistent": not told["persistent"]},
+        "size": {"content": b"x" * (size + 1)},
+    }
+    told |= wrong.get(options.get("differs", ""), {})
+    found = header or []
+    return {
+        "put_position": int(options.get("put", 0 if first is None else first.put_position)),
+        "put_index": int(options.get("index", 0 if first is None else first.put_index)),
+        "places": [
+            {
+                "created_position": 999 if one is None else one.queue.created_position,
+                "sequence": int(place.partition("#")[2]),
+            }
+            for place, one in known
+        ]
+        * int(options.get("times", 1)),
+        "message": cast("PutMessage", told),
+        "header": cast("list[Header]", found * int(options.get("headers", 1))),
+    }
+
+
+def _relocate(player: Player, line: Line) -> Operation:
+    """`relocate PLACES... [differs=id|priority|mode|size put= index= headers= times= copies=]`."""
+    copies = [_relocated(player, word, line.options) for word in line.words]
+    return administration.Relocate(
+        **common(player, line),
+        messages=copies * int(line.options.get("copies", 1)),
+        **_why(line),
+    )
+
+
 def _back_up(player: Player, line: Line) -> Operation:
     """`back-up-journal THROUGH KEPT_FROM NEEDED_FROM`."""
     through, kept_from, needed_from = map(int, line.words)
@@ -92,5 +152,6 @@ HANDLING_VERBS: dict[str, Verb] = {
     "delete-messages": _delete,
     "move": _move,
     "purge": _purge,
+    "relocate": _relocate,
     "retry": _retry,
 }

@@ -210,6 +210,8 @@ class Model(ModelOperations):
                 if one["header"]
                 else [],
                 "in_unit_of_work": one["in_unit_of_work"] and one["group"] is not None,
+                "body_position": one["body"][0] if one["body"] else -1,
+                "body_index": one["body"][1] if one["body"] else -1,
             }
             for one in held
         ]

@@ -196,6 +196,7 @@ class ModelDelivery(ModelHandling):
             messages=[
                 {name: one[name] for name in (*told, "backout_count", "enqueued_at")}
                 | {"content": b""}
+                | ({"body": one["body"]} if one["body"] else {})
                 | self.told_header(one)
                 for one in batch
             ],

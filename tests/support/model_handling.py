@@ -1,4 +1,4 @@
-"""The slow model's operations by hand: purge, delete, move, copy (PROTOCOL.md §17)."""
+"""The slow model's operations by hand: purge, delete, move, copy, relocate (§17, §22)."""
 
 from __future__ import annotations
 
@@ -55,6 +55,55 @@ class ModelHandling(ModelAdministration):
         for message in chosen:
             self.transfer(message, entry.target, "copied")
         return told
+
+    def do_relocate(self, session: Row, entry: Any) -> Row | str:
+        """Their bodies are somewhere else."""
+        if len(entry.actor) not in range(1, 129) or len(entry.reason) not in range(1, 1025):
+            return "reason-invalid"
+        copies = entry.messages
+        places = [place for one in copies for place in one["places"]]
+        if len(copies) not in range(1, 1_001) or len(places) > 10_000:
+            return "message-invalid"
+        if any(len(one["header"]) > 1 for one in copies):
+            return "message-invalid"
+        found = [
+            (self._at(one, place), at) for at, one in enumerate(copies) for place in one["places"]
+        ]
+        told = ("message_id", "priority", "persistent")
+        for message, at in found:
+            copy = copies[at]["message"]
+            size = len(copy["content"]) + self.header_size(next(iter(copies[at]["header"]), None))
+            if message is not None and (
+                message["size"] != size or any(message[one] != copy[one] for one in told)
+            ):
+                return "message-differs"
+        for message, at in found:
+            if message is not None:
+                message["body"] = (self.position, at)
+        missing = len([message for message, _ in found if message is None])
+        return {
+            "kind": "Administered",
+            "affected": len(found) - missing,
+            "skipped": missing,
+            "more": False,
+            "last_sequence": -1,
+            "next_sequence": -1,
+        }
+
+    def _at(self, copy: Row, place: Row) -> Row | None:
+        """The live message at a place that was put there."""
+        resident = ("available", "unborn", "delayed", "flight")
+        stores = {one["id"]: one["created_position"] for one in (*self.queues, *self.subscriptions)}
+        for one in self.messages:
+            if (
+                one["place"] in resident
+                and stores.get(one["queue"]) == place["created_position"]
+                and one["sequence"] == place["sequence"]
+                and (one["put_position"], one["put_index"])
+                == (copy["put_position"], copy["put_index"])
+            ):
+                return one
+        return None
 
     def _check(self, entry: Any, *, named: bool = False) -> str | None:
         selection = entry.selection

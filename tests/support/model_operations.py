@@ -170,6 +170,7 @@ class ModelOperations(ModelQuotas):
                 "redelivery_limit": self.limit_of(one.get("header"), queue),
                 "delayed_until": -1,
                 "origin": None,
+                "body": None,
                 "size": len(one["content"]) + self.header_size(one.get("header")),
                 "sequence": None,
                 "enqueued_at": None,

@@ -16,9 +16,10 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from ledgermq.core import query
+from ledgermq.core.administration import bodies_in
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.operations import Put, Suspect
-from ledgermq.core.outcomes import Delivered, Outcome
+from ledgermq.core.operations import Suspect
+from ledgermq.core.outcomes import Delivered, Outcome, body_place
 from ledgermq.wire.answers import ANSWER, encode_answer
 from ledgermq.wire.codec import (
     decode_operation,
@@ -146,8 +147,9 @@ class PlainWorker:
         operation = decode_operation(record.value())
         self.operations.append(operation)
         position = record.offset()
-        if isinstance(operation, Put):
-            self._contents[position] = [one["content"] for one in operation.messages]
+        bodies = bodies_in(operation)
+        if bodies is not None:
+            self._contents[position] = bodies
         groups: dict[bytes | None, Written] = {}
         for connection, lane, previous_position, previous_index, outcome in apply(
             self.state, operation, position, record.timestamp()[1] * 1000
@@ -173,7 +175,8 @@ class PlainWorker:
 
     def _fill(self, messages: list[Any]) -> None:
         for message in messages:
-            message["content"] = self._contents[message["put_position"]][message["put_index"]]
+            position, index = body_place(message)
+            message["content"] = self._contents[position][index]
 
     def write(self, written: Written) -> None:
         """Writes a chunk to its lane."""

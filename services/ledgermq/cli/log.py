@@ -1,7 +1,12 @@
-"""`ledgermq log trim`: cuts the beginning of the ledger that nothing needs any more."""
+"""`ledgermq log trim` cuts the beginning of the ledger that nothing needs any more.
+
+`ledgermq log relocate` writes again what old live messages need of it.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -15,8 +20,11 @@ from ledgermq.cli.target import Target, target_options
 from ledgermq.errors import LedgerMQError
 
 if TYPE_CHECKING:
+    from ledgermq.client.connection import Connection
     from ledgermq.client.pins import LogPins
+    from ledgermq.client.relocating import Relocated
     from ledgermq.wire.registry import Claim
+    from ledgermq_spark.checkpoints import Checkpoints
     from ledgermq_spark.positions import PartitionRange
 
 __all__ = ["TrimPlan", "log"]
@@ -120,6 +128,87 @@ def trim(target: Target, output: Output, before: Any, dry_run: bool, yes: bool) 
     return OK
 
 
+@log.command()
+@click.option(
+    "--before",
+    type=Moment(),
+    help="Write what live messages need below this position (1234), or up to this time.",
+)
+@click.option("--all", "everything", is_flag=True, help="Write what all live messages need.")
+@click.option("--dry-run", is_flag=True, help="Only tell what would be written again.")
+@click.option("--reason", default="", help="Why; it stands on the log.")
+@click.option("--actor", help="Who asks for it; by default the user of this system.")
+@target_options
+def relocate(
+    target: Target,
+    output: Output,
+    before: Any,
+    everything: bool,
+    dry_run: bool,
+    reason: str,
+    actor: str | None,
+) -> int:
+    """Write old live messages again at the end of the log, so that it can be trimmed.
+
+    The messages stay what and where they are. Uncommitted and blocked puts are not written again.
+    The checkpoints that know nothing of it are replaced: three new ones are made.
+    """
+    from ledgermq_spark.positions import partition_ranges
+
+    if (before is None) is not everything:
+        raise click.UsageError("say up to where: --before POSITION, or --all")
+    if not dry_run and not reason:
+        raise click.UsageError("say why you write messages again: --reason TEXT")
+    claim = target.claim()
+    (place,) = partition_ranges(target.bootstrap, target.topics.operations, [claim.partition])
+    upto = place.end if before is None else _position(target, place, before)
+    with target.connect() as connection, _values(target, claim) as read:
+        done = connection.admin.relocate_messages(
+            read, before=upto, reason=reason, actor=actor, dry_run=dry_run
+        )
+        if not dry_run:
+            _renew_checkpoints(connection)
+    document = {**asdict(done), "queue_manager": claim.queue_manager, "before": upto}
+    document["staying"] = [{**asdict(one), "what": one.named} for one in done.staying]
+    for one in done.staying:
+        output.remark(f"{one.named} stays there: end its unit of work, or wait for it")
+    output.done(_relocated(done, claim.queue_manager, upto), document)
+    return OK
+
+
+def _relocated(done: Relocated, queue_manager: str, before: int) -> str:
+    where = f"messages of {queue_manager} below position {before}"
+    size = f"{done.bytes:,} bytes"
+    if done.dry_run:
+        least = "at least " if done.more else ""
+        return f"{least}{done.messages:,} {where} would be written again: {size}"
+    return f"{done.messages:,} {where} are written again: {size} in {done.entries:,} records"
+
+
+def _renew_checkpoints(connection: Connection) -> None:
+    """Makes as many checkpoints as are kept, each with an entry of its own below it."""
+    from ledgermq.processor.checkpoints import KEPT_MANIFESTS
+
+    for _ in range(KEPT_MANIFESTS):
+        with connection.session():
+            pass
+        connection.admin.checkpoint()
+
+
+@contextmanager
+def _values(target: Target, claim: Claim) -> Iterator[Callable[[int], bytes | None]]:
+    """Reads values of the operations log by position."""
+    from ledgermq.processor.bodies import LogReader
+
+    reader = LogReader(
+        target.bootstrap, target.topics.operations, claim.partition, target.timeout_seconds
+    )
+    try:
+        yield reader.value_at
+    finally:
+        reader.close()
+
+
 def _told(plan: TrimPlan, what: str) -> str:
     if not plan.records:
         return f"the log of {plan.queue_manager} begins at position {plan.start}: nothing to cut"
@@ -137,7 +226,9 @@ def _plan(target: Target, claim: Claim, moment: int | datetime) -> TrimPlan:
         live = connection.admin.log_pins(PINS_SHOWN)
     (place,) = partition_ranges(target.bootstrap, target.topics.operations, [claim.partition])
     before = _position(target, place, moment)
-    checkpoints = _checkpoints(target, claim)
+    found = _checkpoints(target, claim)
+    checkpoints = sorted(found.manifests)
+    bodies = _checkpoint_pins(found, live)
     needs = [*_message_pins(live), *_journal_pins(live)]
     pins = [one for one in needs if one["needed_position"] < before]
     pins += [
@@ -150,7 +241,8 @@ def _plan(target: Target, claim: Claim, moment: int | datetime) -> TrimPlan:
         for position in checkpoints
         if position < before
     ]
-    needed = [*checkpoints, *(one["needed_position"] for one in needs)]
+    pins += [one for one in bodies if one["needed_position"] < before]
+    needed = [*checkpoints, *(one["needed_position"] for one in [*bodies, *needs])]
     return TrimPlan(
         queue_manager=target.queue_manager,
         start=place.start,
@@ -175,8 +267,32 @@ def _position(target: Target, place: PartitionRange, moment: int | datetime) -> 
     return moment
 
 
-def _checkpoints(target: Target, claim: Claim) -> list[int]:
-    """The positions of the checkpoints that are kept.
+def _checkpoint_pins(found: Checkpoints, live: LogPins) -> list[dict[str, Any]]:
+    """What a worker that starts from the oldest whole checkpoint needs, and later ones do not."""
+    from ledgermq_spark.checkpoints import CheckpointBrokenError
+    from ledgermq_spark.needed import bodies_needed
+
+    for position in sorted(found.manifests):
+        try:
+            bodies = bodies_needed(found.load(position), PINS_SHOWN)
+        except CheckpointBrokenError:
+            continue
+        return [
+            {
+                "needed_position": one.position,
+                "what": f"message {one.sequence} of {one.destination}, live in the checkpoint at "
+                f"position {position}, with its body at position {one.position},",
+                "state": "kept",
+                "enqueued_at": None,
+            }
+            for one in bodies
+            if live.needed_position is None or one.position < live.needed_position
+        ]
+    return []
+
+
+def _checkpoints(target: Target, claim: Claim) -> Checkpoints:
+    """The checkpoints that are kept.
 
     Raises:
         TrimRefusedError: The newest is not whole, or there is none.
@@ -197,12 +313,13 @@ def _checkpoints(target: Target, claim: Claim) -> list[int]:
         raise TrimRefusedError(
             f"the state of {claim.queue_manager} could not be loaded without what is cut: {error}"
         ) from error
-    return sorted(found.manifests)
+    return found
 
 
 def _message_pins(live: LogPins) -> list[dict[str, Any]]:
     return [
-        {**asdict(one), "needed_position": one.put_position, "what": one.named} for one in live.pins
+        {**asdict(one), "needed_position": one.body_position, "what": one.named}
+        for one in live.pins
     ]
 
 

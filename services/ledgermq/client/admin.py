@@ -7,9 +7,8 @@ from typing import Any, Final
 
 from ledgermq.client.destinations import queue_name, topic_name
 from ledgermq.client.group_state import GroupState
-from ledgermq.client.handling import Handling
-from ledgermq.client.pins import LogPins
 from ledgermq.client.questions import Answer, Questions
+from ledgermq.client.relocating import Relocating
 from ledgermq.client.session_core import SessionCore
 from ledgermq.client.status import (
     CheckpointStatus,
@@ -30,7 +29,7 @@ GROUPS_PER_PAGE: Final = 200
 SEGMENTS_PER_PAGE: Final = 10_000
 
 
-class Admin(Handling):
+class Admin(Relocating):
     """`connection.admin`; a queue is named `orders` or `queue:orders`, a topic likewise.
 
     Changes are operations on the log and return the log position of their outcome. Statuses are
@@ -157,16 +156,6 @@ class Admin(Handling):
         """The open sessions of all connections, by handle."""
         answer = self._ask("SESSIONS", not_before)
         return [SessionStatus.from_document(one) for one in answer.document]
-
-    def log_pins(self, limit: int = 20, *, not_before: int = -1) -> LogPins:
-        """The live messages whose bodies stand lowest on the log, oldest first; at most `limit`.
-
-        The worker looks at every live message for it.
-
-        Raises:
-            WorkerUnavailableError: nobody answered within the time-out.
-        """
-        return LogPins.from_answer(self._ask("PINS", not_before, limit=limit))
 
     def storage(self, *, not_before: int = -1) -> StorageStatus:
         """The segments that messages are accounted for in, the cache of bodies, the log's size.

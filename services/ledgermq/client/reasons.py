@@ -28,6 +28,7 @@ REASON_ERRORS: Final[dict[str, type[errors.LedgerMQError]]] = {
     "journal-empty": errors.RefusedError,
     "kind-unknown": errors.RefusedError,
     "match-options-invalid": errors.MatchOptionsError,
+    "message-differs": errors.RefusedError,
     "message-invalid": errors.MessageFormatError,
     "message-too-large": errors.MessageTooLargeError,
     "mode-unknown": errors.IllegalStateError,

@@ -1,21 +1,25 @@
-"""Operations by hand: on messages, and which they mean (PROTOCOL.md §17); on the journal (§21)."""
+"""Operations by hand, on messages and on the journal (PROTOCOL.md §17, §21, §22)."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import TypedDict
 
-from ledgermq.core.operations import SessionOperation
+from ledgermq.core.operations import Header, Operation, Put, PutMessage, SessionOperation
 
 __all__ = [
     "BackUpJournal",
     "CopyMessages",
     "DeleteMessages",
     "HandlingOperation",
+    "MessagePlace",
     "MessageSelection",
     "MoveMessages",
     "PurgeQueue",
+    "Relocate",
+    "RelocatedMessage",
     "SequenceRange",
+    "bodies_in",
 ]
 
 
@@ -82,3 +86,38 @@ class BackUpJournal(SessionOperation):
     through: int
     kept_from: int
     needed_from: int
+
+
+class MessagePlace(TypedDict):
+    """Where a numbered message is: a queue or subscription by its creation, and the number."""
+
+    created_position: int
+    sequence: int
+
+
+class RelocatedMessage(TypedDict):
+    """A message that is written again as it was put; `header` is a list of one, or of none."""
+
+    put_position: int
+    put_index: int
+    places: list[MessagePlace]
+    message: PutMessage
+    header: list[Header]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Relocate(SessionOperation):
+    """Writes old live messages again, so that the log below can be trimmed (H24)."""
+
+    messages: list[RelocatedMessage]
+    actor: str
+    reason: str
+
+
+def bodies_in(operation: Operation) -> list[bytes] | None:
+    """The contents that stand in an entry of the log, by index; None: it has none."""
+    if isinstance(operation, Put):
+        return [one["content"] for one in operation.messages]
+    if isinstance(operation, Relocate):
+        return [one["message"]["content"] for one in operation.messages]
+    return None

@@ -21,6 +21,7 @@ from ledgermq.core import (
     journal,
     messages,
     queues,
+    relocating,
     sessions,
     subscribing,
     topic_administration,
@@ -31,6 +32,7 @@ from ledgermq.core.administration import (
     DeleteMessages,
     MoveMessages,
     PurgeQueue,
+    Relocate,
 )
 from ledgermq.core.blocked import Waits, is_waiting
 from ledgermq.core.clock import advance, agrees, next_deadline
@@ -111,6 +113,7 @@ HANDLERS: dict[type[SessionOperation], Handler] = {
     PurgeQueue: handling.purge_queue,
     Put: messages.put,
     Recover: sessions.recover,
+    Relocate: relocating.relocate,
     Rollback: sessions.rollback,
     RollbackTransaction: ending.rollback_transaction,
     Unsubscribe: subscribing.unsubscribe,

@@ -333,6 +333,8 @@ def delivered_message(message: Message) -> DeliveredMessage:
         "enqueued_at": message.enqueued_at,
         "content": b"",
     }
+    if message.body is not None:
+        told["body"] = message.body
     if (
         message.header is not None
         or message.times is not None

@@ -32,6 +32,11 @@ def check(state: QueueManager) -> None:
         assert queue.next_sequence == accounted, f"queue {name}: SEQ-14 {accounted}"
         _check_queue(queue)
     check_topics(state)
+    for store in state.stores.values():
+        for message in store.messages.values():
+            position = message.body_place[0]
+            where = f"{store.destination} {message.sequence}: body at {position}"
+            assert message.put_position <= position <= state.position, where
     for subscription in state.subscriptions.values():
         _check_queue(subscription)
     for session in state.sessions.values():

@@ -33,6 +33,8 @@ __all__ = [
     "REDELIVERY_LIMIT_MAX",
     "REDELIVERY_MULTIPLIER_MAX",
     "REDELIVERY_STEPS_MAX",
+    "RELOCATED_MESSAGES_MAX",
+    "RELOCATED_PLACES_MAX",
     "REPLIES_MAX",
     "SELECTED_RANGES_MAX",
     "SUSPECT_TIMEOUT_MS_MAX",
@@ -77,6 +79,9 @@ SELECTED_RANGES_MAX: Final = 1_000
 # What one operation by hand touches, and how many numbers it looks at.
 HANDLED_MESSAGES_MAX: Final = 10_000
 NUMBERS_EXAMINED_MAX: Final = 20_000
+# What one Relocate writes again, and how many live messages it may be about.
+RELOCATED_MESSAGES_MAX: Final = 1_000
+RELOCATED_PLACES_MAX: Final = 10_000
 SUSPECT_TIMEOUT_MS_MIN: Final = 1_000
 SUSPECT_TIMEOUT_MS_MAX: Final = 45_000
 BROWSE_EXAMINED_MAX: Final = 20_000

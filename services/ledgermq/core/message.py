@@ -73,10 +73,11 @@ class Times:
 
 
 class Message:
-    """A live message; its body stays in the log at (put_position, put_index)."""
+    """A live message; its body stays in the log at (put_position, put_index), or at `body`."""
 
     __slots__ = (
         "backout_count",
+        "body",
         "consumer",
         "enqueued_at",
         "header",
@@ -128,6 +129,8 @@ class Message:
         self.origin: Origin | None = None
         self.backout_count = 0
         self.consumer: Consumer | None = None
+        # Where it was written again last (H24).
+        self.body: tuple[int, int] | None = None
 
     @property
     def is_here(self) -> bool:
@@ -161,8 +164,13 @@ class Message:
         """The same message in another queue; without number, times, origin and segment yet."""
         return self._made_as(type(self) if keeps_group else Message, queue)
 
+    @property
+    def body_place(self) -> tuple[int, int]:
+        """Where its body is read from: position and index."""
+        return self.body or (self.put_position, self.put_index)
+
     def _made_as(self, kind: type[M], queue: Queue) -> M:
-        return kind(
+        made = kind(
             queue,
             self.put_position,
             self.put_index,
@@ -172,6 +180,8 @@ class Message:
             self.size_bytes,
             self.header,
         )
+        made.body = self.body
+        return made
 
 
 class GroupedMessage(Message):

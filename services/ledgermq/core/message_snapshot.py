@@ -48,6 +48,8 @@ def stored_message(message: Message, *, in_storage: bool = True) -> Record:
         "segment": message.segment.number if in_storage else -1,
         "redelivery_limit": -1 if message.times is None else message.times.redelivery_limit,
         "delayed_until": _delayed_until(message),
+        "body_position": -1 if message.body is None else message.body[0],
+        "body_index": -1 if message.body is None else message.body[1],
     }
 
 
@@ -66,6 +68,7 @@ def is_plain(message: Message) -> bool:
         and message.header is None
         and message.times is None
         and message.origin is None
+        and message.body is None
         and not message.backout_count
         and message.sequence not in message.queue.doubts
     )
@@ -96,6 +99,8 @@ def message_from(queue: Queue, stored: Record, storage: Storage) -> Message:
     message.enqueued_at = stored["enqueued_at"]
     message.backout_count = stored["backout_count"]
     message.origin = stored["origin"]
+    if stored["body_position"] >= 0:
+        message.body = (stored["body_position"], stored["body_index"])
     if stored["segment"] >= 0:
         message.segment = storage.segments[stored["segment"]]
         if queue.stores:

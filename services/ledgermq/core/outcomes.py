@@ -30,6 +30,7 @@ __all__ = [
     "Returned",
     "SessionEnded",
     "Suspected",
+    "body_place",
 ]
 
 
@@ -78,7 +79,8 @@ EMPTY_HEADER: Final[DeliveredHeader] = {
 class DeliveredMessage(TypedDict):
     """One message as delivered; the fold leaves `content` empty, the shell fills it in.
 
-    `header` is left out where the sender gave nothing.
+    `header` is left out where the sender gave nothing. `body` is for the shell: position and index
+    of what was written again (H24), left out where the Put has the body.
     """
 
     sequence: int
@@ -90,7 +92,14 @@ class DeliveredMessage(TypedDict):
     backout_count: int
     enqueued_at: int
     content: bytes
+    body: NotRequired[tuple[int, int]]
     header: NotRequired[DeliveredHeader]
+
+
+def body_place(message: DeliveredMessage) -> tuple[int, int]:
+    """Where the body of a message that is delivered stands in the log: position and index."""
+    found = message.get("body")
+    return (message["put_position"], message["put_index"]) if found is None else found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

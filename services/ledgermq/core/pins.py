@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from heapq import nsmallest
 from itertools import chain
-from operator import attrgetter
 from typing import Any, Final
 
 from ledgermq.core.blocked import BlockedPut
@@ -18,7 +17,6 @@ from ledgermq.core.state import QueueManager, Session
 __all__ = ["PINS_MAX", "pins_document"]
 
 PINS_MAX: Final = 1_000
-_PUT_POSITION = attrgetter("put_position")
 
 
 def pins_document(state: QueueManager, limit: int) -> dict[str, Any]:
@@ -30,18 +28,20 @@ def pins_document(state: QueueManager, limit: int) -> dict[str, Any]:
     wanted = max(1, min(limit, PINS_MAX))
     found: list[tuple[int, int, int, int, dict[str, Any]]] = []
     for created, queue in state.stores.items():
-        oldest = nsmallest(wanted, queue.messages.values(), key=_PUT_POSITION)
-        found += [(*_place(one), created, one.sequence, _pin(one)) for one in oldest]
+        oldest = nsmallest(wanted, queue.messages.values(), key=_body_position)
+        found += [(*one.body_place, created, one.sequence, _pin(one)) for one in oldest]
     for session in state.sessions.values():
         open_puts = chain.from_iterable(session.open_puts.values())
-        oldest = nsmallest(wanted, open_puts, key=_PUT_POSITION)
-        found += [(*_place(one), -1, -1, _open_pin(one, session)) for one in oldest]
+        oldest = nsmallest(wanted, open_puts, key=_body_position)
+        found += [(*one.body_place, -1, -1, _open_pin(one, session)) for one in oldest]
     for put in state.blocked_puts.values():
-        found += [(*_place(one), -1, -1, _blocked_pin(one, put)) for one in put.messages[:wanted]]
+        found += [
+            (*one.body_place, -1, -1, _blocked_pin(one, put)) for one in put.messages[:wanted]
+        ]
     found.sort(key=lambda one: one[:4])
     pins = [one[4] for one in found[:wanted]]
     journal = state.journal.needs_from
-    places = [one["put_position"] for one in pins[:1]] + ([] if journal is None else [journal])
+    places = [one["body_position"] for one in pins[:1]] + ([] if journal is None else [journal])
     return {
         "needed_position": min(places, default=None),
         "journal_position": journal,
@@ -49,8 +49,9 @@ def pins_document(state: QueueManager, limit: int) -> dict[str, Any]:
     }
 
 
-def _place(message: Message) -> tuple[int, int]:
-    return message.put_position, message.put_index
+def _body_position(message: Message) -> int:
+    body = message.body
+    return message.put_position if body is None else body[0]
 
 
 def _state_of(message: Message) -> str:
@@ -64,13 +65,17 @@ def _state_of(message: Message) -> str:
 
 def _pin(message: Message) -> dict[str, Any]:
     consumer = message.consumer
+    body_position, body_index = message.body_place
     return {
         "destination": message.queue.destination,
         "subscription": getattr(message.queue, "key", ("", "", ""))[1],
+        "created_position": message.queue.created_position,
         "sequence": message.sequence,
         "message_id": message.message_id.hex(),
         "put_position": message.put_position,
         "put_index": message.put_index,
+        "body_position": body_position,
+        "body_index": body_index,
         "size_bytes": message.size_bytes,
         "enqueued_at": message.enqueued_at,
         "state": _state_of(message),

@@ -22,6 +22,7 @@ __all__ = [
     "GROUP_UNKNOWN",
     "JOURNAL_EMPTY",
     "MATCH_OPTIONS_INVALID",
+    "MESSAGE_DIFFERS",
     "MESSAGE_INVALID",
     "MESSAGE_TOO_LARGE",
     "MODE_UNKNOWN",
@@ -88,6 +89,7 @@ GROUP_NOT_ALLOWED: Final = "group-not-allowed"
 GROUP_UNKNOWN: Final = "group-unknown"
 JOURNAL_EMPTY: Final = "journal-empty"
 MATCH_OPTIONS_INVALID: Final = "match-options-invalid"
+MESSAGE_DIFFERS: Final = "message-differs"
 MESSAGE_INVALID: Final = "message-invalid"
 MESSAGE_TOO_LARGE: Final = "message-too-large"
 MODE_UNKNOWN: Final = "mode-unknown"

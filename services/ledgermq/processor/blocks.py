@@ -47,9 +47,10 @@ class _Plain:
         self._known: dict[int, bytes] = {}
         sample = Message(Queue("", 0), 0, 0, bytes(16), 0, False, 0)
         sample.segment = Segment(0, [])
-        # What is the same in all of them stands between the enqueue time and the segment.
-        self._same = b""
-        ends = len(b"".join(self._parts(sample)[:-1])), len(self._number(0))
+        # What is the same in all of them stands between the enqueue time and the segment, and
+        # behind that: none of them was written again.
+        self._same, self._end = b"", _long(-1) * 2
+        ends = len(b"".join(self._parts(sample)[:-2])), len(self._number(0) + self._end)
         self._same = _record(stored_message(sample))[ends[0] : -ends[1]]
 
     def _number(self, number: int) -> bytes:
@@ -71,6 +72,7 @@ class _Plain:
             number(message.enqueued_at),
             self._same,
             number(message.segment.number),
+            self._end,
         )
 
     def encoded(self, message: Message) -> bytes:

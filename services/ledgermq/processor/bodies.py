@@ -1,10 +1,10 @@
 """Bodies of messages: a bounded cache, and reading the others back from the log (D6).
 
-The state knows where a body stands: (put position, put index). A Put stays here as it was decoded
-until others were used more recently. What has left the cache is read back from the operations log
-in order; the reader fetches ahead, so that draining a deep queue costs one seek, not one per
-message. In logical order a delivery wants bodies from all over the log; the Puts that it is read
-from hold those of the groups that come next too.
+The state knows where a body stands: (put position, put index), or where it was written again
+(H24). A Put stays here as it was decoded until others were used more recently. What has left the
+cache is read back from the operations log in order; the reader fetches ahead, so that draining a
+deep queue costs one seek, not one per message. In logical order a delivery wants bodies from all
+over the log; the Puts that it is read from hold those of the groups that come next too.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from ledgermq.core.operations import Put, PutMessage
-from ledgermq.core.outcomes import DeliveredMessage
+from ledgermq.core.administration import bodies_in
+from ledgermq.core.operations import PutMessage
+from ledgermq.core.outcomes import DeliveredMessage, body_place
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.log_reading import LogUnreadableError, take_batch
 from ledgermq.processor.logs import KAFKA_LOGGER
@@ -176,14 +177,14 @@ class BodyStore:
         known = -1
         contents: list[bytes] = []
         for message in messages:
-            position = message["put_position"]
+            position, index = body_place(message)
             if position != known:
                 entry = kept.get(position)
                 if entry is None:
                     return -1
                 kept.move_to_end(position)
                 contents, known = entry[1], position
-            content = contents[message["put_index"]]
+            content = contents[index]
             message["content"] = content
             size += len(content)
         self._asked += len(messages)
@@ -200,11 +201,12 @@ class BodyStore:
         """
         missing: dict[int, list[DeliveredMessage]] = {}
         for message in messages:
-            entry = self._kept.get(message["put_position"])
+            position, index = body_place(message)
+            entry = self._kept.get(position)
             if entry is None:
-                missing.setdefault(message["put_position"], []).append(message)
+                missing.setdefault(position, []).append(message)
             else:
-                message["content"] = entry[1][message["put_index"]]
+                message["content"] = entry[1][index]
         loop = asyncio.get_running_loop()
         found = await loop.run_in_executor(self._thread, self._read, missing)
         self.read_back += len(missing)
@@ -230,14 +232,14 @@ class BodyStore:
         for position in sorted(missing):
             value = self._reader.value_at(position)
             operation = decode_operation(value)
-            if not isinstance(operation, Put):
+            contents = bodies_in(operation)
+            if contents is None:
                 raise BodyLostError(
                     f"the record at position {position} is a {type(operation).__name__}, a live "
-                    "message needs the Put that was there; the log was changed"
+                    "message needs the body that was there; the log was changed"
                 )
-            contents = [message["content"] for message in operation.messages]
             for message in missing[position]:
-                message["content"] = contents[message["put_index"]]
+                message["content"] = contents[body_place(message)[1]]
             cost = len(value or b"") + ENTRY_BYTES * len(contents)
             found[position] = (cost, contents)
             found_bytes += cost

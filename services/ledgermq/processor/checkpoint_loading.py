@@ -277,19 +277,23 @@ def _restored(manifest: dict[str, Any], shelf: _Shelf, identity: LogIdentity) ->
         replies = [outcome_from_union(one) for one in session["replies"]]
         assert all(isinstance(one, Reply) for one in replies), "only replies are kept"
         session["replies"] = replies
-    created = {queue["name"]: queue["created_position"] for queue in root["queues"]}
+    # The subscriptions of a topic all have its name: only a block itself says whose it is.
+    keys: list[tuple[int, int]] = []
 
     def blocks() -> Iterator[dict[str, Any]]:
         for reference in references[1:]:
-            yield decode_record(shelf.chunks[reference["digest"]])[1]
+            block = decode_record(shelf.chunks[reference["digest"]])[1]
+            keys.append((block["created_position"], block["block"]))
+            yield block
 
+    state = restore(root, blocks())
     return Loaded(
-        state=restore(root, blocks()),
+        state=state,
         chain=manifest["chain"],
         identity=identity,
         blocks={
-            (created[one["queue"]], one["block"]): (one["queue"], one["digest"])
-            for one in references[1:]
+            key: (one["queue"], one["digest"])
+            for key, one in zip(keys, references[1:], strict=True)
         },
         manifest=manifest,
     )

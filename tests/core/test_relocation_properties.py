@@ -1,0 +1,116 @@
+"""Properties of the fold over random histories in which messages are written again (H24)."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import Phase, given, settings
+
+from ledgermq.core import relocating
+from ledgermq.core.apply import apply, new_state
+from ledgermq.core.message import Message
+from ledgermq.core.outcomes import Administered, Delivered, Outcome, Refused
+from ledgermq.core.state import QueueManager
+from ledgermq.wire.codec import decode_operation
+from support import checks
+from support.checked_histories import FOLD, check_history
+from support.generators import Entry
+from support.relocation_generators import relocation_histories
+
+
+@settings(FOLD, max_examples=120)
+@given(relocation_histories())
+def test_histories_with_relocations_leave_a_sound_state_that_the_model_agrees_with(history):
+    """Outcomes, stored messages and where their bodies stand, after every entry (H24)."""
+    check_history(history)
+
+
+@settings(FOLD, max_examples=30)
+@given(relocation_histories(steps=20))
+def test_a_checkpoint_knows_where_bodies_stand_at_every_split(history):
+    """A state that is written and read goes on the same and ends in the same digest (D5)."""
+    frozen, outcomes, state = [], [], new_state()
+    for entry in history:
+        frozen.append(checks.freeze(state))
+        outcomes.append(fold(state, entry))
+    whole = checks.digest(state)
+    for split, at_split in enumerate(frozen):
+        restored = checks.thaw(at_split)
+        assert [fold(restored, one) for one in history[split:]] == outcomes[split:], split
+        assert checks.digest(restored) == whole, split
+
+
+def test_histories_with_relocations_come_to_what_can_happen():
+    """They relocate, skip, are refused, and deliver what was written again."""
+    seen: Counter[str] = Counter()
+
+    @settings(FOLD, max_examples=100, phases=[Phase.generate])
+    @given(relocation_histories())
+    def run(history):
+        state = new_state()
+        for entry in history:
+            for found in fold(state, entry):
+                note(seen, found.outcome)
+
+    run()
+    wanted = ("relocated", "skipped", "delivered", "message-differs", "message-invalid")
+    missing = [name for name in wanted if seen[name] < 5]
+    assert not missing, f"{missing} hardly happened: {seen}"
+
+
+def note(seen: Counter[str], outcome: Outcome) -> None:
+    """Counts what an outcome tells of relocation."""
+    if isinstance(outcome, Administered) and outcome.next_sequence < 0:
+        seen["relocated"] += outcome.affected > 0
+        seen["skipped"] += outcome.skipped > 0
+    elif isinstance(outcome, Refused):
+        seen[outcome.reason] += 1
+    elif isinstance(outcome, Delivered):
+        seen["delivered"] += any("body" in one for one in outcome.messages)
+
+
+def fold(state: QueueManager, entry: Entry) -> list:
+    """The outcomes of one entry."""
+    operation = decode_operation(entry.value, state.active_version)
+    return apply(state, operation, state.position + 1, entry.time)
+
+
+def _finds_none(original):
+    return lambda state, place, copy: None
+
+
+def _permits(original):
+    return lambda message, copy: None
+
+
+def _forgets_body(original):
+    def made(self, kind, queue):
+        found = original(self, kind, queue)
+        found.body = None
+        return found
+
+    return made
+
+
+FAULTS = [
+    (relocating, "_message_at", _finds_none),
+    (relocating, "_difference", _permits),
+    (Message, "_made_as", _forgets_body),
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "fault"), FAULTS, ids=[f"{n}{f.__name__}" for _, n, f in FAULTS]
+)
+def test_planted_fault_of_relocation_is_found(place, name, fault, monkeypatch):
+    """The properties are not blind: each fault planted in the fold turns them red."""
+    monkeypatch.setattr(place, name, fault(getattr(place, name)))
+
+    @settings(FOLD, max_examples=500, phases=[Phase.generate])
+    @given(relocation_histories())
+    def run(history):
+        check_history(history)
+
+    with pytest.raises((AssertionError, LookupError, TypeError)):
+        run()
