@@ -222,6 +222,7 @@ class QueueManager:
         "active_version",
         "automatic_creation",
         "births",
+        "blocked_at",
         "blocked_puts",
         "bytes_max",
         "client_ids",
@@ -235,6 +236,7 @@ class QueueManager:
         "position",
         "queues",
         "sessions",
+        "standstill",
         "storage",
         "stores",
         "subscriptions",
@@ -276,6 +278,9 @@ class QueueManager:
         # Puts that wait for a quota, by position, and a heap of (deadline, position); entries of
         # what waits no longer are passed over.
         self.blocked_puts: dict[int, BlockedPut] = {}
+        # The same by destination; and what they wait for, if a look at them found nothing to do.
+        self.blocked_at: dict[str, dict[int, BlockedPut]] = {}
+        self.standstill: tuple[object, ...] | None = None
         self.time_outs: list[tuple[int, int]] = []
 
     def schedule(self, message: Message, times: Times) -> None:
