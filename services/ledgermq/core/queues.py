@@ -222,7 +222,7 @@ def correct(turn: Turn, session: Session, operation: Correct) -> Refusal | None:
             if queue.unacknowledged_max:
                 turn.touch(queue)
         else:
-            queue.withdraw(message)
+            turn.withdraw(message)
         turn.ends_clash(message)
         queue.remove(message)
         return None

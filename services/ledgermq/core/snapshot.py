@@ -19,6 +19,7 @@ from ledgermq.core.blocked_snapshot import (
 )
 from ledgermq.core.destinations import find_destination, keep
 from ledgermq.core.get_options import PLAIN, Options, Place
+from ledgermq.core.group_order import use_group_order
 from ledgermq.core.grouping import join_open_groups
 from ledgermq.core.limits import BLOCK_MESSAGES
 from ledgermq.core.message import Message
@@ -272,6 +273,10 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
             if message.consumer is not None and times is not None and times.expires_at > state.time:
                 state.expiries.add(message, times.expires_at)
         queue.group(queue.messages.values())
+    for queue in state.stores.values():
+        # They were empty when they were given their settings.
+        queue.group_order = None
+        use_group_order(queue)
     state.lifetimes.set_maximum(root["maximum_lifetime_ms"], state.stores.values())
     for session in state.sessions.values():
         for consumer in session.consumers.values():
