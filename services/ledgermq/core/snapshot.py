@@ -274,7 +274,6 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
                 state.expiries.add(message, times.expires_at)
         queue.group(queue.messages.values())
     for queue in state.stores.values():
-        # They were empty when they were given their settings.
         queue.group_order = None
         use_group_order(queue)
     state.lifetimes.set_maximum(root["maximum_lifetime_ms"], state.stores.values())
