@@ -66,6 +66,7 @@ __all__ = [
     "QueueNotFoundError",
     "QuotaExceededError",
     "RefusedError",
+    "RepublishStoppedError",
     "SessionLostError",
     "SessionNotFoundError",
     "StorageFullError",
@@ -370,3 +371,9 @@ class RefusedError(LedgerMQError):
     """The queue manager refused the operation for a reason without an error of its own."""
 
     code = "refused"
+
+
+class RepublishStoppedError(LedgerMQError):
+    """Not all messages could be republished: those before are, and the text says how many."""
+
+    code = "republish-stopped"

@@ -6,7 +6,10 @@ from typing import NamedTuple
 
 from ledgermq_spark.rows import FLAG, LONG, LONGS, TEXT, TEXTS
 
-__all__ = ["ACT_COLUMNS", "EVENT_COLUMNS", "Act", "Event"]
+__all__ = ["ACT_COLUMNS", "EVENT_COLUMNS", "LATE_MAX", "Act", "Event"]
+
+# More outcomes than one entry has.
+LATE_MAX = 2**30
 
 
 class Event(NamedTuple):
@@ -14,7 +17,8 @@ class Event(NamedTuple):
 
     `text` are the options of a Get; `groups` tells of each message of a claim its place in a
     group, as `headers.group_text` does. `whole_high` and `whole_sum` are the largest and the sum of
-    the sizes of a Put's messages, each with its header.
+    the sizes of a Put's messages, each with its header; `actor` and `why` say who asks for what is
+    done to another session, and why.
     """
 
     position: int
@@ -53,16 +57,21 @@ class Event(NamedTuple):
     groups: list[str | None]
     whole_high: int = 0
     whole_sum: int = 0
+    redelivery_delay_ms: int = 0
+    actor: str = ""
+    why: str = ""
 
 
 class Act(NamedTuple):
     """What the scan tells; `what` is one of these.
 
-    act, settled, unit, vanished, ended, consumer, alive, stray; or together: delivery `last` brings
-    a segment that came with delivery `first`, which brought the beginning of its logical message.
+    act, late, settled, unit, vanished, ended, consumer, alive, stray; or together: delivery `last`
+    brings a segment that came with delivery `first`, which brought the beginning of its message.
 
-    `position` is None where the session ended by a deadline whose position is found later. `queue`
-    is a queue's name, or `topic:NAME`. `text` of what a lost session held: `counted`, `uncounted`.
+    `position` is None where the session ended by a deadline whose position is found later. What had
+    to wait was `applied` elsewhere; `late` tells the place there: below 0 before the entry itself
+    was applied, above 0 behind it, 0 the entry itself. `queue` is a queue's name, or `topic:NAME`.
+    `text` of what a lost session held: `counted`, `uncounted`.
     """
 
     what: str
@@ -79,11 +88,13 @@ class Act(NamedTuple):
     count: int | None = None  # type: ignore[assignment]
     flag: bool | None = None
     text: str | None = None
+    applied: int | None = None
+    late: int = 0
 
 
 EVENT_TEXTS = (
     *("what", "kind", "acknowledge_mode", "target"),
-    *("client_id", "selector", "subscription", "text"),
+    *("client_id", "selector", "subscription", "text", "actor", "why"),
 )
 EVENT_COLUMNS = tuple(
     (

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from ledgermq_spark.backups import Backups
 from ledgermq_spark.contents import Contents
 from ledgermq_spark.destinations import (
     is_temporary,
@@ -23,7 +24,14 @@ from ledgermq_spark.directory import (
     Lifetime,
     Situation,
 )
-from ledgermq_spark.settings import DEFAULTS, TIMING_MS_MAX, Settings, Storage, settings_refusal
+from ledgermq_spark.settings import (
+    DEFAULTS,
+    TIMING_MS_MAX,
+    Settings,
+    Storage,
+    manager_settings_valid,
+    settings_refusal,
+)
 from ledgermq_spark.subscriptions import Subscriptions
 
 __all__ = ["read_directory"]
@@ -66,7 +74,7 @@ class _Reader:
         self._gone: dict[str, list[int | None]] = {}
         self._removed: set[tuple[str, int, int]] = set()
         self._version = 1
-        self._storage = Storage()
+        self._storage, self._backups = Storage(), Backups()
         self._subscriptions = Subscriptions(self._found)
         self._connections: dict[str, _Connection] = {}
         self._of_session: dict[int, str] = {}
@@ -316,18 +324,21 @@ class _Reader:
 
     def _AlterQueueManager(self, row: AdministrationRow) -> str | None:  # noqa: N802
         lifetime_ms, storage = row.maximum_lifetime_ms, self._storage.changed(row.settings)
-        if not storage.is_valid:
+        wrong = lifetime_ms is not None and not 0 <= lifetime_ms <= TIMING_MS_MAX
+        if wrong or not (storage.is_valid and manager_settings_valid(row.settings)):
             return "setting-invalid"
         if lifetime_ms is not None:
-            if not 0 <= lifetime_ms <= TIMING_MS_MAX:
-                return "setting-invalid"
             self._found.maximum_lifetimes.append((row.position, lifetime_ms))
         if row.flag is not None:
             self._found.automatic.append((row.position, row.flag))
         if storage.segment_bytes != self._storage.segment_bytes:
             self._found.segment_steps.append((row.position, storage.segment_bytes))
         self._storage = storage
+        self._backups.altered(row.position, row.settings)
         return None
+
+    def _BackUpJournal(self, row: AdministrationRow) -> str | None:  # noqa: N802
+        return self._backups.refusal(row.position, row.settings)
 
     def _Upgrade(self, row: AdministrationRow) -> str | None:  # noqa: N802
         if row.number is None or not self._version < row.number < 2**31:
@@ -335,6 +346,16 @@ class _Reader:
         self._version = row.number
         self._found.version_raised_at = row.position
         return None
+
+    def _EndSession(self, row: AdministrationRow) -> str | None:  # noqa: N802
+        if row.number == row.session:
+            return "target-unknown"
+        self._RollbackTransaction(row)
+        return None
+
+    def _RollbackTransaction(self, row: AdministrationRow) -> None:  # noqa: N802
+        # The scan of the session that is meant tells whether there is anything to end.
+        self._found.endings.append((row.position, row.kind, row.number or 0))
 
     def _Correct(self, row: AdministrationRow) -> str | None:  # noqa: N802
         queue = self._standing_queue(row.queue)

@@ -19,10 +19,13 @@ from pyspark.sql import functions as f
 from ledgermq_spark.claims import check_claims, check_numbers, check_refusals
 from ledgermq_spark.classify import Identity, classify, holder_of
 from ledgermq_spark.compare import Differences, differences
+from ledgermq_spark.conservation import check_counts, check_kept, kept_by, summary_of
 from ledgermq_spark.evidence import ANOMALY_KINDS, Evidence
 from ledgermq_spark.groups import stuck_groups, stuck_notes
+from ledgermq_spark.judging import judge
 from ledgermq_spark.moves import check_moves
 from ledgermq_spark.naming import name_messages
+from ledgermq_spark.quotas import check_quotas
 from ledgermq_spark.relocations import altered_copies
 from ledgermq_spark.states import (
     compare_live,
@@ -90,6 +93,7 @@ class AuditReport:
     Times are microseconds since 1970 UTC. `consequences` counts findings that follow from the
     anomalies listed; `compared` says how many of what were compared; `notes` what was left out.
     `chain_proof` says what anchors prove of the operations (`anchors.ChainProof`).
+    `conservation` says what became of every put that was accepted (INF-19), in messages.
     `stuck_groups` are information: groups that lack something while messages of them wait.
     """
 
@@ -110,6 +114,7 @@ class AuditReport:
     digest: str
     chain: str
     chain_proof: dict[str, Any] = field(default_factory=dict)
+    conservation: dict[str, Any] = field(default_factory=dict)
     stuck_groups: list[dict[str, Any]] = field(default_factory=list)
     depth: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
@@ -164,7 +169,9 @@ def audit(subject: Subject) -> AuditReport:
             f"enqueue times of {timeless} topics and subscriptions without unconsumed messages "
             "were not compared with the tables"
         )
-    anomalies, consequences = judge([*primary, *live], secondary)
+    kept = kept_by(subject.tables, subject.totals, subject.subscription_totals)
+    law = [*check_kept(kept, subject.position), *_miscounted(subject)]
+    anomalies, consequences = judge([*primary, *live, *law], secondary)
     anomalies = name_messages(anomalies, subject.tables)
     verdict = "anomalies" if anomalies else "unproven" if unproven else "agrees"
     refusals, records = _refused(subject.expected)
@@ -177,17 +184,8 @@ def audit(subject: Subject) -> AuditReport:
         consequences=consequences,
         unproven=unproven,
         notes=notes,
-        compared={
-            "operations": subject.position + 1,
-            "outcomes": found.compared,
-            "recorded outcomes": found.recorded,
-            "messages": sum(one["put"] for one in subject.totals),
-            "deliveries": sum(one["deliveries"] for one in subject.totals),
-            "queues": sum(one["kind"] == "queue" for one in subject.totals),
-            "topics": sum(one["kind"] == "topic" for one in subject.totals),
-            "subscriptions": len(subject.subscription_totals),
-            "groups": subject.tables.groups.count(),
-        },
+        compared=_compared(subject, found),
+        conservation=summary_of(kept),
         totals=subject.totals,
         subscription_totals=subject.subscription_totals,
         refusals=refusals,
@@ -199,37 +197,19 @@ def audit(subject: Subject) -> AuditReport:
     )
 
 
-def judge(primary: list[Evidence], secondary: list[Evidence]) -> tuple[list[Evidence], int]:
-    """Anomalies to list, and how many further findings merely follow from them.
-
-    A finding of a second opinion follows from a primary one that concerns the same message, place
-    or session; the second opinions among themselves are told once per message and place.
-    """
-    order = {kind: at for at, kind in enumerate(ANOMALY_KINDS)}
-    listed = sorted(primary, key=lambda one: (order[one.kind], one.position, one.index))
-    consequences = 0
-    for one in sorted(secondary, key=lambda one: (order[one.kind], one.position, one.index)):
-        if any(_follows(one, earlier) for earlier in listed):
-            consequences += 1
-        else:
-            listed.append(one)
-    return listed, consequences
-
-
-def _follows(one: Evidence, earlier: Evidence) -> bool:
-    """Whether a finding is explained by an earlier one."""
-    if one.source == earlier.source and one.field != earlier.field:
-        return False
-    if one.message_id and one.message_id in earlier.message_id:
-        return True
-    if one.session >= 0 and one.session == earlier.session:
-        return True
-    if one.message_id or one.session >= 0:
-        # Another message is passed over, or resident, because one of the same queue is astray.
-        return one.source in ("claims", "tables") and bool(one.queue) and one.queue == earlier.queue
-    if one.queue:
-        return earlier.queue in ("", one.queue)
-    return one.position == earlier.position
+def _compared(subject: Subject, found: Differences) -> dict[str, int]:
+    """How many of what were compared."""
+    return {
+        "operations": subject.position + 1,
+        "outcomes": found.compared,
+        "recorded outcomes": found.recorded,
+        "messages": sum(one["put"] for one in subject.totals),
+        "deliveries": sum(one["deliveries"] for one in subject.totals),
+        "queues": sum(one["kind"] == "queue" for one in subject.totals),
+        "topics": sum(one["kind"] == "topic" for one in subject.totals),
+        "subscriptions": len(subject.subscription_totals),
+        "groups": subject.tables.groups.count(),
+    }
 
 
 def _second_opinions(subject: Subject) -> list[Evidence]:
@@ -248,6 +228,7 @@ def _second_opinions(subject: Subject) -> list[Evidence]:
         *check_refusals(tables, subject.expected),
         *_unbalanced(subject),
         *check_moves(tables),
+        *check_quotas(tables),
     ]
 
 
@@ -278,6 +259,12 @@ def _unbalanced(subject: Subject) -> list[Evidence]:
         )
         for what, queue, shown in [*queues, *subscriptions]
     ]
+
+
+def _miscounted(subject: Subject) -> list[Evidence]:
+    """Where the rebuilt state itself does not conserve what it numbered."""
+    states = (subject.statuses, subject.topics, subject.subscriptions)
+    return check_counts(*states, subject.position)
 
 
 def _live(subject: Subject, notes: list[str]) -> list[Evidence]:

@@ -95,7 +95,7 @@ class Auditing:
     ) -> AuditReport:
         work = self._work
         with work.stage("building the tables", 4):
-            tables = build_tables(work.store, operations, recorded)
+            tables = build_tables(work.store, operations, recorded, rebuilt.outcomes())
             totals = queue_totals(tables)
             self._with_tables(tables)
         with work.stage("comparing", 5):

@@ -41,6 +41,7 @@ SETTLED = {"backout_count": "backed_out", "in_doubt": "was_lost"}
 STRAYS = {
     "missing": ("lost", "no outcome delivers these numbers, later ones follow"),
     "repeated": ("duplicated", "an outcome delivers these numbers again"),
+    "unit ended": ("unexpected", "an outcome delivers to a session whose unit of work was ended"),
     "no session": ("unexpected", "an outcome delivers to a session that is not open"),
 }
 
@@ -160,6 +161,18 @@ def check_numbers(tables: Tables) -> list[Evidence]:
     return found
 
 
+def _of_own_entry(tables: Tables, refused: DataFrame) -> DataFrame:
+    """Refusals but those of what waited: these come with another entry."""
+    if not tables.facts.directory.waiting:
+        return refused
+    names = ["position", "session", "session_sequence"]
+    own = refused.join(tables.facts.operations.select(*names), names, how="left_semi")
+    # A retry at the entry that brings the answer is answered behind it.
+    last = own.groupBy(*names).agg(f.max("index").alias("index"))
+    own = own.join(last, [*names, "index"], how="left_semi")
+    return own.unionByName(refused.where("session_sequence <= 0"))
+
+
 def check_refusals(tables: Tables, expected: DataFrame) -> list[Evidence]:
     """Compare which operations the tables and the rebuild refuse, and why."""
     acts = tables.facts.acts.where("what = 'act'")
@@ -180,7 +193,7 @@ def check_refusals(tables: Tables, expected: DataFrame) -> list[Evidence]:
     mine = refused.unionByName(disagrees).unionByName(unreadable).unionByName(administrative)
     again = acts.where("reason = 'repeated'").select("position")
     other = (
-        expected.where("kind = 'Refused'")
+        _of_own_entry(tables, expected.where("kind = 'Refused'"))
         .join(again, "position", how="left_anti")
         .select("position", f.col("reason").alias("rebuilt"), "session")
     )

@@ -5,8 +5,9 @@ before in the same session (and, for its lane, the same connection), but on no o
 spreads the connections over its tasks and each is scanned in order. SQL windows cannot say it,
 because whether an operation counts depends on whether those before it counted. What concerns more
 than one connection comes in from outside: state time; queues, topics, subscriptions and client ids
-(`Directory`); corrections, takeovers, open puts that vanish with a temporary destination; and the
-deliveries that the outcomes claim.
+(`Directory`); corrections, takeovers, open puts that vanish with a temporary destination; and what
+the outcomes claim: deliveries, and when what a quota held up was answered. What administration asks
+to end is asked of the session that it concerns, which alone knows whether there is anything to end.
 """
 
 from __future__ import annotations
@@ -14,27 +15,32 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 
 from ledgermq_spark.acts import Act, Event
-from ledgermq_spark.destinations import store_of, valid_name
+from ledgermq_spark.destinations import store_of
 from ledgermq_spark.directory import Directory
 from ledgermq_spark.get_options import options_of
-from ledgermq_spark.refusing import ScannedConsumer, ScannedSession, refusal
+from ledgermq_spark.refusing import ScannedConsumer, ScannedSession, opening_refusal, refusal
 from ledgermq_spark.settlements import segments_to, settle, settle_lost, take_segment
 
 __all__ = ["ConnectionScan"]
 
-MODES = ("AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED")
 UNCONFIRMED_US = 30_000_000
 ROUNDING_US = 50_000
 WINDOW = 256
-INT_MAX = 2**31 - 1
 # Events that others bring about in a session.
 OUTSIDE = ("suspect", "corrected", "vanished", "takeover")
+ENDING = "ending"
 
 
 def _deadline(event: Event, period_us: int) -> int:
     """Some time after an entry, rounded up; an append time that did not count is counted here."""
     due = max(event.state_time, event.append_time_us) + period_us
     return -(-due // ROUNDING_US) * ROUNDING_US
+
+
+def _stray(event: Event, kind: str, first: int, last: int) -> Act:
+    """Claimed deliveries with numbers that no outcome should have brought there."""
+    at, consumer = event.position, event.consumer
+    return Act("stray", event.session, at, kind=kind, consumer=consumer, first=first, last=last)
 
 
 class ConnectionScan:
@@ -50,6 +56,9 @@ class ConnectionScan:
         if event.what == "claim":
             yield from self._claim(event)
             return
+        if event.what == "late":
+            yield from self._late(event)
+            return
         if event.kind == "Open" and event.what == "operation":
             yield from self._open(event)
             return
@@ -57,6 +66,9 @@ class ConnectionScan:
         if event.what in OUTSIDE:
             if session is not None:
                 yield from getattr(self, "_" + event.what)(session, event)
+            return
+        if event.what == ENDING:
+            yield from self._ending(session, event)
             return
         if session is None:
             yield self._refused(event, "session-unknown")
@@ -110,6 +122,19 @@ class ConnectionScan:
         yield from self._end(session, event.position, None, None, "taken over")
         del self._sessions[session.handle]
 
+    def _ending(self, session: ScannedSession | None, event: Event) -> Iterator[Act]:
+        """Administration asks to end a session, or its unit of work (§18)."""
+        if session is None or (event.kind == "RollbackTransaction" and not session.has_unit):
+            yield self._refused(event, "target-unknown")
+        elif event.kind == "EndSession":
+            yield from self._end(session, event.position, None, None, "ended")
+            del self._sessions[session.handle]
+        else:
+            session.unit_ended = True
+            gets = len(session.in_flight)
+            yield from self._undo(session, event.position, "rolled back", set(session.in_flight))
+            yield from self._end_unit(session, event.position, None, "rolled back", gets)
+
     def _living(self, handle: int, now: int) -> Generator[Act, None, ScannedSession | None]:
         """The session of a handle, unless its deadline passed: then it ended before this event."""
         session = self._sessions.get(handle)
@@ -126,23 +151,7 @@ class ConnectionScan:
         for session in list(self._sessions.values()):
             if session.deadline is not None and session.deadline <= event.state_time:
                 yield from self._lose(session)
-        reason = None
-        if event.acknowledge_mode not in MODES:
-            reason = "mode-unknown"
-        elif (
-            not 1_000 <= event.suspect_timeout_ms <= 45_000
-            or not 0 <= event.lane <= INT_MAX
-            or (event.client_id and not valid_name(event.client_id))
-        ):
-            reason = "setting-invalid"
-        elif any(
-            (one.lane, one.client_id) != (event.lane, event.client_id)
-            for one in self._sessions.values()
-        ):
-            # A connection reads one lane and has one client id.
-            reason = "setting-invalid"
-        else:
-            reason = self._directory.open_refusals.get(event.position)
+        reason = opening_refusal(self._sessions.values(), event, self._directory)
         if reason is not None:
             yield Act("act", -1, event.position, kind="Open", reason=reason)
             return
@@ -165,7 +174,7 @@ class ConnectionScan:
         """§4, steps 3 to 6: a retry, a gap, a full window, or the session's next operation."""
         number = event.session_sequence
         if number <= session.last:
-            known = number > session.answered
+            known = number > session.answered or number in session.blocked
             yield self._refused(event, "repeated" if known else "reply-forgotten")
             return
         if number > session.last + 1:
@@ -178,16 +187,31 @@ class ConnectionScan:
         reason = refusal(session, event, self._directory)
         if reason is not None:
             yield self._refused(event, reason)
-            return
-        yield from self._effect(session, event)
+        elif event.position in self._directory.waiting:
+            session.blocked[number] = event
+        else:
+            yield from self._effect(session, event, event.position)
 
-    def _effect(self, session: ScannedSession, event: Event) -> Iterator[Act]:
-        kind, position = event.kind, event.position
-        named = [
-            number
-            for first, last in zip(event.firsts, event.lasts, strict=True)
-            for number in range(first, last + 1)
-        ]
+    def _late(self, event: Event) -> Iterator[Act]:
+        """What was held up is answered now; a retry may be given the same answer later (§16)."""
+        session = self._sessions.get(event.session)
+        held = None if session is None else session.blocked.pop(event.session_sequence, None)
+        if session is None or held is None:
+            return
+        at = event.position
+        if event.kind == "Refused":
+            yield Act("late", event.session, at, kind=held.kind, reason=event.text)
+        else:
+            yield from self._effect(session, held, at, event.number)
+
+    def _effect(
+        self, session: ScannedSession, event: Event, position: int, late: int = 0
+    ) -> Iterator[Act]:
+        kind = event.kind
+        # Where administration ended the unit of work, what was seen went back already, and nobody
+        # looked at what a Rollback names.
+        ranges = () if session.unit_ended else zip(event.firsts, event.lasts, strict=True)
+        named = [number for first, last in ranges for number in range(first, last + 1)]
         if kind == "Put":
             queue = store_of(event.target)
             unit = None
@@ -200,17 +224,19 @@ class ConnectionScan:
             yield Act(
                 "act",
                 session.handle,
-                position,
+                event.position,
                 kind=kind,
                 unit=unit,
                 queue=queue,
                 count=event.count,
+                applied=position,
+                late=late,
             )
             return
         yield Act(
             "act",
             session.handle,
-            position,
+            event.position,
             kind=kind,
             unit=session.unit,
             queue=store_of(event.target),
@@ -235,17 +261,24 @@ class ConnectionScan:
             yield from settle(session, named, position, kind, None)
         elif kind == "Commit":
             yield from settle(session, named, position, kind, None)
-            yield from self._end_unit(session, position, None, "commit", len(named))
+            yield from self._end_unit(session, position, None, "commit", len(named), late)
         elif kind in ("Rollback", "Recover"):
-            returned = list(session.in_flight)
-            for consumer in session.consumers.values():
-                consumer.credit = 0
-            yield from settle(session, returned, position, kind, set(named))
+            gets = len(session.in_flight)
+            yield from self._undo(session, position, kind, set(named))
             if kind == "Rollback":
-                yield from self._end_unit(session, position, None, "rollback", len(returned))
+                session.unit_ended = False
+                yield from self._end_unit(session, position, None, "rollback", gets)
         elif kind == "Close":
             yield from self._end(session, position, None, set(named))
             del self._sessions[session.handle]
+
+    def _undo(
+        self, session: ScannedSession, position: int, kind: str, seen: set[int]
+    ) -> Iterator[Act]:
+        """All credit is withdrawn, and every delivery returns."""
+        for consumer in session.consumers.values():
+            consumer.credit = 0
+        yield from settle(session, list(session.in_flight), position, kind, seen)
 
     def _end_unit(
         self,
@@ -254,7 +287,10 @@ class ConnectionScan:
         deadline: int | None,
         kind: str,
         gets: int,
+        late: int = 0,
     ) -> Iterator[Act]:
+        if kind != "commit":
+            session.blocked = {}
         if session.transacted:
             begin = session.unit_begin if session.unit_begin is not None else position
             yield Act(
@@ -267,6 +303,7 @@ class ConnectionScan:
                 first=begin,
                 count=session.unit_puts,
                 last=gets,
+                late=late,
             )
         session.unit += 1
         session.unit_begin = None
@@ -316,40 +353,18 @@ class ConnectionScan:
         session = self._sessions.get(event.session)
         first, last = event.number, event.number + event.count - 1
         if session is None:
-            yield Act(
-                "stray",
-                event.session,
-                event.position,
-                kind="no session",
-                first=first,
-                last=last,
-                consumer=event.consumer,
-            )
+            yield _stray(event, "no session", first, last)
             return
         if first > session.next_delivery:
-            yield Act(
-                "stray",
-                event.session,
-                event.position,
-                kind="missing",
-                first=session.next_delivery,
-                last=first - 1,
-                consumer=event.consumer,
-            )
+            yield _stray(event, "missing", session.next_delivery, first - 1)
             for number in range(session.next_delivery, first):
                 session.in_flight[number] = -1
         elif first < session.next_delivery:
             again = min(last, session.next_delivery - 1)
-            yield Act(
-                "stray",
-                event.session,
-                event.position,
-                kind="repeated",
-                first=first,
-                last=again,
-                consumer=event.consumer,
-            )
+            yield _stray(event, "repeated", first, again)
             first = again + 1
+        if session.unit_ended and first <= last:
+            yield _stray(event, "unit ended", first, last)
         yield from self._take(session, event, first, last)
         if event.in_doubt and first <= last:
             session.doubts.add(last)

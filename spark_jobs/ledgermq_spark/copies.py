@@ -9,9 +9,18 @@ from pyspark.sql import functions as f
 
 from ledgermq_spark.derive import Facts
 from ledgermq_spark.directory import Directory
-from ledgermq_spark.lifetimes import EXPIRY, UNBORN, born, expired, filled, settled_by, with_expiry
+from ledgermq_spark.lifetimes import (
+    DELAYED,
+    EXPIRY,
+    UNBORN,
+    born,
+    expired,
+    filled,
+    settled_by,
+    with_expiry,
+)
 from ledgermq_spark.matching import Selected, matches
-from ledgermq_spark.walked import MESSAGE, expiries_in
+from ledgermq_spark.walked import MESSAGE, delayed_at_last, expiries_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,6 +73,7 @@ def copies_table(each: DataFrame, facts: Facts, deliveries: DataFrame) -> DataFr
     keys = [*MESSAGE, "subscription"]
     taken = settled_by(deliveries.where("subscription IS NOT NULL"), keys, timed=facts.timed)
     copies = wanted.where("selector = ''").unionByName(chosen)
+    copies = delayed_at_last(facts.walk, copies, keys)
     joined = copies.join(taken, keys, how="left")
     if facts.walk is not None:
         over = expiries_in(facts.walk).withColumnRenamed("holder", "subscription")
@@ -74,8 +84,9 @@ def copies_table(each: DataFrame, facts: Facts, deliveries: DataFrame) -> DataFr
         )
     if "ended_as" not in joined.columns:
         joined = joined.withColumn("ended_as", f.lit("expired"))
+    by_rule = f.coalesce(expired("ended"), f.lit(False))
     fate = (
-        f.when(expired("ended"), f.col("ended_as"))
+        f.when(by_rule, f.col("ended_as"))
         .when(f.col("consumed_position").isNotNull(), "consumed")
         .when(f.col("ended").isNotNull(), "dropped")
         .otherwise("resident")
@@ -85,16 +96,17 @@ def copies_table(each: DataFrame, facts: Facts, deliveries: DataFrame) -> DataFr
         .withColumn("fate", fate)
         .withColumn(
             "fate_position",
-            f.expr(
-                "if(fate IN ('expired', 'moved', 'removed'), expired_position, "
-                "coalesce(consumed_position, ended))"
+            f.when(by_rule, f.col("expired_position")).otherwise(
+                f.coalesce("consumed_position", "ended")
             ),
         )
         .withColumn("birth_position", born(f.col("fate_position")))
-        .withColumn("on_return", f.expr("fate = 'expired' AND on_return"))
+        .withColumn("on_return", by_rule & f.col("on_return"))
         .withColumn(
             "fate_due",
-            f.expr("fate = 'dropped' AND ended_due OR fate = 'expired' AND expired_due"),
+            f.when(by_rule, f.col("expired_due")).otherwise(
+                f.expr("fate = 'dropped' AND ended_due")
+            ),
         )
         .drop("consumed_position", "ended", "ended_due", "selector", "header")
         .drop("expired_position", "expired_due", "ended_as")
@@ -155,7 +167,7 @@ def subscriptions_table(copies: DataFrame, directory: Directory) -> DataFrame:
     """Every subscription that ever was: who it was for, how it ended, what it had.
 
     `added` = `consumed` + `expired` + `moved` + `removed` (by hand) + `dropped` (with the
-    subscription) + `resident`.
+    subscription, or redelivered too often) + `resident`.
     """
     frame = copies.sparkSession.createDataFrame(
         [tuple(one) for one in directory.subscriptions], SUBSCRIPTIONS
@@ -169,6 +181,7 @@ def subscriptions_table(copies: DataFrame, directory: Directory) -> DataFrame:
         ),
         f.count(f.when(f.expr("fate = 'resident' AND held"), 1)).alias("in_flight"),
         f.count(f.when(f.expr(UNBORN), 1)).alias("unborn"),
+        f.count(f.when(f.expr(DELAYED), 1)).alias("delayed"),
         f.min(resident).alias("min_resident"),
         f.max(resident).alias("max_resident"),
         f.min_by("enqueued_at", resident).alias("first_enqueued_at"),
@@ -178,6 +191,6 @@ def subscriptions_table(copies: DataFrame, directory: Directory) -> DataFrame:
         f.sum("backout_count").alias("backouts"),
     )
     zero = ["added", "consumed", "expired", "moved", "removed", "dropped", "resident"]
-    zero += ["in_flight", "unborn"]
+    zero += ["in_flight", "unborn", "delayed"]
     zero += ["deliveries", "backouts"]
     return frame.join(counted, "created_position", how="left").fillna(0, subset=zero)

@@ -17,6 +17,7 @@ from pyspark.sql import functions as f
 from ledgermq_spark.acts import ACT_COLUMNS, EVENT_COLUMNS, Act, Event
 from ledgermq_spark.conduct import ConnectionScan
 from ledgermq_spark.directory import Directory
+from ledgermq_spark.late import Late
 from ledgermq_spark.lifetimes import due_positions
 from ledgermq_spark.rows import arrow_batch, spark_schema
 
@@ -108,10 +109,10 @@ def _once(delivered: DataFrame) -> DataFrame:
 
 
 def derive_acts(
-    operations: DataFrame, claims: DataFrame, times: DataFrame, directory: Directory
+    operations: DataFrame, claims: DataFrame, times: DataFrame, directory: Directory, late: Late
 ) -> DataFrame:
     """Scan every connection's events; rows of `acts.ACT_COLUMNS`."""
-    events = _events(operations, claims, times, directory)
+    events = _events(operations, claims, times, directory, late)
     partitions = int(operations.sparkSession.conf.get("spark.sql.shuffle.partitions") or "2")
     ordered = events.repartition(partitions, "connection").sortWithinPartitions(
         "connection", "position", "phase", "order"
@@ -142,7 +143,7 @@ def _scan(directory: Directory) -> Callable[[Iterable[Any]], Iterator[Any]]:
 
 
 def _events(
-    operations: DataFrame, claims: DataFrame, times: DataFrame, directory: Directory
+    operations: DataFrame, claims: DataFrame, times: DataFrame, directory: Directory, late: Late
 ) -> DataFrame:
     opens = operations.where("kind = 'Open'").select(
         f.col("position").alias("session"), "connection"
@@ -177,6 +178,9 @@ def _events(
         _event(suspects, "suspect", 1),
         _event(claimed, "claim", None),
     ]
+    if late.replies is not None:
+        answers = late.replies.join(times.select("position", "state_time"), "position", how="left")
+        parts.append(_event(answers.join(opens, "session", how="inner"), "late", None))
     brought = _brought_about(directory)
     if brought:
         frame = operations.sparkSession.createDataFrame(
@@ -185,7 +189,8 @@ def _events(
             "target string",
         )
         known = times.select("position", "state_time")
-        placed = frame.join(known, "position", how="inner").join(opens, "session", how="inner")
+        # A session that there never was is looked for like any other.
+        placed = frame.join(known, "position", how="inner").join(opens, "session", how="left")
         parts.append(_event(placed, None, None))
     whole = parts[0]
     for part in parts[1:]:
@@ -213,7 +218,8 @@ def _brought_about(directory: Directory) -> list[tuple[Any, ...]]:
         (at, 0 if due else 1, "vanished", session, 0, "", queue)
         for at, due, session, queue in directory.vanished
     ]
-    return [*corrected, *taken, *vanished]
+    endings = [(at, 1, "ending", session, 0, kind, "") for at, kind, session in directory.endings]
+    return [*corrected, *taken, *vanished, *endings]
 
 
 def _event(frame: DataFrame, what: str | None, phase: int | None) -> DataFrame:
@@ -222,8 +228,9 @@ def _event(frame: DataFrame, what: str | None, phase: int | None) -> DataFrame:
     computed: dict[str, Column] = {
         "firsts": f.col("range_first") if "range_first" in have else f.lit(None),
         "lasts": f.col("range_last") if "range_last" in have else f.lit(None),
-        "text": f.col("options") if "options" in have else f.lit(None),
     }
+    if "text" not in have:
+        computed["text"] = f.col("options") if "options" in have else f.lit(None)
     if what is not None:
         computed["what"] = f.lit(what)
     if phase is not None:

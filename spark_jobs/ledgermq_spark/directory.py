@@ -10,11 +10,18 @@ subscriptions or a switch of automatic creation needs one round.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ledgermq_spark.destinations import is_temporary, is_topic
-from ledgermq_spark.settings import DEFAULTS, SEGMENT_BYTES_DEFAULT, Settings
+from ledgermq_spark.settings import (
+    DEFAULTS,
+    SEGMENT_BYTES_DEFAULT,
+    Settings,
+    fifo_mode,
+    keeps_group_order,
+)
 
 __all__ = [
     "AdministrationRow",
@@ -161,9 +168,11 @@ class Directory:
     `affinities` their `group_affinity` and `settings` the settings of queues and topics likewise,
     `disabled` where puts are, by name. `maximum_lifetimes` and `segment_steps` are those of the
     queue manager, in ms and in bytes, from a position on. `room_refusals` are those of Puts for
-    which no segment was free: all that is there decides them, and here the outcomes are believed.
-    `group_refusals` are those of Puts and Gets for the sake of groups, as far as they rest on what
-    others put and got.
+    which no segment was free or a quota used up: all that is there decides them, and here the
+    outcomes are believed; so they are of what was `waiting` for room.
+    `queue_refusals` are those of Puts and Gets for the sake of groups, as far as they rest on what
+    others put and got, and of Acknowledges and Commits that others' deliveries are before.
+    `endings` are what administration asked to end, as (position, kind, session).
     """
 
     lifetimes: list[Lifetime] = field(default_factory=list)
@@ -185,8 +194,10 @@ class Directory:
     disabled: dict[str, list[tuple[int, bool]]] = field(default_factory=dict)
     maximum_lifetimes: list[tuple[int, int]] = field(default_factory=list)
     segment_steps: list[tuple[int, int]] = field(default_factory=list)
-    group_refusals: dict[int, str] = field(default_factory=dict)
+    queue_refusals: dict[int, str] = field(default_factory=dict)
     room_refusals: dict[int, str] = field(default_factory=dict)
+    waiting: frozenset[int] = frozenset()
+    endings: list[tuple[int, str, int]] = field(default_factory=list)
     by_queue: dict[str, list[Lifetime]] = field(default_factory=dict)
 
     def bearing(self) -> tuple[Any, ...]:
@@ -202,6 +213,7 @@ class Directory:
             self.consumer_refusals,
             self.takeovers,
             self.vanished,
+            self.endings,
             self.segment_steps,
             {name: steps for name, steps in self.disabled.items() if any(one[1] for one in steps)},
         )
@@ -217,6 +229,39 @@ class Directory:
             self.subscriptions,
             self.receptions,
         )
+
+    def fifo_modes(self) -> list[tuple[str, int, int, int, str]]:
+        """FIFO modes of queues and subscriptions, from a position on, where not always the default.
+
+        Each is (queue, created, subscription or -1, position, mode).
+        """
+        return self._setting(fifo_mode, "CONCURRENT")
+
+    def group_orders(self) -> list[tuple[str, int, int, int, str]]:
+        """Whether queues and subscriptions keep the order of groups: `yes` or `no`, likewise."""
+        return self._setting(keeps_group_order, "no")
+
+    def _setting(
+        self, read: Callable[[Settings], str], default: str
+    ) -> list[tuple[str, int, int, int, str]]:
+        told = [(*step[:3], read(step[3])) for step in sorted(self.settings)]
+        steps: dict[tuple[str, int], list[tuple[int, str]]] = {}
+        for queue, created, position, mode in told:
+            steps.setdefault((queue, created), []).append((position, mode))
+        found: list[tuple[str, int, int, int, str]] = []
+        for (queue, created), known in steps.items():
+            if all(mode == default for _, mode in known):
+                continue
+            if not is_topic(queue):
+                found.extend((queue, created, -1, at, mode) for at, mode in known)
+                continue
+            for one in self.subscriptions:
+                if (one.topic, one.topic_created) == (queue, created):
+                    before = [mode for at, mode in known if at < one.created][-1:]
+                    found.extend((queue, created, one.created, one.created, was) for was in before)
+                    after = [(at, mode) for at, mode in known if at > one.created]
+                    found.extend((queue, created, one.created, at, mode) for at, mode in after)
+        return found
 
     def segment_bytes_at(self, position: int) -> int:
         """How much a segment takes, for an entry at a position."""

@@ -22,6 +22,7 @@ from ledgermq.core.state import QueueManager
 from ledgermq.core.topic_query import subscription_statuses, topic_statuses
 from ledgermq.wire.codec import decode_record, encode_record, outcome_from_union
 from ledgermq_spark.checkpoints import BLOCK, encode_root
+from ledgermq_spark.inbound import Arrival, Inbound
 from ledgermq_spark.outcome_rows import OUTCOME_COLUMNS, outcome_row
 from ledgermq_spark.read_log import as_operation
 from ledgermq_spark.rows import BYTES, LONG, TEXT, arrow_batch
@@ -32,8 +33,9 @@ if TYPE_CHECKING:
 __all__ = ["FOLD_COLUMNS", "FoldPlan", "fold_task", "state_rows"]
 
 # `part` says what a row is: outcome, root, block, chain (at the end), links (the chain at every
-# position from `block` on, 32 bytes each), stopped, or the statuses of queues (statuses), topics or
-# subscriptions.
+# position from `block` on, 32 bytes each), stopped, the statuses of queues (statuses), topics or
+# subscriptions, or inbound: messages of a Put that came in and got their numbers, `queue` their
+# destination, `created_position` and `block` the first one's place, `number` its sequence number.
 FOLD_COLUMNS = (
     ("part", TEXT),
     ("partition", LONG),
@@ -58,6 +60,7 @@ class FoldPlan:
     chain: bytes = bytes(32)
     with_outcomes: bool = False
     with_links: bool = False
+    with_inbound: bool = False
 
 
 Row = tuple[Any, ...]
@@ -139,6 +142,7 @@ class _Fold:
         self.state = starting_state(plan)
         self.chain = plan.chain
         self.stopped = False
+        self.inbound = Inbound(self.state) if plan.with_inbound else None
 
     def take(
         self,
@@ -152,7 +156,7 @@ class _Fold:
         if self.stopped:
             return rows
         state, partition = self.state, self.plan.partition
-        tells = self.plan.with_outcomes
+        tells, inbound = self.plan.with_outcomes, self.inbound
         links: list[bytes] = []
         sha256 = hashlib.sha256
         chain = self.chain
@@ -167,7 +171,12 @@ class _Fold:
             operation = as_operation(value, stamp)
             # A time that nobody trusts moves no clock.
             time_us = time_ms * 1000 if stamp == 1 else state.time
+            if inbound is not None:
+                inbound.ask(state, operation, offset)
             outcomes = apply(state, operation, offset, time_us)
+            if inbound is not None:
+                found = inbound.hear((one.outcome for one in outcomes), state.time)
+                rows.extend(_inbound_row(partition, one) for one in found)
             if tells:
                 rows.extend(_outcome_rows(partition, outcomes))
             links.append(chain)
@@ -205,3 +214,15 @@ def _outcome_rows(partition: int, outcomes: list[Addressed]) -> list[Row]:
         )
         for one in outcomes
     ]
+
+
+def _inbound_row(partition: int, one: Arrival) -> Row:
+    told = {
+        "position": one.position,
+        "number": one.sequence,
+        "count": one.count,
+        "enqueued_ats": [one.enqueued_at],
+    }
+    columns = (told.get(name) for name, _ in OUTCOME_COLUMNS)
+    place = (one.destination, one.put_position, one.put_index)
+    return ("inbound", partition, *place, None, *columns)

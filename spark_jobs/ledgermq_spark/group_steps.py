@@ -141,6 +141,8 @@ def _options(tables: Tables, consumers: DataFrame) -> DataFrame:
 def _back(tables: Tables, consumers: DataFrame) -> DataFrame:
     acts = tables.facts.acts.where("what = 'act' AND reason IS NULL")
     ends = acts.where("kind IN ('Rollback', 'Recover')").select("session", "position")
+    ended = tables.facts.acts.where("what = 'unit' AND kind = 'rolled back'")
+    ends = ends.unionByName(ended.select("session", "position"))
     found = ends.join(consumers.drop("consumer"), "session", how="inner")
     places = found.where("opened < position").select(
         "queue", "queue_created", "position", "session"

@@ -12,6 +12,7 @@ import json
 from collections import deque
 from collections.abc import Iterator
 
+from ledgermq_spark.fifo_turns import FifoTurns
 from ledgermq_spark.get_options import options_of
 from ledgermq_spark.group_queue import (
     GroupConsumer,
@@ -21,6 +22,7 @@ from ledgermq_spark.group_queue import (
     bucket_of,
     step_place,
 )
+from ledgermq_spark.held_back import HeldBack
 from ledgermq_spark.items import Group, Item, place_of
 from ledgermq_spark.matching import matches
 from ledgermq_spark.placing import agrees, put_refusal
@@ -32,8 +34,9 @@ __all__ = ["GroupTurns"]
 class GroupTurns(GroupQueue):
     """Takes a queue's steps in the order of the log and judges its deliveries."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, fifo: FifoTurns | None = None, held: HeldBack | None = None) -> None:
+        super().__init__(held)
+        self._fifo = fifo or FifoTurns()
         self._together: list[Step] = []
         # What an entry found born, the latest in front; the births of one moment are served
         # before the next ones, and no outcome tells which deliveries were between them, nor, of
@@ -145,7 +148,7 @@ class GroupTurns(GroupQueue):
             yield "unavailable", step, "the operations had not made it available"
             return
         head = self._head(consumer)
-        if head is not item:
+        if head is not item and not self._fifo.goes_first(message):
             yield self._wrong(consumer, step, message, head)
         holds = self._holds.get(step.session, 0) + 1
         if self._limit and holds > self._limit:

@@ -9,7 +9,7 @@ from hashlib import blake2b
 from typing import Any
 
 from ledgermq.core import operations as op
-from ledgermq.core.administration import HandlingOperation, Relocate
+from ledgermq.core.administration import BackUpJournal, HandlingOperation, Relocate
 
 __all__ = [
     "content_digest",
@@ -67,7 +67,8 @@ def group_text(group: Mapping[str, Any] | None) -> str | None:
 def header_text(header: op.Header | None) -> str | None:
     """A header as JSON: properties `p`, correlation id `c`, type `t`, times in ms `l`, `d`, `a`.
 
-    A place in a group is `g`, as `group_text` tells it; `k` says that logical order was asked for.
+    A redelivery limit that was asked for is `r`. A place in a group is `g`, as `group_text` tells
+    it; `k` says that logical order was asked for.
     """
     if header is None:
         return None
@@ -78,6 +79,8 @@ def header_text(header: op.Header | None) -> str | None:
     }
     times: dict[str, Any] = dict(header)
     told |= {short: times[name] for name, short in _TIMES.items() if times[name]}
+    if header.get("redelivery_limit", -1) >= 0:
+        told["r"] = header["redelivery_limit"]
     group = header.get("group")
     if group is not None:
         told["g"] = json.loads(group_text(group) or "")
@@ -102,11 +105,12 @@ def settings_columns(operation: op.Operation) -> tuple[str | None, int | None]:
     Of an operation by hand it is all that it asks for, of a Relocate which messages it is about.
     """
     if isinstance(operation, op.AlterQueueManager):
-        names = ("segment_bytes", "segments_min", "segments_max")
+        storage = ("segment_bytes", "segments_min", "segments_max")
+        names = (*storage, "messages_max", "bytes_max", "journaling", "journal_lifetime_ms")
         given = {name: getattr(operation, name) for name in names}
         given = {name: value for name, value in given.items() if value is not None}
         return (_compact(given) if given else None, operation.maximum_lifetime_ms)
-    if isinstance(operation, HandlingOperation):
+    if isinstance(operation, HandlingOperation | BackUpJournal):
         given = asdict(operation)
         return (_compact(given | {"kind": type(operation).__name__}), None)
     if isinstance(operation, Relocate):

@@ -234,6 +234,8 @@ _ENDS = {
     "lost": "its session was lost: nothing was heard of its client in time",
     "unconfirmed": "its session was never confirmed",
     "taken over": "another connection took over its session's client id",
+    "ended": "its session was ended by administration",
+    "rolled back": "its unit of work was rolled back by administration",
     "vanished": "the temporary destination ended with its connection",
     "released": "released by a correction",
 }

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ledgermq_spark.directory import Directory
 
 __all__ = [
+    "DELAYED",
     "EXPIRY",
     "UNBORN",
     "born",
@@ -31,6 +32,7 @@ __all__ = [
 ROUNDING_US = 50_000
 # A message that is there and not to be delivered yet.
 UNBORN = "fate = 'resident' AND deliver_at IS NOT NULL AND birth_position IS NULL"
+DELAYED = "fate = 'resident' AND delayed AND NOT held"
 # Columns that say when a message expires and is born; all null where nothing is timed.
 EXPIRY = ("expires_at", "deliver_at", "expiry_position", "expiry_due", "birth_position")
 

@@ -8,7 +8,7 @@ from pyspark.sql import functions as f
 
 from ledgermq_spark.derive import Facts
 from ledgermq_spark.lifetimes import born, expired, filled, settled_by, with_expiry, with_lifetimes
-from ledgermq_spark.walked import MESSAGE, expiries_in
+from ledgermq_spark.walked import MESSAGE, delayed_at_last, expiries_in
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -60,6 +60,7 @@ def each_message(facts: Facts, puts: DataFrame) -> DataFrame:
             f.get_json_object(f.expr("get(headers, put_index)"), "$.g").alias("group"),
             (f.col("first_sequence") + f.col("put_index")).alias("sequence"),
             "numbered_position",
+            "numbered_late",
             "enqueued_at",
             "unit_end",
             "unit_position",
@@ -81,7 +82,7 @@ def messages_table(
     # message is over, no copy is dropped); then the entry consumes or gives back, ends
     # subscriptions, and what had expired before it was numbered goes.
     order = f.expr(
-        "CASE WHEN fate_due THEN 0 WHEN fate = 'dropped' THEN 2 "
+        "CASE WHEN fate_due THEN 0 WHEN fate = 'dropped' AND NOT on_return THEN 2 "
         "WHEN fate = 'expired' AND NOT on_return THEN 3 ELSE 1 END"
     ).alias("order")
     # A topic counts what was removed by hand as dropped.
@@ -116,7 +117,8 @@ def messages_table(
     queues = _with_fate(of_queues).withColumn("copies", f.lit(None).cast("long"))
     none = f.lit(False)
     topics = _topic_fates(of_topics).withColumn("on_return", none).withColumn("fate_due", none)
-    return queues.unionByName(_moved_to(topics))
+    queues = delayed_at_last(facts.walk, queues, MESSAGE)
+    return queues.unionByName(_moved_to(topics.withColumn("delayed", none)))
 
 
 def _moved_to(messages: DataFrame) -> DataFrame:
@@ -185,14 +187,15 @@ def _with_fate(messages: DataFrame) -> DataFrame:
         "queue_deleted",
     )
     told, at = _ends(fate, where)
-    by_time = f.col("fate") == "expired"
+    # By its time, by hand, or because it came back too often.
+    by_rule = f.coalesce(over, f.lit(False))
     return filled(
         _moved_to(messages)
         .withColumn("fate", told)
         .withColumn("fate_position", at)
         .withColumn("birth_position", born(f.col("fate_position")))
-        .withColumn("on_return", by_time & f.col("on_return"))
-        .withColumn("fate_due", by_time & f.col("expired_due"))
+        .withColumn("on_return", by_rule & ~removed & f.col("on_return"))
+        .withColumn("fate_due", by_rule & ~removed & f.col("expired_due"))
     ).drop(
         *("queue_deleted", "removed_position", "consumed_position"),
         *("expired_position", "expired_due", "ended_as"),

@@ -105,7 +105,7 @@ def vanished_puts(puts: DataFrame, found: Directory) -> list[tuple[int, bool, in
         gone, "queue string, created long, gone long, gone_due boolean"
     )
     still_open = f.expr(
-        "unit IS NOT NULL AND position > created AND position < gone AND "
+        "unit IS NOT NULL AND applied_position > created AND applied_position < gone AND "
         "(closed_position IS NULL OR closed_position > gone "
         "OR closed_position = gone AND gone_due AND NOT closed_due)"
     )

@@ -119,6 +119,22 @@ class Rebuilt:
         told = self.rows.where("part = 'links'")
         return told.select(f.col("block").alias("position"), "payload")
 
+    def inbound(self) -> DataFrame:
+        """Messages that came in, as many as one Put brought in a row, if it was asked for.
+
+        Columns `position` (of the entry that numbered them), `destination`, `put_position`,
+        `put_index` (of the first), `count`, `sequence` (of the first), `enqueued_at`.
+        """
+        return self.rows.where("part = 'inbound'").select(
+            "position",
+            f.col("queue").alias("destination"),
+            f.col("created_position").alias("put_position"),
+            f.col("block").alias("put_index"),
+            "count",
+            f.col("number").alias("sequence"),
+            f.col("enqueued_ats")[0].alias("enqueued_at"),
+        )
+
     def queue_statuses(self, spark: SparkSession) -> DataFrame:
         """The statuses of the queues as a DataFrame, one row per queue."""
         schema = ", ".join(f"{name} {kind}" for name, kind in STATUS_COLUMNS)
@@ -294,6 +310,7 @@ def fold_log(
     checkpoint: Checkpoint | None = None,
     with_outcomes: bool = False,
     with_links: bool = False,
+    with_inbound: bool = False,
     directory: Path | None = None,
 ) -> Rebuilt:
     """Fold a queue manager's log up to a position, from zero or from a checkpoint below it.
@@ -310,6 +327,7 @@ def fold_log(
         chain=bytes(32) if checkpoint is None else checkpoint.manifest["chain"],
         with_outcomes=with_outcomes,
         with_links=with_links,
+        with_inbound=with_inbound,
     )
     if plan.start < log.start:
         raise LogTrimmedError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,14 +19,19 @@ from ledgermq_spark.destinations import (
 )
 from ledgermq_spark.directory import Directory
 from ledgermq_spark.get_options import PLAIN, options_of
+from ledgermq_spark.settings import TIMING_MS_MAX
 
-__all__ = ["ScannedConsumer", "ScannedSession", "Segment", "refusal"]
+__all__ = ["ScannedConsumer", "ScannedSession", "Segment", "opening_refusal", "refusal"]
 
-CONSUMER_MAX = 2**31 - 1
+MODES = ("AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED")
+INT_MAX = 2**31 - 1
+CONSUMER_MAX = INT_MAX
 CREDIT_MAX = 1_000_000
 PUT_MESSAGES_MAX = 10_000
 CONTENT_BYTES_MAX = 8 * 1024 * 1024 - 4096
 HEADER_MAX = 64 * 1024
+ACTOR_MAX, REASON_MAX = 128, 1_024
+SETTLING = ("Acknowledge", "Commit", "Rollback", "Recover", "Close")
 
 
 @dataclass(slots=True)
@@ -89,6 +95,10 @@ class ScannedSession:
     # Open puts by where they go.
     open_puts: dict[str, int] = field(default_factory=dict)
     open_bytes: dict[str, int] = field(default_factory=dict)
+    # What has its number and waits for its reply (§16): puts, and a commit behind them.
+    blocked: dict[int, Event] = field(default_factory=dict)
+    # Whether administration ended the unit of work and the session did not roll back since.
+    unit_ended: bool = False
 
     @property
     def unit_puts(self) -> int:
@@ -100,11 +110,37 @@ class ScannedSession:
         """Whether it has units of work."""
         return self.mode == "TRANSACTED"
 
+    @property
+    def has_unit(self) -> bool:
+        """Whether its unit of work holds anything."""
+        return self.transacted and bool(self.unit_puts or self.in_flight)
+
+
+def opening_refusal(
+    others: Iterable[ScannedSession], event: Event, directory: Directory
+) -> str | None:
+    """Why an Open is refused beside the other sessions of its connection, or None."""
+    if event.acknowledge_mode not in MODES:
+        return "mode-unknown"
+    in_range = (
+        1_000 <= event.suspect_timeout_ms <= 45_000
+        and 0 <= event.lane <= INT_MAX
+        and 0 <= event.redelivery_delay_ms <= TIMING_MS_MAX
+    )
+    if not in_range or (event.client_id and not valid_name(event.client_id)):
+        return "setting-invalid"
+    # A connection reads one lane and has one client id.
+    if any((one.lane, one.client_id) != (event.lane, event.client_id) for one in others):
+        return "setting-invalid"
+    return directory.open_refusals.get(event.position)
+
 
 def refusal(session: ScannedSession, event: Event, directory: Directory) -> str | None:
     """Why an operation that is in turn is refused (§5), or None."""
     kind = event.kind
     if kind == "Put":
+        if session.unit_ended:
+            return "unit-of-work-ended"
         return _put_refusal(event, directory) or _room_refusal(session, event, directory)
     if kind == "OpenConsumer":
         if not session.consumer_highest < event.consumer <= CONSUMER_MAX:
@@ -121,15 +157,34 @@ def refusal(session: ScannedSession, event: Event, directory: Directory) -> str 
         elif kind == "Get":
             return _get_refusal(session, consumer, event, directory)
         return _range_refusal(session, event, event.consumer)
+    if kind in SETTLING:
+        return _settling_refusal(session, event, directory)
+    if kind in ("RollbackTransaction", "EndSession"):
+        given = 0 < len(event.actor) <= ACTOR_MAX and 0 < len(event.why) <= REASON_MAX
+        return None if given else "reason-invalid"
+    return None
+
+
+def _settling_refusal(session: ScannedSession, event: Event, directory: Directory) -> str | None:
+    """Why deliveries are not settled, or open puts not committed."""
+    kind = event.kind
     if kind in ("Acknowledge", "Recover") and session.transacted:
         return "transacted"
     if kind in ("Commit", "Rollback") and not session.transacted:
         return "not-transacted"
+    if kind == "Commit" and session.unit_ended:
+        return "unit-of-work-ended"
+    if kind == "Commit" and any(one.kind == "Commit" for one in session.blocked.values()):
+        return "commit-waiting"
+    if kind == "Commit" and event.position in directory.waiting:
+        # What it names is looked at behind the puts that it waits for.
+        return None
     if kind == "Commit" and event.number != session.unit_puts:
         return "puts-mismatch"
-    if kind in ("Acknowledge", "Commit", "Rollback", "Recover", "Close"):
-        return _range_refusal(session, event, None)
-    return None
+    if kind == "Rollback" and session.unit_ended:
+        # What it saw went back already: nobody looks at what it names.
+        return None
+    return _range_refusal(session, event, None) or directory.queue_refusals.get(event.position)
 
 
 def _get_refusal(
@@ -143,7 +198,7 @@ def _get_refusal(
         return "options-invalid"
     if options != PLAIN and is_topic(consumer.queue):
         return "options-invalid"
-    return directory.group_refusals.get(event.position)
+    return directory.queue_refusals.get(event.position)
 
 
 def _destination_refusal(event: Event, directory: Directory) -> str | None:
@@ -154,6 +209,8 @@ def _destination_refusal(event: Event, directory: Directory) -> str | None:
 
 def _consumer_refusal(session: ScannedSession, event: Event, directory: Directory) -> str | None:
     """Why an OpenConsumer with a good number is refused."""
+    if not -1 <= event.redelivery_delay_ms <= TIMING_MS_MAX:
+        return "setting-invalid"
     reason = _destination_refusal(event, directory)
     if reason is not None:
         return reason
@@ -201,7 +258,7 @@ def _put_refusal(event: Event, directory: Directory) -> str | None:
         return "message-too-large"
     if event.grouped and is_topic(store_of(event.target)):
         return "group-not-allowed"
-    return directory.group_refusals.get(event.position)
+    return directory.queue_refusals.get(event.position)
 
 
 def _room_refusal(session: ScannedSession, event: Event, directory: Directory) -> str | None:
@@ -211,6 +268,8 @@ def _room_refusal(session: ScannedSession, event: Event, directory: Directory) -
         needed = sum(session.open_bytes.values()) + event.whole_sum
     if needed > directory.segment_bytes_at(event.position):
         return "transaction-too-large"
+    if not 0 <= event.number <= TIMING_MS_MAX:
+        return "setting-invalid"
     return directory.room_refusals.get(event.position)
 
 

@@ -41,6 +41,7 @@ TOTAL_COLUMNS = (
     ("in_flight", "of these in flight"),
     ("consumed", "Consumed"),
     ("expired", "Expired"),
+    ("moved", "Moved"),
     ("dropped", "Dropped"),
     ("removed", "Removed"),
     ("purged", "Purged"),
@@ -57,6 +58,8 @@ COPY_COLUMNS = (
     ("in_flight", "of these in flight"),
     ("consumed", "Consumed"),
     ("expired", "Expired"),
+    ("moved", "Moved"),
+    ("removed", "Removed"),
     ("dropped", "Dropped"),
     ("backouts", "Backouts"),
 )
@@ -84,6 +87,7 @@ def html_report(report: AuditReport) -> str:
         _anomalies(report),
         _list("What is unproven", report.unproven),
         _list("Notes", report.notes),
+        _conservation(report.conservation),
         _totals(report.totals),
         _subscriptions(report.subscription_totals),
         _stuck(report),
@@ -200,6 +204,27 @@ def _evidence(queue_manager: str, one: Evidence) -> list[str]:
     ]
 
 
+def _conservation(told: dict[str, Any]) -> str:
+    """What became of every put that was accepted, by the law that it is in exactly one place."""
+    if not told:
+        return ""
+    reasons = list(told["queues"]["removed"])
+    rows = []
+    for kind in ("queues", "topics", "subscriptions"):
+        one = told[kind]
+        removed = (one["removed"].get(reason) for reason in reasons)
+        counts = (one["accepted"], one["current"], one["pending"], *removed)
+        rows.append([kind, *("" if value is None else _number(value) for value in counts)])
+    head = ["Of", "Accepted", "Current", "Pending"]
+    head += [reason.replace("_", " ").capitalize() for reason in reasons]
+    mark, verdict = ("good", "holds") if told["holds"] else ("bad", "is broken")
+    note = (
+        "accepted = current + pending + removed by reason, place by place: "
+        f'it <span class="{mark}">{verdict}</span>.'
+    )
+    return _section(told["rule"], _table(head, rows, frozenset(range(1, len(head)))), note)
+
+
 def _totals(totals: list[dict[str, Any]]) -> str:
     rows = []
     for one in totals:
@@ -211,9 +236,9 @@ def _totals(totals: list[dict[str, Any]]) -> str:
         rows.append([name, *(_number(one[name]) for name, _ in TOTAL_COLUMNS), verdict])
     head = ["Queue or topic", *(title for _, title in TOTAL_COLUMNS), "Balances"]
     note = (
-        "put = resident + consumed + expired + dropped + removed + purged + rolled back + "
+        "put = resident + consumed + expired + moved + dropped + removed + purged + rolled back + "
         "uncommitted; "
-        "next number = resident + consumed + expired + dropped + removed + purged."
+        "next number = resident + consumed + expired + moved + dropped + removed + purged."
     )
     columns = frozenset(range(1, len(TOTAL_COLUMNS) + 1))
     return _section("Balancing totals per queue and topic", _table(head, rows, columns), note)
@@ -240,7 +265,8 @@ def _subscriptions(totals: list[dict[str, Any]]) -> str:
     head = [*head, *(title for _, title in COPY_COLUMNS), "Balances"]
     columns = frozenset(range(6, 6 + len(COPY_COLUMNS)))
     note = (
-        "added = resident + consumed + expired + dropped, where dropped went with the subscription."
+        "added = resident + consumed + expired + moved + removed + dropped, where dropped went "
+        "with the subscription, or came back too often."
     )
     return _section("Balancing totals per subscription", _table(head, rows, columns), note)
 

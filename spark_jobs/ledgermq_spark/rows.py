@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyspark.sql import types as t
 
 from ledgermq.core import operations as op
-from ledgermq.core.administration import Relocate
+from ledgermq.core.administration import BackUpJournal, Relocate
 from ledgermq.core.header_size import header_bytes
 from ledgermq_spark.headers import (
     content_digest,
@@ -89,6 +89,7 @@ OPERATION_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
     ("grouped", FLAG),
     ("settings", TEXT),
     ("maximum_lifetime_ms", LONG),
+    ("redelivery_delay_ms", LONG),
 )
 
 _ARROW: dict[t.DataType, pa.DataType] = {
@@ -128,17 +129,20 @@ def operation_row(
     """The row of one operation; `number` and `flag` mean what the kind has a use for.
 
     `number` is the credit of a Get, the puts of a Commit, the version of an Upgrade, the sequence
-    number of a Correct, the delivery that an Alive is handing, the writer's clock of a TimeAgreed;
+    number of a Correct, the delivery that an Alive is handing, the writer's clock of a TimeAgreed,
+    how long a Put may wait in ms;
     `flag` the purge of a DeleteQueue or DeleteTopic, `gets_disabled` of an AlterQueue,
     `automatic_creation` of an AlterQueueManager. `target` is a destination, or the bare name where
     only queues are meant. `settings` are those given, as JSON. `headers` is null where no message
     of a Put has one. `timed` says that messages may expire or wait to be born, `grouped` that the
-    operation has to do with groups, get options or group affinity.
+    operation has to do with groups, get options or group affinity. `redelivery_delay_ms` is that of
+    an Open or OpenConsumer.
     """
     head = _first_columns(operation, position, append_time_us, trusted)
     handed = getattr(operation, "handed_through", None)
     selection = _selection(operation)
-    return (*head, *selection, handed, *grouping(operation), *settings_columns(operation))
+    late = getattr(operation, "redelivery_delay_ms", None)
+    return (*head, *selection, handed, *grouping(operation), *settings_columns(operation), late)
 
 
 def _first_columns(
@@ -239,7 +243,8 @@ def _put_tail(one: op.Put) -> tuple[Any, ...]:
     return (
         *_NOTHING[:6],
         one.destination,
-        *_NOTHING[:10],
+        one.blocking_ms,
+        *_NOTHING[:9],
         [message["message_id"] for message in messages],
         [message["priority"] for message in messages],
         [message["persistent"] for message in messages],
@@ -306,6 +311,7 @@ _SESSION_TAILS: dict[type, Any] = {
         number=one.target_session, correction=("END", one.actor, one.reason)
     ),
     op.AlterQueueManager: lambda one: _tail(flag=one.automatic_creation),
+    BackUpJournal: lambda one: _tail(correction=("BACKUP", one.actor, one.reason)),
     op.Upgrade: lambda one: _tail(number=one.version),
     op.Correct: lambda one: _tail(
         target=one.queue,

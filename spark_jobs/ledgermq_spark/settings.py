@@ -16,6 +16,9 @@ __all__ = [
     "TIMING_MS_MAX",
     "Settings",
     "Storage",
+    "fifo_mode",
+    "keeps_group_order",
+    "manager_settings_valid",
     "settings_refusal",
 ]
 
@@ -34,6 +37,7 @@ RANGES = {
     "redelivery_delay_max_ms": (0, TIMING_MS_MAX),
     "messages_max": (0, 2**53),
     "bytes_max": (0, 2**53),
+    "journal_lifetime_ms": (0, TIMING_MS_MAX),
 }
 STEPS_MAX, RETRIES_MAX = 100, 2**31 - 1
 # Those that name where messages go.
@@ -48,12 +52,22 @@ class Settings:
     delivery_delay_override_ms: int = -1
     expiry_destination: str = ""
     puts_disabled: bool = False
+    redelivery_delay_override_ms: int = -1
+    redelivery_limit: int = -1
+    redelivery_delay_multiplier_percent: int = 100
+    redelivery_delay_max_ms: int = 0
+    # Retries and delay in ms.
+    redelivery_steps: tuple[tuple[int, int], ...] = ()
+    error_destination: str = ""
     others: str = "{}"
 
     def changed(self, text: str | None) -> Settings:
         """With those that an operation gives, as JSON; null gives none."""
         told = (json.loads(text) if text else None) or {}
         known = {name: told.pop(name) for name in list(told) if name in self.__slots__}
+        if "redelivery_steps" in known:
+            steps = known["redelivery_steps"]
+            known["redelivery_steps"] = tuple((one["retries"], one["delay_ms"]) for one in steps)
         others = json.loads(self.others) | told
         return replace(self, **known, others=json.dumps(others, sort_keys=True))
 
@@ -67,10 +81,22 @@ class Settings:
         """The settings by name."""
         told = asdict(self)
         others = json.loads(told.pop("others"))
+        steps = [{"retries": one, "delay_ms": late} for one, late in self.redelivery_steps]
+        told["redelivery_steps"] = steps
         return {**told, **others}
 
 
 DEFAULTS = Settings()
+
+
+def fifo_mode(settings: Settings) -> str:
+    """The FIFO mode that settings give."""
+    return str(settings.as_dict().get("fifo_mode", "CONCURRENT"))
+
+
+def keeps_group_order(settings: Settings) -> str:
+    """Whether settings keep the order of groups: `yes` or `no`."""
+    return "yes" if settings.as_dict().get("keeps_group_order") else "no"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +109,9 @@ class Storage:
 
     def changed(self, text: str | None) -> Storage:
         """With those that an operation gives, as JSON."""
-        return replace(self, **json.loads(text)) if text else self
+        told = json.loads(text) if text else {}
+        known = {name: value for name, value in told.items() if name in self.__slots__}
+        return replace(self, **known)
 
     @property
     def is_valid(self) -> bool:
@@ -104,6 +132,14 @@ def _rising(steps: list[dict[str, int]]) -> bool:
         and all(0 <= one <= RETRIES_MAX for one in retries)
         and all(0 <= one["delay_ms"] <= TIMING_MS_MAX for one in steps)
     )
+
+
+def manager_settings_valid(text: str | None) -> bool:
+    """Whether quotas and lifetime that the queue manager is given are in range (§16, §21)."""
+    told = json.loads(text) if text else {}
+    names = ("messages_max", "bytes_max", "journal_lifetime_ms")
+    ranges = ((name, *RANGES[name]) for name in names if name in told)
+    return all(low <= told[name] <= high for name, low, high in ranges)
 
 
 def settings_refusal(settings: Settings, store: str, is_there: Callable[[str], bool]) -> str | None:

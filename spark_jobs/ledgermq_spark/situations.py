@@ -23,6 +23,7 @@ __all__ = ["Scanned", "directory_from"]
 
 KINDS = (
     *("CreateQueue", "AlterQueue", "DeleteQueue", "AlterQueueManager", "Upgrade", "Correct"),
+    *("RollbackTransaction", "EndSession", "BackUpJournal"),
     *("CreateTopic", "AlterTopic", "DeleteTopic", "CreateTemporary", "Unsubscribe"),
 )
 DELETES = ("DeleteQueue", "DeleteTopic")
@@ -48,7 +49,9 @@ def directory_from(log: Scanned, deliveries: DataFrame) -> Directory:
     operations, acts, puts = log.facts.operations, log.facts.acts, log.puts
     rows = _asked(operations, acts)
     in_turn = acts.where("what = 'act' AND reason IS NULL")
-    uses = in_turn.where("kind IN ('Put', 'OpenConsumer')").select("queue", "position")
+    uses = in_turn.where("kind IN ('Put', 'OpenConsumer')").select(
+        "queue", f.coalesce("applied", "position").alias("position")
+    )
     # A temporary one is never made by its use.
     uses = uses.where("NOT regexp_like(queue, '^(topic:)?temporary/')")
     deletes = [one for one in rows if one.kind in DELETES]
@@ -177,7 +180,7 @@ def _at_deletes(
         "queue", f.col("first").alias("begin"), f.col("position").alias("end")
     )
     open_puts = puts.where("unit IS NOT NULL").select(
-        "queue", f.col("position").alias("begin"), f.col("unit_position").alias("end")
+        "queue", f.col("applied_position").alias("begin"), f.col("unit_position").alias("end")
     )
     # A delivery before the operation of its position is there when that operation is applied.
     in_flight = deliveries.select(

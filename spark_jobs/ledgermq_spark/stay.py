@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Any, NamedTuple
 
+from ledgermq_spark.destinations import is_topic
 from ledgermq_spark.settings import DEFAULTS, Settings
 
 __all__ = ["Content", "Origin", "Stay", "Stayed", "Store", "WalkEvent"]
@@ -17,7 +19,10 @@ class WalkEvent(NamedTuple):
 
     `what` is entry (its state `time`; phase -1), numbered (a message that expires at `moment`, is
     born at `born_at`, -1: never, at once), handled (by hand; `text`: what was asked for), delivered
-    or settled (`text`: how; `flag`: seen).
+    or settled (`text`: how; `flag`: seen, `uncounted`: by nobody that is known; `delay_ms`: what
+    consumer or session ask for; `moment`: when the deadline was that ended its session), ended (a
+    session, by its deadline at `moment`, after all that it held was settled). The
+    `moment` of an entry is its append time.
     """
 
     position: int
@@ -43,12 +48,16 @@ class WalkEvent(NamedTuple):
     connection: str = ""
     client_id: str = ""
     born_at: int = -1
+    delay_ms: int = 0
+    uncounted: bool = False
 
 
 class Stayed(NamedTuple):
     """What the pass tells: a stay that is numbered, born, expired, moved, retried or removed.
 
-    Or an operation by hand that is refused; `origin` is then why.
+    Or one that came back: it is delayed (until `born_at`), offered again after that, or it came
+    back too often (redelivery-limit: it went elsewhere, else dropped). Or an operation by hand
+    that is refused; `origin` is then why.
 
     `holder` is the subscription of a copy, -1 for what a queue or topic numbered. `phase` and
     `index` say where in the entry. `origin` is where a numbered message had been, as JSON; `to` and
@@ -78,7 +87,7 @@ class Stayed(NamedTuple):
 class Store:
     """A queue, a topic or a subscription that stands, and what it has; a topic has nothing."""
 
-    __slots__ = ("created", "holder", "messages", "name", "next", "settings", "topic")
+    __slots__ = ("created", "holder", "limits", "messages", "name", "next", "settings", "topic")
 
     def __init__(self, name: str, created: int, holder: int, topic: Store | None = None) -> None:
         self.name = name
@@ -86,6 +95,8 @@ class Store:
         self.holder = holder
         self.topic = topic
         self.settings = DEFAULTS
+        # Redelivery limits of what is put, from after a position on.
+        self.limits: list[tuple[int, int]] = []
         self.messages: dict[int, Stay] = {}
         self.next = 0
 
@@ -93,6 +104,16 @@ class Store:
     def order(self) -> int:
         """Its creation, which orders what is due at once."""
         return self.created if self.holder < 0 else self.holder
+
+    def limit_at(self, position: int) -> int:
+        """The redelivery limit of what was put there by an entry; -1: none."""
+        found = bisect_left(self.limits, (position,))
+        return self.limits[found - 1][1] if found else -1
+
+    @property
+    def destination(self) -> str:
+        """What the log calls it, or the topic that it is a subscription of."""
+        return self.name if is_topic(self.name) else f"queue:{self.name}"
 
     @property
     def in_force(self) -> Settings:
@@ -110,11 +131,11 @@ class Content(NamedTuple):
 
 
 class Stay:
-    """A message where it stays; `expires_at` -1: its own time never ends."""
+    """A message where it stays; `expires_at` -1: its own time never ends; `limit` -1: none."""
 
     __slots__ = (
-        *("backouts", "born_at", "enqueued_at", "expires_at", "held", "is_gone", "message"),
-        *("number", "origin", "put", "sequence", "store"),
+        *("backouts", "born_at", "enqueued_at", "expires_at", "held", "is_gone", "limit"),
+        *("message", "number", "origin", "put", "sequence", "store", "uncounted", "until"),
     )
 
     def __init__(
@@ -128,6 +149,7 @@ class Stay:
         expires_at: int,
         born_at: int = -1,
         origin: Origin = None,
+        limit: int = -1,
     ) -> None:
         self.put = put
         self.number = number
@@ -138,6 +160,17 @@ class Stay:
         self.expires_at = expires_at
         self.born_at = born_at
         self.origin = origin
+        self.limit = limit
         self.backouts = 0
+        # Backouts of which nobody knows whether the application saw the message.
+        self.uncounted = 0
+        # Until when it is delayed; -1: it is not.
+        self.until = -1
         self.held = False
         self.is_gone = False
+
+    def copy_in(self, subscription: Store) -> Stay:
+        """The copy of a topic's message that a subscription gets."""
+        times = (self.enqueued_at, self.expires_at, self.born_at)
+        place = (self.put, self.number, self.message, subscription, self.sequence)
+        return Stay(*place, *times, self.origin, self.limit)

@@ -11,7 +11,7 @@ MessageKey = tuple[int, int, int]
 
 
 class Step(NamedTuple):
-    """What happened to a message: numbered, delivered, returned or gone.
+    """What happened to a message: numbered, delivered, returned, delayed or gone.
 
     `selector` is that of the consumer of a delivery; `persistent`, `enqueued_at` and `header` tell
     of a numbered message what selectors read. A step `limit` sets what a session may hold of a
@@ -23,6 +23,9 @@ class Step(NamedTuple):
     what a `put` brings or which `options` are asked for, `selector` the session's acknowledge mode
     or how what is `gone` was settled. `unit` is the unit of work that a message was put in, or -1.
     `moment` is when a message was born that an entry found due, in µs, else 0.
+
+    A place has another FIFO `mode`, which `selector` tells; or an operation that was refused for
+    the sake of it had `asked` to settle a message. It `keeps` the order of groups, or no longer.
     """
 
     position: int

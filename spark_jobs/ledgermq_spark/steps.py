@@ -9,9 +9,11 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as f
 from pyspark.sql.types import DataType
 
+from ledgermq_spark.fifo_turns import OUT_OF_TURN
 from ledgermq_spark.group_steps import group_steps
+from ledgermq_spark.held_back import KEEPS
 from ledgermq_spark.rows import BYTES, FLAG, LONG, TEXT
-from ledgermq_spark.walked import MESSAGE
+from ledgermq_spark.walked import MESSAGE, delays_in
 
 if TYPE_CHECKING:
     from ledgermq_spark.tables import Tables
@@ -63,13 +65,21 @@ def kept_messages(tables: Tables) -> DataFrame:
         unit,
         f.lit(-1).cast(LONG).alias("holder"),
     ).unionByName(
-        tables.copies.select(
+        _copies(tables).select(
             *columns,
-            f.lit(None).cast(TEXT).alias("header"),
+            "header",
             f.lit(None).cast(LONG).alias("unit"),
             f.col("subscription").alias("holder"),
         )
     )
+
+
+def _copies(tables: Tables) -> DataFrame:
+    """Copies, with the header of their message where the order of groups may be kept."""
+    if not tables.facts.directory.group_orders():
+        return tables.copies.withColumn("header", f.lit(None).cast(TEXT))
+    headers = tables.messages.where("queue LIKE 'topic:%'").select(*MESSAGE, "header")
+    return tables.copies.join(headers, MESSAGE, how="left")
 
 
 def _selectors(tables: Tables) -> DataFrame:
@@ -129,11 +139,49 @@ def _group_steps(tables: Tables, recorded: DataFrame) -> list[DataFrame]:
     ]
 
 
+def _fifo_steps(tables: Tables, deliveries: DataFrame) -> list[DataFrame]:
+    """Which FIFO mode each place had, and what was refused because it was not its turn."""
+    modes = tables.facts.directory.fifo_modes()
+    if not modes:
+        return []
+    columns = "queue string, queue_created long, holder long, position long, selector string"
+    frame = _of_no_message(tables.messages.sparkSession.createDataFrame(modes, columns))
+    acts = tables.facts.acts.where("what = 'act'").where(f.col("reason") == OUT_OF_TURN)
+    named = f.explode(f.arrays_zip("range_first", "range_last")).alias("one")
+    asked = (
+        tables.facts.operations.join(acts.select("position"), "position", how="left_semi")
+        .select(f.col("position").alias("asked_position"), "session", named)
+        .select(
+            "asked_position",
+            "session",
+            f.explode(f.expr("sequence(one.range_first, one.range_last)")).alias("delivery"),
+        )
+    )
+    found = deliveries.join(f.broadcast(asked), ["session", "delivery"], how="inner")
+    nothing = f.lit(0)
+    return [
+        _step(frame, f.lit("mode"), "position", f.lit(1), nothing, nothing),
+        _step(found, f.lit("asked"), "asked_position", f.lit(1), nothing, f.col("delivery")),
+    ]
+
+
+def _order_steps(tables: Tables) -> list[DataFrame]:
+    """Which places keep the order of groups."""
+    orders = tables.facts.directory.group_orders()
+    if not orders:
+        return []
+    columns = "queue string, queue_created long, holder long, position long, selector string"
+    frame = _of_no_message(tables.messages.sparkSession.createDataFrame(orders, columns))
+    nothing = f.lit(0)
+    return [_step(frame, f.lit(KEEPS), "position", f.lit(1), nothing, nothing)]
+
+
 def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
     """Everything that happened to the messages of all queues and subscriptions."""
     numbered = kept_messages(tables)
     gone = numbered.where(
-        "fate IN ('removed', 'moved', 'purged', 'dropped') OR fate = 'expired' AND NOT on_return"
+        "fate IN ('removed', 'moved', 'purged', 'dropped', 'expired') "
+        "AND NOT coalesce(on_return, false)"
     )
     # What went before it was born, and what is not born yet, was never to be delivered.
     born = numbered.where("deliver_at IS NULL OR birth_position IS NOT NULL")
@@ -148,19 +196,17 @@ def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
         .drop("persistent", "enqueued_at")
         .join(f.broadcast(_selectors(tables)), ["session", "consumer"], how="left")
     )
-    # What a lost session gives back is there for the deliveries that follow its own end.
-    ended = (
-        recorded.where("kind = 'SessionEnded' AND session_sequence = 0")
-        .groupBy("position", "session")
-        .agg(f.min("index").alias("ended_index"))
-        .select(f.col("position").alias("settled_position"), "session", "ended_index")
-    )
     settled = deliveries.where("settled_position IS NOT NULL").join(
-        f.broadcast(ended), ["settled_position", "session"], how="left"
+        f.broadcast(_lost(recorded)), ["settled_position", "session"], how="left"
     )
     settled = settled.join(f.broadcast(over), [*MESSAGE, "holder", "settled_position"], how="left")
+    settled, offered = _delayed(tables, settled, numbered)
     nothing = f.lit(0)
-    back = f.when(f.expr("settled = 'returned' AND expired IS NULL"), "returned").otherwise("gone")
+    back = (
+        f.when(f.expr("settled = 'returned' AND expired IS NULL AND delayed"), "delayed")
+        .when(f.expr("settled = 'returned' AND expired IS NULL"), "returned")
+        .otherwise("gone")
+    )
     due = f.when(f.col("settled_due"), 0).otherwise(1)
     ended_index = f.coalesce("ended_index", nothing)
     delivered = f.lit("delivered")
@@ -192,10 +238,49 @@ def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
             ended_index,
             f.col("delivery"),
         ),
+        *offered,
         _step(deliveries, delivered, "position", f.col("phase"), f.col("index"), f.col("offset")),
         *_group_steps(tables, recorded),
+        *_fifo_steps(tables, deliveries),
+        *_order_steps(tables),
     ]
     return reduce(DataFrame.unionByName, parts)
+
+
+def _lost(recorded: DataFrame) -> DataFrame:
+    """Where sessions were lost: what they give back is there for deliveries that follow that."""
+    return (
+        recorded.where("kind = 'SessionEnded' AND session_sequence = 0")
+        .groupBy("position", "session")
+        .agg(f.min("index").alias("ended_index"))
+        .select(f.col("position").alias("settled_position"), "session", "ended_index")
+    )
+
+
+def _delayed(
+    tables: Tables, settled: DataFrame, kept: DataFrame
+) -> tuple[DataFrame, list[DataFrame]]:
+    """Settled deliveries with whether each was delayed; steps of what was offered after that."""
+    if tables.facts.walk is None:
+        return settled.withColumn("delayed", f.lit(False)), []
+    told = delays_in(tables.facts.walk)
+    keys = [*MESSAGE, "holder"]
+    late = told.where("what = 'delayed'").select(
+        *keys, f.col("position").alias("settled_position"), f.lit(True).alias("was_delayed")
+    )
+    settled = (
+        settled.join(late.distinct(), [*keys, "settled_position"], how="left")
+        .withColumn("delayed", f.coalesce("was_delayed", f.lit(False)))
+        .drop("was_delayed")
+    )
+    offered = told.where("what = 'offered'").drop("what")
+    again = kept.select(*keys, *PLACES[:2], "message_id", "priority", "sequence").join(
+        offered, keys, how="inner"
+    )
+    # Before a delivery that followed it at once.
+    first = f.lit(-1)
+    step = _step(again, f.lit("returned"), "position", f.col("phase"), f.col("index"), first)
+    return settled, [step]
 
 
 def _step(

@@ -21,14 +21,16 @@ from ledgermq_spark.by_hand import HANDLED
 from ledgermq_spark.copies import copies_table, subscriptions_table
 from ledgermq_spark.derive import Facts, Store, claims_of, derive_acts, ended_by_deadline
 from ledgermq_spark.directory import Directory
+from ledgermq_spark.fifo_turns import OUT_OF_TURN
 from ledgermq_spark.group_steps import GROUP_REASONS, MATCH_REASON
 from ledgermq_spark.groups import groups_table
+from ledgermq_spark.late import Late, late_replies
 from ledgermq_spark.messages import each_message, messages_table
 from ledgermq_spark.puts import lifetimes_frame, numbered_puts, puts_table
 from ledgermq_spark.situations import Scanned, directory_from
 from ledgermq_spark.timeline import timeline
-from ledgermq_spark.turns import group_refusals
-from ledgermq_spark.walked import needs_walk, stays_of, walk_of, with_stays
+from ledgermq_spark.turns import queue_refusals
+from ledgermq_spark.walked import needs_walk, stays_of, walk_of, with_delays, with_stays
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -39,6 +41,10 @@ TABLES = ("messages", "copies", "subscriptions", "groups", "deliveries", "units_
 # What the tables call a destination: a queue by its name alone.
 STORE = "regexp_replace(destination, '^queue:', '')"
 
+# Why there is no room for a put, in the storage or in a quota.
+NO_ROOM = ("storage-full", "quota-exceeded", "commit-waiting")
+# Operations that let a queue refuse what is settled out of turn.
+PROTECTED = """settings LIKE '%"fifo_mode":"PROTECTED"%'"""
 # Most outcomes say nothing of where their messages were before, or of groups.
 OR_NULLS = "coalesce({}, transform(sequences, one -> CAST(NULL AS STRING)))"
 
@@ -57,35 +63,45 @@ class Tables:
     facts: Facts
 
 
-def build_tables(store: Store, operations: DataFrame, outcomes: DataFrame) -> Tables:
+def build_tables(
+    store: Store,
+    operations: DataFrame,
+    outcomes: DataFrame,
+    rebuilt: DataFrame | None = None,
+) -> Tables:
     """Build the tables of one queue manager from its decoded operations and recorded outcomes.
 
     Args:
         store: Where intermediate results are kept.
         operations: Rows of `rows.OPERATION_COLUMNS`, positions without a gap.
         outcomes: Rows of `read_log.RECORDED_COLUMNS`, repeats included.
+        rebuilt: Outcomes of a rebuild, for `late.late_replies`.
     """
     times = store.keep("timeline", timeline(operations))
     walks = needs_walk(operations, times)
     timed = walks or not operations.where("timed").isEmpty()
+    late = late_replies(operations, outcomes, rebuilt)
     log = _Log(
         operations=operations,
         outcomes=outcomes,
-        claims=claims_of(outcomes, timed=timed),
+        claims=claims_of(late.without(outcomes), timed=timed),
+        late=late,
         times=times,
         timed=timed,
         grouped=not operations.where("grouped").isEmpty(),
         walks=walks,
-        room=_told_refusals(operations, outcomes, ("storage-full",)),
+        room=_told_refusals(operations, late.without(outcomes), NO_ROOM),
     )
-    if not log.grouped:
+    if not log.grouped and operations.where(PROTECTED).isEmpty():
         return _assemble(store, *_facts(store, log, {}))
     # What the outcomes tell is but where to begin: a decision rests on earlier positions only, so
     # whatever agrees with itself is right.
-    refusals = _told_refusals(operations, outcomes, (*GROUP_REASONS, MATCH_REASON))
+    refusals = _told_refusals(
+        operations, late.without(outcomes), (*GROUP_REASONS, MATCH_REASON, OUT_OF_TURN)
+    )
     while True:
         tables = _assemble(store, *_facts(store, log, refusals))
-        found = group_refusals(tables, outcomes)
+        found = queue_refusals(tables, outcomes)
         if found == refusals:
             return tables
         refusals = found
@@ -103,14 +119,15 @@ class _Log:
     grouped: bool
     walks: bool
     room: dict[int, str]
+    late: Late
 
 
 def _told_refusals(
     operations: DataFrame, outcomes: DataFrame, reasons: tuple[str, ...]
 ) -> dict[int, str]:
-    """Which Puts and Gets the outcomes say were refused with certain reasons, repeats or not."""
+    """Which operations the outcomes say were refused with certain reasons, repeats or not."""
     refused = outcomes.where("kind = 'Refused'").where(f.col("reason").isin(*reasons))
-    asked = operations.where("kind IN ('Put', 'Get')").select("position")
+    asked = operations.where("kind IN ('Put', 'Get', 'Acknowledge', 'Commit')").select("position")
     rows = refused.join(asked, "position", how="left_semi").select("position", "reason")
     return {row["position"]: row["reason"] for row in rows.collect()}
 
@@ -118,9 +135,12 @@ def _told_refusals(
 def _facts(store: Store, log: _Log, refusals: dict[int, str]) -> tuple[Facts, DataFrame, DataFrame]:
     """What operations and claims came to, with the puts and the deliveries."""
     operations, claims, times = log.operations, log.claims, log.times
-    directory = Directory(group_refusals=refusals, room_refusals=log.room)
+    told = Directory(queue_refusals=refusals, room_refusals=log.room, waiting=log.late.waiting)
+    directory = told
     for number in count():
-        raw = store.keep(f"scan-{number}", derive_acts(operations, claims, times, directory))
+        raw = store.keep(
+            f"scan-{number}", derive_acts(operations, claims, times, directory, log.late)
+        )
         acts = ended_by_deadline(raw, times, partial(store.keep, f"acts-{number}"))
         puts = puts_table(acts)
         held = deliveries_table(claims, acts)
@@ -136,7 +156,8 @@ def _facts(store: Store, log: _Log, refusals: dict[int, str]) -> tuple[Facts, Da
         if log.walks:
             facts = replace(facts, walk=_walk(store, f"walk-{number}", facts, puts, held, log))
         found = directory_from(Scanned(store=store, facts=facts, puts=puts), held)
-        found.group_refusals, found.room_refusals = refusals, log.room
+        found.queue_refusals, found.room_refusals = told.queue_refusals, told.room_refusals
+        found.waiting = told.waiting
         settled = found.bearing() == directory.bearing()
         if log.walks:
             settled = settled and found.whole() == directory.whole()
@@ -156,7 +177,10 @@ def _walk(
     in_turn = facts.acts.where("what = 'act' AND reason IS NULL").select("position")
     handled = facts.operations.where(f.col("kind").isin(*HANDLED))
     handled = handled.select("position", "settings").join(in_turn, "position", how="inner")
-    walk = walk_of(each, held, log.outcomes, handled, facts.timeline, facts.directory)
+    stamps = facts.operations.select("position", "append_time_us", "trusted")
+    times = facts.timeline.join(stamps, "position", how="inner")
+    late = with_delays(held, facts.operations, facts.acts)
+    walk = walk_of(each, late, log.outcomes, handled, facts.acts, times, facts.directory)
     return store.keep(name, walk)
 
 
@@ -171,7 +195,7 @@ def _assemble(store: Store, facts: Facts, puts: DataFrame, held: DataFrame) -> T
     placed = (
         _in_lifetime(held, lifetimes, facts.timeline)
         .join(f.broadcast(receivers), ["session", "consumer"], how="left")
-        .drop("queue_deleted")
+        .drop("queue_deleted", "settled_deadline")
     )
     deliveries = store.keep("deliveries", stays_of(placed, facts.walk))
     put = each_message(facts, numbered)
@@ -262,6 +286,7 @@ def deliveries_table(claims: DataFrame, acts: DataFrame) -> DataFrame:
         f.col("flag").alias("seen"),
         f.col("text").alias("blame"),
         f.col("due").alias("settled_due"),
+        f.col("deadline").alias("settled_deadline"),
     )
     how = (
         f.when(f.col("settled_position").isNull(), "open")

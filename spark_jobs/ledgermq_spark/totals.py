@@ -9,7 +9,7 @@ from pyspark.sql import functions as f
 
 from ledgermq_spark.destinations import is_topic, plain_name
 from ledgermq_spark.directory import Lifetime
-from ledgermq_spark.lifetimes import UNBORN
+from ledgermq_spark.lifetimes import DELAYED, UNBORN
 
 if TYPE_CHECKING:
     from ledgermq_spark.tables import Tables
@@ -43,7 +43,7 @@ COUNTED = (
         "purged",
         "rolled_back",
     ),
-    *("uncommitted", "in_flight", "unborn", "numbered", "deliveries", "backouts"),
+    *("uncommitted", "in_flight", "unborn", "delayed", "numbered", "deliveries", "backouts"),
     *("came", "went"),
 )
 
@@ -68,6 +68,7 @@ def queue_totals(tables: Tables) -> list[dict[str, Any]]:
             ),
             f.count(f.when(f.expr("fate = 'resident' AND held"), 1)).alias("in_flight"),
             f.count(f.when(f.expr(UNBORN), 1)).alias("unborn"),
+            f.count(f.when(f.expr(DELAYED), 1)).alias("delayed"),
             f.count("sequence").alias("numbered"),
             f.count("origin").alias("came"),
             f.count("moved_to").alias("went"),
@@ -119,6 +120,7 @@ def _total(
         "sent_and_committed": counted["consumed"],
         "expired": counted["expired"],
         "unborn": counted["unborn"],
+        "delayed": counted["delayed"],
         "moved": counted["moved"],
         "dropped": counted["dropped"],
         "removed_by_administration": counted["removed"],
@@ -127,7 +129,8 @@ def _total(
         "next_sequence": counted["numbered"],
         "first_enqueued_at": None if row is None else row["first_enqueued_at"],
         "last_enqueued_at": None if row is None else row["last_enqueued_at"],
-        "current": counted["resident"] - counted["in_flight"] - counted["unborn"],
+        "current": counted["resident"]
+        - sum(counted[name] for name in ("in_flight", "unborn", "delayed")),
         "uncommitted_puts": counted["uncommitted"],
         "receivers": receivers.get(lifetime.queue, 0),
     }
@@ -153,7 +156,7 @@ def subscription_totals(tables: Tables) -> list[dict[str, Any]]:
     """Totals of every subscription that ever was, by topic and creation.
 
     `added` = resident + consumed + expired + moved + removed + dropped, where `dropped` went with
-    the subscription.
+    the subscription, or came back too often.
     """
     receivers = Counter(
         one.subscription for one in tables.facts.directory.receptions if one.closed is None
@@ -195,12 +198,13 @@ def _subscription(row: Any, receivers: int, uncommitted_gets: int) -> dict[str, 
         "expired": row["expired"],
         "removed_by_administration": row["removed"],
         "moved": row["moved"],
-        "dropped": 0,
+        "dropped": row["dropped"],
         "unborn": row["unborn"],
+        "delayed": row["delayed"],
         "min_sequence": following if first is None else first,
         "max_sequence": following if last is None else last,
-        "current": row["resident"] - row["in_flight"] - row["unborn"],
-        "pending": row["in_flight"] + row["unborn"],
+        "current": row["resident"] - row["in_flight"] - row["unborn"] - row["delayed"],
+        "pending": row["in_flight"] + row["unborn"] + row["delayed"],
         "unacknowledged": row["in_flight"] - uncommitted_gets,
         "uncommitted_gets": uncommitted_gets,
         "first_enqueued_at": row["first_enqueued_at"],

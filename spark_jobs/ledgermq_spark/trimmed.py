@@ -24,6 +24,7 @@ from ledgermq_spark.checkpoints import (
 )
 from ledgermq_spark.classify import classify
 from ledgermq_spark.compare import Differences, differences
+from ledgermq_spark.conservation import CONSERVATION, check_counts
 from ledgermq_spark.evidence import Evidence
 from ledgermq_spark.rebuild import Rebuilt, fold_log
 from ledgermq_spark.relocations import altered_copies
@@ -72,7 +73,7 @@ def audit_of_rest(
         found = _differences(work, rebuilt, rest, live)
         findings.extend(classify(found, set(), {}))
         findings.extend(altered_copies(work.operations(position), rebuilt.outcomes()))
-        notes = _compare_live(rebuilt, live, findings)
+        notes = _compare_states(rebuilt, live, findings)
     if rebuilt.stopped is not None:
         unproven.append(f"the fold stopped above position {rebuilt.position}")
     unproven += [
@@ -142,8 +143,16 @@ def _differences(
     )
 
 
-def _compare_live(rebuilt: Rebuilt, live: Checkpoint | None, findings: list[Evidence]) -> list[str]:
-    notes = ["the tables were not made: they need the log from position 0 on"]
+def _compare_states(
+    rebuilt: Rebuilt, live: Checkpoint | None, findings: list[Evidence]
+) -> list[str]:
+    """Adds what the states show to the findings; tells what there was nothing to compare with."""
+    states = (rebuilt.statuses, rebuilt.topics, rebuilt.subscriptions)
+    findings.extend(check_counts(*states, rebuilt.position))
+    notes = [
+        "the tables were not made: they need the log from position 0 on",
+        f"{CONSERVATION}: that the counts of the rebuilt state add up was all there is to check",
+    ]
     if live is None or live.position != rebuilt.position:
         return [*notes, "the live state was not compared: there is no checkpoint at this position"]
     findings.extend(compare_live(rebuilt.root_bytes, rebuilt.block_bytes(), live, rebuilt.position))

@@ -17,8 +17,10 @@ from typing import TYPE_CHECKING, Any
 from pyspark.sql import functions as f
 
 from ledgermq_spark.evidence import Evidence, hexadecimal
+from ledgermq_spark.fifo_turns import FIFO_STEPS, FifoTurns
 from ledgermq_spark.group_steps import grouped_queues
 from ledgermq_spark.group_turns import GroupTurns
+from ledgermq_spark.held_back import KEEPS, HeldBack
 from ledgermq_spark.matching import Selected, matches
 from ledgermq_spark.rows import BYTES, LONG, TEXT, arrow_batch, spark_schema
 from ledgermq_spark.step import Finding, MessageKey, Step
@@ -30,7 +32,7 @@ if TYPE_CHECKING:
 
     from ledgermq_spark.tables import Tables
 
-__all__ = ["QueueTurns", "Step", "check_turns", "group_refusals"]
+__all__ = ["QueueTurns", "Step", "check_turns", "queue_refusals"]
 
 EVIDENCE_MAX = 200
 # A message where it is held: by a queue (holder -1) or a subscription.
@@ -60,7 +62,9 @@ class QueueTurns:
     because the outcomes stand in the order of consumers, not of messages.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, fifo: FifoTurns | None = None, held: HeldBack | None = None) -> None:
+        self._fifo = fifo or FifoTurns()
+        self._held_back = held or HeldBack()
         self._available: dict[MessageKey, tuple[int, int]] = {}
         self._held: dict[MessageKey, int] = {}
         self._holds: dict[int, int] = {}
@@ -90,6 +94,8 @@ class QueueTurns:
         if step.what == "gone":
             self._available.pop(message, None)
             self._numbered.pop(message, None)
+            return
+        if step.what == "delayed":
             return
         if step.what == "numbered":
             self._numbered[message] = step
@@ -153,16 +159,45 @@ class QueueTurns:
         if not self._matches(step.selector, message):
             yield "unexpected", step, f"the consumer's selector does not match it: {step.selector}"
             return
-        order = self._order(step.selector)
-        if order and order[0][:2] < place:
-            urgency, sequence, (put_position, put_index, _) = order[0]
+        if self._held_back.waits_for(message) is not None:
+            yield "unexpected", step, "it waits for a delayed message of its group"
+            return
+        passed = self._passed_over(step, place)
+        if passed is not None:
+            urgency, sequence, (put_position, put_index, _) = passed
             # Told once for the message that was passed over.
-            self._available.pop(order[0][2])
+            self._available.pop(passed[2])
             detail = (
                 f"message {sequence} of priority {-urgency}, put at {put_position}:{put_index}, "
                 f"was available and comes before message {step.sequence}"
             )
             yield "reordered", step, detail
+
+    def _passed_over(self, step: Step, place: tuple[int, int]) -> Place | None:
+        """What its consumer was to get before what it was given, if there is any."""
+        order = self._order(step.selector)
+        if not order or order[0][:2] >= place or self._fifo.goes_first(step.message):
+            return None
+        if not self._may_be_passed(order[0][2], step):
+            return order[0]
+        found = [one for one in order if one[:2] < place and self._available.get(one[2]) == one[:2]]
+        return min((one for one in found if not self._may_be_passed(one[2], step)), default=None)
+
+    def _may_be_passed(self, message: MessageKey, step: Step) -> bool:
+        """Whether a message that is available comes later all the same."""
+        return self._held_back.waits_for(message) is not None or self._is_later(message, step)
+
+    def changed(self, name: str) -> None:
+        """What is held back is looked at each time."""
+
+    def _is_later(self, message: MessageKey, step: Step) -> bool:
+        """Whether a message was born in the entry of a delivery, and maybe after that was made."""
+        born, given = self._numbered.get(message), self._numbered.get(step.message)
+        if born is None or not born.moment or born.position != step.position:
+            return False
+        if given is None or given.position != step.position:
+            return True
+        return given.moment < born.moment
 
 
 def _place(step: Step) -> tuple[int, int]:
@@ -188,8 +223,8 @@ def check_turns(tables: Tables, recorded: DataFrame) -> list[Evidence]:
     ]
 
 
-def group_refusals(tables: Tables, recorded: DataFrame) -> dict[int, str]:
-    """Why Puts and Gets are refused for the sake of groups, by position.
+def queue_refusals(tables: Tables, recorded: DataFrame) -> dict[int, str]:
+    """Why Puts and Gets are refused for the sake of groups, and what is settled out of turn.
 
     What was refused before them is taken from the tables as they are; a decision rests on earlier
     positions only.
@@ -240,21 +275,42 @@ def _scan(grouped: set[str]) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """The pass over steps; queues with groups have their own rules."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        turns: QueueTurns | GroupTurns = QueueTurns()
+        fifo, held = FifoTurns(), HeldBack()
+        turns: QueueTurns | GroupTurns = QueueTurns(fifo, held)
         current = (None, None, None)
         for batch in batches:
             columns = [column.to_pylist() for column in batch.columns]
             rows: list[tuple[Any, ...]] = []
             for queue, created, holder, *values in zip(*columns, strict=True):
                 if (queue, created, holder) != current:
-                    rows.extend(_finding(current, one) for one in turns.finish())
-                    turns = GroupTurns() if holder == -1 and queue in grouped else QueueTurns()
+                    rows.extend(_finding(current, one) for one in _finish(turns, fifo))
+                    fifo, held = FifoTurns(), HeldBack()
+                    kind = GroupTurns if holder == -1 and queue in grouped else QueueTurns
+                    turns = kind(fifo, held)
                     current = (queue, created, holder)
-                rows.extend(_finding(current, one) for one in turns.take(Step(*values)))
+                step = Step(*values)
+                rows.extend(_finding(current, one) for one in _take(turns, fifo, step))
+                for name in held.take(step):
+                    turns.changed(name)
             yield arrow_batch(FINDING_COLUMNS, rows)
-        yield arrow_batch(FINDING_COLUMNS, [_finding(current, one) for one in turns.finish()])
+        yield arrow_batch(FINDING_COLUMNS, [_finding(current, one) for one in _finish(turns, fifo)])
 
     return run
+
+
+def _take(turns: QueueTurns | GroupTurns, fifo: FifoTurns, step: Step) -> Iterator[Finding]:
+    """A step is judged first by what was received before it."""
+    if step.what not in (*FIFO_STEPS, KEEPS):
+        yield from turns.take(step)
+    else:
+        yield from turns.finish()
+    if step.what != KEEPS:
+        yield from fifo.take(step)
+
+
+def _finish(turns: QueueTurns | GroupTurns, fifo: FifoTurns) -> Iterator[Finding]:
+    yield from turns.finish()
+    yield from fifo.finish()
 
 
 def _finding(place: tuple[Any, Any, Any], found: Finding) -> tuple[Any, ...]:

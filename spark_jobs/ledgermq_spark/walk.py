@@ -6,8 +6,9 @@ that went before it, wherever that was; nothing less than one pass in order tell
 message in one queue or topic, or its copy in a subscription of that topic; the stay 0 of a message
 is the one that its Put began, every move begins one with a number of its own.
 
-Order at one entry: what is due before it expires, sessions end and what they held comes back; then
-the entry acts; then what it numbered too late, or what a shorter lifetime ends, expires.
+Order at one entry: what is due before it expires, sessions end and what they held comes back, and
+delays end, in the order of their moments; then the entry acts; then what it numbered too late, or
+what a shorter lifetime ends, expires.
 """
 
 from __future__ import annotations
@@ -19,15 +20,16 @@ from collections.abc import Iterator
 from typing import Any
 
 from ledgermq_spark.by_hand import chosen, refusal_of, source_of
+from ledgermq_spark.changes import changes_of
 from ledgermq_spark.destinations import is_topic, store_of
 from ledgermq_spark.directory import Directory, Subscription
-from ledgermq_spark.matching import Selected, matches
+from ledgermq_spark.redelivering import delay_us, limit_of, rounded
 from ledgermq_spark.settings import LIFETIME_MS_DEFAULT
 from ledgermq_spark.stay import Content, Stay, Stayed, Store, WalkEvent
+from ledgermq_spark.wanting import wants
 
 __all__ = ["Walk", "without_group"]
 
-ROUNDING_US = 50_000
 # Where in an entry: before all else that is due; what the entry does; after all that it does.
 FIRST, ACTS, LAST = (0, -1), (1, 1), (1, 2**31)
 BY_HAND = ("moved", "copied", "retried")
@@ -42,9 +44,7 @@ class Walk:
 
     def __init__(self, directory: Directory) -> None:
         self._directory = directory
-        self._begins: dict[int, list[Any]] = {}
-        self._ends: dict[tuple[int, bool], list[Any]] = {}
-        self._prepare(directory)
+        self._begins, self._ends = changes_of(directory)
         self._subscribers = {(one.session, one.consumer): one for one in directory.receptions}
         self._standing: dict[str, Store] = {}
         self._subscriptions: dict[int, tuple[Store, Subscription]] = {}
@@ -53,44 +53,27 @@ class Walk:
         self._lifetimes: list[Due] = []
         self._maximum_us = LIFETIME_MS_DEFAULT * 1000
         self._births: list[Due] = []
+        self._delayed: list[Due] = []
         self._moves = 0
         self._position = -1
         self._time = -1
+        # When delays begin that the entry brings about.
+        self._delays_from = -1
         self._place = FIRST
         self._phase = 2
+        # Sessions that were lost before the entry.
+        self._lost: set[int] = set()
         # Whether something may be due once the entry has acted.
         self._unsettled = False
-
-    def _prepare(self, directory: Directory) -> None:
-        """What begins at an entry, and what ends at it, due before it or by it."""
-
-        def begin(position: int, what: Any) -> None:
-            self._begins.setdefault(position, []).append(what)
-
-        def end(position: int | None, due: bool, what: Any) -> None:
-            if position is not None:
-                self._ends.setdefault((position, due), []).append(what)
-
-        for one in directory.lifetimes:
-            begin(one.created, one)
-            end(one.deleted, one.deleted_due, one)
-        for subscription in directory.subscriptions:
-            begin(subscription.created, subscription)
-            end(subscription.ended, subscription.ended_due, subscription)
-        for name, _, position, settings in directory.settings:
-            begin(position, (name, settings))
-        for position, lifetime_ms in directory.maximum_lifetimes:
-            begin(position, lifetime_ms)
-        for correction in directory.corrections:
-            if correction.action == "REMOVE":
-                end(correction.position, False, correction)
 
     def take(self, event: WalkEvent) -> Iterator[Stayed]:
         """Takes an event; tells what it, and the time that passed until it, brought about."""
         if event.what == "entry":
             yield from self.finish()
             self._position, self._time, self._phase = event.position, event.time, 0
+            self._delays_from = max(event.time, event.moment)
             self._place = FIRST
+            self._lost.clear()
             yield from self._due()
             yield from self._bear()
             return
@@ -101,7 +84,11 @@ class Walk:
         elif event.what == "handled":
             yield from self._handle(json.loads(event.text))
         elif event.what == "delivered":
-            self._deliver(event)
+            yield from self._deliver(event)
+        elif event.what == "ended":
+            # Sessions go first at one moment.
+            yield from self._end_delays(event.moment - 1)
+            self._leave_subscriptions(event.session)
         else:
             yield from self._settle(event)
 
@@ -112,6 +99,8 @@ class Walk:
     def _until(self, phase: int) -> Iterator[Stayed]:
         """Goes on to a phase of the entry: 1 it acts, 2 it delivers."""
         if self._phase < 1 <= phase:
+            self._place = (0, 2**31)
+            yield from self._end_delays(self._time)
             self._end(due=True)
             self._begin()
         if self._phase < 2 <= phase:
@@ -135,6 +124,7 @@ class Walk:
             elif len(what) == 2:
                 store = self._standing[what[0]]
                 store.settings = what[1]
+                store.limits.append((self._position, what[1].redelivery_limit))
             else:
                 self._standing[what.queue] = Store(what.queue, what.created, -1)
 
@@ -152,6 +142,23 @@ class Walk:
                 for stay in store.messages.values():
                     stay.is_gone = True
 
+    def _leave_subscriptions(self, session: int) -> None:
+        """Ends what ends before the entry and had its last consumers in a session that is lost."""
+        self._lost.add(session)
+        due = self._ends.get((self._position, True), [])
+        for one in [told for told in due if isinstance(told, Subscription)]:
+            store = self._subscriptions.get(one.created, (None,))[0]
+            keeping = {holder for (holder, _), stay in self._held.items() if stay.store is store}
+            keeping |= {
+                told.session
+                for told in self._directory.receptions
+                if told.subscription == one.created and told.closed == self._position
+            }
+            if store is not None and keeping <= self._lost:
+                del self._subscriptions[one.created]
+                for stay in store.messages.values():
+                    stay.is_gone = True
+
     def _remove(self, queue: str, sequence: int) -> None:
         store = self._standing.get(queue)
         stay = None if store is None else store.messages.pop(sequence, None)
@@ -166,7 +173,8 @@ class Walk:
         put = (event.put_position, event.put_index)
         sender = (event.connection, event.client_id)
         times = (self._time, event.moment, event.born_at)
-        yield self._number(Stay(put, 0, message, store, store.next, *times), sender)
+        limit = limit_of(event.header, store.limit_at(event.put_position))
+        yield self._number(Stay(put, 0, message, store, store.next, *times, limit=limit), sender)
         self._unsettled = self._unsettled or 0 <= event.moment <= self._time
 
     def _number(self, stay: Stay, sender: tuple[str, str]) -> Stayed:
@@ -175,13 +183,10 @@ class Walk:
         store.next += 1
         if is_topic(store.name):
             for subscription, told in list(self._subscriptions.values()):
-                if subscription.topic is store and self._wants(told, stay, sender):
-                    self._keep(
-                        Stay(
-                            *(stay.put, stay.number, stay.message, subscription, stay.sequence),
-                            *(stay.enqueued_at, stay.expires_at, stay.born_at, stay.origin),
-                        )
-                    )
+                if subscription.topic is store and wants(
+                    told, stay, sender, self._directory.receptions, self._position
+                ):
+                    self._keep(stay.copy_in(subscription))
         else:
             self._keep(stay)
         return Stayed(
@@ -207,50 +212,41 @@ class Walk:
             if not stay.is_gone:
                 yield self._gone(stay, "born")
 
-    def _wants(self, one: Subscription, stay: Stay, sender: tuple[str, str]) -> bool:
-        connection, client_id = sender
-        if one.no_local and connection:
-            if client_id and client_id == one.client_id:
-                return False
-            if any(self._is_local(one, told, connection) for told in self._directory.receptions):
-                return False
-        if not one.selector:
-            return True
-        told = stay.message
-        return matches(
-            one.selector,
-            Selected(
-                told.message_id, told.priority, told.persistent, stay.enqueued_at, told.header
-            ),
-        )
-
-    def _is_local(self, one: Subscription, told: Any, connection: str) -> bool:
-        """Whether a consumer of a subscription, open now, is of a connection."""
-        if told.subscription != one.created or told.connection != connection:
-            return False
-        if told.opened >= self._position or told.closed is None:
-            return bool(told.opened < self._position)
-        at = self._position
-        return bool(told.closed > at or (told.closed == at and not told.closed_due))
-
-    def _deliver(self, event: WalkEvent) -> None:
+    def _deliver(self, event: WalkEvent) -> Iterator[Stayed]:
         """A claimed delivery; one of what is not there is for others to tell."""
+        if event.phase == 0:
+            # It was delayed until right before, or came from where it was.
+            while self._delayed and self._delayed[0][0] <= self._time:
+                found = self._named_by(event)
+                if found is not None and found.until < 0:
+                    break
+                yield from self._end_delays(self._delayed[0][0])
+        stay = self._named_by(event, exactly=False)
+        if stay is not None and not stay.held:
+            stay.held, stay.until = True, -1
+            self._held[event.session, event.delivery] = stay
+
+    def _named_by(self, event: WalkEvent, *, exactly: bool = True) -> Stay | None:
+        """What a claimed delivery names, by its number or else as what it is."""
         received = self._subscribers.get((event.session, event.consumer))
         if received is None:
             store = self._standing.get(event.queue)
         else:
             store = self._subscriptions.get(received.subscription, (None,))[0]
         if store is None:
-            return
+            return None
         put = (event.put_position, event.put_index)
         stay = store.messages.get(event.sequence)
-        if stay is None or stay.put != put:
-            stay = next((one for one in store.messages.values() if one.put == put), None)
-        if stay is not None and not stay.held:
-            stay.held = True
-            self._held[event.session, event.delivery] = stay
+        if stay is not None and stay.put == put:
+            return stay
+        if exactly:
+            return None
+        return next((one for one in store.messages.values() if one.put == put), None)
 
     def _settle(self, event: WalkEvent) -> Iterator[Stayed]:
+        if event.phase == 0:
+            # Sessions go first at one moment.
+            yield from self._end_delays(event.moment - 1)
         stay = self._held.pop((event.session, event.delivery), None)
         if stay is None or stay.is_gone:
             return
@@ -259,18 +255,46 @@ class Walk:
             self._go(stay)
             return
         stay.backouts += event.flag
+        stay.uncounted += event.uncounted
         if self._is_over(stay):
             yield from self._expire(stay, on_return=True)
-        else:
-            place = (stay.store.order, stay.sequence, stay)
-            heapq.heappush(self._lifetimes, (stay.enqueued_at, *place))
+            return
+        place = (stay.store.order, stay.sequence, stay)
+        heapq.heappush(self._lifetimes, (stay.enqueued_at, *place))
+        if not event.flag:
+            return
+        delay = delay_us(stay, event.delay_ms)
+        if not delay:
+            yield from self._offer_again(stay, on_return=True)
+            return
+        stay.until = rounded(self._delays_from + delay)
+        heapq.heappush(self._delayed, (stay.until, *place))
+        yield self._gone(stay, "delayed")._replace(born_at=stay.until)
+
+    def _end_delays(self, moment: int) -> Iterator[Stayed]:
+        """Ends the delays that are over at a moment, by that and then by creation and number."""
+        while self._delayed and self._delayed[0][0] <= min(moment, self._time):
+            until, _, _, stay = heapq.heappop(self._delayed)
+            if not stay.is_gone and stay.until == until:
+                stay.until = -1
+                yield from self._offer_again(stay, on_return=False)
+
+    def _offer_again(self, stay: Stay, *, on_return: bool) -> Iterator[Stayed]:
+        """What was backed out is available again, unless it came back too often (§15)."""
+        if not 0 <= stay.limit < stay.backouts - stay.uncounted:
+            if not on_return:
+                yield self._gone(stay, "offered")
+            return
+        destination = stay.store.in_force.error_destination
+        how = "redelivery-limit" if destination else "dropped"
+        yield from self._leave(stay, how, destination, on_return=on_return)
 
     def _go(self, stay: Stay) -> None:
         stay.is_gone = True
         stay.store.messages.pop(stay.sequence, None)
 
     def _ends_at(self, enqueued_at: int) -> int:
-        return -(-(enqueued_at + self._maximum_us) // ROUNDING_US) * ROUNDING_US
+        return rounded(enqueued_at + self._maximum_us)
 
     def _is_over(self, stay: Stay) -> bool:
         if 0 <= stay.expires_at <= self._time:
@@ -323,7 +347,7 @@ class Walk:
         """Puts a message elsewhere, as a new one that says where it was."""
         self._moves += 1
         origin = {
-            "destination": _named(stay.store),
+            "destination": stay.store.destination,
             "sequence": stay.sequence,
             "reason": reason,
             "backout_count": stay.backouts,
@@ -336,7 +360,10 @@ class Walk:
         # What an administrator moves stays unborn.
         born_at = stay.born_at if reason in BY_HAND and stay.born_at > self._time else -1
         times = (self._time, expires_at, born_at)
-        moved = Stay(stay.put, self._moves, message, target, target.next, *times, origin)
+        # What came back too often may come as often as the destination says.
+        header = None if reason == "redelivery-limit" else message.header
+        limit = limit_of(header, target.settings.redelivery_limit)
+        moved = Stay(stay.put, self._moves, message, target, target.next, *times, origin, limit)
         return self._number(moved, ("", ""))
 
     def _handle(self, asked: dict[str, Any]) -> Iterator[Stayed]:
@@ -357,11 +384,6 @@ class Walk:
                 yield from self._leave(stay, reason, where, on_return=False)
             else:
                 yield from self._leave(stay, "removed", "", on_return=False)
-
-
-def _named(store: Store) -> str:
-    """What the log calls a queue, topic or subscription's topic."""
-    return store.name if is_topic(store.name) else f"queue:{store.name}"
 
 
 def without_group(header: str | None) -> str | None:

@@ -1,7 +1,7 @@
 """The pass over where messages were, on DataFrames: `walk_of`, and the tables' messages with it.
 
-A log needs it if settings name where messages go, or if it is longer than messages may live; any
-other is told by sets alone.
+A log needs it if settings name where messages go, if there are delays or limits of redelivery, or
+if it is longer than messages may live; any other is told by sets alone.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from pyspark.sql import functions as f
 
 from ledgermq_spark.by_hand import HANDLED
 from ledgermq_spark.directory import Directory
+from ledgermq_spark.puts import numbered_index, numbered_phase
 from ledgermq_spark.rows import BYTES, FLAG, LONG, TEXT, arrow_batch, spark_schema
 from ledgermq_spark.settings import LIFETIME_MS_DEFAULT
 from ledgermq_spark.stay import Stayed, WalkEvent
@@ -25,14 +26,28 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column
 
-__all__ = ["MESSAGE", "expiries_in", "needs_walk", "stays_of", "walk_of", "with_stays"]
+__all__ = [
+    "MESSAGE",
+    "delayed_at_last",
+    "delays_in",
+    "expiries_in",
+    "needs_walk",
+    "stays_of",
+    "walk_of",
+    "with_delays",
+    "with_stays",
+]
 
 # What is one message in one queue or topic.
 MESSAGE = ["put_position", "put_index", "stay"]
 GROUP_IN_HEADER = r',"g":\{[^}]*\}(,"k":true)?'
 NAMES_DESTINATION = r'_destination":"[a-z]'
+# Delays and limits that settings give, and those that a message asks for.
+GIVES_REDELIVERY = r'"redelivery_(limit":[0-9]|delay_override_ms":[1-9]|steps":\[\{)'
+ASKS_LIMIT = r'"r":[0-9]'
 _KINDS = {
     "flag": FLAG,
+    "uncounted": FLAG,
     "on_return": FLAG,
     "persistent": FLAG,
     "message_id": BYTES,
@@ -44,7 +59,9 @@ STAYED_COLUMNS = tuple((name, _KINDS.get(name, LONG)) for name in Stayed._fields
 
 
 def needs_walk(operations: DataFrame, times: DataFrame) -> bool:
-    """Whether messages may go elsewhere, or may have lived for as long as they may."""
+    """Whether messages may go elsewhere, be delayed, or have lived for as long as they may."""
+    if not operations.where(_redelivers()).isEmpty():
+        return True
     by_hand = f.col("kind").isin(*HANDLED)
     if not operations.where(by_hand | f.col("settings").rlike(NAMES_DESTINATION)).isEmpty():
         return True
@@ -56,11 +73,21 @@ def needs_walk(operations: DataFrame, times: DataFrame) -> bool:
     return low is not None and high - low >= least_ms * 1000
 
 
+def _redelivers() -> Column:
+    """Whether an operation gives or asks for a delay or a limit of redelivery."""
+    asked = f.exists("headers", lambda header: header.rlike(ASKS_LIMIT))
+    delayed = f.col("redelivery_delay_ms") > 0
+    given = f.col("settings").rlike(GIVES_REDELIVERY)
+    never = f.lit(False)
+    return f.coalesce(delayed, never) | f.coalesce(given, never) | f.coalesce(asked, never)
+
+
 def walk_of(
     each: DataFrame,
     held: DataFrame,
     outcomes: DataFrame,
     handled: DataFrame,
+    acts: DataFrame,
     times: DataFrame,
     directory: Directory,
 ) -> DataFrame:
@@ -68,10 +95,11 @@ def walk_of(
 
     Args:
         each: Every message that was put, with its moments; its number is not looked at.
-        held: Claimed deliveries with how each was settled.
+        held: Claimed deliveries with how each was settled, as `with_delays` tells them.
         outcomes: As recorded; where a session ended before an entry, they tell in which order.
         handled: Operations by hand that were in turn: position and settings.
-        times: State time at every position.
+        acts: What the scan of sessions told.
+        times: State time and append time at every position.
         directory: What stood when.
     """
     entries = times.select(
@@ -79,11 +107,13 @@ def walk_of(
         f.lit(-1).alias("phase"),
         f.lit("entry").alias("what"),
         f.col("state_time").alias("time"),
+        # A time stamp that nobody trusts begins nothing.
+        f.when(f.col("trusted"), f.col("append_time_us")).alias("moment"),
     )
     numbered = each.where("numbered_position IS NOT NULL").select(
         f.col("numbered_position").alias("position"),
-        f.lit(1).alias("phase"),
-        f.lit(1).alias("index"),
+        numbered_phase().alias("phase"),
+        numbered_index().alias("index"),
         (f.col("put_position") * 16384 + f.col("put_index")).alias("offset"),
         f.lit("numbered").alias("what"),
         "queue",
@@ -109,26 +139,48 @@ def walk_of(
         f.lit("handled").alias("what"),
         f.col("settings").alias("text"),
     )
-    parts = [
-        _event(one) for one in (entries, numbered, delivered, _settled(held, outcomes), by_hand)
-    ]
-    events = reduce(DataFrame.unionByName, parts)
+    lost = _lost(outcomes)
+    ended = _ended(acts, lost)
+    parts = (entries, numbered, delivered, _settled(held, lost), ended, by_hand)
+    events = reduce(DataFrame.unionByName, [_event(one) for one in parts])
     ordered = events.repartition(1).sortWithinPartitions("position", "phase", "index", "offset")
     return ordered.mapInArrow(_scan(directory), spark_schema(STAYED_COLUMNS))
 
 
-def _settled(held: DataFrame, outcomes: DataFrame) -> DataFrame:
-    """Where deliveries were settled, and how."""
-    ended = (
+def _lost(outcomes: DataFrame) -> DataFrame:
+    """Which sessions were lost, or taken over, at which `settled_position` and index."""
+    return (
         outcomes.where("kind = 'SessionEnded' AND session_sequence = 0")
         .groupBy("position", "session")
         .agg(f.min("index").alias("index"))
         .select(f.col("position").alias("settled_position"), "session", "index")
     )
+
+
+def _ended(acts: DataFrame, lost: DataFrame) -> DataFrame:
+    """Where sessions ended by their deadlines, behind what they gave back."""
+    return (
+        acts.where("what = 'ended' AND due")
+        .select(f.col("position").alias("settled_position"), "session", "deadline")
+        .join(f.broadcast(lost), ["settled_position", "session"], how="left")
+        .select(
+            f.col("settled_position").alias("position"),
+            f.lit(0).alias("phase"),
+            f.coalesce("index", f.lit(0)).alias("index"),
+            (f.col("session") * 2**31 + (2**31 - 1)).alias("offset"),
+            f.lit("ended").alias("what"),
+            "session",
+            f.col("deadline").alias("moment"),
+        )
+    )
+
+
+def _settled(held: DataFrame, lost: DataFrame) -> DataFrame:
+    """Where deliveries were settled, and how."""
     return (
         held.where("settled_position IS NOT NULL")
         .drop("index", "position")
-        .join(f.broadcast(ended), ["settled_position", "session"], how="left")
+        .join(f.broadcast(lost), ["settled_position", "session"], how="left")
         .select(
             f.col("settled_position").alias("position"),
             f.when(f.col("settled_due"), 0).otherwise(1).alias("phase"),
@@ -139,7 +191,28 @@ def _settled(held: DataFrame, outcomes: DataFrame) -> DataFrame:
             "delivery",
             f.coalesce("seen", f.lit(False)).alias("flag"),
             f.col("settled").alias("text"),
+            f.col("settled_deadline").alias("moment"),
+            (f.col("blame") == "uncounted").alias("uncounted"),
+            "delay_ms",
         )
+    )
+
+
+def with_delays(held: DataFrame, operations: DataFrame, acts: DataFrame) -> DataFrame:
+    """Deliveries with the redelivery delay that consumer, else session, ask for, in ms."""
+    accepted = acts.where("what = 'act' AND reason IS NULL").select("position")
+    asked = operations.where("redelivery_delay_ms >= 0").join(accepted, "position", how="inner")
+    consumers = asked.where("kind = 'OpenConsumer'").select(
+        "session", "consumer", f.col("redelivery_delay_ms").alias("consumer_delay_ms")
+    )
+    sessions = asked.where("kind = 'Open'").select(
+        f.col("position").alias("session"), f.col("redelivery_delay_ms").alias("session_delay_ms")
+    )
+    return (
+        held.join(f.broadcast(consumers), ["session", "consumer"], how="left")
+        .join(f.broadcast(sessions), "session", how="left")
+        .withColumn("delay_ms", f.coalesce("consumer_delay_ms", "session_delay_ms", f.lit(0)))
+        .drop("consumer_delay_ms", "session_delay_ms")
     )
 
 
@@ -181,8 +254,9 @@ def with_stays(each: DataFrame, walk: DataFrame | None, lifetimes: DataFrame) ->
         return (
             each.withColumn("stay", f.lit(0).cast("long"))
             .withColumn("origin", none.cast("string"))
-            .withColumn("numbered_phase", f.lit(1))
-            .withColumn("numbered_index", f.lit(1).cast("long"))
+            .withColumn("numbered_phase", numbered_phase())
+            .withColumn("numbered_index", numbered_index())
+            .drop("numbered_late")
         )
     stays = _stays(walk)
     gone = lifetimes.select(
@@ -201,7 +275,7 @@ def with_stays(each: DataFrame, walk: DataFrame | None, lifetimes: DataFrame) ->
             for name in each.columns
             if name in changed
         ),
-        *(name for name in each.columns if name not in {*changed, "sequence"}),
+        *(name for name in each.columns if name not in {*changed, "sequence", "numbered_late"}),
         f.col("its_sequence").alias("sequence"),
         f.coalesce("its_stay", f.lit(0)).cast("long").alias("stay"),
         "origin",
@@ -260,10 +334,13 @@ def _changed() -> dict[str, Column]:
 
 def expiries_in(walk: DataFrame) -> DataFrame:
     """Where stays expired or were ended by hand, how, and where their messages went."""
-    ended = f.col("what").isin("expired", "removed", "moved", "retried")
+    ended = f.col("what").isin(
+        "expired", "removed", "moved", "retried", "redelivery-limit", "dropped"
+    )
+    moved = f.col("what").isin("retried", "redelivery-limit")
     return walk.where(ended).select(
         *MESSAGE,
-        f.when(f.col("what") == "retried", "moved").otherwise(f.col("what")).alias("ended_as"),
+        f.when(moved, "moved").otherwise(f.col("what")).alias("ended_as"),
         "holder",
         f.col("position").alias("expired_position"),
         (f.col("phase") == 0).alias("expired_due"),
@@ -271,6 +348,27 @@ def expiries_in(walk: DataFrame) -> DataFrame:
         f.col("to").alias("moved_to"),
         f.col("to_sequence").alias("moved_to_sequence"),
     )
+
+
+def delays_in(walk: DataFrame) -> DataFrame:
+    """Where stays were delayed, and where they were offered again: `what` and the place."""
+    return walk.where("what IN ('delayed', 'offered')").select(
+        *MESSAGE, "holder", "what", "position", "phase", "index"
+    )
+
+
+def delayed_at_last(walk: DataFrame | None, messages: DataFrame, keys: list[str]) -> DataFrame:
+    """Messages, or copies by `subscription`, with whether the last that is told is their delay."""
+    if walk is None:
+        return messages.withColumn("delayed", f.lit(False))
+    place = f.struct("position", "phase", "index")
+    last = delays_in(walk).groupBy(*MESSAGE, "holder").agg(f.max_by("what", place).alias("told"))
+    if "subscription" in keys:
+        last = last.withColumnRenamed("holder", "subscription")
+    else:
+        last = last.where("holder = -1").drop("holder")
+    delayed = f.coalesce(f.col("told") == "delayed", f.lit(False))
+    return messages.join(last, keys, how="left").withColumn("delayed", delayed).drop("told")
 
 
 def stays_of(deliveries: DataFrame, walk: DataFrame | None) -> DataFrame:

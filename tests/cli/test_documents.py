@@ -137,6 +137,7 @@ def test_settings_of_the_worker_that_documents_name_exist():
 
     known = {f"LEDGERMQ_{field.name.upper()}" for field in fields(WorkerSettings)}
     known |= {"LEDGERMQ_QUEUE_MANAGER", "LEDGERMQ_CACHE_DIR", "LEDGERMQ_IVY_SETTINGS"}
+    known |= {"LEDGERMQ_JOURNAL_DIRECTORY"}
     shown = set(re.findall(r"LEDGERMQ_[A-Z_]+[A-Z]", text_of("docs/operations.md")))
     assert shown
     assert shown - known == set()

@@ -105,6 +105,7 @@ def test_audit_agrees_and_writes_its_report(cli, lived, tmp_path):
     (total,) = [one for one in document["totals"] if one["queue"] == lived["queue"]]
     assert (total["put"], total["consumed"], total["resident"]) == (3, 1, 2)
     assert all(one["balances"] for one in document["totals"])
+    assert document["conservation"]["holds"]
     page = Path(document["report"])
     assert page.read_text().startswith("<!")
     assert json.loads(page.with_suffix(".json").read_text())["verdict"] == "agrees"
@@ -120,4 +121,5 @@ def test_audit_of_the_past_prints_totals_and_a_verdict(cli, lived):
     assert (row[1], row[-1]) == ("3", "yes")
     assert f"QM1@{lived['before'].position}" in answer.err
     assert "the live state was not compared" in answer.err
+    assert "INF-19 conservation holds: queues: " in answer.err
     assert "verdict: agrees" in answer.err

@@ -140,6 +140,7 @@ def check_what_is_left(plain, bootstrap, furthest):
     report = audit.document
     assert (report["verdict"], report["anomalies"]) == ("unproven", [])
     assert f"begins at position {furthest}" in report["unproven"][0]
+    assert any(one.startswith("INF-19 conservation: ") for one in report["notes"])
     proof = report["chain_proof"]
     # The checkpoints that were kept when the log was cut have made room for younger ones since.
     assert proof["start"] >= furthest

@@ -71,7 +71,10 @@ def directory(tmp_path_factory) -> Path:
 
 
 def test_data_stay_from_one_start_to_the_next(directory):
-    """What was put is there after SIGTERM and another start; others find the address themselves."""
+    """What was put is there after SIGTERM and another start; others find the address themselves.
+
+    All of it lies in the data directory, which may be moved as a whole (DB-16).
+    """
     with running(directory) as (process, said):
         assert said["queue_manager"] == "QM1"
         assert said["pid"] == process.pid
@@ -81,6 +84,8 @@ def test_data_stay_from_one_start_to_the_next(directory):
         assert str(process.pid) in second.stderr
         process.send_signal(signal.SIGTERM)
         assert process.wait(timeout=PATIENCE_SECONDS) == OK
+    assert list((directory / "broker" / "data").glob("ledgermq.operations-*"))
+    directory = directory.rename(directory.with_name("moved"))
     with running(directory) as (process, _):
         got = call("get", "kept", "--body-only", "--data-dir", directory)
         assert got.stdout == "hello\n"
@@ -88,6 +93,7 @@ def test_data_stay_from_one_start_to_the_next(directory):
         assert process.wait(timeout=PATIENCE_SECONDS) == OK
     after = call("queue", "list", "--data-dir", directory, "--bootstrap", "127.0.0.1:1")
     assert after.returncode != OK
+    directory.rename(directory.with_name("data"))
 
 
 def test_a_worker_that_dies_is_started_again(directory):

@@ -27,6 +27,7 @@ def free_port() -> int:
         ("session", "list"),
         ("topic", "list"),
         ("subscription", "delete", "s", "--client-id", "c"),
+        ("journal", "backup"),
         ("rebuild",),
         ("trace", "0" * 32),
         ("audit",),

@@ -120,7 +120,7 @@ CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
             dict.fromkeys(
                 (
                     *("automatic_creation", "maximum_lifetime_ms"),
-                    *("messages_max", "bytes_max"),
+                    *("messages_max", "bytes_max", "journaling", "journal_lifetime_ms"),
                     *("segment_bytes", "segments_min", "segments_max"),
                 )
             ),

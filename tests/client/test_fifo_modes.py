@@ -148,7 +148,7 @@ def test_the_mode_is_altered_and_told(memory):
     memory.admin.alter_queue("q", fifo_mode="PROTECTED")
     assert memory.admin.queue_status("q").settings["fifo_mode"] == "PROTECTED"
     for word in ("UNKNOWN", "LIFO"):
-        with pytest.raises(ledgermq.IllegalStateError, match="fifo_mode.*SERIALIZED"):
+        with pytest.raises(ledgermq.IllegalStateError, match=r"fifo_mode.*SERIALIZED"):
             memory.admin.alter_queue("q", fifo_mode=word)
 
 

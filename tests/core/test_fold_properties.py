@@ -25,6 +25,7 @@ from ledgermq.core.affinity import Affinity
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.available import Available
 from ledgermq.core.group import Group
+from ledgermq.core.journal import Journal
 from ledgermq.core.operations import Unreadable
 from ledgermq.core.state import Queue
 from ledgermq.wire.codec import decode_operation
@@ -179,6 +180,10 @@ def _shorter(original):
     return lambda message, consumer: original(message, consumer) // 2
 
 
+def _stays_on(original):
+    return lambda self, position, *, on: original(self, position, on=True)
+
+
 FAULTS = [
     (redelivery, "_counted_backouts", _all_count),
     (redelivery, "_step_for", _no_step),
@@ -201,6 +206,8 @@ FAULTS = [
     (delivery, "_give", _does_nothing),
     (messages, "give_back", _does_nothing),
     (queues, "take_delivery", _does_nothing),
+    (Journal, "turn", _stays_on),
+    (Journal, "backed_up", _losing),
 ]
 
 

@@ -8,7 +8,9 @@ import pytest
 from ledgermq.wire.codec import decode_record, encode_record
 from ledgermq_spark.audit import audit
 from ledgermq_spark.checkpoints import BLOCK, ROOT, Checkpoint
+from ledgermq_spark.conservation import CONSERVATION
 from ledgermq_spark.evidence import hexadecimal
+from ledgermq_spark.totals import queue_totals
 from support.audits import audited, subject_of
 from support.log_writer import Script, fold
 from support.planting import PLANTS, conversation
@@ -57,8 +59,15 @@ def small(spark, tmp_path_factory):
 
 
 def test_a_live_state_that_is_the_rebuilt_one_agrees(small):
-    """The checkpoint's chunks are compared and are the same."""
-    assert audit(small).verdict == "agrees"
+    """The checkpoint's chunks are compared and are the same; no put is lost (INF-19)."""
+    report = audit(small)
+    assert report.verdict == "agrees"
+    told = report.conservation
+    assert (told["rule"], told["holds"]) == (CONSERVATION, True)
+    of_queues = told["queues"]
+    assert of_queues["accepted"] == sum(one["put"] for one in small.totals) > 0
+    whole = of_queues["current"] + of_queues["pending"] + sum(of_queues["removed"].values())
+    assert whole == of_queues["accepted"]
 
 
 def test_one_field_of_a_live_message_is_found(small):
@@ -81,6 +90,17 @@ def test_one_field_of_the_live_queue_manager_is_found(small):
     (found,) = audit(replace(small, live=live)).anomalies
     assert (found.kind, found.field) == ("state mismatch", "sent_and_committed")
     assert "queues q" in found.summary
+
+
+def test_a_put_that_is_nowhere_is_named(small):
+    """The operations put it there, the tables have lost it (INF-19)."""
+    lacking = small.tables.messages.where("sequence != 0")
+    tables = replace(small.tables, messages=lacking)
+    report = audit(replace(small, tables=tables, totals=queue_totals(tables)))
+    (found,) = [one for one in report.anomalies if one.field == CONSERVATION]
+    assert (found.kind, found.queue, found.source) == ("state mismatch", "q", "tables")
+    assert found.summary.startswith("INF-19 conservation: not every put of queue q made at ")
+    assert not report.conservation["holds"]
 
 
 def test_expired_outcomes_are_unproven_not_lost(small):

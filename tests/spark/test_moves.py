@@ -12,9 +12,12 @@ from ledgermq.core import operations as op
 from ledgermq.core.outcomes import Delivered
 from ledgermq.core.settings import given_settings
 from ledgermq_spark.audit import audit
+from ledgermq_spark.conservation import CONSERVATION, check_kept, kept_by
+from ledgermq_spark.copies import subscriptions_table
 from ledgermq_spark.history import life_of
 from ledgermq_spark.moves import check_moves
 from ledgermq_spark.states import compare_messages, compare_queues
+from ledgermq_spark.totals import queue_totals, subscription_totals
 from support.audits import audited, subject_of
 from support.frames import outcomes_frame
 from support.log_writer import Script
@@ -137,6 +140,30 @@ def test_a_move_that_is_not_right_is_found(told, change):
     assert story.message["message_id"].hex() in {one.message_id for one in found}
 
 
+def test_a_move_is_a_put_at_its_target_and_each_subscription_counts_by_itself(told):
+    """What came is accepted there, also of a copy by hand; what got lost, or is twice, is named."""
+    subject, _ = told
+    tables, totals = subject.tables, subject.totals
+    kept = kept_by(tables, totals, subject.subscription_totals)
+    assert check_kept(kept, subject.position) == []
+    accepted = {(one.kind, one.name): one.accepted for one in kept}
+    assert accepted["queue", "q"] == 1 + 2
+    assert accepted["topic", "topic:over"] == accepted["subscription", "topic:over"] > 0
+    lacking = changed(tables, lambda messages: messages.where(f"NOT ({MOVED})"))
+    twice = changed(tables, lambda messages: messages.unionByName(messages.where(MOVED)))
+    copied = replace(tables, copies=tables.copies.unionByName(tables.copies))
+    for wrong, name in ((lacking, "old"), (twice, "old"), (copied, "topic:over")):
+        kept = kept_by(wrong, queue_totals(wrong), subscription_totals(with_counts(wrong)))
+        (found,) = check_kept(kept, subject.position)
+        assert (found.queue, found.field) == (name, CONSERVATION)
+
+
+def with_counts(tables):
+    """The tables with subscriptions that count the copies as they are now."""
+    counted = subscriptions_table(tables.copies, tables.facts.directory)
+    return replace(tables, subscriptions=counted)
+
+
 def test_a_move_that_the_fold_left_out_is_found(told):
     """The tables have a message, and a number, that the rebuilt state lacks."""
     subject, _ = told
@@ -170,9 +197,13 @@ def test_an_outcome_that_hides_where_a_message_was_is_found(spark, told):
     ]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [2])
 def test_a_random_log_whose_messages_go_elsewhere_agrees(spark, tmp_path, seed):
-    """Overrides, lifetimes, cycles of destinations, and whatever else ends messages (INF-19)."""
+    """Overrides, lifetimes, cycles of destinations, and whatever else ends messages (INF-19).
+
+    `test_redelivery_tables` has a shorter one, with redelivery.
+    """
     script = Script(random=random.Random(seed))
     RandomLog(script, topics=True, ends=True, moves=True).grow(140)
     report = audited(spark, tmp_path, script.entries)

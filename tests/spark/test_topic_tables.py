@@ -119,6 +119,8 @@ def test_the_report_shows_subscriptions_and_says_what_was_not_compared(lived):
     page = html_report(report)
     assert "Balancing totals per subscription" in page
     assert "unsubscribed" in page
+    assert "<h2>INF-19 conservation</h2>" in page
+    assert 'it <span class="good">holds</span>' in page
 
 
 def test_the_life_of_a_topic_message_tells_of_its_copies(lived):

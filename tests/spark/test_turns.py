@@ -108,3 +108,15 @@ def test_a_session_holds_no_more_of_a_queue_than_its_limit():
     assert findings(limit, *numbered, *first, step(5, "delivered", 1, session=2)) == []
     raised = step(5, "limit", 2)
     assert findings(limit, *numbered, *first, raised, step(6, "delivered", 1)) == []
+
+
+def test_what_one_entry_finds_born_later_is_not_passed_over():
+    """The births of one moment are served before the next ones; what was there before was first."""
+    early = step(2, "numbered", 1, phase=0)._replace(moment=100)
+    late = step(2, "numbered", 0, phase=0)._replace(moment=200)
+    given = step(2, "delivered", 1, phase=0)
+    assert findings(early, late, given) == []
+    assert findings(early, late._replace(moment=50), given) == [("reordered", 1)]
+    assert findings(early, late, step(3, "delivered", 1)) == [("reordered", 1)]
+    there = step(1, "numbered", 0)
+    assert findings(there, early, given) == [("reordered", 1)]

@@ -8,6 +8,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ledgermq.core import operations as op
+from ledgermq.core.administration import BackUpJournal
 from ledgermq.core.operations import Operation
 from support.model import Model
 from support.naive_operations import QUEUES, manager_settings
@@ -42,7 +43,7 @@ class Administering(ABC):
         """Suspend, resume, create, delete, correct."""
         queue = self.one(QUEUES)
         kinds = ("suspend", "resume", "create", "delete", "correct", "correct", "correct")
-        kind = self.one((*kinds, "resume", "manager", "end"))
+        kind = self.one((*kinds, "resume", "manager", "end", "journal"))
         if kind == "create":
             self.write(op.CreateQueue(**self.common(session), queue=queue))
         elif kind == "delete":
@@ -52,6 +53,8 @@ class Administering(ABC):
             self.correct(session)
         elif kind == "end":
             self.end_other(session)
+        elif kind == "journal":
+            self.journal(session)
         elif kind == "manager":
             self.write(op.AlterQueueManager(**self.common(session), **self.draw(manager_settings)))
         else:
@@ -66,6 +69,28 @@ class Administering(ABC):
                     settings=self.settings(),
                 )
             )
+
+    def journal(self, session: dict[str, Any]) -> None:
+        """Journaling is turned on or off, or the journal backed up, seldom out of its bounds."""
+        before = self.model.journal_places()["needed_from"] or 0
+        end = self.model.position + 1
+        if self.one((False, False, True)):
+            common = self.common(session)
+            self.write(op.AlterQueueManager(**common, journaling=self.one((True, True, False))))
+            return
+        low, middle, high = sorted(
+            self.one((before, before - 1, end - 2, end, end, end + 1)) for _ in range(3)
+        )
+        self.write(
+            BackUpJournal(
+                **self.common(session),
+                actor="a",
+                reason="r",
+                through=high,
+                kept_from=middle,
+                needed_from=low,
+            )
+        )
 
     def settings(self) -> dict[str, Any] | None:
         """Some settings of a queue; those that expire what is there have somewhere to go."""

@@ -137,6 +137,8 @@ def _alter_manager(player: Player, line: Line) -> Operation:
             for name in (*STORAGE, "messages_max", "bytes_max")
             if name in given
         },
+        journaling=yes(given.get("journaling")),
+        journal_lifetime_ms=_ms(given["journal_lifetime"]) if "journal_lifetime" in given else None,
     )
 
 

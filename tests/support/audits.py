@@ -28,7 +28,8 @@ def subject_of(
     store = Store(spark, directory)
     operations = store.keep("operations", operations_frame(spark, entries))
     lanes = store.keep("outcomes", outcomes_frame(spark, recorded or outcomes))
-    tables = build_tables(store, operations, lanes)
+    expected = store.keep("expected", outcomes_frame(spark, outcomes, as_folded=True))
+    tables = build_tables(store, operations, lanes, expected)
     root = encode_root(root_of(state))
     return Subject(
         queue_manager="QM1",
@@ -37,7 +38,7 @@ def subject_of(
         lanes=LANES,
         operations=operations,
         recorded=lanes,
-        expected=store.keep("expected", outcomes_frame(spark, outcomes, as_folded=True)),
+        expected=expected,
         tables=tables,
         root=decode_record(root)[1],
         root_bytes=root,

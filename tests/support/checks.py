@@ -97,7 +97,7 @@ def substance(state: QueueManager) -> tuple[Any, ...]:
         for consumer in session["consumers"]:
             consumer.pop("doubt")
     connections = [(one["connection"], one["lane"]) for one in root["connections"]]
-    settings = (root["version"], root["automatic_creation"], root["wait_order"])
+    settings = (root["version"], root["automatic_creation"], root["wait_order"], root["journal"])
     return settings, root["queues"], connections, sessions, root["storage"], list(blocks(state))
 
 

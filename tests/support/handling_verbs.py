@@ -139,7 +139,15 @@ def _relocate(player: Player, line: Line) -> Operation:
     )
 
 
+def _back_up(player: Player, line: Line) -> Operation:
+    """`back-up-journal THROUGH KEPT_FROM NEEDED_FROM`."""
+    through, kept_from, needed_from = map(int, line.words)
+    positions = {"through": through, "kept_from": kept_from, "needed_from": needed_from}
+    return administration.BackUpJournal(**common(player, line), **positions, **_why(line))
+
+
 HANDLING_VERBS: dict[str, Verb] = {
+    "back-up-journal": _back_up,
     "copy": _copy,
     "delete-messages": _delete,
     "move": _move,

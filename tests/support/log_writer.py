@@ -94,6 +94,8 @@ class Script:
     state: QueueManager = field(default_factory=new_state)
     now_us: int = START_US
     step_us: int = 1_000
+    # How long puts may wait for a quota.
+    blocking_ms: Callable[[], int] = lambda: 0
     _contents: dict[tuple[int, int], bytes] = field(default_factory=dict)
     _wait_seconds: float = 0.0
 
@@ -131,6 +133,7 @@ class Script:
         suspect_timeout_ms: int = 1_000,
         client_id: str = "",
         takeover: bytes = b"",
+        redelivery_delay_ms: int = 0,
     ) -> ScriptSession:
         """Opens a session."""
         handle = self.add(
@@ -142,6 +145,7 @@ class Script:
                 suspect_timeout_ms=suspect_timeout_ms,
                 client_id=client_id,
                 takeover=takeover,
+                redelivery_delay_ms=redelivery_delay_ms,
             )
         )
         return ScriptSession(script=self, handle=handle)
@@ -191,6 +195,8 @@ class ScriptSession:
     def send(self, kind: Callable[..., op.Operation], **fields: Any) -> int:
         """Appends the session's next operation; returns its position."""
         self.number += 1
+        if kind is op.Put:
+            fields.setdefault("blocking_ms", self.script.blocking_ms())
         return self.again(kind, self.number, **fields)
 
     def again(self, kind: Callable[..., op.Operation], number: int, **fields: Any) -> int:
@@ -233,8 +239,9 @@ class ScriptSession:
     def commit(self, *numbers: int | tuple[int, int], puts: int | None = None) -> int:
         """Commits; the number of puts is what the unit of work holds unless given."""
         if puts is None:
-            held = self.script.state.sessions[self.handle].open_puts.values()
-            puts = sum(len(messages) for messages in held)
+            session = self.script.state.sessions[self.handle]
+            puts = sum(len(messages) for messages in session.open_puts.values())
+            puts += sum(len(one.messages) for one in session.blocked.values())
         return self.send(op.Commit, deliveries=ranges(*numbers), puts=puts)
 
     def rollback(self, *seen: int | tuple[int, int]) -> int:

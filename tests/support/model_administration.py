@@ -199,7 +199,7 @@ class ModelAdministration(ModelTopics):
             return "setting-invalid"
         if not all(0 <= (one or 0) <= 2**53 for one in (entry.messages_max, entry.bytes_max)):
             return "setting-invalid"
-        if self.check_storage_settings(entry) is not None:
+        if self.check_storage_settings(entry) or self.check_journal(entry):
             return "setting-invalid"
         self.messages_max = self.messages_max if entry.messages_max is None else entry.messages_max
         self.bytes_max = self.bytes_max if entry.bytes_max is None else entry.bytes_max
@@ -208,4 +208,5 @@ class ModelAdministration(ModelTopics):
         if entry.automatic_creation is not None:
             self.automatic_creation = entry.automatic_creation
         self.set_storage(entry)
+        self.set_journal(entry)
         return None

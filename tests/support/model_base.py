@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from support.model_journal import ModelJournal
 from support.model_moves import SETTINGS
-from support.model_storage import LIVE, ModelStorage
+from support.model_storage import LIVE
 
 __all__ = ["BODY_MAX", "INT_MAX", "LIVE", "ModelBase"]
 
@@ -14,7 +15,7 @@ BODY_MAX = 8 * 1024 * 1024 - 4 * 1024
 INT_MAX = 2147483647
 
 
-class ModelBase(ModelStorage):
+class ModelBase(ModelJournal):
     """Queues, consumers, sessions and messages as lists of mappings."""
 
     def __init__(self) -> None:
@@ -29,6 +30,7 @@ class ModelBase(ModelStorage):
         self.waits = 0
         self.receipts = 0
         self.storage = self.first_storage()
+        self.journal = self.first_journal()
         self.queues: list[Row] = []
         self.topics: list[Row] = []
         self.subscriptions: list[Row] = []

@@ -7,6 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ledgermq.core import operations as op
+from ledgermq.core.administration import BackUpJournal
 from ledgermq.core.operations import Operation
 from support.verbs import group_id, identifier
 
@@ -159,6 +160,8 @@ manager_settings: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
         "segment_bytes": st.sampled_from((None, 3, 5, 10, 50)),
         "segments_min": st.sampled_from((None, None, 1, 2, 5)),
         "segments_max": st.sampled_from((None, None, 0, 2, 3, 6)),
+        "journaling": st.sampled_from((None, True, False)),
+        "journal_lifetime_ms": st.sampled_from((None, None, 0, 1_000)),
     }
 )
 naive_operations: st.SearchStrategy[Operation] = st.one_of(
@@ -241,6 +244,8 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         segment_bytes=st.none() | st.sampled_from((0, 1, 3, 9, 2**40 + 1)),
         segments_min=st.none() | st.sampled_from((0, 1, 2, 6, 100_000)),
         segments_max=st.none() | st.sampled_from((-1, 0, 1, 2, 7, 100_000)),
+        journaling=st.none() | st.booleans(),
+        journal_lifetime_ms=st.none() | st.sampled_from((-1, 0, 60_000)),
     ),
     st.builds(op.Upgrade, **common, version=st.integers(-1, 1)),
     st.builds(
@@ -256,6 +261,15 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         op.RollbackTransaction, **common, target_session=handles, actor=actors, reason=st.just("r")
     ),
     st.builds(op.EndSession, **common, target_session=handles, actor=actors, reason=st.just("r")),
+    st.builds(
+        BackUpJournal,
+        **common,
+        actor=actors,
+        reason=st.just("r"),
+        through=small,
+        kept_from=small,
+        needed_from=small,
+    ),
     st.builds(op.Tick, worker=st.just("w")),
     st.builds(
         op.TimeAgreed, worker=st.just("w"), writer_time=st.sampled_from((0, START_US, 2**62))

@@ -14,6 +14,7 @@ from ledgermq.core.apply import apply, new_state, next_deadline
 from ledgermq.core.browsing import Cursor, browse
 from ledgermq.core.get_options import PLAIN, Options
 from ledgermq.core.group_query import group_document
+from ledgermq.core.journal import journal_status
 from ledgermq.core.operations import Open, Operation, SessionOperation, Unreadable
 from ledgermq.core.outcomes import Addressed, Opened, Refused
 from ledgermq.core.selector import parse_selector
@@ -34,19 +35,8 @@ __all__ = ["START_US", "Player", "play"]
 
 START_US = 1_790_000_000_000_000
 QUESTIONS = (
-    "status",
-    "topic",
-    "subscription",
-    "session",
-    "manager",
-    "blocked",
-    "browse",
-    "select",
-    "group",
-    "segments",
-    "storage",
-    "deadline",
-    "uncounted",
+    *("status", "topic", "subscription", "session", "manager", "blocked", "browse", "select"),
+    *("group", "segments", "storage", "deadline", "uncounted", "journal"),
 )
 STATUS_NAMES = {
     "count": "message_count",
@@ -128,6 +118,7 @@ class Player:
             assert [_numbers(one) for one in state.sessions.values()] == self.model.numbers()
             compare_groups(state, self.model)
             assert storage_status(state, -1, 1000) == self.model.storage_status()
+            assert journal_status(state) == self.model.journal_status()
             assert next_deadline(state) == self.model.deadline()
             assert (state.time, state.active_version) == (self.model.time, self.model.version)
         if self.restarts:
@@ -230,6 +221,12 @@ class Player:
         status = query.manager_status(self.state, "QM1", "worker")
         status["stood_still"] = self.state.time_stood_still
         self._compare_options(line, status, {})
+
+    def ask_journal(self, line: Line) -> None:
+        """`journal name=value`: what the manager's status tells of it, and of the last backup."""
+        told = journal_status(self.state)
+        backup = told.pop("journal_backup") or {}
+        self._compare_options(line, told | backup, {"from": "journal_from"})
 
     def ask_browse(self, line: Line) -> None:
         """`browse QUEUE MESSAGES`; `browse QUEUE:logical,all MESSAGES` with options."""

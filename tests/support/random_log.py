@@ -3,7 +3,8 @@
 `topics` adds those of topics, subscriptions, selectors, temporary destinations and client ids,
 `ends` messages that expire or wait to be born, and what else may end them meanwhile, `groups` those
 of groups, segments, get options and group affinity, `moves` settings of destinations and shorter
-lifetimes, so that messages expire and go elsewhere.
+lifetimes, so that messages expire and go elsewhere, `redelivery` delays and limits of redelivery,
+`quotas` what puts have to wait for.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from support.log_writer import Script, ScriptSession, ranges
 from support.random_ends import RandomEnds
 from support.random_groups import RandomGroups
 from support.random_moves import RandomMoves
+from support.random_quotas import RandomQuotas
+from support.random_redelivery import RandomRedelivery
 from support.random_topics import RandomTopics
 
 QUEUES = ("q", "r", "s")
@@ -30,6 +33,8 @@ class RandomLog:
         ends: bool = False,
         groups: bool = False,
         moves: bool = False,
+        redelivery: bool = False,
+        quotas: bool = False,
     ) -> None:
         self.script = script
         self.random = script.random
@@ -41,6 +46,12 @@ class RandomLog:
         self.moves = RandomMoves(script) if moves else None
         if self.moves is not None:
             self.moves.begin()
+        self.redelivery = RandomRedelivery(script) if redelivery else None
+        if self.redelivery is not None:
+            self.redelivery.begin()
+        self.quotas = RandomQuotas(script) if quotas else None
+        if self.quotas is not None:
+            self.quotas.begin()
 
     def grow(self, steps: int) -> None:
         """Appends about so many entries."""
@@ -69,6 +80,8 @@ class RandomLog:
         lane = number if self.random.random() < 0.95 else number + 1
         timeout = self.random.choice((1_000, 2_000, 45_000, 500))
         more = {} if self.topics is None else self.topics.open_fields(number)
+        if self.redelivery is not None:
+            more["redelivery_delay_ms"] = self.redelivery.delay_ms()
         self.sessions.append(
             self.script.session(
                 mode,
@@ -149,6 +162,10 @@ class RandomLog:
             weights |= self.groups.weights()
         if self.moves is not None:
             weights |= self.moves.weights()
+        if self.redelivery is not None:
+            weights |= self.redelivery.weights()
+        if self.quotas is not None:
+            weights |= self.quotas.weights()
         choice = random.choices(list(weights), list(weights.values()))[0]
         choice(session, held, transacted)
 

@@ -15,8 +15,8 @@ __all__ = ["ROOT", "RULES", "Naming", "namings"]
 
 ROOT = Path(__file__).parents[2]
 TITLE = re.compile(r"^=== (.*)$", re.MULTILINE)
-RULE = re.compile(r"\b(SEQ|SES|INF|GRP)-(\d\d)\b")
-NAMED = re.compile(r"_(seq|ses|inf|grp)_(\d\d)(?=_|$)")
+RULE = re.compile(r"\b(SEQ|SES|INF|DB|GRP)-(\d\d)\b")
+NAMED = re.compile(r"_(seq|ses|inf|db|grp)_(\d\d)(?=_|$)")
 
 
 class Naming(NamedTuple):

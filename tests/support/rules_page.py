@@ -25,8 +25,8 @@ HEAD = """\
 # The rules and their tests
 
 Written by `make rules`. The rules are those of the sources that version 1 keeps, in our words: of
-sequence numbers (SEQ), of sessions in Jakarta Messaging (SES), of work in flight (INF), of groups
-(GRP). Where a rule speaks of something that does not exist here,
+sequence numbers (SEQ), of sessions in Jakarta Messaging (SES), of work in flight (INF), of the
+message database (DB), of groups (GRP). Where a rule speaks of something that does not exist here,
 [jms.md](jms.md#decided-otherwise) has what there is instead, and the test holds that. A script's
 title is its name.
 """

@@ -24,7 +24,7 @@ be written; words in brackets may be left out.
     [SESSION:] before any of them, if it is not the session of the line
 
 Lines that ask and are no entry: `status QUEUE`, `blocked QUEUE`, `session SESSION`, `manager`,
-`browse QUEUE`, `deadline TIME`; each compares the names given (`play.py` lists them).
+`browse QUEUE`, `deadline TIME`, `journal`; each compares the names given (`play.py` lists them).
 """
 
 from __future__ import annotations

@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ledgermq.core import settling
+from ledgermq.core import clock, settling
 from ledgermq.core.administration import HandlingOperation
 from ledgermq.core.operations import Correct
 from ledgermq.core.outcomes import Delivered, Outcome, Refused, Reply, SessionEnded
@@ -62,6 +62,7 @@ class WatchedLog(Script):
             monkeypatch.setattr(kind, "enqueue", self._noting_puts(kind.enqueue))
         taken = self._noting_settlements(settling.take_delivery)
         monkeypatch.setattr(settling, "take_delivery", taken)
+        monkeypatch.setattr(clock, "_end", self._noting_ends(clock._end))
 
     @property
     def directory(self) -> Directory:
@@ -85,7 +86,17 @@ class WatchedLog(Script):
         position = super().add_value(value, stamp)
         outcomes = [one.outcome for one in self.outcomes[-1]]
         due = any(is_late(one) and one.reason != "TAKEN_OVER" for one in outcomes)
-        self.events.append(WalkEvent(position, -1, 0, 0, "entry", time=self.state.time))
+        self.events.append(
+            WalkEvent(
+                position,
+                -1,
+                0,
+                0,
+                "entry",
+                time=self.state.time,
+                moment=self.entries[-1].time_us if stamp else -1,
+            )
+        )
         self.events.extend(deliveries(position, outcomes))
         self._note_handling(position, value, outcomes)
         self._note_destinations(position, due)
@@ -180,10 +191,24 @@ class WatchedLog(Script):
 
         return noting
 
+    def _noting_ends(self, end: Callable[..., Any]) -> Callable[..., Any]:
+        def noting(turn: Any, session: Any) -> Any:
+            index, last = turn.next_index, session.handle * 2**31 + 2**31 - 1
+            place = (len(self.entries) - 1, 0, index, last, "ended")
+            self.events.append(WalkEvent(*place, session=session.handle, moment=session.deadline))
+            return end(turn, session)
+
+        return noting
+
     def _noting_settlements(self, take: Callable[..., Any]) -> Callable[..., Any]:
         def noting(turn: Any, session: Any, delivery: int) -> Any:
             caller = sys._getframe(1)
-            due = "advance" in _callers(caller)
+            callers = list(_callers(caller))
+            due = "advance" in callers
+            consumer = session.deliveries[delivery].consumer
+            asked = (consumer.redelivery_delay_ms, session.redelivery_delay_ms)
+            lost = caller.f_back is not None and caller.f_back.f_locals.get("seen", ()) is None
+            handed = delivery <= session.handed_through or delivery in session.handed_doubts
             self.events.append(
                 WalkEvent(
                     *(len(self.entries) - 1, 0 if due else 1, turn.next_index if due else 0),
@@ -192,6 +217,9 @@ class WatchedLog(Script):
                     delivery=delivery,
                     flag=bool(caller.f_locals.get("backed_out", False)),
                     text="acknowledged" if caller.f_code.co_name == "consume" else "returned",
+                    moment=session.deadline if due else -1,
+                    delay_ms=next(one for one in asked if one >= 0),
+                    uncounted=lost and not handed,
                 )
             )
             return take(turn, session, delivery)

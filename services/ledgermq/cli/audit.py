@@ -25,6 +25,7 @@ TOTALS_COLUMNS: Final = (
     Column(key="consumed", heading="CONSUMED", number=True),
     Column(key="resident", heading="RESIDENT", number=True),
     Column(key="expired", heading="EXPIRED", number=True),
+    Column(key="moved", heading="MOVED", number=True),
     Column(key="dropped", heading="DROPPED", number=True),
     Column(key="removed", heading="REMOVED", number=True),
     Column(key="purged", heading="PURGED", number=True),
@@ -46,6 +47,8 @@ SUBSCRIPTION_COLUMNS: Final = (
     Column(key="consumed", heading="CONSUMED", number=True),
     Column(key="resident", heading="RESIDENT", number=True),
     Column(key="expired", heading="EXPIRED", number=True),
+    Column(key="moved", heading="MOVED", number=True),
+    Column(key="removed", heading="REMOVED", number=True),
     Column(key="dropped", heading="DROPPED", number=True),
     Column(key="balances", heading="BALANCES"),
 )
@@ -164,6 +167,8 @@ def _worker_answers(target: Target) -> bool:
 
 
 def _print(target: Target, output: Output, report: AuditReport) -> None:
+    from ledgermq_spark.conservation import told_of
+
     if output.for_people or not report.anomalies:
         columns = telling_columns(report.totals) if output.for_people else TOTALS_COLUMNS
         output.table(columns, report.totals)
@@ -178,6 +183,8 @@ def _print(target: Target, output: Output, report: AuditReport) -> None:
     output.remark(f"compared up to {where}: {compared}")
     for reason, count in report.refusals.items():
         output.remark(f"refused as they should be: {count} for {reason}")
+    for text in told_of(report.conservation) if report.conservation else ():
+        output.remark(text)
     if report.chain_proof:
         output.remark(report.chain_proof["told"])
     for text in (*report.unproven, *report.notes):

@@ -97,7 +97,7 @@ def log() -> None:
 @click.option("--yes", is_flag=True, help="Do it: what is cut cannot be brought back.")
 @target_options
 def trim(target: Target, output: Output, before: Any, dry_run: bool, yes: bool) -> int:
-    """Cut the beginning of the log, if no live message and no checkpoint needs it.
+    """Cut the beginning of the log, if no live message, checkpoint or journal needs it.
 
     State and messages stay. What happened before can be audited and traced no more: audit first,
     and note the digest (`ledgermq chain show`).
@@ -229,7 +229,8 @@ def _plan(target: Target, claim: Claim, moment: int | datetime) -> TrimPlan:
     found = _checkpoints(target, claim)
     checkpoints = sorted(found.manifests)
     bodies = _checkpoint_pins(found, live)
-    pins = [one for one in _message_pins(live) if one["needed_position"] < before]
+    needs = [*_message_pins(live), *_journal_pins(live)]
+    pins = [one for one in needs if one["needed_position"] < before]
     pins += [
         {
             "needed_position": position,
@@ -241,7 +242,7 @@ def _plan(target: Target, claim: Claim, moment: int | datetime) -> TrimPlan:
         if position < before
     ]
     pins += [one for one in bodies if one["needed_position"] < before]
-    needed = [*checkpoints, *(one["needed_position"] for one in [*bodies, *_message_pins(live)])]
+    needed = [*checkpoints, *(one["needed_position"] for one in [*bodies, *needs])]
     return TrimPlan(
         queue_manager=target.queue_manager,
         start=place.start,
@@ -320,6 +321,15 @@ def _message_pins(live: LogPins) -> list[dict[str, Any]]:
         {**asdict(one), "needed_position": one.body_position, "what": one.named}
         for one in live.pins
     ]
+
+
+def _journal_pins(live: LogPins) -> list[dict[str, Any]]:
+    """The journal, if there is any: what is not archived, or has not expired (DB-19)."""
+    if live.journal_position is None:
+        return []
+    what = f"the journal from position {live.journal_position} on (`ledgermq journal backup`)"
+    pin = {"needed_position": live.journal_position, "what": what}
+    return [{**pin, "state": "journal", "enqueued_at": None}]
 
 
 def _cut(target: Target, claim: Claim, before: int) -> None:

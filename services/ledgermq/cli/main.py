@@ -33,6 +33,7 @@ _COMMANDS: Final = {
     "browse": "ledgermq.cli.get:browse",
     "msg": "ledgermq.cli.messages:msg",
     "dlq": "ledgermq.cli.dead_letters:dlq",
+    "journal": "ledgermq.cli.journal:journal",
     "session": "ledgermq.cli.sessions:session",
     "txn": "ledgermq.cli.transactions:txn",
     "storage": "ledgermq.cli.storage:storage",

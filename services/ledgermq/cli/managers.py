@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ledgermq.cli.output import Output
+from ledgermq.cli.output import Output, cell_text
 from ledgermq.cli.setting_options import NONE, Duration, duration_text
 from ledgermq.cli.target import Target, target_options
 
@@ -27,13 +27,24 @@ def show(target: Target, output: Output) -> int:
         status = asdict(connection.admin.queue_manager_status())
     labels: dict[str, Any] = {}
     for key, value in status.items():
-        if key == "maximum_lifetime_ms":
-            labels["maximum lifetime"] = duration_text(value) if value else NONE
+        if key in ("maximum_lifetime_ms", "journal_lifetime_ms"):
+            label = key.removesuffix("_ms").replace("_", " ")
+            labels[label] = duration_text(value) if value else NONE
+        elif key == "journal_backup":
+            labels["journal backup"] = _backup_text(target, value)
         else:
             labels[key.replace("_", " ")] = value
     labels["position"] = target.named(status["position"])
     output.fields(labels, document=status)
     return 0
+
+
+def _backup_text(target: Target, backup: dict[str, Any] | None) -> str:
+    """The last backup of the journal in one phrase."""
+    if backup is None:
+        return NONE
+    when = cell_text(backup["time"])
+    return f"through {target.named(backup['through'] - 1)}, {when}"
 
 
 @manager.command()
@@ -72,6 +83,17 @@ def show(target: Target, output: Output) -> int:
     "--bytes-max",
     type=click.IntRange(min=0),
     help="Quota of the bytes of these messages; 0: none.",
+)
+@click.option(
+    "--journaling/--no-journaling",
+    default=None,
+    help="Whether messages put from now on are journaled.",
+)
+@click.option(
+    "--journal-lifetime",
+    "journal_lifetime_ms",
+    type=Duration(0),
+    help="How long a message stays in the journal, those that are there too; none: for ever.",
 )
 @target_options
 def alter(target: Target, output: Output, **settings: Any) -> int:

@@ -42,6 +42,7 @@ class Target:
     queue_manager: str
     topic_prefix: str
     timeout_seconds: float
+    data_directory: Path = DATA_DIRECTORY_DEFAULT
 
     @property
     def topics(self) -> Topics:
@@ -214,6 +215,7 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
             queue_manager=queue_manager,
             topic_prefix=topic_prefix,
             timeout_seconds=timeout_seconds,
+            data_directory=data_directory,
         )
         return command(target=target, output=Output(as_json=as_json), **rest)
 

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 from ledgermq.client.destinations import queue_name, topic_name
 from ledgermq.client.queue_settings import QueueSettings, settings_given
 from ledgermq.client.session_core import SessionCore
+from ledgermq.core.administration import BackUpJournal
 from ledgermq.core.operations import (
     AlterQueue,
     AlterQueueManager,
@@ -244,6 +245,8 @@ class Changes:
         segments_max: int | None = None,
         messages_max: int | None = None,
         bytes_max: int | None = None,
+        journaling: bool | None = None,
+        journal_lifetime_ms: int | None = None,
     ) -> int:
         """Changes settings of the queue manager; None leaves one as it is.
 
@@ -259,6 +262,9 @@ class Changes:
             messages_max: Quota of the messages of all queues and topics together, current and
                 pending (INF-04): what would exceed it waits. 0: none.
             bytes_max: Quota of the bytes of these messages. 0: none.
+            journaling: Whether messages put from now on are journaled (DB-17).
+            journal_lifetime_ms: How long after its enqueue time a journaled message expires in the
+                journal, whatever became of it (DB-19), those that are there too. 0: never.
 
         Raises:
             RefusedError: a setting is out of range.
@@ -272,6 +278,35 @@ class Changes:
             segments_max=segments_max,
             messages_max=messages_max,
             bytes_max=bytes_max,
+            journaling=journaling,
+            journal_lifetime_ms=journal_lifetime_ms,
+        )
+
+    def back_up_journal(
+        self, *, through: int, kept_from: int, needed_from: int, reason: str, actor: str
+    ) -> int:
+        """Tells that the journal was archived; what expired is in it no longer (DB-19).
+
+        `ledgermq journal backup` archives it and then calls this; both texts stay on the log.
+
+        Args:
+            through: Everything that came into the journal below this log position was archived.
+            kept_from: What came in below this position leaves the journal.
+            needed_from: No Put below this position brought what stays, or may yet come in.
+            reason: Why, up to 1,024 characters.
+            actor: Who asked for it, up to 128 characters.
+
+        Raises:
+            RefusedError: the journal is empty, was backed up further meanwhile, or a text is too
+                long.
+        """
+        return self._change(
+            BackUpJournal,
+            actor=actor,
+            reason=reason,
+            through=through,
+            kept_from=kept_from,
+            needed_from=needed_from,
         )
 
     def upgrade(self, version: int) -> int:

@@ -60,11 +60,13 @@ class Pin:
 class LogPins:
     """The oldest live messages at a log position, oldest first.
 
-    `needed_position` is the lowest position of the log that one of them needs; None: none does.
+    `journal_position` is where the journal needs the log from, None if it is empty (DB-19);
+    `needed_position` the lowest position that one of all these needs, None: none does.
     """
 
     position: int
     needed_position: int | None
+    journal_position: int | None
     pins: tuple[Pin, ...]
 
     @classmethod
@@ -75,5 +77,6 @@ class LogPins:
         return cls(
             position=answer.position,
             needed_position=answer.document["needed_position"],
+            journal_position=answer.document["journal_position"],
             pins=tuple(Pin(**{name: one[name] for name in known}) for one in pins),
         )

@@ -10,6 +10,7 @@ __all__ = ["REASON_ERRORS", "error_of_reason"]
 
 REASON_ERRORS: Final[dict[str, type[errors.LedgerMQError]]] = {
     "answer-too-large": errors.RefusedError,
+    "backup-invalid": errors.RefusedError,
     "client-id-in-use": errors.InvalidClientIDError,
     "client-id-missing": errors.ClientIDMissingError,
     "commit-waiting": errors.IllegalStateError,
@@ -24,6 +25,7 @@ REASON_ERRORS: Final[dict[str, type[errors.LedgerMQError]]] = {
     "group-invalid": errors.InvalidGroupError,
     "group-not-allowed": errors.GroupNotAllowedError,
     "group-unknown": errors.GroupNotFoundError,
+    "journal-empty": errors.RefusedError,
     "kind-unknown": errors.RefusedError,
     "match-options-invalid": errors.MatchOptionsError,
     "message-differs": errors.RefusedError,

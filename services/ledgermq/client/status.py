@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from ledgermq.client.instants import datetime_from
+from ledgermq.client.journal_status import JournalBackup
 from ledgermq.client.questions import Answer
 
 __all__ = [
@@ -271,7 +272,10 @@ class QueueManagerStatus:
     `queues`, `topics`, `subscriptions`, `connections` and `sessions` are how many there are;
     `maximum_lifetime_ms` is how long a message stays at most, 0: for ever. `messages_max` and
     `bytes_max` are the quotas of all queues and topics together, 0: none; `messages` and `bytes`
-    are what counts against them, current and pending (INF-04).
+    are what counts against them, current and pending (INF-04). `journaling` says whether messages
+    put now are journaled (DB-17), `journal_lifetime_ms` how long, 0: for ever; `journal_from` where
+    on the log the journal begins, `journal_needed_from` from where on it needs the log, None where
+    it is empty; `journal_backup` what its last backup told, None: there was none (DB-19).
     """
 
     name: str
@@ -284,6 +288,11 @@ class QueueManagerStatus:
     bytes_max: int
     messages: int
     bytes: int
+    journaling: bool
+    journal_lifetime_ms: int
+    journal_from: int | None
+    journal_needed_from: int | None
+    journal_backup: JournalBackup | None
     queues: int
     topics: int
     subscriptions: int
@@ -296,7 +305,11 @@ class QueueManagerStatus:
         """From the worker's document."""
         time = document["time"]
         known = time is not None and time >= 0
-        return cls(**_known(cls, {**document, "time": datetime_from(time) if known else None}))
+        told = {
+            "time": datetime_from(time) if known else None,
+            "journal_backup": JournalBackup.from_document(document["journal_backup"]),
+        }
+        return cls(**_known(cls, {**document, **told}))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Operations on messages by hand, and which messages they mean (PROTOCOL.md §17, §22)."""
+"""Operations by hand, on messages and on the journal (PROTOCOL.md §17, §21, §22)."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TypedDict
 from ledgermq.core.operations import Header, Operation, Put, PutMessage, SessionOperation
 
 __all__ = [
+    "BackUpJournal",
     "CopyMessages",
     "DeleteMessages",
     "HandlingOperation",
@@ -74,6 +75,17 @@ class CopyMessages(HandlingOperation):
     """Puts copies of messages to a destination."""
 
     target: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BackUpJournal(SessionOperation):
+    """Tells that the journal was archived up to a position, and what stays in it (DB-19)."""
+
+    actor: str
+    reason: str
+    through: int
+    kept_from: int
+    needed_from: int
 
 
 class MessagePlace(TypedDict):

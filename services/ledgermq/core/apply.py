@@ -18,6 +18,7 @@ from ledgermq.core import (
     destinations,
     ending,
     handling,
+    journal,
     messages,
     queues,
     relocating,
@@ -26,6 +27,7 @@ from ledgermq.core import (
     topic_administration,
 )
 from ledgermq.core.administration import (
+    BackUpJournal,
     CopyMessages,
     DeleteMessages,
     MoveMessages,
@@ -92,6 +94,7 @@ HANDLERS: dict[type[SessionOperation], Handler] = {
     AlterQueue: queues.alter_queue,
     AlterQueueManager: queues.alter_queue_manager,
     AlterTopic: topic_administration.alter_topic,
+    BackUpJournal: journal.back_up_journal,
     Close: sessions.close,
     CloseConsumer: messages.close_consumer,
     Commit: sessions.commit,

@@ -136,9 +136,8 @@ def must_block(
     if never is not None:
         return Refusal(QUOTA_EXCEEDED, never)
     policy = queue.settings.blocking_send_policy
-    behind = any(
-        stays_behind(one, session, queue.destination, policy) for one in state.blocked_puts.values()
-    )
+    waiting_here = state.blocked_at.get(queue.destination, {}).values()
+    behind = any(stays_behind(one, session, queue.destination, policy) for one in waiting_here)
     if not behind and fits(state, queue, messages, size_bytes):
         return False
     if not operation.blocking_ms:
@@ -193,6 +192,10 @@ def block(
 def keep_blocked(state: QueueManager, put: BlockedPut) -> None:
     """Makes a put one of those that wait."""
     state.blocked_puts[put.position] = put
+    if put.destination not in state.blocked_at:
+        state.blocked_at[put.destination] = {}
+        state.standstill = None
+    state.blocked_at[put.destination][put.position] = put
     put.session.blocked[put.sequence] = put
     heapq.heappush(state.time_outs, (put.deadline, put.position))
 
@@ -240,7 +243,12 @@ def refuse_blocked(turn: Turn, put: BlockedPut, refusal: Refusal) -> None:
 
 def let_go(state: QueueManager, put: BlockedPut) -> None:
     """A put waits no longer."""
+    state.standstill = None
     del state.blocked_puts[put.position]
+    here = state.blocked_at[put.destination]
+    del here[put.position]
+    if not here:
+        del state.blocked_at[put.destination]
     del put.session.blocked[put.sequence]
 
 

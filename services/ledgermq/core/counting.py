@@ -39,7 +39,7 @@ def held_bytes_status(queue: Queue) -> Document:
 
 def blocked_status(state: QueueManager, destination: str) -> Document:
     """The blocked puts to a destination; in no other figure of it (INF-05)."""
-    waiting = [one for one in state.blocked_puts.values() if one.destination == destination]
+    waiting = list(state.blocked_at.get(destination, {}).values())
     return {
         "puts": len(waiting),
         "messages": sum(len(one.messages) for one in waiting),

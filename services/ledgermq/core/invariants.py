@@ -50,6 +50,7 @@ def check(state: QueueManager) -> None:
     _check_in_flight(state)
     check_storage(state)
     check_quotas(state)
+    _check_journal(state)
 
 
 def _check_queue(queue: Queue) -> None:
@@ -216,3 +217,19 @@ def _check_in_flight(state: QueueManager) -> None:
         assert queue.uncommitted_puts == open_puts, f"queue {name}: uncommitted puts"
         assert queue.unacknowledged == unacknowledged, f"queue {name}: unacknowledged"
         assert queue.uncommitted_gets == uncommitted, f"queue {name}: uncommitted gets"
+
+
+def _check_journal(state: QueueManager) -> None:
+    """Intervals rise and are apart, only the last may be open, and all of them still matter."""
+    journal = state.journal
+    last = -1
+    for first, end in journal.intervals:
+        is_last = (first, end) == journal.intervals[-1]
+        assert last < first <= state.position, f"journal: interval from {first} after {last}"
+        assert first < end <= state.position or (end == -1 and is_last), f"journal: until {end}"
+        assert end == -1 or end > journal.needed_from, f"journal: nothing is left until {end}"
+        last = end
+    if journal.intervals:
+        assert 0 <= journal.needed_from <= journal.kept_from <= state.position, "journal: begins"
+    if journal.backup is not None:
+        assert journal.backup.through <= journal.backup.position, "journal: backed up ahead"

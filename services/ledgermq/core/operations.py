@@ -325,6 +325,8 @@ class AlterQueueManager(SessionOperation):
     segments_max: int | None = None
     messages_max: int | None = None
     bytes_max: int | None = None
+    journaling: bool | None = None
+    journal_lifetime_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

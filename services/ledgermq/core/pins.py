@@ -1,4 +1,4 @@
-"""What of the log the state still needs: the bodies of live messages (PROTOCOL.md §20, D6).
+"""What of the log the state still needs: bodies of live messages, the journal (PROTOCOL.md §20).
 
 Found when it is asked for, by a look at every live message, so that none pays for it while it
 lives.
@@ -22,7 +22,8 @@ PINS_MAX: Final = 1_000
 def pins_document(state: QueueManager, limit: int) -> dict[str, Any]:
     """The oldest live messages by where their bodies stand, at most `limit` of them.
 
-    `needed_position` is the lowest of these places; null where nothing lives.
+    `journal_position` is where the journal needs the log from (§21), null where it is empty;
+    `needed_position` is the lowest of all these places, null where there is none.
     """
     wanted = max(1, min(limit, PINS_MAX))
     found: list[tuple[int, int, int, int, dict[str, Any]]] = []
@@ -39,7 +40,13 @@ def pins_document(state: QueueManager, limit: int) -> dict[str, Any]:
         ]
     found.sort(key=lambda one: one[:4])
     pins = [one[4] for one in found[:wanted]]
-    return {"needed_position": pins[0]["body_position"] if pins else None, "pins": pins}
+    journal = state.journal.needs_from
+    places = [one["body_position"] for one in pins[:1]] + ([] if journal is None else [journal])
+    return {
+        "needed_position": min(places, default=None),
+        "journal_position": journal,
+        "pins": pins,
+    }
 
 
 def _body_position(message: Message) -> int:

@@ -15,6 +15,7 @@ from ledgermq.core.counting import blocked_status, held_bytes_status
 from ledgermq.core.delivery import delivered_message
 from ledgermq.core.get_options import PLAIN, Options, check
 from ledgermq.core.group_query import group_document, group_statuses
+from ledgermq.core.journal import journal_status
 from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
 from ledgermq.core.outcomes import Delivered, DeliveredMessage, Opened, Outcome
 from ledgermq.core.pins import pins_document
@@ -289,6 +290,7 @@ def manager_status(state: QueueManager, name: str, worker: str) -> Document:
         "bytes_max": state.bytes_max,
         "messages": held,
         "bytes": held_bytes,
+        **journal_status(state),
         "queues": len(state.queues),
         "topics": len(state.topics),
         "subscriptions": len(state.subscriptions),

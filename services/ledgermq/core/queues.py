@@ -5,6 +5,8 @@ from __future__ import annotations
 from ledgermq.core.affinity import Affinity
 from ledgermq.core.configuring import check_not_named, checked_settings
 from ledgermq.core.destinations import check_new_name, check_owner, configure, forget, keep
+from ledgermq.core.group_order import use_group_order
+from ledgermq.core.journal import check_journal, configure_journal
 from ledgermq.core.limits import (
     CONTENT_BYTES_MAX,
     CREDIT_MAX,
@@ -45,6 +47,7 @@ __all__ = [
     "correct",
     "create_queue",
     "delete_queue",
+    "restore_group_order",
     "set_affinity",
     "upgrade",
 ]
@@ -140,6 +143,12 @@ def set_affinity(queue: Queue, on: bool) -> None:
         queue.affinity = None
 
 
+def restore_group_order(queue: Queue) -> None:
+    """Finds what is held back among messages that came after the settings."""
+    queue.group_order = None
+    use_group_order(queue)
+
+
 def delete_queue(turn: Turn, session: Session, operation: DeleteQueue) -> Refusal | None:
     """Deletes a queue that has no consumers and no work in flight."""
     name = operation.queue
@@ -171,7 +180,7 @@ def alter_queue_manager(
     turn: Turn, session: Session, operation: AlterQueueManager
 ) -> Refusal | None:
     """Changes settings of the queue manager."""
-    refusal = check_storage(turn.state, operation)
+    refusal = check_storage(turn.state, operation) or check_journal(operation)
     if refusal is not None:
         return refusal
     lifetime_ms = operation.maximum_lifetime_ms
@@ -192,6 +201,7 @@ def alter_queue_manager(
     if operation.automatic_creation is not None:
         turn.state.automatic_creation = operation.automatic_creation
     configure_storage(turn.state, operation)
+    configure_journal(turn, operation)
     return None
 
 

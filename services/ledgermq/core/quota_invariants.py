@@ -22,6 +22,11 @@ def check_quotas(state: QueueManager) -> None:
     waiting = sum(len(one.blocked) for one in state.sessions.values())
     assert waiting == len(state.blocked_puts), "blocked puts without their session"
     assert list(state.blocked_puts) == sorted(state.blocked_puts), "blocked puts: order"
+    by_destination: dict[str, list[int]] = {}
+    for put in state.blocked_puts.values():
+        by_destination.setdefault(put.destination, []).append(put.position)
+    told = {name: list(here) for name, here in state.blocked_at.items()}
+    assert told == by_destination, "blocked puts: by destination"
     _check_standing(state)
 
 

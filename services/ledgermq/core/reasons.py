@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final, NamedTuple
 
 __all__ = [
+    "BACKUP_INVALID",
     "CLIENT_ID_IN_USE",
     "CLIENT_ID_MISSING",
     "COMMIT_WAITING",
@@ -19,6 +20,7 @@ __all__ = [
     "GROUP_INVALID",
     "GROUP_NOT_ALLOWED",
     "GROUP_UNKNOWN",
+    "JOURNAL_EMPTY",
     "MATCH_OPTIONS_INVALID",
     "MESSAGE_DIFFERS",
     "MESSAGE_INVALID",
@@ -70,6 +72,7 @@ __all__ = [
     "Refusal",
 ]
 
+BACKUP_INVALID: Final = "backup-invalid"
 CLIENT_ID_IN_USE: Final = "client-id-in-use"
 CLIENT_ID_MISSING: Final = "client-id-missing"
 COMMIT_WAITING: Final = "commit-waiting"
@@ -84,6 +87,7 @@ GROUP_CLASH: Final = "group-clash"
 GROUP_INVALID: Final = "group-invalid"
 GROUP_NOT_ALLOWED: Final = "group-not-allowed"
 GROUP_UNKNOWN: Final = "group-unknown"
+JOURNAL_EMPTY: Final = "journal-empty"
 MATCH_OPTIONS_INVALID: Final = "match-options-invalid"
 MESSAGE_DIFFERS: Final = "message-differs"
 MESSAGE_INVALID: Final = "message-invalid"

@@ -19,11 +19,11 @@ from ledgermq.core.message import AWAY, MEMBER, GroupedMessage, Message
 from ledgermq.core.messages import take_in
 from ledgermq.core.operations import Group
 from ledgermq.core.outcomes import Reply
-from ledgermq.core.quotas import fits, larger_than_whole
+from ledgermq.core.quotas import fits, held_by_all, larger_than_whole
 from ledgermq.core.reasons import DESTINATION_UNKNOWN, QUOTA_EXCEEDED, Refusal
 from ledgermq.core.sessions import commit
 from ledgermq.core.settings import FIFO
-from ledgermq.core.state import Queue, Session
+from ledgermq.core.state import Queue, QueueManager, Session
 from ledgermq.core.storing import check_transaction_size
 from ledgermq.core.subscribing import retire
 from ledgermq.core.timing import expire_due
@@ -39,13 +39,41 @@ def release_and_deliver(turn: Turn) -> None:
 
 
 def release(turn: Turn) -> None:
-    """Looks at the blocked puts round by round, until a round releases none."""
-    while turn.state.blocked_puts:
+    """Looks at the blocked puts round by round, until a round releases none.
+
+    While nothing changes of what they wait for, they wait on: what came since was looked at then.
+    """
+    state = turn.state
+    while state.blocked_puts:
         if turn.left:
             retire(turn)
         expire_due(turn)
-        if not _round(turn):
+        state.storage.clean()
+        if state.standstill is not None and state.standstill == _waited_for(state):
             return
+        if not _round(turn):
+            state.standstill = _waited_for(state)
+            return
+
+
+def _waited_for(state: QueueManager) -> tuple[object, ...] | None:
+    """All that decides whether a blocked put goes on; None: that is not told in short."""
+    if state.storage.settings.segments_max:
+        return None
+    has_quota = state.messages_max or state.bytes_max
+    found = [find_destination(state, one) for one in state.blocked_at]
+    return (
+        state.automatic_creation,
+        state.messages_max,
+        state.bytes_max,
+        held_by_all(state) if has_quota else None,
+        *(
+            None
+            if one is None
+            else (one.created_position, one.held_messages, one.held_bytes, one.settings)
+            for one in found
+        ),
+    )
 
 
 def _round(turn: Turn) -> bool:

@@ -19,13 +19,13 @@ from ledgermq.core.blocked_snapshot import (
 )
 from ledgermq.core.destinations import find_destination, keep
 from ledgermq.core.get_options import PLAIN, Options, Place
-from ledgermq.core.group_order import use_group_order
 from ledgermq.core.grouping import join_open_groups
+from ledgermq.core.journal import Journal
 from ledgermq.core.limits import BLOCK_MESSAGES
 from ledgermq.core.message import Message
 from ledgermq.core.message_snapshot import is_plain, message_from, stored_message
 from ledgermq.core.outcomes import Reply
-from ledgermq.core.queues import set_affinity
+from ledgermq.core.queues import restore_group_order, set_affinity
 from ledgermq.core.quotas import bytes_of
 from ledgermq.core.selector import parse_selector
 from ledgermq.core.settings import settings_record
@@ -91,6 +91,7 @@ def root_of(state: QueueManager) -> Record:
         "sessions": [_session_entry(session) for session in state.sessions.values()],
         "storage": state.storage.record(),
         "blocked_puts": blocked_entries(state),
+        "journal": state.journal.record(),
     }
 
 
@@ -242,6 +243,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     state.automatic_creation = root["automatic_creation"]
     state.wait_order = root["wait_order"]
     state.storage = Storage.restored(root["storage"])
+    state.journal = Journal.restored(root["journal"])
     state.messages_max = root["messages_max"]
     state.bytes_max = root["bytes_max"]
     for entry in root["queues"]:
@@ -273,9 +275,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
             if message.consumer is not None and times is not None and times.expires_at > state.time:
                 state.expiries.add(message, times.expires_at)
         queue.group(queue.messages.values())
-    for queue in state.stores.values():
-        queue.group_order = None
-        use_group_order(queue)
+        restore_group_order(queue)
     state.lifetimes.set_maximum(root["maximum_lifetime_ms"], state.stores.values())
     for session in state.sessions.values():
         for consumer in session.consumers.values():

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ledgermq.core.get_options import PLAIN, Place
+from ledgermq.core.journal import Journal
 from ledgermq.core.lifetimes import Lifetimes
 from ledgermq.core.limits import PROTOCOL_VERSION
 from ledgermq.core.message import Message, Times
@@ -221,18 +222,21 @@ class QueueManager:
         "active_version",
         "automatic_creation",
         "births",
+        "blocked_at",
         "blocked_puts",
         "bytes_max",
         "client_ids",
         "connections",
         "deadlines",
         "expiries",
+        "journal",
         "lifetimes",
         "messages_max",
         "named",
         "position",
         "queues",
         "sessions",
+        "standstill",
         "storage",
         "stores",
         "subscriptions",
@@ -265,6 +269,7 @@ class QueueManager:
         self.births = MessageDeadlines()
         self.lifetimes = Lifetimes()
         self.storage = Storage()
+        self.journal = Journal()
         # Destinations that settings name, and which settings do: destination and name.
         self.named: dict[str, dict[tuple[str, str], None]] = {}
         # Quotas of all queues and topics together; 0: none.
@@ -273,6 +278,9 @@ class QueueManager:
         # Puts that wait for a quota, by position, and a heap of (deadline, position); entries of
         # what waits no longer are passed over.
         self.blocked_puts: dict[int, BlockedPut] = {}
+        # The same by destination; and what they wait for, if a look at them found nothing to do.
+        self.blocked_at: dict[str, dict[int, BlockedPut]] = {}
+        self.standstill: tuple[object, ...] | None = None
         self.time_outs: list[tuple[int, int]] = []
 
     def schedule(self, message: Message, times: Times) -> None:

@@ -1,0 +1,170 @@
+"""What an archive of the journal holds is listed and chosen without a log and without Spark."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, datetime, timedelta
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ledgermq.wire.codec import encode_record
+from ledgermq.wire.content import Content, encode_content
+from ledgermq.wire.message_header import make_header
+from ledgermq_spark.journal import HEADER
+from ledgermq_spark.journal_archive import Archive, JournalArchiveError
+
+START = datetime(2026, 3, 1, tzinfo=UTC)
+
+
+def row(position, body, queue="orders", **properties):
+    """A message that came in at a position, so many hours after the start."""
+    header = make_header(properties, None, None) if properties else None
+    moment = START + timedelta(hours=position)
+    return {
+        "position": position,
+        "put_position": position,
+        "put_index": 0,
+        "destination": f"queue:{queue}",
+        "sequence": position,
+        "message_id": f"{position:032x}",
+        "enqueued_at": moment,
+        "expires_at": moment + timedelta(days=7),
+        "expired": False,
+        "priority": 4,
+        "persistent": True,
+        "properties": json.dumps(properties),
+        "header": None if header is None else encode_record(HEADER, header),
+        "content": encode_content(Content(body=body, client_time=0)),
+    }
+
+
+def back_up(directory, through, rows, queue_manager="QM1"):
+    """A backup of these rows, as Spark leaves it."""
+    path = (
+        directory
+        / "messages"
+        / f"queue_manager={queue_manager}"
+        / f"backup={through}"
+        / "0.parquet"
+    )
+    path.parent.mkdir(parents=True)
+    pq.write_table(pa.Table.from_pylist(rows), path)
+    manifest = {
+        "format": 1,
+        "queue_manager": queue_manager,
+        "through": through,
+        "files": [
+            {
+                "part": "messages",
+                "path": str(path.relative_to(directory)),
+                "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
+            }
+        ],
+    }
+    (directory / "manifests").mkdir(exist_ok=True)
+    written = directory / "manifests" / f"{queue_manager}-{through}.json"
+    written.write_text(json.dumps(manifest), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def directory(tmp_path):
+    """Two backups of QM1, of which the second has what the first kept, and one of another."""
+    kept = row(3, "three", queue="bills", color="blue")
+    back_up(tmp_path, 5, [row(1, "one", color="red", size=3), row(2, {"two": 2}), kept])
+    back_up(tmp_path, 10, [kept, row(7, "seven", color="red")])
+    back_up(tmp_path, 4, [row(1, "foreign")], "QM2")
+    return tmp_path
+
+
+@pytest.fixture
+def listed(plain, directory):
+    """Lists the archive; the bodies, in the order in which they came in."""
+
+    def bodies(*options):
+        told = ("journal", "list", "--from", "archive", "--directory", directory, "--json")
+        answer = plain(*told, *options)
+        assert answer.code == 0, answer.err
+        return [one["body"] for one in answer.documents]
+
+    return bodies
+
+
+def test_a_message_of_several_backups_is_listed_once(listed):
+    """All that was ever archived of the queue manager, as it came in (DB-19)."""
+    assert listed() == ["one", {"two": 2}, "three", "seven"]
+    assert listed("--queue-manager", "QM2") == ["foreign"]
+    assert listed("--queue-manager", "QM3") == []
+
+
+def test_a_message_that_cannot_be_read_hides_no_other(directory, plain):
+    """It was put all the same, by whatever client; it is listed with why it is not shown."""
+    back_up(directory, 30, [row(21, "x") | {"content": b"garbage"}, row(22, "after")])
+    told = ("journal", "list", "--from", "archive", "--directory", directory)
+    first, second = plain(*told, "--json").documents[-2:]
+    assert (first["message_id"], second["body"]) == (f"{21:032x}", "after")
+    assert "cannot be read" in first["undecodable"]
+    assert "cannot be read" in plain(*told).lines[-2]
+
+
+def test_messages_are_listed_by_queue_time_and_selector(listed):
+    """Each option alone and together; the end of the time is left out."""
+    assert listed("--queue", "bills") == ["three"]
+    assert listed("--queue", "topic:bills") == []
+    assert listed("--selector", "color = 'red'") == ["one", "seven"]
+    assert listed("--selector", "color = 'red'", "--until", "2026-03-01T07:00:00Z") == ["one"]
+    assert listed("--since", "2026-03-01T03:00", "--until", "2026-03-02") == ["three", "seven"]
+    assert listed("--limit", "2") == ["one", {"two": 2}]
+    assert listed("--limit", "0") == ["one", {"two": 2}, "three", "seven"]
+
+
+def test_a_list_for_people_says_that_there_are_more(plain, directory):
+    """And in which backup each is."""
+    told = ("journal", "list", "--from", "archive", "--directory", directory)
+    answer = plain(*told, "--limit", "1")
+    heading, line = answer.lines
+    assert heading.split("\t")[:3] == ["POSITION", "PUT TO", "SEQ"]
+    assert line.split("\t")[-2:] == ["backup 5", "one"]
+    assert "there are more" in answer.err
+    answer = plain("journal", "list", "--from", "archive", "--directory", directory / "none")
+    assert "no message of the journal is meant" in answer.err
+
+
+def test_what_would_be_republished_is_told_and_nothing_done_without_a_yes(plain, directory):
+    """`--id` and `--skip` choose beside the others; no broker is asked for a look."""
+    told = ("journal", "republish", "--from", "archive", "--directory", directory, "--to", "again")
+    answer = plain(*told, "--dry-run", "--json", "--skip", 1, "--limit", 2)
+    assert answer.document["republished"] == 2
+    assert [one["body"] for one in answer.document["messages"]] == ['{"two": 2}', "three"]
+    answer = plain(*told, "--dry-run", "--json", "--id", f"ID:{7:032X}")
+    assert [one["body"] for one in answer.document["messages"]] == ["seven"]
+    refused = plain(*told, "--json")
+    assert refused.code == 2
+    assert "this would put 4 messages to queue:again again: add --yes" in refused.error["message"]
+
+
+@pytest.mark.parametrize(
+    "wrong", [("--since", "soon"), ("--selector", "color ="), ("--from", "nowhere")]
+)
+def test_a_choice_that_cannot_be_read_is_wrong_use(plain, directory, wrong):
+    """One sentence, and exit code 2."""
+    assert plain("journal", "list", "--directory", directory, *wrong).code == 2
+
+
+def test_an_archive_that_was_altered_is_never_read(directory, listed, plain):
+    """A manifest holds the digests of its files; what has no manifest is no backup (DB-19)."""
+    path = back_up(directory, 20, [row(12, "twelve")])
+    assert listed()[-1] == "twelve"
+    path.write_bytes(path.read_bytes() + b"x")
+    answer = plain("journal", "list", "--from", "archive", "--directory", directory, "--json")
+    assert (answer.code, answer.error["code"]) == (1, "journal-archive")
+    assert "is not as it was written" in answer.error["message"]
+    manifest = directory / "manifests" / "QM1-20.json"
+    manifest.rename(manifest.with_suffix(".part"))
+    assert listed()[-1] == "seven"
+    manifest.write_text(json.dumps({"format": 2}), encoding="utf-8")
+    with pytest.raises(JournalArchiveError, match="knows 1: upgrade"):
+        Archive(directory).backups("QM1")

@@ -1,0 +1,59 @@
+"""Tests of which messages came in from outside, beside the fold: held against a witness."""
+
+from hypothesis import HealthCheck, given, settings
+
+from ledgermq.core.apply import apply, new_state
+from ledgermq.wire.codec import decode_operation
+from ledgermq_spark.inbound import Inbound
+from support import checks
+from support.generators import informed_histories
+from support.quota_generators import quota_histories
+from support.witness import Witness
+
+HISTORIES = informed_histories(steps=25) | quota_histories(steps=25)
+FEW = settings(
+    max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+)
+
+
+def came_in(history, *, restored=False, witness=None):
+    """Number and entry of each message by its place; each told once."""
+    state = new_state()
+    inbound = Inbound(state)
+    found = {}
+    for position, entry in enumerate(history):
+        if restored:
+            state = checks.thaw(checks.freeze(state))
+            inbound = Inbound(state)
+        operation = decode_operation(entry.value, state.active_version)
+        inbound.ask(state, operation, position)
+        outcomes = apply(state, operation, position, entry.time)
+        if witness is not None:
+            witness.observe(operation, position, outcomes)
+        for one in inbound.hear([each.outcome for each in outcomes], state.time):
+            assert one.position == position
+            assert one.enqueued_at == state.time
+            for at in range(one.count):
+                place = (one.put_position, one.put_index + at)
+                assert place not in found, f"{place} came in twice"
+                found[place] = (one.destination, one.sequence + at, position)
+    return found
+
+
+@FEW
+@given(HISTORIES)
+def test_every_message_that_got_a_number_of_its_own_came_in_once(history):
+    """Retries, blocked puts, units of work that end in any way; what is moved did not (DB-19)."""
+    witness = Witness()
+    found = came_in(history, witness=witness)
+    numbers = {place: number for place, (_, number, _) in found.items()}
+    assert numbers == {
+        place: number for place, number in witness.number.items() if isinstance(place[0], int)
+    }
+
+
+@FEW
+@given(HISTORIES)
+def test_it_goes_on_from_any_state(history):
+    """A backup's state is begun with where the log before it is gone."""
+    assert came_in(history, restored=True) == came_in(history)

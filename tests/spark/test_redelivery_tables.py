@@ -1,0 +1,33 @@
+"""Tests of tables and audit on logs whose messages are redelivered late, or too often."""
+
+import random
+
+import pytest
+
+from support.audits import audited
+from support.log_writer import Script
+from support.random_log import RandomLog
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+
+@pytest.mark.parametrize(
+    ("seed", "parts"),
+    [
+        pytest.param(1, (), marks=pytest.mark.long),
+        pytest.param(2, ("ends", "topics"), marks=pytest.mark.long),
+        (3, ("ends", "topics", "moves")),
+    ],
+)
+def test_a_random_log_with_redelivery_agrees(spark, tmp_path, seed, parts):
+    """Delays, limits, error destinations and drops are what the rebuild makes of them (§15).
+
+    With moves also whatever else sends messages elsewhere, and ends them (§14, INF-19).
+    """
+    script = Script(random=random.Random(seed))
+    RandomLog(script, redelivery=True, **dict.fromkeys(parts, True)).grow(160)
+    report = audited(spark, tmp_path, script.entries)
+    assert report.anomalies == []
+    assert report.verdict == "agrees"
+    assert report.conservation["holds"]
+    assert sum(one["came"] for one in report.totals) > 20
