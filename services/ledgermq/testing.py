@@ -101,6 +101,8 @@ class MemoryBroker:
     ) -> Connection:
         """A connection, as `ledgermq.connect` gives one; the settings are the same.
 
+        What waits for a quota waits by this clock: until another thread makes room or moves it.
+
         Raises:
             AddressError: a setting cannot be used.
         """

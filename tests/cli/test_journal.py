@@ -54,6 +54,8 @@ def test_what_was_consumed_is_backed_up_and_put_again_at_a_later_date(plain, tmp
         producer.send("before")
         refused = plain("journal", "backup", "--json")
         assert (refused.code, refused.error["code"]) == (1, "journal-empty")
+        nothing = plain("journal", "list", "--json")
+        assert (nothing.code, nothing.documents) == (0, [])
         assert plain("manager", "show", "--json").document["journaling"] is False
 
         assert plain("manager", "alter", "--journaling", "--journal-lifetime", "1s").code == 0
@@ -149,7 +151,7 @@ def check_loss(plain, directory):
     refused = plain("journal", "backup", "--json")
     assert (refused.code, refused.error["code"]) == (1, "journal-archive")
     assert "--from-checkpoint" in refused.error["message"]
-    told = plain("journal", "backup", "--json", "--from-checkpoint")
+    told = plain("journal", "backup", "--from-checkpoint")
     assert told.code == 0, told.err
-    assert told.document["messages"] > 0
+    assert "is given up" in told.err
     assert plain("journal", "backup", "--json", "--dry-run").code == 0

@@ -8,9 +8,10 @@ from ledgermq_spark.inbound import Inbound
 from support import checks
 from support.generators import informed_histories
 from support.quota_generators import quota_histories
+from support.relocation_generators import relocation_histories
 from support.witness import Witness
 
-HISTORIES = informed_histories(steps=25) | quota_histories(steps=25)
+HISTORIES = informed_histories(steps=25) | quota_histories(steps=25) | relocation_histories(25)
 FEW = settings(
     max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
 )

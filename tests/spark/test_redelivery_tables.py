@@ -30,4 +30,5 @@ def test_a_random_log_with_redelivery_agrees(spark, tmp_path, seed, parts):
     assert report.anomalies == []
     assert report.verdict == "agrees"
     assert report.conservation["holds"]
-    assert sum(one["came"] for one in report.totals) > 20
+    # Messages that come back too often go elsewhere, and with moves those that expire.
+    assert sum(one["came"] for one in report.totals) > (20 if "moves" in parts else 0)

@@ -140,9 +140,12 @@ def backup(
     from ledgermq_spark.journal import summary_of
     from ledgermq_spark.journal_archive import Archive
 
+    if not reason:
+        raise click.UsageError("say why you back the journal up: --reason TEXT")
     path = _directory(target, directory)
     with target.connect() as connection:
-        if connection.admin.queue_manager_status().journal_from is None:
+        begins = connection.admin.queue_manager_status().journal_from
+        if begins is None:
             raise JournalEmptyError(
                 f"the journal of {target.queue_manager} is empty: journaling was never on, or all "
                 "has left it; `ledgermq manager alter --journaling` turns it on"
@@ -162,6 +165,8 @@ def backup(
                 reason=reason,
                 actor=actor or getpass.getuser(),
             )
+    if found.kept_from is not None and found.kept_from > begins:
+        output.remark(f"what came in from {begins} to {found.kept_from - 1} is given up")
     counts = {name: one for name, one in summary.counts.items() if name != "checksum"}
     stay = counts["messages"] - counts["expired"]
     would = "would be archived" if dry_run else "archived"
