@@ -10,11 +10,18 @@ subscriptions or a switch of automatic creation needs one round.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ledgermq_spark.destinations import is_temporary, is_topic
-from ledgermq_spark.settings import DEFAULTS, SEGMENT_BYTES_DEFAULT, Settings, fifo_mode
+from ledgermq_spark.settings import (
+    DEFAULTS,
+    SEGMENT_BYTES_DEFAULT,
+    Settings,
+    fifo_mode,
+    keeps_group_order,
+)
 
 __all__ = [
     "AdministrationRow",
@@ -228,13 +235,22 @@ class Directory:
 
         Each is (queue, created, subscription or -1, position, mode).
         """
-        told = [(*step[:3], fifo_mode(step[3])) for step in sorted(self.settings)]
+        return self._setting(fifo_mode, "CONCURRENT")
+
+    def group_orders(self) -> list[tuple[str, int, int, int, str]]:
+        """Whether queues and subscriptions keep the order of groups: `yes` or `no`, likewise."""
+        return self._setting(keeps_group_order, "no")
+
+    def _setting(
+        self, read: Callable[[Settings], str], default: str
+    ) -> list[tuple[str, int, int, int, str]]:
+        told = [(*step[:3], read(step[3])) for step in sorted(self.settings)]
         steps: dict[tuple[str, int], list[tuple[int, str]]] = {}
         for queue, created, position, mode in told:
             steps.setdefault((queue, created), []).append((position, mode))
         found: list[tuple[str, int, int, int, str]] = []
         for (queue, created), known in steps.items():
-            if all(mode == "CONCURRENT" for _, mode in known):
+            if all(mode == default for _, mode in known):
                 continue
             if not is_topic(queue):
                 found.extend((queue, created, -1, at, mode) for at, mode in known)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from zlib import crc32
 
 from ledgermq_spark.get_options import PLAIN, Options
+from ledgermq_spark.held_back import HeldBack
 from ledgermq_spark.items import Group, Item, Place, place_of
 from ledgermq_spark.matching import Selected, matches
 from ledgermq_spark.placing import Placed
@@ -51,7 +52,8 @@ OrderKey = tuple[str, Options, Key | None]
 class GroupQueue:
     """The messages of one queue, their groups, and its consumers while they are open."""
 
-    def __init__(self) -> None:
+    def __init__(self, held: HeldBack | None = None) -> None:
+        self._held_back = held or HeldBack()
         self._items: dict[Message, Item] = {}
         self._told: set[Message] = set()
         self._selected: dict[Message, Selected] = {}
@@ -203,6 +205,10 @@ class GroupQueue:
             self._changed(consumer.keeps)
             consumer.keeps = ""
 
+    def changed(self, name: str) -> None:
+        """What waited for a delayed message of its group may be given now."""
+        self._changed(name)
+
     def _changed(self, name: str) -> None:
         """What was put aside because of a group, or of a bucket, may be given now."""
         for order in self._orders.values():
@@ -284,6 +290,7 @@ class GroupQueue:
             item = self._items.get(message)
             if item is not None and item.here and message not in self._told:
                 waits = self._waits(options, consumer, item)
+                waits = waits or self._held_back.waits_for(message)
                 if waits is None:
                     return message
                 order.aside.setdefault(waits, []).append(order.heap[0])

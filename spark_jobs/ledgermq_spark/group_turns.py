@@ -22,6 +22,7 @@ from ledgermq_spark.group_queue import (
     bucket_of,
     step_place,
 )
+from ledgermq_spark.held_back import HeldBack
 from ledgermq_spark.items import Group, Item, place_of
 from ledgermq_spark.matching import matches
 from ledgermq_spark.placing import agrees, put_refusal
@@ -33,8 +34,8 @@ __all__ = ["GroupTurns"]
 class GroupTurns(GroupQueue):
     """Takes a queue's steps in the order of the log and judges its deliveries."""
 
-    def __init__(self, fifo: FifoTurns | None = None) -> None:
-        super().__init__()
+    def __init__(self, fifo: FifoTurns | None = None, held: HeldBack | None = None) -> None:
+        super().__init__(held)
         self._fifo = fifo or FifoTurns()
         self._together: list[Step] = []
         # What an entry found born, the latest in front; the births of one moment are served

@@ -17,6 +17,7 @@ __all__ = [
     "Settings",
     "Storage",
     "fifo_mode",
+    "keeps_group_order",
     "manager_settings_valid",
     "settings_refusal",
 ]
@@ -91,6 +92,11 @@ DEFAULTS = Settings()
 def fifo_mode(settings: Settings) -> str:
     """The FIFO mode that settings give."""
     return str(settings.as_dict().get("fifo_mode", "CONCURRENT"))
+
+
+def keeps_group_order(settings: Settings) -> str:
+    """Whether settings keep the order of groups: `yes` or `no`."""
+    return "yes" if settings.as_dict().get("keeps_group_order") else "no"
 
 
 @dataclass(frozen=True, slots=True)

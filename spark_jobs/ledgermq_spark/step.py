@@ -25,7 +25,7 @@ class Step(NamedTuple):
     `moment` is when a message was born that an entry found due, in µs, else 0.
 
     A place has another FIFO `mode`, which `selector` tells; or an operation that was refused for
-    the sake of it had `asked` to settle a message.
+    the sake of it had `asked` to settle a message. It `keeps` the order of groups, or no longer.
     """
 
     position: int

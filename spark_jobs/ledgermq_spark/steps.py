@@ -11,6 +11,7 @@ from pyspark.sql.types import DataType
 
 from ledgermq_spark.fifo_turns import OUT_OF_TURN
 from ledgermq_spark.group_steps import group_steps
+from ledgermq_spark.held_back import KEEPS
 from ledgermq_spark.rows import BYTES, FLAG, LONG, TEXT
 from ledgermq_spark.walked import MESSAGE, delays_in
 
@@ -64,13 +65,21 @@ def kept_messages(tables: Tables) -> DataFrame:
         unit,
         f.lit(-1).cast(LONG).alias("holder"),
     ).unionByName(
-        tables.copies.select(
+        _copies(tables).select(
             *columns,
-            f.lit(None).cast(TEXT).alias("header"),
+            "header",
             f.lit(None).cast(LONG).alias("unit"),
             f.col("subscription").alias("holder"),
         )
     )
+
+
+def _copies(tables: Tables) -> DataFrame:
+    """Copies, with the header of their message where the order of groups may be kept."""
+    if not tables.facts.directory.group_orders():
+        return tables.copies.withColumn("header", f.lit(None).cast(TEXT))
+    headers = tables.messages.where("queue LIKE 'topic:%'").select(*MESSAGE, "header")
+    return tables.copies.join(headers, MESSAGE, how="left")
 
 
 def _selectors(tables: Tables) -> DataFrame:
@@ -156,6 +165,17 @@ def _fifo_steps(tables: Tables, deliveries: DataFrame) -> list[DataFrame]:
     ]
 
 
+def _order_steps(tables: Tables) -> list[DataFrame]:
+    """Which places keep the order of groups."""
+    orders = tables.facts.directory.group_orders()
+    if not orders:
+        return []
+    columns = "queue string, queue_created long, holder long, position long, selector string"
+    frame = _of_no_message(tables.messages.sparkSession.createDataFrame(orders, columns))
+    nothing = f.lit(0)
+    return [_step(frame, f.lit(KEEPS), "position", f.lit(1), nothing, nothing)]
+
+
 def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
     """Everything that happened to the messages of all queues and subscriptions."""
     numbered = kept_messages(tables)
@@ -222,6 +242,7 @@ def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
         _step(deliveries, delivered, "position", f.col("phase"), f.col("index"), f.col("offset")),
         *_group_steps(tables, recorded),
         *_fifo_steps(tables, deliveries),
+        *_order_steps(tables),
     ]
     return reduce(DataFrame.unionByName, parts)
 

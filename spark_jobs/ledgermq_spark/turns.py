@@ -20,6 +20,7 @@ from ledgermq_spark.evidence import Evidence, hexadecimal
 from ledgermq_spark.fifo_turns import FIFO_STEPS, FifoTurns
 from ledgermq_spark.group_steps import grouped_queues
 from ledgermq_spark.group_turns import GroupTurns
+from ledgermq_spark.held_back import KEEPS, HeldBack
 from ledgermq_spark.matching import Selected, matches
 from ledgermq_spark.rows import BYTES, LONG, TEXT, arrow_batch, spark_schema
 from ledgermq_spark.step import Finding, MessageKey, Step
@@ -61,8 +62,9 @@ class QueueTurns:
     because the outcomes stand in the order of consumers, not of messages.
     """
 
-    def __init__(self, fifo: FifoTurns | None = None) -> None:
+    def __init__(self, fifo: FifoTurns | None = None, held: HeldBack | None = None) -> None:
         self._fifo = fifo or FifoTurns()
+        self._held_back = held or HeldBack()
         self._available: dict[MessageKey, tuple[int, int]] = {}
         self._held: dict[MessageKey, int] = {}
         self._holds: dict[int, int] = {}
@@ -157,6 +159,9 @@ class QueueTurns:
         if not self._matches(step.selector, message):
             yield "unexpected", step, f"the consumer's selector does not match it: {step.selector}"
             return
+        if self._held_back.waits_for(message) is not None:
+            yield "unexpected", step, "it waits for a delayed message of its group"
+            return
         passed = self._passed_over(step, place)
         if passed is not None:
             urgency, sequence, (put_position, put_index, _) = passed
@@ -173,10 +178,17 @@ class QueueTurns:
         order = self._order(step.selector)
         if not order or order[0][:2] >= place or self._fifo.goes_first(step.message):
             return None
-        if not self._is_later(order[0][2], step):
+        if not self._may_be_passed(order[0][2], step):
             return order[0]
         found = [one for one in order if one[:2] < place and self._available.get(one[2]) == one[:2]]
-        return min((one for one in found if not self._is_later(one[2], step)), default=None)
+        return min((one for one in found if not self._may_be_passed(one[2], step)), default=None)
+
+    def _may_be_passed(self, message: MessageKey, step: Step) -> bool:
+        """Whether a message that is available comes later all the same."""
+        return self._held_back.waits_for(message) is not None or self._is_later(message, step)
+
+    def changed(self, name: str) -> None:
+        """What is held back is looked at each time."""
 
     def _is_later(self, message: MessageKey, step: Step) -> bool:
         """Whether a message was born in the entry of a delivery, and maybe after that was made."""
@@ -263,8 +275,8 @@ def _scan(grouped: set[str]) -> Callable[[Iterable[Any]], Iterator[Any]]:
     """The pass over steps; queues with groups have their own rules."""
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        fifo = FifoTurns()
-        turns: QueueTurns | GroupTurns = QueueTurns(fifo)
+        fifo, held = FifoTurns(), HeldBack()
+        turns: QueueTurns | GroupTurns = QueueTurns(fifo, held)
         current = (None, None, None)
         for batch in batches:
             columns = [column.to_pylist() for column in batch.columns]
@@ -272,10 +284,14 @@ def _scan(grouped: set[str]) -> Callable[[Iterable[Any]], Iterator[Any]]:
             for queue, created, holder, *values in zip(*columns, strict=True):
                 if (queue, created, holder) != current:
                     rows.extend(_finding(current, one) for one in _finish(turns, fifo))
-                    fifo = FifoTurns()
-                    turns = (GroupTurns if holder == -1 and queue in grouped else QueueTurns)(fifo)
+                    fifo, held = FifoTurns(), HeldBack()
+                    kind = GroupTurns if holder == -1 and queue in grouped else QueueTurns
+                    turns = kind(fifo, held)
                     current = (queue, created, holder)
-                rows.extend(_finding(current, one) for one in _take(turns, fifo, Step(*values)))
+                step = Step(*values)
+                rows.extend(_finding(current, one) for one in _take(turns, fifo, step))
+                for name in held.take(step):
+                    turns.changed(name)
             yield arrow_batch(FINDING_COLUMNS, rows)
         yield arrow_batch(FINDING_COLUMNS, [_finding(current, one) for one in _finish(turns, fifo)])
 
@@ -284,11 +300,12 @@ def _scan(grouped: set[str]) -> Callable[[Iterable[Any]], Iterator[Any]]:
 
 def _take(turns: QueueTurns | GroupTurns, fifo: FifoTurns, step: Step) -> Iterator[Finding]:
     """A step is judged first by what was received before it."""
-    if step.what not in FIFO_STEPS:
+    if step.what not in (*FIFO_STEPS, KEEPS):
         yield from turns.take(step)
     else:
         yield from turns.finish()
-    yield from fifo.take(step)
+    if step.what != KEEPS:
+        yield from fifo.take(step)
 
 
 def _finish(turns: QueueTurns | GroupTurns, fifo: FifoTurns) -> Iterator[Finding]:

@@ -107,6 +107,7 @@ SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
     "bytes_max": ("bytes_max", int),
     "policy": ("blocking_send_policy", str),
     "fifo_mode": ("fifo_mode", str),
+    "keeps_group_order": ("keeps_group_order", yes),
 }
 
 

@@ -225,7 +225,8 @@ class ModelBase(ModelJournal):
 
     def gone(self, message: Row, place: str) -> None:
         """A message leaves: consumed, or removed by administration."""
-        if self.fifo_mode(message["queue"]) != "CONCURRENT":
+        waited = message["place"] == "delayed" and self.keeps_group_order(message["queue"])
+        if waited or self.fifo_mode(message["queue"]) != "CONCURRENT":
             self.touch(message["queue"])
         if message["group"]:
             items = self.items(message["queue"], message["group"]["group_id"])

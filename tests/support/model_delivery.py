@@ -88,10 +88,25 @@ class ModelDelivery(ModelHandling):
 
     def bucket(self, message: Row) -> int | None:
         """The bucket of a message's key."""
+        key = self.group_key(message)
+        return None if key is None else zlib.crc32(key) % 1024
+
+    def group_key(self, message: Row) -> bytes | None:
+        """What the group of a message goes by."""
         properties = message["header"]["properties"] if message["header"] else {}
         named = properties.get("JMSXGroupID")
-        key = named.encode("utf-8") if isinstance(named, str) else self.group_id(message)
-        return None if key is None else zlib.crc32(key) % 1024
+        return named.encode("utf-8") if isinstance(named, str) else self.group_id(message)
+
+    def is_held_back(self, message: Row) -> bool:
+        """Whether a delayed message of its group comes before a message, and that matters."""
+        key = self.group_key(message)
+        if key is None or not self.keeps_group_order(message["queue"]):
+            return False
+        return any(
+            self.group_key(one) == key and _in_delivery_order(one) < _in_delivery_order(message)
+            for one in self.messages
+            if one["queue"] == message["queue"] and one["place"] == "delayed"
+        )
 
     def is_bonded_away(self, consumer: Row, message: Row) -> bool:
         """Whether a message's bucket is bonded to another consumer."""
@@ -109,6 +124,7 @@ class ModelDelivery(ModelHandling):
             return None if item is None or self.is_others(consumer, item) else item
         for message in order:
             taken = self.is_others(consumer, message) or self.is_bonded_away(consumer, message)
+            taken = taken or self.is_held_back(message)
             allowed = not taken and self.selects(consumer["selector"], message)
             if allowed and self.allows(options, message):
                 return message

@@ -28,6 +28,10 @@ class ModelFifo:
         """The mode of a queue or subscription."""
         return str(self.settings_of(store)["fifo_mode"])
 
+    def keeps_group_order(self, store: str) -> bool:
+        """Whether groups of a queue or subscription wait for a delayed message of theirs."""
+        return bool(self.settings_of(store)["keeps_group_order"])
+
     def receive(self, message: Row) -> None:
         """A message is delivered; where a mode asks for it, its first delivery counts."""
         if self.fifo_mode(message["queue"]) != "CONCURRENT" and message["received"] is None:

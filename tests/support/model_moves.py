@@ -26,6 +26,7 @@ SETTINGS: Row = {
     "bytes_max": 0,
     "blocking_send_policy": "FIFO",
     "fifo_mode": "CONCURRENT",
+    "keeps_group_order": False,
 }
 
 

@@ -48,7 +48,7 @@ naive_relocations: st.SearchStrategy[Operation] = st.builds(
 class RelocationWriter(Writer):
     """Draws operations that suit the model's state, among them many a Relocate."""
 
-    weights = (*WEIGHTS, *("relocate",) * 8, "relocate_blindly")
+    weights = (*WEIGHTS, *("relocate",) * 12, *("relocate_blindly",) * 3)
 
     def relocate_blindly(self, session: dict[str, Any]) -> None:
         """Whatever comes to mind."""
@@ -77,7 +77,7 @@ class RelocationWriter(Writer):
     def _copy_of(self, message: dict[str, Any]) -> dict[str, Any]:
         """A message as it was put."""
         header = message["header"]
-        more = self.one((0,) * 20 + (1,))
+        more = self.one((0,) * 7 + (1,))
         content = b"x" * (message["size"] - self.model.header_size(header) + more)
         return {
             "put_position": message["put_position"],

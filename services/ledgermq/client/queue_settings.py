@@ -122,6 +122,10 @@ class QueueSettings(TypedDict, total=False):
             choices=FIFO_MODES,
         ),
     ]
+    keeps_group_order: Annotated[
+        bool,
+        Setting(Kind.FLAG, "Whether messages of a group wait for one before them that is delayed."),
+    ]
 
 
 @cache

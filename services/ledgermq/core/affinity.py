@@ -11,6 +11,7 @@ import heapq
 import zlib
 from typing import TYPE_CHECKING
 
+from ledgermq.core.group_order import group_key
 from ledgermq.core.limits import AFFINITY_BUCKETS
 from ledgermq.core.message import Message, place_in_order
 
@@ -27,14 +28,8 @@ Aside = list[tuple[int, int]]
 
 def bucket_of(message: Message) -> int | None:
     """The bucket of a message's group: JMSXGroupID if it is text, else the group id."""
-    named = None
-    if message.header is not None:
-        named = message.header["properties"].get("JMSXGroupID")
-    if isinstance(named, str):
-        return zlib.crc32(named.encode()) % AFFINITY_BUCKETS
-    if message.group is not None:
-        return zlib.crc32(message.group.group_id) % AFFINITY_BUCKETS
-    return None
+    key = group_key(message)
+    return None if key is None else zlib.crc32(key) % AFFINITY_BUCKETS
 
 
 class Affinity:

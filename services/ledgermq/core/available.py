@@ -9,7 +9,8 @@ A queue has one such order of all its available messages, and others (`orders.py
 consumers select. A message that is taken from one order stays behind in the others as an entry
 that is passed over when it comes up, so taking never searches; when such entries outnumber the
 messages, the order is made anew. What comes up but may not be given yet, because its group is kept
-for a consumer, is passed over too, and offered again when that changes.
+for a consumer or waits for a delayed message, is passed over too, and offered again when that
+changes.
 """
 
 from __future__ import annotations
@@ -46,12 +47,15 @@ class Available:
 
     def stands(self, message: Message) -> bool:
         """Whether an entry's message may be given: it is in its queue, in nobody's hands, not
-        delayed, and its group is kept for nobody.
+        delayed, behind no delayed one of its group that keeps its order, and its group is kept for
+        nobody.
         """
         queue = message.queue
         if message.consumer is not None or queue.messages.get(message.sequence) is not message:
             return False
         if message.waits:
+            return False
+        if queue.group_order is not None and queue.group_order.holds_back(message):
             return False
         return not queue.kept or message.group is None or message.group.group_id not in queue.kept
 

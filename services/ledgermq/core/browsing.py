@@ -108,10 +108,15 @@ def _units(
 def _places(queue: Queue, cursor: Cursor) -> Iterator[tuple[int, int]]:
     """Priorities and sequence numbers behind a cursor, in delivery order."""
     for priority in range(min(cursor.after_priority, PRIORITY_MAX), -1, -1):
-        if queue.available.has_priority(priority) or queue.kept or queue.affinity is not None:
+        if queue.available.has_priority(priority) or _may_be_passed_over(queue):
             start = cursor.after_sequence + 1 if priority == cursor.after_priority else 0
             for sequence in range(max(start, queue.min_sequence), queue.next_sequence):
                 yield priority, sequence
+
+
+def _may_be_passed_over(queue: Queue) -> bool:
+    """Whether what is available may stand in no order of delivery."""
+    return bool(queue.kept) or queue.affinity is not None or queue.group_order is not None
 
 
 def _rest_of_group(queue: Queue, cursor: Cursor, options: Options) -> tuple[Cursor, list[Step]]:

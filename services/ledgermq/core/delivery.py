@@ -65,6 +65,8 @@ def _is_same_for_all(queue: Queue) -> bool:
     """Whether every waiting consumer may take each message, whatever it took before."""
     if queue.unacknowledged_max or queue.doubts or queue.kept or queue.affinity is not None:
         return False
+    if queue.group_order is not None and queue.group_order.delayed:
+        return False
     return not queue.orders or all(one.order is None for one in queue.ready.values())
 
 

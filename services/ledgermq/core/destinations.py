@@ -7,6 +7,7 @@ its sessions get from it, everybody may put to it, and it ends with the connecti
 from __future__ import annotations
 
 from ledgermq.core.fifo import use_fifo_mode
+from ledgermq.core.group_order import use_group_order
 from ledgermq.core.limits import is_name
 from ledgermq.core.operations import CreateTemporary
 from ledgermq.core.reasons import (
@@ -138,10 +139,12 @@ def configure(state: QueueManager, found: Queue, settings: Settings) -> None:
             del state.named[destination]
     found.settings = settings
     use_fifo_mode(found)
+    use_group_order(found)
     if isinstance(found, Topic):
         for subscription in found.subscriptions.values():
             subscription.settings = settings
             use_fifo_mode(subscription)
+            use_group_order(subscription)
     for name, destination in targets_of(settings).items():
         state.named.setdefault(destination, {})[(found.destination, name)] = None
 

@@ -8,8 +8,9 @@ from ledgermq.core.affinity import bucket_of
 from ledgermq.core.delivery import is_paused
 from ledgermq.core.doubt import in_doubt
 from ledgermq.core.group_invariants import check_groups, check_places
+from ledgermq.core.group_order import group_key
 from ledgermq.core.limits import REPLIES_MAX
-from ledgermq.core.message import Message
+from ledgermq.core.message import Message, place_in_order
 from ledgermq.core.places import next_item
 from ledgermq.core.quota_invariants import check_quotas
 from ledgermq.core.state import Consumer, Queue, QueueManager, Session
@@ -97,6 +98,19 @@ def _check_waiting(queue: Queue, where: str) -> None:
     assert all(one.consumer is None for one in waiting), f"{where}: waits and is held"
     assert all(one.backout_count for one in delayed), f"{where}: delayed without a backout"
     assert not any(one.backout_count for one in unborn), f"{where}: unborn with a backout"
+    assert (queue.group_order is not None) == queue.settings.keeps_group_order, f"{where}: order"
+    if queue.group_order is not None:
+        for message in queue.messages.values():
+            held = queue.group_order.holds_back(message)
+            assert held is _comes_after(message, delayed), f"{where}: {message.sequence} held back"
+
+
+def _comes_after(message: Message, delayed: list[Message]) -> bool:
+    """Whether one of the delayed messages is of its group and comes before it."""
+    key, place = group_key(message), place_in_order(message)
+    return key is not None and any(
+        group_key(one) == key and place_in_order(one) < place for one in delayed
+    )
 
 
 def _check_received(queue: Queue, where: str) -> None:

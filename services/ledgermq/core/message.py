@@ -142,6 +142,11 @@ class Message:
         """Whether it is not to be delivered yet: it is unborn or delayed."""
         return self.times is not None and self.times.waits_until >= 0
 
+    @property
+    def is_delayed(self) -> bool:
+        """Whether it waits to be delivered again."""
+        return self.times is not None and self.times.is_delayed
+
     def wait_until(self, moment: int) -> None:
         """Lets it wait until a moment in µs; -1: no longer."""
         times = self.times or Times(-1, -1)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from ledgermq.core.affinity import Affinity
+    from ledgermq.core.group_order import GroupOrder
     from ledgermq.core.state import Connection, Consumer, QueueManager
     from ledgermq.core.turns import Turns
 
@@ -46,6 +47,7 @@ class Queue:
         "dropped",
         "expired",
         "gets_disabled",
+        "group_order",
         "groups",
         "kept",
         "last_consumed_enqueued_at",
@@ -103,6 +105,8 @@ class Queue:
         self.groups: dict[bytes, Group] = {}
         self.kept: dict[bytes, Consumer] = {}
         self.affinity: Affinity | None = None
+        # What waits for a delayed message of its group; None: nothing does.
+        self.group_order: GroupOrder | None = None
         # Messages in doubt by number, and how many of their backouts do not count (H20).
         self.doubts: dict[int, int] = {}
         self.consumers: dict[tuple[int, int], Consumer] = {}
@@ -164,6 +168,8 @@ class Queue:
         self.available.extend(born)
         for order in self.orders.values():
             order.extend([one for one in born if order.wants(one)])
+        if self.group_order is not None:
+            self.group_order.add(messages)
         if grouped:
             self.group(messages)
         touched = self.touched_blocks
@@ -183,12 +189,8 @@ class Queue:
 
     def note_high(self) -> None:
         """Notes what it holds, if that is the most so far; after messages were added."""
-        held = self.held_messages
-        if held > self.messages_high:
-            self.messages_high = held
-        held = self.message_bytes + self.uncommitted_puts_bytes
-        if held > self.bytes_high:
-            self.bytes_high = held
+        self.messages_high = max(self.messages_high, self.held_messages)
+        self.bytes_high = max(self.bytes_high, self.held_bytes)
 
     def served(self) -> Iterable[Queue]:
         """Whose consumers may be served after an `enqueue`."""
@@ -314,12 +316,16 @@ class Queue:
             # Whether it waits again stands in a checkpoint; births follow from the time.
             self.touched_blocks[message.sequence // BLOCK_MESSAGES] = None
         message.wait_until(-1)
+        if self.group_order is not None:
+            self.group_order.free(self, message)
 
     def delay(self, message: Message, until: int) -> None:
         """Lets a message that came back wait until a moment in µs (INF-10)."""
         self.delayed += 1
         self.delayed_bytes += message.size_bytes
         message.wait_until(until)
+        if self.group_order is not None:
+            self.group_order.hold(message)
 
     def withdraw(self, message: Message) -> None:
         """Takes a message that nobody holds from those that wait."""
@@ -352,6 +358,8 @@ class Queue:
         """Takes a numbered message out of the queue for good."""
         sequence = message.sequence
         del self.messages[sequence]
+        if self.group_order is not None:
+            self.group_order.remove(message)
         self.message_bytes -= message.size_bytes
         if isinstance(message, GroupedMessage):
             self._leave_group(message.group, message)

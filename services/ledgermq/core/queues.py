@@ -5,6 +5,7 @@ from __future__ import annotations
 from ledgermq.core.affinity import Affinity
 from ledgermq.core.configuring import check_not_named, checked_settings
 from ledgermq.core.destinations import check_new_name, check_owner, configure, forget, keep
+from ledgermq.core.group_order import use_group_order
 from ledgermq.core.journal import check_journal, configure_journal
 from ledgermq.core.limits import (
     CONTENT_BYTES_MAX,
@@ -46,6 +47,7 @@ __all__ = [
     "correct",
     "create_queue",
     "delete_queue",
+    "restore_group_order",
     "set_affinity",
     "upgrade",
 ]
@@ -141,6 +143,12 @@ def set_affinity(queue: Queue, on: bool) -> None:
         queue.affinity = None
 
 
+def restore_group_order(queue: Queue) -> None:
+    """Finds what is held back among messages that came after the settings."""
+    queue.group_order = None
+    use_group_order(queue)
+
+
 def delete_queue(turn: Turn, session: Session, operation: DeleteQueue) -> Refusal | None:
     """Deletes a queue that has no consumers and no work in flight."""
     name = operation.queue
@@ -224,7 +232,7 @@ def correct(turn: Turn, session: Session, operation: Correct) -> Refusal | None:
             if queue.unacknowledged_max:
                 turn.touch(queue)
         else:
-            queue.withdraw(message)
+            turn.withdraw(message)
         turn.ends_clash(message)
         queue.remove(message)
         return None

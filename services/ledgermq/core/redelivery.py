@@ -4,7 +4,7 @@ A message that is backed out waits the redelivery delay of that moment (INF-09, 
 is over, or at once without one, it is available again, unless its counted backouts exceed the
 limit that it has had since it was put: then it goes to the error destination, or is dropped where
 there is none (INF-11, INF-12). Backouts of which nobody knows whether the application saw the
-message do not count (H20).
+message do not count (H20). Where the order of groups is kept, others wait for what is delayed.
 """
 
 from __future__ import annotations

@@ -68,6 +68,7 @@ class Settings:
     bytes_max: int = 0
     blocking_send_policy: str = FIFO
     fifo_mode: str = CONCURRENT
+    keeps_group_order: bool = False
 
 
 DEFAULTS: Final = Settings()

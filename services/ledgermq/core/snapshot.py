@@ -25,7 +25,7 @@ from ledgermq.core.limits import BLOCK_MESSAGES
 from ledgermq.core.message import Message
 from ledgermq.core.message_snapshot import is_plain, message_from, stored_message
 from ledgermq.core.outcomes import Reply
-from ledgermq.core.queues import set_affinity
+from ledgermq.core.queues import restore_group_order, set_affinity
 from ledgermq.core.quotas import bytes_of
 from ledgermq.core.selector import parse_selector
 from ledgermq.core.settings import settings_record
@@ -275,6 +275,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
             if message.consumer is not None and times is not None and times.expires_at > state.time:
                 state.expiries.add(message, times.expires_at)
         queue.group(queue.messages.values())
+        restore_group_order(queue)
     state.lifetimes.set_maximum(root["maximum_lifetime_ms"], state.stores.values())
     for session in state.sessions.values():
         for consumer in session.consumers.values():

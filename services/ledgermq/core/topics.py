@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from ledgermq.core.fifo import use_fifo_mode
+from ledgermq.core.group_order import use_group_order
 from ledgermq.core.limits import BLOCK_MESSAGES
 from ledgermq.core.selecting import matches, value_in
 from ledgermq.core.selector import Selector
@@ -64,6 +65,7 @@ class Subscription(Queue):
         self.key = key
         self.settings = topic.settings
         use_fifo_mode(self)
+        use_group_order(self)
         self.durable = key.kind == "durable"
         self.shared = shared
         self.selector = selector
@@ -101,6 +103,8 @@ class Subscription(Queue):
         self.messages[copy.sequence] = copy
         self.message_bytes += copy.size_bytes
         self.note_high()
+        if self.group_order is not None:
+            self.group_order.add([copy])
         self.available.extend(self.wait_for_birth(state, [copy]))
         self.touched_blocks[copy.sequence // BLOCK_MESSAGES] = None
         self.next_sequence = copy.sequence + 1

@@ -80,6 +80,8 @@ class Turn:
     def withdraw(self, message: Message) -> None:
         """Takes a message that nobody holds from those that wait, before it leaves its queue."""
         self.ends_clash(message)
+        if message.queue.group_order is not None and message.is_delayed:
+            self.touch(message.queue)
         message.queue.withdraw(message)
 
     def leave(self, queue: Queue) -> None:

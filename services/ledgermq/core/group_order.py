@@ -1,0 +1,120 @@
+"""Groups that keep their order: what comes after a delayed message waits for it (PROTOCOL.md §15).
+
+A queue with `keeps_group_order` knows its messages by the key of their group, and of each key which
+of them are delayed. What is held back stands in no order of delivery once it came up there; it is
+offered again when the delayed message before it is available or gone. So a get looks at nothing
+twice, and a redelivery costs a look at the messages of its group.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from ledgermq.core.message import place_in_order
+
+if TYPE_CHECKING:
+    from ledgermq.core.message import Message
+    from ledgermq.core.queue import Queue
+
+__all__ = ["GroupOrder", "group_key", "use_group_order"]
+
+Place = tuple[int, int]
+
+
+def group_key(message: Message) -> bytes | None:
+    """What a message's group goes by: JMSXGroupID if it is text, else the group id."""
+    if message.header is not None:
+        named = message.header["properties"].get("JMSXGroupID")
+        if isinstance(named, str):
+            return named.encode()
+    return None if message.group is None else message.group.group_id
+
+
+def use_group_order(queue: Queue) -> None:
+    """Begins or ends to keep the order of groups, as the settings of a queue now ask."""
+    if not queue.settings.keeps_group_order:
+        order, queue.group_order = queue.group_order, None
+        if order is not None:
+            _offer(queue, [one for one in queue.messages.values() if order.holds_back(one)])
+    elif queue.group_order is None:
+        order = queue.group_order = GroupOrder()
+        order.add(queue.messages.values())
+        for message in queue.messages.values():
+            if message.is_delayed:
+                order.hold(message)
+
+
+class GroupOrder:
+    """The messages of one queue by group, and the delayed ones of each group by their place."""
+
+    __slots__ = ("_groups", "delayed")
+
+    def __init__(self) -> None:
+        self._groups: dict[bytes, dict[int, Message]] = {}
+        # Heaps; the first of each is delayed, others may not be so any longer.
+        self.delayed: dict[bytes, list[Place]] = {}
+
+    def add(self, messages: Iterable[Message]) -> None:
+        """Takes in messages that were just numbered."""
+        for message in messages:
+            key = group_key(message)
+            if key is not None:
+                self._groups.setdefault(key, {})[message.sequence] = message
+
+    def remove(self, message: Message) -> None:
+        """Lets a message go that leaves the queue; it is not delayed."""
+        key = group_key(message)
+        if key is not None:
+            group = self._groups[key]
+            del group[message.sequence]
+            if not group:
+                del self._groups[key]
+
+    def holds_back(self, message: Message) -> bool:
+        """Whether a message comes after a delayed one of its group."""
+        if not self.delayed:
+            return False
+        key = group_key(message)
+        places = None if key is None else self.delayed.get(key)
+        return places is not None and places[0] < place_in_order(message)
+
+    def hold(self, message: Message) -> None:
+        """Notes that a message is delayed now."""
+        key = group_key(message)
+        if key is not None:
+            heapq.heappush(self.delayed.setdefault(key, []), place_in_order(message))
+
+    def free(self, queue: Queue, message: Message) -> None:
+        """Offers what waited for a message, if that is delayed no longer."""
+        key = group_key(message)
+        places = None if key is None else self.delayed.get(key)
+        if key is None or places is None:
+            return
+        group = self._groups[key]
+        before = places[0]
+        while places and not _is_delayed(group, places[0]):
+            heapq.heappop(places)
+        if not places:
+            del self.delayed[key]
+        elif places[0] == before:
+            return
+        behind = [one for one in group.values() if place_in_order(one) > before]
+        if places:
+            behind = [one for one in behind if place_in_order(one) < places[0]]
+        _offer(queue, behind)
+
+
+def _offer(queue: Queue, messages: list[Message]) -> None:
+    """Offers those that are available in every order that wants them."""
+    here = [one for one in messages if one.is_here]
+    for message in here:
+        queue.available.offer(message)
+    for order in queue.orders.values():
+        order.offer_wanted(here)
+
+
+def _is_delayed(group: dict[int, Message], place: Place) -> bool:
+    message = group.get(place[1])
+    return message is not None and message.is_delayed

@@ -1,0 +1,162 @@
+"""Groups that keep their order while one of their messages is delayed (PROTOCOL.md §15, GRP-04)."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from hypothesis import Phase, given, settings
+
+from ledgermq.core import group_order
+from ledgermq.core import operations as op
+from ledgermq.core.apply import apply, new_state
+from ledgermq.core.group_order import GroupOrder
+from ledgermq.core.settings import given_settings
+from ledgermq.core.state import QueueManager
+from ledgermq.wire.codec import decode_operation
+from support import checks
+from support.checked_histories import FOLD, check_history
+from support.generators import Entry
+from support.group_order_generators import group_order_histories
+from support.log_writer import Script, color_header
+from support.play import play
+from support.script import ScriptError, read_scripts
+
+SCRIPTS = Path(__file__).parent / "scripts"
+
+
+@settings(FOLD, max_examples=150)
+@given(group_order_histories())
+def test_histories_of_ordered_groups_leave_a_sound_state_that_the_model_agrees_with(history):
+    """Delays, selectors, affinity, FIFO modes and subscriptions, with every check (INF-10)."""
+    check_history(history)
+
+
+@settings(FOLD, max_examples=30)
+@given(group_order_histories(steps=20))
+def test_a_checkpoint_knows_what_is_held_back_at_every_split(history):
+    """A state that is written and read goes on the same and ends in the same digest (D5)."""
+    frozen, outcomes, state = [], [], new_state()
+    for entry in history:
+        frozen.append(checks.freeze(state))
+        outcomes.append(fold(state, entry))
+    whole = checks.digest(state)
+    for split, at_split in enumerate(frozen):
+        restored = checks.thaw(at_split)
+        assert [fold(restored, one) for one in history[split:]] == outcomes[split:], split
+        assert checks.digest(restored) == whole, split
+
+
+def test_histories_of_ordered_groups_come_to_what_can_happen():
+    """Messages are held back in queues and subscriptions, and go on."""
+    seen: Counter[str] = Counter()
+
+    @settings(FOLD, max_examples=100, phases=[Phase.generate])
+    @given(group_order_histories())
+    def run(history):
+        state, held = new_state(), 0
+        for entry in history:
+            fold(state, entry)
+            before, held = held, held_back(state)
+            seen["held back"] += held > before
+            seen["let go"] += held < before
+            seen["of a subscription"] += any(map(held_in, state.subscriptions.values()))
+
+    run()
+    missing = [name for name in ("held back", "let go", "of a subscription") if seen[name] < 10]
+    assert not missing, f"{missing} hardly happened: {seen}"
+
+
+def fold(state: QueueManager, entry: Entry) -> list:
+    """The outcomes of one entry."""
+    operation = decode_operation(entry.value, state.active_version)
+    return apply(state, operation, state.position + 1, entry.time)
+
+
+def held_in(queue) -> int:
+    """How many messages of a queue wait for a delayed one."""
+    order = queue.group_order
+    here = [one for one in queue.messages.values() if one.is_here]
+    return 0 if order is None else sum(map(order.holds_back, here))
+
+
+def held_back(state: QueueManager) -> int:
+    """How many messages wait for a delayed one."""
+    return sum(map(held_in, state.stores.values()))
+
+
+def _nothing(original):
+    return lambda *arguments: None
+
+
+def _never(original):
+    return lambda *arguments: False
+
+
+FAULTS = [
+    (GroupOrder, "holds_back", _never),
+    (GroupOrder, "hold", _nothing),
+    (GroupOrder, "free", _nothing),
+]
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "fault"), FAULTS, ids=[f"{n}{f.__name__}" for _, n, f in FAULTS]
+)
+def test_planted_fault_of_group_order_is_found(place, name, fault, monkeypatch):
+    """The properties are not blind: each fault planted in the fold turns them red."""
+    monkeypatch.setattr(place, name, fault(getattr(place, name)))
+
+    @settings(FOLD, max_examples=500, phases=[Phase.generate])
+    @given(group_order_histories())
+    def run(history):
+        check_history(history)
+
+    with pytest.raises((AssertionError, LookupError, TypeError)):
+        run()
+
+
+def test_what_is_never_offered_again_is_found(monkeypatch):
+    """The scripts are not blind either: what was passed over has to come back."""
+    monkeypatch.setattr(group_order, "_offer", _nothing(None))
+    failed = 0
+    for script in read_scripts((SCRIPTS / "group_order.txt").read_text(encoding="utf-8")):
+        try:
+            play(script)
+        except (AssertionError, ScriptError):
+            failed += 1
+    assert failed >= 5
+
+
+def test_a_get_looks_at_what_is_held_back_once_and_not_again(monkeypatch):
+    """With 20,000 messages behind a delayed one, many gets look at few of them (H21)."""
+    script = Script()
+    session = script.session()
+    settings_given = given_settings(
+        {"keeps_group_order": True, "redelivery_delay_override_ms": 60_000}
+    )
+    session.send(op.CreateQueue, queue="q", settings=settings_given)
+    header = color_header("red")
+    header["properties"]["JMSXGroupID"] = "x"
+    for _ in range(4):
+        messages = [script.message(header=header) for _ in range(5_000)]
+        session.send(op.Put, destination="queue:q", messages=messages)
+    session.consumer("q", credit=1)
+    session.recover(1)
+    session.get(1)
+    assert held_in(script.state.queues["q"]) == 19_999
+    looks = 0
+    original = GroupOrder.holds_back
+
+    def counted(self, message):
+        nonlocal looks
+        looks += 1
+        return original(self, message)
+
+    monkeypatch.setattr(GroupOrder, "holds_back", counted)
+    for _ in range(50):
+        session.put("q", "of no group")
+        session.get(1)
+    assert len(script.state.sessions[session.handle].deliveries) == 50
+    assert looks < 500

@@ -1,0 +1,78 @@
+"""Audits of queues whose groups keep their order while a message is delayed (PROTOCOL.md §15)."""
+
+from copy import deepcopy
+
+import pytest
+
+from ledgermq.core import operations as op
+from ledgermq.core.outcomes import Delivered
+from ledgermq.core.settings import given_settings
+from ledgermq_spark.audit import audit
+from ledgermq_spark.turns import check_turns
+from support.audits import audited, subject_of
+from support.log_writer import Script, color_header
+from support.verbs import message_of
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+SETTINGS = {"redelivery_delay_override_ms": 5_000}
+
+
+def of_group(script, name):
+    """A message of a group."""
+    header = color_header("red")
+    header["properties"]["JMSXGroupID"] = name
+    return script.message(header=header)
+
+
+def story(*, kept: bool, grouped: bool) -> Script:
+    """The first of a group is delayed; others come before or after it, as the setting says."""
+    script = Script()
+    session = script.session("INDIVIDUAL")
+    settings = given_settings({**SETTINGS, "keeps_group_order": kept})
+    session.send(op.CreateQueue, queue="q", settings=settings)
+    session.send(op.CreateTopic, topic="t", settings=settings)
+    subscribed = {"subscription": "s", "durable": True, "shared": True}
+    session.subscribe("t", 7, **subscribed)
+    for destination in ("queue:q", "topic:t"):
+        messages = [of_group(script, name) for name in "xxyx"]
+        session.send(op.Put, destination=destination, messages=messages)
+    if grouped:
+        group = [message_of(f"Y{one}{{g=Y.{one}}}") for one in (1, 2, 3)]
+        session.send(op.Put, destination="queue:q", messages=group)
+    session.consumer("q", 8, credit=1)
+    session.get(1, 7)
+    session.recover((1, 2))
+    for number in (8, 7):
+        session.get(9, number)
+    session.put("q", "of no group")
+    script.wait(6)
+    script.add(op.Tick(worker="w"))
+    session.close()
+    return script
+
+
+@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("grouped", [True, False])
+def test_the_audit_knows_what_waits_for_a_delayed_message(spark, tmp_path_factory, kept, grouped):
+    """It agrees with the fold on what may be passed over, with groups of either kind."""
+    script = story(kept=kept, grouped=grouped)
+    given = [
+        [one["put_index"] for one in found.outcome.messages]
+        for outcomes in script.outcomes
+        for found in outcomes
+        if isinstance(found.outcome, Delivered) and found.outcome.consumer == 7
+    ]
+    assert given == ([[0], [2], [0, 1, 3]] if kept else [[0], [1, 2, 3], [0]])
+    report = audit(subject_of(spark, tmp_path_factory.mktemp("order"), script.entries))
+    assert [(one.kind, one.summary, one.queue, one.found) for one in report.anomalies] == []
+
+
+def test_a_delivery_of_what_had_to_wait_is_found(spark, tmp_path_factory):
+    """Outcomes as if the setting were off are told as what the operations do not allow."""
+    script, other = story(kept=True, grouped=False), story(kept=False, grouped=False)
+    place = tmp_path_factory.mktemp("wrong")
+    found = audited(spark, place, script.entries, deepcopy(other.outcomes)).anomalies
+    assert {one.kind for one in found} & {"unexpected", "altered outcome", "reordered"}
+    subject = subject_of(spark, place / "alone", script.entries, deepcopy(other.outcomes))
+    told = [one.summary for one in check_turns(subject.tables, subject.recorded)]
+    assert [one for one in told if "waits for a delayed message of its group" in one]
