@@ -111,6 +111,7 @@ def test_audit_agrees_and_writes_its_report(cli, lived, tmp_path):
     assert json.loads(page.with_suffix(".json").read_text())["verdict"] == "agrees"
 
 
+@pytest.mark.long
 def test_audit_of_the_past_prints_totals_and_a_verdict(cli, lived):
     """Up to an earlier position: a row a queue, no live state, and the verdict beside it."""
     answer = cli("audit", "--at", lived["before"].position)

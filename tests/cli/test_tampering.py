@@ -88,6 +88,7 @@ def named(answer) -> set[str]:
     return {name for one in answer.document["anomalies"] for name in one["message_id"].split(", ")}
 
 
+@pytest.mark.long
 def test_the_audit_of_an_untouched_copy_agrees(plain, original, tmp_path):
     """A copy that keeps order and append times is as good as the original."""
     answer = audit_of_copy(plain, original, tmp_path, keep)
@@ -99,6 +100,7 @@ def test_the_audit_of_an_untouched_copy_agrees(plain, original, tmp_path):
     assert proof["told"].startswith(f"chain of {proof['position'] + 1} positions agrees with ")
 
 
+@pytest.mark.long
 def test_one_altered_outcome_is_found_and_its_message_named(plain, original, tmp_path):
     """A delivery whose recorded priority was changed is an anomaly of that message."""
 

@@ -70,6 +70,7 @@ def test_a_worker_claims_what_it_is_told_and_a_second_one_says_what_it_took(
         assert first.wait(timeout=PATIENCE_SECONDS) == OK
 
 
+@pytest.mark.long
 def test_a_worker_without_a_broker_ends_with_three(tmp_path):
     """No broker at the address is told in the log and by the exit code."""
     with socket.socket() as probe:

@@ -39,7 +39,7 @@ def test_a_killed_broker_loses_nothing_that_was_appended(own_broker, tmp_path):
         place.close()
 
 
-@pytest.mark.parametrize("seconds", [0.0, 8.0])
+@pytest.mark.parametrize("seconds", [0.0, pytest.param(8.0, marks=pytest.mark.long)])
 def test_a_worker_whose_broker_is_gone_ends_when_told(own_broker, tmp_path, seconds):
     """SIGTERM ends it within half a minute, however long the broker has been gone."""
     place = new_place(own_broker.bootstrap, tmp_path)

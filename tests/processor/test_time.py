@@ -132,6 +132,7 @@ def test_an_idle_queue_manager_writes_nothing_on_its_ledger(place):
     assert not ticks_of(place)
 
 
+@pytest.mark.long
 def test_a_minute_of_silence_is_agreed_on_before_its_outcomes_are_sent(place):
     """An entry over 60 s after the last one stands still until TimeAgreed counts (H6)."""
     place.worker()

@@ -128,6 +128,7 @@ def grown(seed: int, steps: int, kind: type[RandomDoubts] = RandomDoubts) -> Scr
     return script
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [4])
 def test_a_random_log_of_lost_sessions_agrees(spark, tmp_path, seed):
     """Backouts, counted or not, and what was told to be in doubt are what the fold says (H20)."""
@@ -145,6 +146,7 @@ def doubts_of(script: Script) -> list[int]:
     return [len(one.messages) for one in told if isinstance(one, Delivered) and one.in_doubt]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1])
 def test_segments_in_doubt_together_agree(spark, tmp_path, seed):
     """Who got them complete, in part, or was inside already; what an Alive told (H20, GRP-38)."""

@@ -337,6 +337,7 @@ def test_the_tables_find_a_delivery_of_what_was_gone_without_the_fold(planted):
     assert named >= {message for _, message in faults[-len(END_PLANTS) :]}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [11])
 def test_a_random_log_in_which_messages_end_in_every_way_agrees(spark, tmp_path, seed):
     """Expiries, births, deletions and corrections meet as the fold makes them meet."""

@@ -21,6 +21,7 @@ from support.random_log import RandomLog
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [1])
 def test_a_random_log_with_groups_agrees(spark, tmp_path, seed):
     """Refusals, places, kept groups, affinity and deliveries are what the fold makes them."""

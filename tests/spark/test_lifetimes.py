@@ -61,6 +61,7 @@ class RandomLifetimes:
             self.sessions[number] = self.open(number)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [9])
 def test_a_random_log_of_messages_that_expire_agrees(spark, tmp_path, seed):
     """Births, expiries, returns and all totals are what the fold makes them (INF-19)."""

@@ -22,6 +22,7 @@ from support.random_log import RandomLog
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("seed", [27])
 def test_a_random_log_with_topics_agrees(spark, tmp_path, seed):
     """Refusals, totals, copies, subscriptions and deliveries are what the fold makes them."""
