@@ -145,8 +145,10 @@ def set_affinity(queue: Queue, on: bool) -> None:
 
 def restore_group_order(queue: Queue) -> None:
     """Finds what is held back among messages that came after the settings."""
-    queue.group_order = None
+    before, queue.group_order = queue.group_order, None
     use_group_order(queue)
+    if before is not None and queue.group_order is not None:
+        queue.group_order.parked = before.parked
 
 
 def delete_queue(turn: Turn, session: Session, operation: DeleteQueue) -> Refusal | None:
