@@ -20,7 +20,14 @@ if TYPE_CHECKING:
     from ledgermq.core.message import Message
     from ledgermq.core.queue import Queue
 
-__all__ = ["ENDS_PARKING", "GROUP_PARKED", "GroupOrder", "group_key", "use_group_order"]
+__all__ = [
+    "ENDS_PARKING",
+    "GROUP_PARKED",
+    "GroupOrder",
+    "begin_group_order",
+    "group_key",
+    "use_group_order",
+]
 
 # The reason of what followed a message that exceeded its limit.
 GROUP_PARKED: Final = "group-parked"
@@ -46,13 +53,19 @@ def use_group_order(queue: Queue) -> None:
         if order is not None:
             _offer(queue, [one for one in queue.messages.values() if order.holds_back(one)])
     elif queue.group_order is None:
-        order = queue.group_order = GroupOrder()
-        order.add(queue.messages.values())
-        for message in queue.messages.values():
-            if message.is_delayed:
-                order.hold(message)
+        begin_group_order(queue)
     if queue.group_order is not None and not queue.settings.error_destination:
         queue.group_order.parked.clear()
+
+
+def begin_group_order(queue: Queue) -> GroupOrder:
+    """Finds what is held back among the messages of a queue; nothing is parked yet."""
+    order = queue.group_order = GroupOrder()
+    order.add(queue.messages.values())
+    for message in queue.messages.values():
+        if message.is_delayed:
+            order.hold(message)
+    return order
 
 
 class GroupOrder:
