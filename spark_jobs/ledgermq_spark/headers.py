@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from hashlib import blake2b
@@ -21,8 +22,10 @@ __all__ = [
     "origin_text",
     "settings_columns",
     "settings_timed",
+    "without_group",
 ]
 
+_GROUP = re.compile(r',"g":\{[^}]*\}(,"k":true)?')
 _TIMES = {"time_to_live_ms": "l", "delivery_delay_ms": "d", "age_ms": "a"}
 _FLAGS = {"in_group": "g", "last_in_group": "m", "segment": "s", "last_segment": "e"}
 
@@ -198,3 +201,8 @@ def group_columns(messages: Iterable[Mapping[str, Any]]) -> tuple[Any, ...]:
         [0 if one is None else one["offset"] for one in groups],
         came,
     )
+
+
+def without_group(header: str | None) -> str | None:
+    """A header, as rows tell it, of a message that is in no group any longer."""
+    return None if header is None else _GROUP.sub("", header)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-
+from ledgermq_spark.parked import group_key
 from ledgermq_spark.step import MessageKey, Step
 
 __all__ = ["KEEPS", "HeldBack"]
@@ -11,15 +10,6 @@ __all__ = ["KEEPS", "HeldBack"]
 # The step that says whether a place keeps the order of groups, in `selector`.
 KEEPS = "keeps"
 Place = tuple[int, int]
-
-
-def _key(header: str | None) -> str:
-    """What the group of a message goes by: JMSXGroupID if it is text, else the group id."""
-    told = json.loads(header) if header else {}
-    named = told.get("p", {}).get("JMSXGroupID")
-    if isinstance(named, str):
-        return named.encode().hex()
-    return str(told["g"]["i"]) if "g" in told else ""
 
 
 class HeldBack:
@@ -37,7 +27,7 @@ class HeldBack:
             return [] if self._keeps else [self._name(key) for key in self._delayed]
         message = step.message
         if step.what in ("numbered", "joined"):
-            key = _key(step.header)
+            key = group_key(step.header)
             if key:
                 self._keys[message] = (key, (-step.priority, step.sequence))
         if message not in self._keys:

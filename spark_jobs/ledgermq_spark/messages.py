@@ -80,10 +80,12 @@ def messages_table(
     taken = settled_by(deliveries.where("subscription IS NULL"), keys, timed=facts.timed)
     # The copy that went last decides. At one place what is due comes first (once the time of a
     # message is over, no copy is dropped); then the entry consumes or gives back, ends
-    # subscriptions, and what had expired before it was numbered goes.
+    # subscriptions, what follows to an error destination goes, and what had expired before it was
+    # numbered.
     order = f.expr(
         "CASE WHEN fate_due THEN 0 WHEN fate = 'dropped' AND NOT on_return THEN 2 "
-        "WHEN fate = 'expired' AND NOT on_return THEN 3 ELSE 1 END"
+        "WHEN fate = 'moved' AND NOT on_return THEN 3 "
+        "WHEN fate = 'expired' AND NOT on_return THEN 4 ELSE 1 END"
     ).alias("order")
     # A topic counts what was removed by hand as dropped.
     fate = f.when(f.col("fate") == "removed", "dropped").otherwise(f.col("fate")).alias("fate")

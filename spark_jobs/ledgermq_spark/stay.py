@@ -6,6 +6,7 @@ from bisect import bisect_left
 from typing import Any, NamedTuple
 
 from ledgermq_spark.destinations import is_topic
+from ledgermq_spark.parked import ParkedGroups
 from ledgermq_spark.settings import DEFAULTS, Settings
 
 __all__ = ["Content", "Origin", "Stay", "Stayed", "Store", "WalkEvent"]
@@ -56,7 +57,8 @@ class Stayed(NamedTuple):
     """What the pass tells: a stay that is numbered, born, expired, moved, retried or removed.
 
     Or one that came back: it is delayed (until `born_at`), offered again after that, or it came
-    back too often (redelivery-limit: it went elsewhere, else dropped). Or an operation by hand
+    back too often (redelivery-limit: it went elsewhere, else dropped), or followed one that had
+    (group-parked). Or an operation by hand
     that is refused; `origin` is then why.
 
     `holder` is the subscription of a copy, -1 for what a queue or topic numbered. `phase` and
@@ -87,7 +89,10 @@ class Stayed(NamedTuple):
 class Store:
     """A queue, a topic or a subscription that stands, and what it has; a topic has nothing."""
 
-    __slots__ = ("created", "holder", "limits", "messages", "name", "next", "settings", "topic")
+    __slots__ = (
+        *("created", "holder", "limits", "messages", "name", "next", "parked", "settings"),
+        "topic",
+    )
 
     def __init__(self, name: str, created: int, holder: int, topic: Store | None = None) -> None:
         self.name = name
@@ -98,6 +103,7 @@ class Store:
         # Redelivery limits of what is put, from after a position on.
         self.limits: list[tuple[int, int]] = []
         self.messages: dict[int, Stay] = {}
+        self.parked = ParkedGroups()
         self.next = 0
 
     @property
@@ -135,7 +141,8 @@ class Stay:
 
     __slots__ = (
         *("backouts", "born_at", "enqueued_at", "expires_at", "held", "is_gone", "limit"),
-        *("message", "number", "origin", "put", "sequence", "store", "uncounted", "until"),
+        *("message", "number", "origin", "put", "returned_at", "sequence", "store", "uncounted"),
+        "until",
     )
 
     def __init__(
@@ -167,7 +174,19 @@ class Stay:
         # Until when it is delayed; -1: it is not.
         self.until = -1
         self.held = False
+        # The entry and its phase that it returned at last.
+        self.returned_at = (-1, 0)
         self.is_gone = False
+
+    def as_origin(self, reason: str) -> Origin:
+        """What a message that goes elsewhere says of where it was, and why it went."""
+        return {
+            "destination": self.store.destination,
+            "sequence": self.sequence,
+            "reason": reason,
+            "backout_count": self.backouts,
+            "enqueued_at": self.enqueued_at,
+        }
 
     def copy_in(self, subscription: Store) -> Stay:
         """The copy of a topic's message that a subscription gets."""

@@ -212,9 +212,9 @@ def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
     delivered = f.lit("delivered")
     # What goes with its subscription goes after what came back to it.
     left = f.when(f.col("fate_due"), 0).otherwise(1)
-    last = f.when(f.expr("fate = 'dropped' OR fate = 'expired' AND NOT fate_due"), LAST).otherwise(
-        0
-    )
+    # So does what follows into the error destination; what is moved by hand may as well.
+    late = "fate = 'dropped' OR fate IN ('expired', 'moved') AND NOT fate_due"
+    last = f.when(f.expr(late), LAST).otherwise(0)
     birth = f.col("birth_position").isNotNull()
     begins = born.withColumn(
         "begins", f.coalesce("birth_position", "numbered_position")

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import heapq
 import json
-import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,19 +22,18 @@ from ledgermq_spark.by_hand import chosen, refusal_of, source_of
 from ledgermq_spark.changes import changes_of
 from ledgermq_spark.destinations import is_topic, store_of
 from ledgermq_spark.directory import Directory, Subscription
+from ledgermq_spark.headers import without_group
+from ledgermq_spark.parked import GROUP_PARKED, following
 from ledgermq_spark.redelivering import delay_us, limit_of, rounded
 from ledgermq_spark.settings import LIFETIME_MS_DEFAULT
 from ledgermq_spark.stay import Content, Stay, Stayed, Store, WalkEvent
 from ledgermq_spark.wanting import wants
 
-__all__ = ["Walk", "without_group"]
+__all__ = ["Walk"]
 
 # Where in an entry: before all else that is due; what the entry does; after all that it does.
 FIRST, ACTS, LAST = (0, -1), (1, 1), (1, 2**31)
 BY_HAND = ("moved", "copied", "retried")
-_GROUP = re.compile(r',"g":\{[^}]*\}(,"k":true)?')
-
-
 Due = tuple[int, int, int, Stay]
 
 
@@ -75,6 +73,7 @@ class Walk:
             self._place = FIRST
             self._lost.clear()
             yield from self._due()
+            yield from self._follow()
             yield from self._bear()
             return
         yield from self._until(event.phase)
@@ -89,6 +88,7 @@ class Walk:
             # Sessions go first at one moment.
             yield from self._end_delays(event.moment - 1)
             self._leave_subscriptions(event.session)
+            yield from self._follow()
         else:
             yield from self._settle(event)
 
@@ -105,9 +105,11 @@ class Walk:
             self._begin()
         if self._phase < 2 <= phase:
             self._end(due=False)
+            self._place = LAST
+            yield from self._follow()
             if self._unsettled:
-                self._place = LAST
                 yield from self._due()
+                yield from self._follow()
                 self._unsettled = False
         self._phase = max(self._phase, phase)
 
@@ -124,6 +126,8 @@ class Walk:
             elif len(what) == 2:
                 store = self._standing[what[0]]
                 store.settings = what[1]
+                for one in self._stores():
+                    one.parked.change(one.in_force)
                 store.limits.append((self._position, what[1].redelivery_limit))
             else:
                 self._standing[what.queue] = Store(what.queue, what.created, -1)
@@ -197,6 +201,7 @@ class Walk:
         )
 
     def _keep(self, stay: Stay) -> None:
+        stay.store.parked.come(stay)
         stay.store.messages[stay.sequence] = stay
         place = (stay.store.order, stay.sequence, stay)
         if stay.expires_at >= 0:
@@ -251,6 +256,7 @@ class Walk:
         if stay is None or stay.is_gone:
             return
         stay.held = False
+        stay.returned_at = (self._position, self._place[0])
         if event.text != "returned":
             self._go(stay)
             return
@@ -278,6 +284,8 @@ class Walk:
             if not stay.is_gone and stay.until == until:
                 stay.until = -1
                 yield from self._offer_again(stay, on_return=False)
+            if not self._delayed or self._delayed[0][0] > until:
+                yield from self._follow()
 
     def _offer_again(self, stay: Stay, *, on_return: bool) -> Iterator[Stayed]:
         """What was backed out is available again, unless it came back too often (§15)."""
@@ -287,7 +295,19 @@ class Walk:
             return
         destination = stay.store.in_force.error_destination
         how = "redelivery-limit" if destination else "dropped"
+        if destination:
+            stay.store.parked.park(stay)
         yield from self._leave(stay, how, destination, on_return=on_return)
+
+    def _stores(self) -> list[Store]:
+        return [*self._standing.values(), *(one for one, _ in self._subscriptions.values())]
+
+    def _follow(self) -> Iterator[Stayed]:
+        """What nobody holds of parked groups follows, by creation and by number (§15)."""
+        for stay in following([one for one in self._stores() if one.parked]):
+            back = stay.returned_at == (self._position, self._place[0])
+            destination = stay.store.in_force.error_destination
+            yield from self._leave(stay, GROUP_PARKED, destination, on_return=back)
 
     def _go(self, stay: Stay) -> None:
         stay.is_gone = True
@@ -346,14 +366,7 @@ class Walk:
     def _move(self, stay: Stay, target: Store, reason: str) -> Stayed:
         """Puts a message elsewhere, as a new one that says where it was."""
         self._moves += 1
-        origin = {
-            "destination": stay.store.destination,
-            "sequence": stay.sequence,
-            "reason": reason,
-            "backout_count": stay.backouts,
-            "enqueued_at": stay.enqueued_at,
-        }
-        message = stay.message
+        origin, message = stay.as_origin(reason), stay.message
         if is_topic(target.name):
             message = message._replace(header=without_group(message.header))
         expires_at = -1 if reason == "expired" else stay.expires_at
@@ -384,8 +397,3 @@ class Walk:
                 yield from self._leave(stay, reason, where, on_return=False)
             else:
                 yield from self._leave(stay, "removed", "", on_return=False)
-
-
-def without_group(header: str | None) -> str | None:
-    """A header, as rows tell it, of a message that is in no group any longer."""
-    return None if header is None else _GROUP.sub("", header)

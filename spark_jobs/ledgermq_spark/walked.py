@@ -335,9 +335,9 @@ def _changed() -> dict[str, Column]:
 def expiries_in(walk: DataFrame) -> DataFrame:
     """Where stays expired or were ended by hand, how, and where their messages went."""
     ended = f.col("what").isin(
-        "expired", "removed", "moved", "retried", "redelivery-limit", "dropped"
+        "expired", "removed", "moved", "retried", "redelivery-limit", "group-parked", "dropped"
     )
-    moved = f.col("what").isin("retried", "redelivery-limit")
+    moved = f.col("what").isin("retried", "redelivery-limit", "group-parked")
     return walk.where(ended).select(
         *MESSAGE,
         f.when(moved, "moved").otherwise(f.col("what")).alias("ended_as"),

@@ -52,7 +52,7 @@ def test_histories_of_ordered_groups_come_to_what_can_happen():
     """Messages are held back in queues and subscriptions, and go on."""
     seen: Counter[str] = Counter()
 
-    @settings(FOLD, max_examples=100, phases=[Phase.generate])
+    @settings(FOLD, max_examples=200, phases=[Phase.generate])
     @given(group_order_histories())
     def run(history):
         state, held = new_state(), 0
@@ -66,6 +66,57 @@ def test_histories_of_ordered_groups_come_to_what_can_happen():
     run()
     missing = [name for name in ("held back", "let go", "of a subscription") if seen[name] < 10]
     assert not missing, f"{missing} hardly happened: {seen}"
+
+
+def parked_in(state: QueueManager) -> dict:
+    """Which groups are parked in which queues and subscriptions, behind which numbers."""
+    orders = {created: one.group_order for created, one in state.stores.items()}
+    found = {created: one.parked for created, one in orders.items() if one is not None}
+    return {(created, key): at for created, one in found.items() for key, at in one.items()}
+
+
+def test_histories_of_ordered_groups_come_to_parked_ones():
+    """Groups are parked and no longer so, in subscriptions too; messages follow (INF-16)."""
+    seen: Counter[str] = Counter()
+
+    @settings(FOLD, max_examples=200, phases=[Phase.generate])
+    @given(group_order_histories())
+    def run(history):
+        state, parked = new_state(), {}
+        for entry in history:
+            fold(state, entry)
+            before, parked = parked, parked_in(state)
+            seen["parked"] += bool(parked.keys() - before.keys())
+            seen["parked no longer"] += bool(before.keys() - parked.keys())
+            subscribed = {one.created_position for one in state.subscriptions.values()}
+            seen["of a subscription"] += any(created in subscribed for created, _ in parked)
+        for store in state.stores.values():
+            for message in store.messages.values():
+                reason = message.origin["reason"] if message.origin else ""
+                seen["followed"] += reason == "group-parked"
+
+    run()
+    wanted = ("parked", "parked no longer", "of a subscription", "followed")
+    assert not [name for name in wanted if seen[name] < 10], seen
+
+
+def test_of_too_many_parked_groups_the_first_is_forgotten(monkeypatch):
+    """The bound of parked groups is kept, and the group that was parked first goes on (INF-16)."""
+    monkeypatch.setattr(group_order, "PARKED_GROUPS_MAX", 2)
+    script = Script()
+    session = script.session()
+    session.send(op.CreateQueue, queue="old")
+    told = {"keeps_group_order": True, "redelivery_limit": 0, "error_destination": "queue:old"}
+    session.send(op.CreateQueue, queue="q", settings=given_settings(told))
+    for name in "xyz":
+        header = color_header("red")
+        header["properties"]["JMSXGroupID"] = name
+        message = script.message(header=header)
+        session.send(op.Put, destination="queue:q", messages=[message])
+    session.consumer("q", credit=3)
+    session.recover((1, 3))
+    order = script.state.queues["q"].group_order
+    assert list(order.parked.items()) == [(b"y", 1), (b"z", 2)]
 
 
 def fold(state: QueueManager, entry: Entry) -> list:
@@ -98,6 +149,9 @@ FAULTS = [
     (GroupOrder, "holds_back", _never),
     (GroupOrder, "hold", _nothing),
     (GroupOrder, "free", _nothing),
+    (GroupOrder, "park", _nothing),
+    (GroupOrder, "came_back", _nothing),
+    (GroupOrder, "_come_to_parked", _nothing),
 ]
 
 

@@ -4,6 +4,7 @@ from copy import deepcopy
 
 import pytest
 
+from ledgermq.core import administration
 from ledgermq.core import operations as op
 from ledgermq.core.outcomes import Delivered
 from ledgermq.core.settings import given_settings
@@ -49,6 +50,57 @@ def story(*, kept: bool, grouped: bool) -> Script:
     script.add(op.Tick(worker="w"))
     session.close()
     return script
+
+
+def parked_story() -> Script:
+    """A message exceeds its limit; its group follows: waiting, in other hands, put later."""
+    script = Script()
+    session, other = script.session("INDIVIDUAL"), script.session("INDIVIDUAL")
+    session.send(op.CreateQueue, queue="dead")
+    told = {"keeps_group_order": True, "redelivery_limit": 0, "error_destination": "queue:dead"}
+    session.send(op.CreateQueue, queue="q", settings=given_settings(told))
+    session.send(op.CreateTopic, topic="t", settings=given_settings(told))
+    session.subscribe("t", 7, subscription="s", durable=True, shared=True)
+    other.consumer("q", 8, credit=0)
+    session.consumer("q", 8, credit=0)
+    for destination in ("queue:q", "topic:t"):
+        messages = [of_group(script, name) for name in "xxyx"]
+        session.send(op.Put, destination=destination, messages=messages)
+    session.get(1, 8)
+    other.get(1, 8)
+    session.get(1, 7)
+    session.recover((1, 2))
+    for destination in ("queue:q", "topic:t"):
+        session.send(op.Put, destination=destination, messages=[of_group(script, "x")])
+    # Nobody saw it: it returns without a backout.
+    other.recover()
+    for one in (8, 7):
+        session.get(9, one)
+    session.consumer("dead", 9, credit=2)
+    session.acknowledge((5, 6))
+    selection = {
+        **dict.fromkeys(("subscription", "client_id", "selector"), ""),
+        "source": "queue:dead",
+        "durable": False,
+        "sequences": [],
+        "after_sequence": -1,
+        "limit": 0,
+    }
+    asked = {"selection": selection, "to_origin": True, "actor": "a", "reason": "r"}
+    session.send(administration.MoveMessages, **asked)
+    session.send(op.Put, destination="queue:q", messages=[of_group(script, "x")])
+    session.close()
+    other.close()
+    return script
+
+
+def test_the_audit_knows_what_follows_a_parked_message(spark, tmp_path_factory):
+    """It agrees with the fold on what goes to the error destination after another (INF-12)."""
+    script = parked_story()
+    left = [one for one in script.state.stores.values() if one.moved]
+    assert [(one.name, one.moved) for one in left] == [("dead", 6), ("q", 4), ("s", 4)]
+    report = audit(subject_of(spark, tmp_path_factory.mktemp("parked"), script.entries))
+    assert [(one.kind, one.summary, one.queue, one.found) for one in report.anomalies] == []
 
 
 @pytest.mark.parametrize("kept", [True, False])

@@ -5,9 +5,10 @@ import json
 import pytest
 
 from ledgermq_spark.directory import Correction, Directory, Lifetime, Reception, Subscription
+from ledgermq_spark.headers import without_group
 from ledgermq_spark.settings import DEFAULTS, Settings, settings_refusal
 from ledgermq_spark.stay import WalkEvent
-from ledgermq_spark.walk import Walk, without_group
+from ledgermq_spark.walk import Walk
 
 SECOND_US = 1_000_000
 MONTH_US = 30 * 24 * 3600 * SECOND_US

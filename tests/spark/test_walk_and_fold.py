@@ -47,7 +47,7 @@ def compare(log):
     numbered = [one for one in told if one.what == "numbered"]
     origins = {(one.queue, one.queue_created, one.sequence): one.origin for one in numbered}
     expired = ended_as(told, "expired")
-    moved = ended_as(told, "moved", "retried", "redelivery-limit")
+    moved = ended_as(told, "moved", "retried", "redelivery-limit", "group-parked")
     dropped = ended_as(told, "dropped")
     refused = {one.position: one.origin for one in told if one.what == "refused"}
     assert refused == log.refused
@@ -99,6 +99,25 @@ def test_random_logs_redeliver_in_every_way(monkeypatch):
     assert min(told[what] for what in ("delayed", "offered", "redelivery-limit", "dropped")) > 0
     assert any(one.uncounted for one in log.events)
     assert any(one.what == "delivered" and one.phase == 0 for one in log.events)
+
+
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("parts", PARTS, ids="-".join)
+def test_what_follows_a_parked_message_is_where_the_fold_has_it(monkeypatch, seed, parts):
+    """Groups that are parked at error destinations in a circle, and no longer (INF-12, INF-16)."""
+    log = WatchedLog(seed, monkeypatch)
+    RandomLog(log, redelivery=True, ordered=True, **dict.fromkeys(parts, True)).grow(400)
+    assert compare(log)["delayed"] > 0
+
+
+def test_random_logs_park_groups(monkeypatch):
+    """What is numbered behind a message that came too often follows it, there and later."""
+    told = Counter()
+    for seed in range(4):
+        log = WatchedLog(seed, monkeypatch)
+        RandomLog(log, redelivery=True, ordered=True, moves=True).grow(400)
+        told += compare(log)
+    assert told["group-parked"] > 20
 
 
 def set_redelivery(session, queue, **told):

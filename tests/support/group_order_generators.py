@@ -25,6 +25,7 @@ class GroupOrderWriter(Writer):
     """Draws operations on a queue or a topic whose groups keep their order."""
 
     busy = BUSY
+    dead: tuple[str, ...] = ()
 
     def begin(self) -> None:
         """A queue with messages of a few groups, and sessions that take them."""
@@ -32,10 +33,16 @@ class GroupOrderWriter(Writer):
             self.open()
         self.busy = self.one((BUSY, BUSY, "topic:t"))
         first = self.model.sessions[0]
+        self.write(op.CreateQueue(**self.common(first), queue="old"))
+        self.dead = self.one(((), (*("queue:old",) * 5, "")))
         told = {"group_affinity": self.one((False, False, False, True))}
         told["unacknowledged_max"] = self.one((0, 0, 0, 2))
         self.write(op.CreateQueue(**self.common(first), queue="q", settings=self.kept(), **told))
         self.write(op.CreateTopic(**self.common(first), topic="t", settings=self.kept()))
+        if self.dead and self.one((True, False, False)):
+            # What comes too often goes in a circle.
+            circle = self.kept() | {"error_destination": self.busy}
+            self.write(op.AlterQueue(**self.common(first), queue="old", settings=circle))
         self.fill(first)
         for session in self.model.sessions[:]:
             self.receive(session)
@@ -46,7 +53,8 @@ class GroupOrderWriter(Writer):
         return dict.fromkeys(SETTINGS) | {
             "keeps_group_order": self.one((True, True, True, True, False)),
             "redelivery_delay_override_ms": self.one(DELAYS_MS),
-            "redelivery_limit": self.one((None, None, 1)),
+            "redelivery_limit": self.one((0, 0, 1, None) if self.dead else (None, None, 1)),
+            "error_destination": self.one(self.dead or (None,)),
             "fifo_mode": self.one((None, None, None, "PROTECTED", "SERIALIZED")),
         }
 
@@ -70,11 +78,12 @@ class GroupOrderWriter(Writer):
     def receive(self, session: dict[str, Any]) -> None:
         """A consumer with some credit; some of those of the queue select."""
         told: dict[str, Any] = {}
-        if self.busy != BUSY:
+        destination = self.one((self.busy, self.busy, self.busy, "queue:old"))
+        if destination.startswith("topic:"):
             told = {"subscription": "s", "durable": True, "shared": True}
         number = max((one["number"] for one in self.model.consumers_of(session)), default=0) + 1
         selector = "" if told else self.one(("", "", "", "color = 'red'"))
-        opened = {"consumer": number, "destination": self.busy, "selector": selector, **told}
+        opened = {"consumer": number, "destination": destination, "selector": selector, **told}
         self.write(op.OpenConsumer(**self.common(session), **opened))
         credit = self.one((1, 1, 2, 9))
         self.write(op.Get(**self.common(session), consumer=number, credit=credit))

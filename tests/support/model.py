@@ -49,7 +49,7 @@ class Model(ModelOperations):
         agreed = type(operation).__name__ == "TimeAgreed" and self.agrees(operation)
         if not leap or agreed:
             self.time = max(self.time, time)
-        self.expire()
+        self.settle()
         self.release()
         while True:
             due = [one for one in self.sessions if one["deadline"] is not None]

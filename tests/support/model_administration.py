@@ -67,6 +67,7 @@ class ModelAdministration(ModelTopics):
         mine = [one["id"] for one in self.subscriptions if "topic:" + one["topic"] == place["id"]]
         for store in mine if place["id"].startswith("topic:") else [place["id"]]:
             self.change_mode(store, before)
+            self.end_parking(store)
             self.touch(store)
 
     def is_named(self, destination: str) -> bool:

@@ -182,6 +182,7 @@ class ModelBase(ModelJournal):
             "gets_disabled": False,
             "group_affinity": False,
             "bonds": {},
+            "parked": [],
             "owner": None,
             "gone": [],
             **dict.fromkeys(("messages_high", "bytes_high"), 0),
@@ -199,6 +200,7 @@ class ModelBase(ModelJournal):
             message["enqueued_at"] = self.time
             message["place"] = self.birth_place(message)
             message["session"] = None
+            self.came(next(one for one in self.queues if one["id"] == name), message)
         self.note_high(name)
         self.touch(name)
         return first
@@ -324,7 +326,7 @@ class ModelBase(ModelJournal):
         """Delivers queue by queue."""
         self.release()
         self.retire()
-        self.expire()
+        self.settle()
         for name in self.touched:
             queue = self.queue(name)
             if queue is None or not queue["gets_disabled"]:

@@ -10,6 +10,7 @@ from support.model_groups import ModelGroups
 __all__ = ["SETTINGS", "ModelMoves"]
 
 Row = dict[str, Any]
+ENDS_PARKING = ("moved", "copied", "retried", "group-parked")
 WAITING = ("available", "unborn", "delayed")
 SETTINGS: Row = {
     "time_to_live_override_ms": -1,
@@ -49,6 +50,78 @@ class ModelMoves(ModelGroups, ModelFifo):
         old = [one for one in waiting if 0 <= self.life_ends(one) <= self.time]
         for message in sorted(old, key=self.by_creation):
             self._expire_one(message)
+
+    def settle(self) -> None:
+        """What follows into the error destination goes, what is over expires."""
+        self.follow()
+        self.expire()
+        self.follow()
+
+    def follow(self) -> None:
+        """What nobody holds of parked groups goes after what they are parked for."""
+        for store in sorted(
+            [*self.queues, *self.subscriptions], key=lambda one: int(one["created_position"])
+        ):
+            mine = [one for one in self.messages if one["queue"] == store["id"]]
+            mine = [one for one in mine if one["place"] in WAITING and self.is_parked(one)]
+            for message in sorted(mine, key=lambda one: int(one["sequence"])):
+                if self.is_parked(message):
+                    if message["group"] and message["group"]["last_in_group"]:
+                        self.unpark(store, message)
+                    target = self.settings_of(store["id"])["error_destination"]
+                    self.gone(message, "moved")
+                    self.transfer(message, target, "group-parked")
+
+    def park(self, message: Row) -> None:
+        """A message goes for its limit: its group follows."""
+        store, key = self.store_of(message), self.group_key(message)
+        if key is None or not self.keeps_group_order(message["queue"]):
+            return
+        if message["group"] and message["group"]["last_in_group"]:
+            self.unpark(store, message)
+            return
+        for one in store["parked"]:
+            if one["key"] == key:
+                one["behind"] = min(one["behind"], message["sequence"])
+                return
+        store["parked"].append({"key": key, "behind": message["sequence"]})
+        store["parked"] = store["parked"][-10_000:]
+
+    def unpark(self, store: Row, message: Row) -> None:
+        """The group of a message is parked no longer."""
+        key = self.group_key(message)
+        store["parked"] = [one for one in store["parked"] if one["key"] != key]
+
+    def end_parking(self, id_of_store: str) -> None:
+        """Settings changed: nothing is parked where nothing asks for it."""
+        settings = self.settings_of(id_of_store)
+        for one in [*self.queues, *self.subscriptions]:
+            if one["id"] == id_of_store and not (
+                settings["keeps_group_order"] and settings["error_destination"]
+            ):
+                one["parked"] = []
+
+    def came(self, store: Row, message: Row) -> None:
+        """A message is numbered; its group may be parked no longer by that."""
+        if message["origin"] and message["origin"]["reason"] in ENDS_PARKING:
+            self.unpark(store, message)
+
+    def is_parked(self, message: Row) -> bool:
+        """Whether its group is parked, and it is numbered behind that."""
+        key = self.group_key(message)
+        return any(
+            one["key"] == key and message["sequence"] > one["behind"]
+            for one in self.store_of(message)["parked"]
+        )
+
+    def store_of(self, message: Row) -> Row:
+        """The queue or subscription that has a message."""
+        stores = [*self.queues, *self.subscriptions]
+        return next(one for one in stores if one["id"] == message["queue"])
+
+    def group_key(self, message: Row) -> bytes | None:
+        """What the group of a message goes by."""
+        raise NotImplementedError
 
     def life_ends(self, message: Row) -> int:
         """When the queue manager's maximum lifetime of a numbered message ends; -1: never."""

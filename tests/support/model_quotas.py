@@ -159,7 +159,7 @@ class ModelQuotas(ModelDelivery):
         """Round by round, what waits is put if it can be."""
         while self.blocked:
             self.retire()
-            self.expire()
+            self.settle()
             before = [one["position"] for one in self.blocked]
             self._round()
             if before == [one["position"] for one in self.blocked]:

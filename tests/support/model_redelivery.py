@@ -70,6 +70,8 @@ class ModelRedelivery(ModelMoves):
             message["place"] = "available"
             return
         target = self.settings_of(message["queue"])["error_destination"]
+        if target:
+            self.park(message)
         self.gone(message, "moved" if target else "dropped")
         if target:
             self.transfer(message, target, "redelivery-limit")

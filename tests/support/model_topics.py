@@ -154,6 +154,7 @@ class ModelTopics(ModelBase):
             "gone": [],
             "added": 0,
             "last": -1,
+            "parked": [],
             **dict.fromkeys(("messages_high", "bytes_high"), 0),
         }
         self.subscriptions.append(made)
@@ -182,6 +183,7 @@ class ModelTopics(ModelBase):
                 copies.append(message | {"queue": one["id"], "place": self.birth_place(message)})
                 one["added"] += 1
                 one["last"] = message["sequence"]
+                self.came(one, message)
         self.messages += copies
         for copy in copies:
             self.note_high(copy["queue"])

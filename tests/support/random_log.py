@@ -34,6 +34,7 @@ class RandomLog:
         groups: bool = False,
         moves: bool = False,
         redelivery: bool = False,
+        ordered: bool = False,
         quotas: bool = False,
     ) -> None:
         self.script = script
@@ -46,7 +47,7 @@ class RandomLog:
         self.moves = RandomMoves(script) if moves else None
         if self.moves is not None:
             self.moves.begin()
-        self.redelivery = RandomRedelivery(script) if redelivery else None
+        self.redelivery = RandomRedelivery(script, ordered=ordered) if redelivery else None
         if self.redelivery is not None:
             self.redelivery.begin()
         self.quotas = RandomQuotas(script) if quotas else None

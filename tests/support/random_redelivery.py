@@ -30,8 +30,10 @@ STEPS: tuple[Any, ...] = (
 class RandomRedelivery:
     """Chooses at random; refused settings are among it."""
 
-    def __init__(self, script: Script) -> None:
+    def __init__(self, script: Script, *, ordered: bool = False) -> None:
         self._script = script
+        # Whether groups keep their order, and messages are of groups.
+        self._ordered = ordered
         self._random = script.random
 
     def begin(self) -> None:
@@ -41,9 +43,11 @@ class RandomRedelivery:
             session.send(op.CreateQueue, queue=queue)
         session.send(op.CreateTopic, topic=TOPIC)
         for name, destination, limit in (("q", "queue:v", 1), ("v", "queue:w", 0), ("w", "", 2)):
-            told = {"error_destination": destination, "redelivery_limit": limit}
+            told: dict[str, Any] = {"error_destination": destination, "redelivery_limit": limit}
+            told["keeps_group_order"] = self._ordered
             session.send(op.AlterQueue, queue=name, settings=given_settings(told))
         told = {"error_destination": "queue:q", "redelivery_delay_override_ms": 400}
+        told["keeps_group_order"] = self._ordered
         session.send(op.AlterTopic, topic=TOPIC, settings=given_settings(told))
         session.close()
 
@@ -70,6 +74,8 @@ class RandomRedelivery:
         told = {
             name: random.choice(some) for name, some in choices.items() if random.random() < 0.4
         }
+        if self._ordered:
+            told["keeps_group_order"] = random.random() < 0.8
         if random.random() < 0.3:
             session.send(op.AlterTopic, topic=TOPIC, settings=given_settings(told))
         else:
@@ -82,6 +88,8 @@ class RandomRedelivery:
         times = random.choice(((0, 0, 0), (0, 0, 0), (2_000, 0, 0), (0, 500, 0)))
         messages = [timed_message(self._script, times) for _ in range(random.choice((1, 2)))]
         for one in messages:
+            if self._ordered and random.random() < 0.7:
+                one["header"]["properties"]["JMSXGroupID"] = random.choice("xy")
             if "header" in one and one["header"] is not None:
                 one["header"]["redelivery_limit"] = random.choice(LIMITS)
         destination = random.choice(("queue:q", "queue:q", "queue:v", "queue:w", "topic:" + TOPIC))

@@ -124,7 +124,11 @@ class QueueSettings(TypedDict, total=False):
     ]
     keeps_group_order: Annotated[
         bool,
-        Setting(Kind.FLAG, "Whether messages of a group wait for one before them that is delayed."),
+        Setting(
+            Kind.FLAG,
+            "Whether messages of a group wait for one before them that is delayed, and follow one "
+            "to the error destination.",
+        ),
     ]
 
 

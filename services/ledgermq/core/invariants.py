@@ -9,7 +9,7 @@ from ledgermq.core.delivery import is_paused
 from ledgermq.core.doubt import in_doubt
 from ledgermq.core.group_invariants import check_groups, check_places
 from ledgermq.core.group_order import group_key
-from ledgermq.core.limits import REPLIES_MAX
+from ledgermq.core.limits import PARKED_GROUPS_MAX, REPLIES_MAX
 from ledgermq.core.message import Message, place_in_order
 from ledgermq.core.places import next_item
 from ledgermq.core.quota_invariants import check_quotas
@@ -103,6 +103,12 @@ def _check_waiting(queue: Queue, where: str) -> None:
         for message in queue.messages.values():
             held = queue.group_order.holds_back(message)
             assert held is _comes_after(message, delayed), f"{where}: {message.sequence} held back"
+            stays = message.consumer is None and queue.group_order.is_parked(message)
+            assert not stays, f"{where}: {message.sequence} of a parked group stayed"
+        assert not queue.group_order.following, f"{where}: groups are yet to follow"
+        parked = queue.group_order.parked
+        assert len(parked) <= PARKED_GROUPS_MAX, f"{where}: parked groups"
+        assert not parked or queue.settings.error_destination, f"{where}: parked without target"
 
 
 def _comes_after(message: Message, delayed: list[Message]) -> bool:

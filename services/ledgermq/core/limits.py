@@ -82,6 +82,8 @@ NUMBERS_EXAMINED_MAX: Final = 20_000
 # What one Relocate writes again, and how many live messages it may be about.
 RELOCATED_MESSAGES_MAX: Final = 1_000
 RELOCATED_PLACES_MAX: Final = 10_000
+# How many parked groups a queue or subscription knows.
+PARKED_GROUPS_MAX: Final = 10_000
 SUSPECT_TIMEOUT_MS_MIN: Final = 1_000
 SUSPECT_TIMEOUT_MS_MAX: Final = 45_000
 BROWSE_EXAMINED_MAX: Final = 20_000

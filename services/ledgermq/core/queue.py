@@ -105,8 +105,7 @@ class Queue:
         self.groups: dict[bytes, Group] = {}
         self.kept: dict[bytes, Consumer] = {}
         self.affinity: Affinity | None = None
-        # What waits for a delayed message of its group; None: nothing does.
-        self.group_order: GroupOrder | None = None
+        self.group_order: GroupOrder | None = None  # None: groups do not keep their order.
         # Messages in doubt by number, and how many of their backouts do not count (H20).
         self.doubts: dict[int, int] = {}
         self.consumers: dict[tuple[int, int], Consumer] = {}
@@ -222,6 +221,8 @@ class Queue:
     def give_back(self, message: Message) -> None:
         """Makes a delivered message available again, at the place of its number."""
         self.available.give_back(message)
+        if self.group_order is not None:
+            self.group_order.came_back(message)
         for order in self.orders.values():
             order.offer_wanted((message,))
         if isinstance(message, GroupedMessage):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ledgermq.core.affinity import Affinity
 from ledgermq.core.configuring import check_not_named, checked_settings
 from ledgermq.core.destinations import check_new_name, check_owner, configure, forget, keep
-from ledgermq.core.group_order import use_group_order
+from ledgermq.core.group_order import begin_group_order
 from ledgermq.core.journal import check_journal, configure_journal
 from ledgermq.core.limits import (
     CONTENT_BYTES_MAX,
@@ -145,8 +145,9 @@ def set_affinity(queue: Queue, on: bool) -> None:
 
 def restore_group_order(queue: Queue) -> None:
     """Finds what is held back among messages that came after the settings."""
-    queue.group_order = None
-    use_group_order(queue)
+    order = queue.group_order
+    if order is not None:
+        begin_group_order(queue).parked = order.parked
 
 
 def delete_queue(turn: Turn, session: Session, operation: DeleteQueue) -> Refusal | None:

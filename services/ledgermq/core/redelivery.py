@@ -4,13 +4,15 @@ A message that is backed out waits the redelivery delay of that moment (INF-09, 
 is over, or at once without one, it is available again, unless its counted backouts exceed the
 limit that it has had since it was put: then it goes to the error destination, or is dropped where
 there is none (INF-11, INF-12). Backouts of which nobody knows whether the application saw the
-message do not count (H20). Where the order of groups is kept, others wait for what is delayed.
+message do not count (H20). Where the order of groups is kept, others wait for what is delayed,
+and follow what came too often.
 """
 
 from __future__ import annotations
 
 from ledgermq.core.limits import TIMING_MS_MAX
 from ledgermq.core.message import Message
+from ledgermq.core.parking import park
 from ledgermq.core.rounding import rounded
 from ledgermq.core.settings import RedeliveryStep
 from ledgermq.core.state import Consumer
@@ -89,6 +91,7 @@ def _offer_again(turn: Turn, message: Message) -> None:
     turn.ends_clash(message)
     destination = queue.settings.error_destination
     if destination:
+        park(message)
         queue.move_away(message)
         transfer(turn, message, destination, REDELIVERY_LIMIT)
     else:

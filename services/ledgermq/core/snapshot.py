@@ -33,6 +33,7 @@ from ledgermq.core.state import Connection, Consumer, Queue, QueueManager, Sessi
 from ledgermq.core.storage import Storage
 from ledgermq.core.topic_snapshot import (
     owner_of,
+    parked_entry,
     restore_owners,
     restore_settings,
     restore_topics,
@@ -117,6 +118,7 @@ def _queue_entry(queue: Queue) -> Record:
         "messages_high": queue.messages_high,
         "bytes_high": queue.bytes_high,
         "received": list(queue.received or ()),
+        "parked": parked_entry(queue),
     }
 
 
@@ -257,9 +259,8 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
             if stored["uncounted_backout_count"] >= 0:
                 queue.doubts[stored["sequence"]] = stored["uncounted_backout_count"]
     for entry in root["connections"]:
-        connection = Connection(
-            entry["connection"], entry["lane"], entry["client_id"], entry["takeover"]
-        )
+        told = (entry["connection"], entry["lane"], entry["client_id"], entry["takeover"])
+        connection = Connection(*told)
         connection.last_position = entry["last_position"]
         connection.last_index = entry["last_index"]
         connections.keep(state, connection)
@@ -347,10 +348,9 @@ def _restore_session(state: QueueManager, entry: Record) -> None:
         _restore_consumer(state, session, one)
     for one in entry["deliveries"]:
         consumer = session.consumers[one["consumer"]]
-        message = consumer.queue.messages[one["sequence"]]
+        message = session.deliveries[one["delivery"]] = consumer.queue.messages[one["sequence"]]
         message.consumer = consumer
         consumer.in_flight += 1
-        session.deliveries[one["delivery"]] = message
         if session.transacted:
             consumer.queue.uncommitted_gets += 1
             consumer.queue.uncommitted_gets_bytes += message.size_bytes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ledgermq.core.limits import REDELIVERY_LIMIT_MAX, TIMING_MS_MAX
 from ledgermq.core.message import Message, Times
 from ledgermq.core.operations import Header
+from ledgermq.core.parking import follow
 from ledgermq.core.reasons import MESSAGE_INVALID, Refusal
 from ledgermq.core.rounding import rounded
 from ledgermq.core.settings import Settings
@@ -76,13 +77,18 @@ def expire(turn: Turn, message: Message) -> None:
 
 
 def expire_due(turn: Turn) -> None:
-    """Takes out what has expired and nobody holds; what is held expires when it comes back."""
+    """Takes out what has expired and nobody holds; what is held expires when it comes back.
+
+    Before that, and after it, what is in parked groups follows what went before (§15).
+    """
+    follow(turn)
     state = turn.state
     due = state.expiries.next()
     if due is not None and due <= state.time:
         _expire_all(turn, state.expiries.take_due(state.time))
     if state.lifetimes.may_be_due(state.time):
         _expire_all(turn, state.lifetimes.take_due(state.stores, state.time))
+    follow(turn)
 
 
 def _expire_all(turn: Turn, over: list[Message]) -> None:

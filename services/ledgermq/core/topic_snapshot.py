@@ -14,6 +14,7 @@ from ledgermq.core.topics import Subscription, SubscriptionKey, Topic
 
 __all__ = [
     "owner_of",
+    "parked_entry",
     "restore_owners",
     "restore_settings",
     "restore_topics",
@@ -28,6 +29,12 @@ Record = dict[str, Any]
 def owner_of(found: Queue) -> bytes:
     """The connection that a temporary destination lives with; empty if it is not temporary."""
     return b"" if found.owner is None else found.owner.identity
+
+
+def parked_entry(queue: Queue) -> list[Record]:
+    """The parked groups of a queue or subscription, in the order in which they were parked."""
+    parked = {} if queue.group_order is None else queue.group_order.parked
+    return [{"key": key, "sequence": sequence} for key, sequence in parked.items()]
 
 
 def store_name(queue: Queue) -> str:
@@ -78,6 +85,7 @@ def subscription_entry(subscription: Subscription) -> Record:
         "bytes_high": subscription.bytes_high,
         "removed_by_administration": subscription.removed_by_administration,
         "received": list(subscription.received or ()),
+        "parked": parked_entry(subscription),
     }
 
 
@@ -125,7 +133,7 @@ def _subscription_from(state: QueueManager, entry: Record) -> Subscription:
 def restore_settings(state: QueueManager, root: Record) -> None:
     """Settings of queues and topics; those of topics are their subscriptions' too.
 
-    And what was received where a FIFO mode asks to remember it.
+    And what was received where a FIFO mode asks to remember it, and which groups are parked.
     """
     found: list[tuple[Queue, Record]] = [
         *((state.queues[entry["name"]], entry) for entry in root["queues"]),
@@ -137,6 +145,8 @@ def restore_settings(state: QueueManager, root: Record) -> None:
         store = state.stores[entry["created_position"]]
         if store.received is not None:
             store.received = OrderedDict.fromkeys(entry["received"])
+        if store.group_order is not None:
+            store.group_order.parked = {one["key"]: one["sequence"] for one in entry["parked"]}
 
 
 def restore_owners(state: QueueManager, root: Record) -> None:
