@@ -103,8 +103,13 @@ def test_the_audit_knows_what_follows_a_parked_message(spark, tmp_path_factory):
     assert [(one.kind, one.summary, one.queue, one.found) for one in report.anomalies] == []
 
 
-@pytest.mark.parametrize("kept", [True, False])
-@pytest.mark.parametrize("grouped", [True, False])
+@pytest.mark.parametrize(
+    ("kept", "grouped"),
+    [
+        (True, True),
+        *(pytest.param(*one, marks=pytest.mark.long) for one in ((True, False), (False, True))),
+    ],
+)
 def test_the_audit_knows_what_waits_for_a_delayed_message(spark, tmp_path_factory, kept, grouped):
     """It agrees with the fold on what may be passed over, with groups of either kind."""
     script = story(kept=kept, grouped=grouped)
