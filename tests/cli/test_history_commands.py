@@ -89,6 +89,7 @@ def test_trace_tells_the_life_of_a_message(cli, lived):
     assert any(line.startswith("QM1@") and "\treturned\t" in line for line in lines)
 
 
+@pytest.mark.long
 def test_trace_refuses_a_message_that_never_was(cli, lived):
     """An id that no put bears is refused with the id."""
     answer = cli("trace", "0" * 32)

@@ -128,6 +128,7 @@ def test_one_altered_outcome_is_found_and_its_message_named(plain, original, tmp
     assert original.victim in named(answer)
 
 
+@pytest.mark.long
 def test_one_missing_acknowledgement_is_found_and_its_message_named(plain, original, tmp_path):
     """Without its acknowledgement the log still holds a message that the outcomes saw go."""
     dropped: list[int] = []

@@ -211,9 +211,19 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("place", "name", "fault"), FAULTS, ids=[f"{n}{f.__name__}" for _, n, f in FAULTS]
-)
+# Those that only few histories show.
+RARE = ("_step_for_no_step", "_counted_backouts_all_count", "take_delivery_does_nothing")
+
+
+def named_faults():
+    """The faults with their names, those that take longest to find among the long tests."""
+    for place, name, fault in FAULTS:
+        known = f"{name}{fault.__name__}"
+        marks = [pytest.mark.long] if known in RARE else []
+        yield pytest.param(place, name, fault, id=known, marks=marks)
+
+
+@pytest.mark.parametrize(("place", "name", "fault"), named_faults())
 def test_planted_fault_is_found(place, name, fault, monkeypatch):
     """The properties are not blind: each fault planted in the fold turns them red."""
     monkeypatch.setattr(place, name, fault(getattr(place, name)))

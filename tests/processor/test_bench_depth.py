@@ -25,6 +25,7 @@ def test_one_filled_queue_serves_all_rows_of_a_run(monkeypatch):
     assert [row["meets_minimum"] for row in document["rows"]] == [False, False, True]
 
 
+@pytest.mark.long
 @pytest.mark.kafka
 @pytest.mark.slow
 def test_a_small_course_gives_every_row_and_leaves_nothing_behind(broker):

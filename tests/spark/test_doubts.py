@@ -157,6 +157,7 @@ def test_segments_in_doubt_together_agree(spark, tmp_path, seed):
     assert report.verdict == "agrees"
 
 
+@pytest.mark.long
 def test_who_is_inside_a_message_in_doubt_gets_the_rest_segment_by_segment(spark, tmp_path):
     """Together the segments are handed over by one Alive, else each by its own (H20, GRP-38)."""
     script = Script()

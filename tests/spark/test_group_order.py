@@ -103,6 +103,7 @@ def test_the_audit_knows_what_follows_a_parked_message(spark, tmp_path_factory):
     assert [(one.kind, one.summary, one.queue, one.found) for one in report.anomalies] == []
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("kept", "grouped"),
     [
@@ -124,6 +125,7 @@ def test_the_audit_knows_what_waits_for_a_delayed_message(spark, tmp_path_factor
     assert [(one.kind, one.summary, one.queue, one.found) for one in report.anomalies] == []
 
 
+@pytest.mark.long
 def test_a_delivery_of_what_had_to_wait_is_found(spark, tmp_path_factory):
     """Outcomes as if the setting were off are told as what the operations do not allow."""
     script, other = story(kept=True, grouped=False), story(kept=False, grouped=False)

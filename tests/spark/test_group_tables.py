@@ -100,6 +100,7 @@ def test_one_field_of_the_live_groups_is_found(planted, record, field, value):
     assert field in found[0].summary
 
 
+@pytest.mark.long
 def test_refusals_come_from_the_operations_whatever_the_outcomes_tell(spark, tmp_path):
     """What the outcomes say of refused puts and gets is but where the tables begin (GRP-44)."""
     script = Script()

@@ -185,6 +185,7 @@ def test_a_clean_log_agrees_with_its_live_state(spark, log):
     assert not any("live state" in note for note in report.notes)
 
 
+@pytest.mark.long
 def test_the_life_of_a_message_is_told_step_by_step(spark, log):
     """Put, commit with its number, delivery, commit of the get."""
     session = next(
@@ -262,6 +263,7 @@ def trim(bootstrap: str, *places: TopicPartition) -> None:
         future.result(timeout=20)
 
 
+@pytest.mark.long
 def test_the_jobs_write_what_they_found(spark, log, tmp_path, capsys):
     """Rebuild and audit print JSON and end with the verdict's code; tables are Parquet."""
     common = ["--bootstrap", log.bootstrap, "--topic-prefix", log.prefix, "--json"]

@@ -139,6 +139,7 @@ def test_the_life_of_a_topic_message_tells_of_its_copies(lived):
     assert told[3].endswith("ended: last consumer gone")
 
 
+@pytest.mark.long
 def test_what_ends_with_a_connection_ends_in_the_tables(spark, tmp_path):
     """An open put to a temporary queue vanishes; a takeover returns what the older one held."""
     script = Script()
