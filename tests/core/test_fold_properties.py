@@ -223,7 +223,7 @@ def named_faults():
         yield pytest.param(place, name, fault, id=known, marks=marks)
 
 
-@pytest.mark.parametrize(("place", "name", "fault"), named_faults())
+@pytest.mark.parametrize(("place", "name", "fault"), list(named_faults()))
 def test_planted_fault_is_found(place, name, fault, monkeypatch):
     """The properties are not blind: each fault planted in the fold turns them red."""
     monkeypatch.setattr(place, name, fault(getattr(place, name)))
