@@ -55,9 +55,7 @@ def rebuild_the_past(shown: Screen, stage: Stage, course: Course, engine: Engine
     shown.show(screen(found))
     shown.console.print()
     differing = {
-        key: (value, found.get(key))
-        for key, value in recorded.items()
-        if found.get(key) != value
+        key: (value, found.get(key)) for key, value in recorded.items() if found.get(key) != value
     }
     shown.check(
         f"all {len(recorded)} values equal those that the worker answered live at that moment",
