@@ -19,12 +19,12 @@ from ledgermq_spark.destinations import store_of
 from ledgermq_spark.directory import Directory
 from ledgermq_spark.get_options import options_of
 from ledgermq_spark.refusing import ScannedConsumer, ScannedSession, opening_refusal, refusal
+from ledgermq_spark.rounding import rounded
 from ledgermq_spark.settlements import segments_to, settle, settle_lost, take_segment
 
 __all__ = ["ConnectionScan"]
 
 UNCONFIRMED_US = 30_000_000
-ROUNDING_US = 50_000
 WINDOW = 256
 # Events that others bring about in a session.
 OUTSIDE = ("suspect", "corrected", "vanished", "takeover")
@@ -34,7 +34,7 @@ ENDING = "ending"
 def _deadline(event: Event, period_us: int) -> int:
     """Some time after an entry, rounded up; an append time that did not count is counted here."""
     due = max(event.state_time, event.append_time_us) + period_us
-    return -(-due // ROUNDING_US) * ROUNDING_US
+    return rounded(due)
 
 
 def _stray(event: Event, kind: str, first: int, last: int) -> Act:

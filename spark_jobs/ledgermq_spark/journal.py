@@ -27,6 +27,7 @@ from ledgermq_spark.journal_archive import Archive, Archived, JournalArchiveErro
 from ledgermq_spark.positions import PartitionRange
 from ledgermq_spark.read_log import as_operation, read_raw
 from ledgermq_spark.rebuild import FoldStoppedError, Progress, Rebuilt, fold_log, locate
+from ledgermq_spark.rounding import ROUNDING_US
 from ledgermq_spark.rows import BYTES, FLAG, LONG, TEXT, arrow_batch, spark_schema
 from ledgermq_spark.session import spark_session
 
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
 __all__ = ["JOURNAL_COLUMNS", "Journal", "Summary", "counted", "journal_of", "summary_of"]
 
 HEADER: Final = "ledgermq.message.Header"
-ROUNDING_US: Final = 50_000
 LIFETIME_MS_DEFAULT: Final = 7 * 24 * 3600 * 1000
 
 JOURNAL_COLUMNS: Final = (

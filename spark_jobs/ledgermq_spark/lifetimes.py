@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import Window
 from pyspark.sql import functions as f
 
+from ledgermq_spark.rounding import ROUNDING_US
+
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
@@ -29,7 +31,6 @@ __all__ = [
     "with_lifetimes",
 ]
 
-ROUNDING_US = 50_000
 # A message that is there and not to be delivered yet.
 UNBORN = "fate = 'resident' AND deliver_at IS NOT NULL AND birth_position IS NULL"
 DELAYED = "fate = 'resident' AND delayed AND NOT held"

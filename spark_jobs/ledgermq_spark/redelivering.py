@@ -10,14 +10,7 @@ from ledgermq_spark.settings import TIMING_MS_MAX
 if TYPE_CHECKING:
     from ledgermq_spark.stay import Stay
 
-__all__ = ["delay_us", "limit_of", "rounded"]
-
-ROUNDING_US = 50_000
-
-
-def rounded(moment: int) -> int:
-    """A moment in µs, rounded up as deadlines are (§6)."""
-    return -(-moment // ROUNDING_US) * ROUNDING_US
+__all__ = ["delay_us", "limit_of"]
 
 
 def limit_of(header: str | None, given: int) -> int:

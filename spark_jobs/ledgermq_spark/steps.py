@@ -46,6 +46,8 @@ STEP_COLUMNS = (
 )
 # After everything else at one place of the log.
 LAST = 2**31
+# After all that was done before an outcome, which is told by the index of that outcome.
+FOLLOWS = 2**62
 
 
 def kept_messages(tables: Tables) -> DataFrame:
@@ -179,10 +181,6 @@ def _order_steps(tables: Tables) -> list[DataFrame]:
 def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
     """Everything that happened to the messages of all queues and subscriptions."""
     numbered = kept_messages(tables)
-    gone = numbered.where(
-        "fate IN ('removed', 'moved', 'purged', 'dropped', 'expired') "
-        "AND NOT coalesce(on_return, false)"
-    )
     # What went before it was born, and what is not born yet, was never to be delivered.
     born = numbered.where("deliver_at IS NULL OR birth_position IS NOT NULL")
     over = numbered.where("on_return").select(
@@ -210,11 +208,8 @@ def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
     due = f.when(f.col("settled_due"), 0).otherwise(1)
     ended_index = f.coalesce("ended_index", nothing)
     delivered = f.lit("delivered")
-    # What goes with its subscription goes after what came back to it.
-    left = f.when(f.col("fate_due"), 0).otherwise(1)
-    # So does what follows into the error destination; what is moved by hand may as well.
-    late = "fate = 'dropped' OR fate IN ('expired', 'moved') AND NOT fate_due"
-    last = f.when(f.expr(late), LAST).otherwise(0)
+    # What an outcome delivers was there before it: what carries its index made room for it.
+    after = f.col("offset") + FOLLOWS
     birth = f.col("birth_position").isNotNull()
     begins = born.withColumn(
         "begins", f.coalesce("birth_position", "numbered_position")
@@ -228,7 +223,7 @@ def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
             f.when(birth, -1).otherwise(f.col("numbered_index")),
             f.col("sequence"),
         ),
-        _step(gone, f.lit("gone"), "fate_position", left, last, nothing),
+        _gone(numbered),
         _limits(tables),
         _step(
             settled.withColumn("selector", f.col("settled")),
@@ -239,12 +234,26 @@ def steps_of(tables: Tables, recorded: DataFrame) -> DataFrame:
             f.col("delivery"),
         ),
         *offered,
-        _step(deliveries, delivered, "position", f.col("phase"), f.col("index"), f.col("offset")),
+        _step(deliveries, delivered, "position", f.col("phase"), f.col("index"), after),
         *_group_steps(tables, recorded),
         *_fifo_steps(tables, deliveries),
         *_order_steps(tables),
     ]
     return reduce(DataFrame.unionByName, parts)
+
+
+def _gone(kept: DataFrame) -> DataFrame:
+    """Steps of what left other than by a delivery."""
+    gone = kept.where(
+        "fate IN ('removed', 'moved', 'purged', 'dropped', 'expired') "
+        "AND NOT coalesce(on_return, false)"
+    )
+    # What goes with its subscription goes after what came back to it.
+    left = f.when(f.col("fate_due"), 0).otherwise(1)
+    # So does what follows into the error destination; what is moved by hand may as well.
+    late = "fate = 'dropped' OR fate IN ('expired', 'moved') AND NOT fate_due"
+    last = f.when(f.expr(late), LAST).otherwise(0)
+    return _step(gone, f.lit("gone"), "fate_position", left, last, f.lit(0))
 
 
 def _lost(recorded: DataFrame) -> DataFrame:
@@ -277,9 +286,8 @@ def _delayed(
     again = kept.select(*keys, *PLACES[:2], "message_id", "priority", "sequence").join(
         offered, keys, how="inner"
     )
-    # Before a delivery that followed it at once.
-    first = f.lit(-1)
-    step = _step(again, f.lit("returned"), "position", f.col("phase"), f.col("index"), first)
+    where = ("position", f.col("phase"), f.col("index"), f.lit(0))
+    step = _step(again, f.lit("returned"), *where)
     return settled, [step]
 
 

@@ -24,7 +24,8 @@ from ledgermq_spark.destinations import is_topic, store_of
 from ledgermq_spark.directory import Directory, Subscription
 from ledgermq_spark.headers import without_group
 from ledgermq_spark.parked import GROUP_PARKED, following
-from ledgermq_spark.redelivering import delay_us, limit_of, rounded
+from ledgermq_spark.redelivering import delay_us, limit_of
+from ledgermq_spark.rounding import rounded
 from ledgermq_spark.settings import LIFETIME_MS_DEFAULT
 from ledgermq_spark.stay import Content, Stay, Stayed, Store, WalkEvent
 from ledgermq_spark.wanting import wants

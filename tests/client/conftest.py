@@ -86,6 +86,18 @@ def queue(request) -> str:
     return f"queue:{name[:120]}"
 
 
+@pytest.fixture
+def named(queue) -> str:
+    """The name of a queue or topic that only this test uses."""
+    return queue.removeprefix("queue:")
+
+
+@pytest.fixture
+def pass_time(place) -> Callable[[float], None]:
+    """Lets log time pass: the clock in memory is moved, that of a real broker is waited for."""
+    return getattr(getattr(place, "broker", None), "advance", time.sleep)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Breakable:
     """An installation whose worker the test can tamper with."""

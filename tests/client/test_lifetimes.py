@@ -8,12 +8,6 @@ import pytest
 import ledgermq
 
 
-@pytest.fixture
-def pass_time(place):
-    """Lets log time pass: the clock in memory is moved, that of a real broker is waited for."""
-    return getattr(getattr(place, "broker", None), "advance", time.sleep)
-
-
 def test_a_message_expires_after_its_time_to_live(connection, queue, pass_time, eventually):
     """It is gone and counted, though nobody asked for it (SES-66)."""
     with connection.session() as session:

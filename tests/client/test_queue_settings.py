@@ -11,12 +11,6 @@ from ledgermq.testing import MemoryBroker
 
 
 @pytest.fixture
-def named(queue) -> str:
-    """The name of a queue and of a topic that only this test uses."""
-    return queue.removeprefix("queue:")
-
-
-@pytest.fixture
 def memory() -> MemoryBroker:
     """A queue manager in memory whose clock the test moves."""
     return MemoryBroker()

@@ -12,18 +12,6 @@ import ledgermq.aio
 from ledgermq.testing import MemoryBroker
 
 
-@pytest.fixture
-def pass_time(place):
-    """Lets log time pass: the clock in memory is moved, that of a real broker is waited for."""
-    return getattr(getattr(place, "broker", None), "advance", time.sleep)
-
-
-@pytest.fixture
-def named(queue) -> str:
-    """The name of a queue that only this test uses."""
-    return queue.removeprefix("queue:")
-
-
 def is_blocked(connection, named: str, puts: int = 1) -> bool:
     """Whether so many sends wait, once everything that was written is applied."""
     deadline = time.monotonic() + 20

@@ -1,25 +1,12 @@
 """Redelivery as programs see it: delays, limits, error destinations (INF-09 to INF-17)."""
 
 import asyncio
-import time
 
 import pytest
 
 import ledgermq
 import ledgermq.aio
 from ledgermq.testing import MemoryBroker
-
-
-@pytest.fixture
-def pass_time(place):
-    """Lets log time pass: the clock in memory is moved, that of a real broker is waited for."""
-    return getattr(getattr(place, "broker", None), "advance", time.sleep)
-
-
-@pytest.fixture
-def named(queue) -> str:
-    """The name of a queue that only this test uses."""
-    return queue.removeprefix("queue:")
 
 
 def test_what_is_rolled_back_comes_again_after_the_delay(connection, queue, pass_time):

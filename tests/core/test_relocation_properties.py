@@ -8,14 +8,10 @@ import pytest
 from hypothesis import Phase, given, settings
 
 from ledgermq.core import relocating
-from ledgermq.core.apply import apply, new_state
+from ledgermq.core.apply import new_state
 from ledgermq.core.message import Message
 from ledgermq.core.outcomes import Administered, Delivered, Outcome, Refused
-from ledgermq.core.state import QueueManager
-from ledgermq.wire.codec import decode_operation
-from support import checks
-from support.checked_histories import FOLD, check_history
-from support.generators import Entry
+from support.checked_histories import FOLD, check_every_split, check_history, fold_entry
 from support.relocation_generators import relocation_histories
 
 
@@ -30,15 +26,7 @@ def test_histories_with_relocations_leave_a_sound_state_that_the_model_agrees_wi
 @given(relocation_histories(steps=20))
 def test_a_checkpoint_knows_where_bodies_stand_at_every_split(history):
     """A state that is written and read goes on the same and ends in the same digest (D5)."""
-    frozen, outcomes, state = [], [], new_state()
-    for entry in history:
-        frozen.append(checks.freeze(state))
-        outcomes.append(fold(state, entry))
-    whole = checks.digest(state)
-    for split, at_split in enumerate(frozen):
-        restored = checks.thaw(at_split)
-        assert [fold(restored, one) for one in history[split:]] == outcomes[split:], split
-        assert checks.digest(restored) == whole, split
+    check_every_split(history)
 
 
 def test_histories_with_relocations_come_to_what_can_happen():
@@ -50,7 +38,7 @@ def test_histories_with_relocations_come_to_what_can_happen():
     def run(history):
         state = new_state()
         for entry in history:
-            for found in fold(state, entry):
+            for found in fold_entry(state, entry):
                 note(seen, found.outcome)
 
     run()
@@ -68,12 +56,6 @@ def note(seen: Counter[str], outcome: Outcome) -> None:
         seen[outcome.reason] += 1
     elif isinstance(outcome, Delivered):
         seen["delivered"] += any("body" in one for one in outcome.messages)
-
-
-def fold(state: QueueManager, entry: Entry) -> list:
-    """The outcomes of one entry."""
-    operation = decode_operation(entry.value, state.active_version)
-    return apply(state, operation, state.position + 1, entry.time)
 
 
 def _finds_none(original):

@@ -7,13 +7,12 @@ from collections import Counter
 import pytest
 
 from ledgermq.core import messages
-from ledgermq.core.apply import apply, new_state
+from ledgermq.core.apply import new_state
 from ledgermq.core.outcomes import Refused
-from ledgermq.core.state import Queue, QueueManager, Session
+from ledgermq.core.state import Queue, Session
 from ledgermq.core.storage import Segment, Storage
 from ledgermq.core.topics import Subscription, Topic
-from ledgermq.wire.codec import decode_operation
-from support import checks
+from support.checked_histories import check_every_split, fold_entry
 from support.generators import Entry
 from support.play import Player
 from support.storage_generators import storage_history
@@ -25,11 +24,6 @@ def check_history(history: list[Entry]) -> None:
     for entry in history:
         player.clock_us = entry.time
         player.enter(entry.value)
-
-
-def fold(state: QueueManager, entry: Entry) -> list[object]:
-    """The outcomes of one entry."""
-    return list(apply(state, decode_operation(entry.value), state.position + 1, entry.time))
 
 
 @pytest.mark.parametrize("seed", range(40))
@@ -45,7 +39,7 @@ def test_histories_of_scarce_storage_come_to_everything_that_can_happen():
         state = new_state()
         for entry in storage_history(seed):
             active, segments = state.storage.active.number, dict(state.storage.segments)
-            found = fold(state, entry)
+            found = fold_entry(state, entry)
             seen.update(one.outcome.reason for one in found if isinstance(one.outcome, Refused))
             after = state.storage
             seen["reused"] += after.active.number < active
@@ -62,17 +56,7 @@ def test_histories_of_scarce_storage_come_to_everything_that_can_happen():
 @pytest.mark.parametrize("seed", range(6))
 def test_storage_that_comes_from_a_checkpoint_goes_on_the_same_at_every_split(seed):
     """Settings, segments and what is live are told whole (D5)."""
-    history = storage_history(seed, steps=40)
-    state = new_state()
-    frozen, outcomes = [], []
-    for entry in history:
-        frozen.append(checks.freeze(state))
-        outcomes.append(fold(state, entry))
-    whole = checks.digest(state)
-    for split, at_split in enumerate(frozen):
-        restored = checks.thaw(at_split)
-        assert [fold(restored, one) for one in history[split:]] == outcomes[split:], split
-        assert checks.digest(restored) == whole, split
+    check_every_split(storage_history(seed, steps=40))
 
 
 def _does_nothing(original):

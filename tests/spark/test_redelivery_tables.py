@@ -18,6 +18,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
         pytest.param(2, ("ends", "topics"), marks=pytest.mark.long),
         (3, ("ends", "topics", "moves")),
         pytest.param(37, ("ordered", "ends", "topics", "moves"), marks=pytest.mark.long),
+        # Messages come to the subscription of a topic and are delivered from there at once.
+        pytest.param(17, ("ordered", "moves"), marks=pytest.mark.long),
     ],
 )
 def test_a_random_log_with_redelivery_agrees(spark, tmp_path, seed, parts):

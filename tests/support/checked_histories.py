@@ -7,12 +7,16 @@ from collections.abc import Sequence
 from hypothesis import HealthCheck, settings
 
 from ledgermq.core import query, topic_query
+from ledgermq.core.apply import apply, new_state
+from ledgermq.core.outcomes import Addressed
+from ledgermq.core.state import QueueManager
 from ledgermq.wire.codec import decode_operation
+from support import checks
 from support.generators import Entry
 from support.play import Player
 from support.witness import Witness
 
-__all__ = ["FOLD", "check_history"]
+__all__ = ["FOLD", "check_every_split", "check_history", "fold_entry"]
 
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 settings.register_profile(
@@ -32,3 +36,22 @@ def check_history(history: Sequence[Entry]) -> Player:
         topics = topic_query.topic_statuses(player.state)
         witness.compare(query.queue_statuses(player.state), topics)
     return player
+
+
+def fold_entry(state: QueueManager, entry: Entry) -> list[Addressed]:
+    """The outcomes of one entry."""
+    operation = decode_operation(entry.value, state.active_version)
+    return apply(state, operation, state.position + 1, entry.time)
+
+
+def check_every_split(history: Sequence[Entry]) -> None:
+    """A state that is written and read goes on the same and ends in the same digest (D5)."""
+    frozen, outcomes, state = [], [], new_state()
+    for entry in history:
+        frozen.append(checks.freeze(state))
+        outcomes.append(fold_entry(state, entry))
+    whole = checks.digest(state)
+    for split, at_split in enumerate(frozen):
+        restored = checks.thaw(at_split)
+        assert [fold_entry(restored, one) for one in history[split:]] == outcomes[split:], split
+        assert checks.digest(restored) == whole, split

@@ -16,7 +16,7 @@ __all__ = ["group_order_histories"]
 STEPS = (
     *("fill", "fill", "fill", "receive", "receive", "back", "back", "back", "back", "back"),
     *("settle", "settle", "close_consumer", "close", "worker", "worker", "worker", "change"),
-    *("correct", "handle", "handle", "open_one", "lose", "hand_over"),
+    *("correct", "handle", "handle", "open_one", "lose", "hand_over", "fail", "fail"),
 )
 DELAYS_MS = (1_000, 1_000, 5_000, 20_000)
 
@@ -31,7 +31,7 @@ class GroupOrderWriter(Writer):
         """A queue with messages of a few groups, and sessions that take them."""
         for _ in range(self.one((2, 3))):
             self.open()
-        self.busy = self.one((BUSY, BUSY, "topic:t"))
+        self.busy = self.one((BUSY, "topic:t"))
         first = self.model.sessions[0]
         self.write(op.CreateQueue(**self.common(first), queue="old"))
         self.dead = self.one(((), (*("queue:old",) * 5, "")))
@@ -47,6 +47,8 @@ class GroupOrderWriter(Writer):
         for session in self.model.sessions[:]:
             self.receive(session)
         self.fill(first)
+        if self.dead:
+            self.fail(first)
 
     def kept(self) -> dict[str, Any]:
         """Settings that keep the order of groups, most often."""
@@ -87,6 +89,14 @@ class GroupOrderWriter(Writer):
         self.write(op.OpenConsumer(**self.common(session), **opened))
         credit = self.one((1, 1, 2, 9))
         self.write(op.Get(**self.common(session), consumer=number, credit=credit))
+
+    def fail(self, session: dict[str, Any]) -> None:
+        """All that a session holds comes back twice: messages of groups are parked, if ever."""
+        kind = op.Rollback if session["mode"] == "TRANSACTED" else op.Recover
+        self.receive(session)
+        for _ in range(2):
+            seen = [{"first": one, "last": one} for one in self.flights(session)]
+            self.write(kind(**self.common(session), seen=seen))
 
     def change(self, session: dict[str, Any]) -> None:
         """Other settings."""

@@ -51,7 +51,7 @@ def use_group_order(queue: Queue) -> None:
     if not queue.settings.keeps_group_order:
         order, queue.group_order = queue.group_order, None
         if order is not None:
-            _offer(queue, [one for one in queue.messages.values() if order.holds_back(one)])
+            queue.offer_again(one for one in queue.messages.values() if order.holds_back(one))
     elif queue.group_order is None:
         begin_group_order(queue)
     if queue.group_order is not None and not queue.settings.error_destination:
@@ -171,16 +171,7 @@ class GroupOrder:
         behind = [one for one in group.values() if place_in_order(one) > before]
         if places:
             behind = [one for one in behind if place_in_order(one) < places[0]]
-        _offer(queue, behind)
-
-
-def _offer(queue: Queue, messages: list[Message]) -> None:
-    """Offers those that are available in every order that wants them."""
-    here = [one for one in messages if one.is_here]
-    for message in here:
-        queue.available.offer(message)
-    for order in queue.orders.values():
-        order.offer_wanted(here)
+        queue.offer_again(behind)
 
 
 def _number(message: Message) -> int:

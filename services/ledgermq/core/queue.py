@@ -171,9 +171,8 @@ class Queue:
             self.group_order.add(messages)
         if grouped:
             self.group(messages)
-        touched = self.touched_blocks
-        for block in range(first // BLOCK_MESSAGES, (sequence - 1) // BLOCK_MESSAGES + 1):
-            touched[block] = None
+        blocks = range(first // BLOCK_MESSAGES, (sequence - 1) // BLOCK_MESSAGES + 1)
+        self.touched_blocks.update(dict.fromkeys(blocks))
         return first
 
     @property
@@ -200,10 +199,8 @@ class Queue:
         for message in messages:
             if isinstance(message, GroupedMessage):
                 group_id = message.group.group_id
-                group = self.groups.get(group_id)
-                if group is None:
-                    group = self.groups[group_id] = Group(group_id)
-                message.group = group
+                group = self.groups.get(group_id) or Group(group_id)
+                self.groups[group_id] = message.group = group
                 # It may have been a member of the groups of its unit of work.
                 message.flags &= ~(MEMBER | AWAY)
                 group.add(message)
@@ -213,10 +210,8 @@ class Queue:
         """Offers again what may have been passed over before an item was there."""
         for order in self.orders.values():
             if order.options.needs_segments:
-                if group.is_available:
-                    order.offer_wanted(group.members())
-                else:
-                    order.offer_wanted(group.unit_of(item) or ())
+                whole = group.members() if group.is_available else group.unit_of(item)
+                order.offer_wanted(whole or ())
 
     def give_back(self, message: Message) -> None:
         """Makes a delivered message available again, at the place of its number."""
@@ -234,11 +229,15 @@ class Queue:
         del self.kept[group_id]
         group = self.groups.get(group_id)
         if group is not None and (group.away < group.count or group.clashing):
-            here = [one for one in group.items() if one.is_here]
-            for message in here:
-                self.available.offer(message)
-            for order in self.orders.values():
-                order.offer_wanted(here)
+            self.offer_again(group.items())
+
+    def offer_again(self, messages: Iterable[Message]) -> None:
+        """Offers those that are available in every order that wants them: they were kept back."""
+        here = [one for one in messages if one.is_here]
+        for message in here:
+            self.available.offer(message)
+        for order in self.orders.values():
+            order.offer_wanted(here)
 
     def add_consumer(self, consumer: Consumer) -> None:
         """Lets a consumer take from here."""
