@@ -6,7 +6,8 @@ from ledgermq.processor.crash_points import CRASH_POINTS
 from support.history import check_history
 from support.traffic import Traffic
 
-pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+# What each of these shows is in `test_crashes_at_depth` too, with one ledger for all of them.
+pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.long]
 
 COUNTS = {"after-fold": 20, "after-produce": 20}
 

@@ -5,7 +5,7 @@ import pytest
 from ledgermq.processor.crash_points import CRASH_POINTS
 from support.soak import Soak
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.long]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 ROUNDS = 20
 DEPTH = 100_000
