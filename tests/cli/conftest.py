@@ -17,6 +17,7 @@ import pytest
 
 import ledgermq
 from ledgermq.cli.main import main
+from ledgermq.processor.supervisor import running_installation
 
 TOPIC_PREFIX = "cli"
 PATIENCE_SECONDS = 60
@@ -128,3 +129,22 @@ def queue(connection) -> str:
     name = f"test.{uuid.uuid4().hex[:12]}"
     connection.admin.create_queue(name)
     return name
+
+
+@pytest.fixture
+def directory(tmp_path) -> Path:
+    """Where the installation of a test keeps its data."""
+    return tmp_path / "installation"
+
+
+@pytest.fixture
+def installation(directory) -> Iterator[str]:
+    """The address of an installation that makes no checkpoints by itself."""
+    with running_installation(directory) as found:
+        yield found
+
+
+@pytest.fixture
+def connected() -> Callable[[str], ledgermq.Connection]:
+    """Connects an application to an installation."""
+    return lambda bootstrap: ledgermq.connect(f"kafka://{bootstrap}/QM1")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 
 import pytest
 
@@ -14,24 +13,6 @@ from ledgermq.processor.supervisor import running_installation
 NEWER = 300
 BODY = "old, but whole: " + "x" * 5_000
 WORK_BYTES = 100
-
-
-@pytest.fixture
-def directory(tmp_path):
-    """Where the installation of a test keeps its data."""
-    return tmp_path / "installation"
-
-
-@pytest.fixture
-def bootstrap(directory) -> Iterator[str]:
-    """An installation."""
-    with running_installation(directory) as found:
-        yield found
-
-
-def connected(bootstrap: str) -> ledgermq.Connection:
-    """A connection of an application."""
-    return ledgermq.connect(f"kafka://{bootstrap}/QM1")
 
 
 def run_through(connection: ledgermq.Connection) -> None:
@@ -142,9 +123,11 @@ def check_delivery(connection, needed) -> None:
         news.acknowledge()
 
 
-def test_a_trim_waits_for_the_checkpoints_that_know_what_was_written_again(plain, bootstrap):
+def test_a_trim_waits_for_the_checkpoints_that_know_what_was_written_again(
+    plain, installation, connected
+):
     """A worker that starts from an older one delivers again, and needs the old body (H24)."""
-    with connected(bootstrap) as connection:
+    with connected(installation) as connection:
         with connection.session() as session:
             session.producer("queue:orders").send("old")
         run_through(connection)
@@ -154,25 +137,25 @@ def test_a_trim_waits_for_the_checkpoints_that_know_what_was_written_again(plain
             assert message is not None
             message.acknowledge()
         assert connection.admin.log_pins().needed_position is None
-        refused = trim(plain, bootstrap, needed + 1)
+        refused = trim(plain, installation, needed + 1)
         assert (refused.code, refused.error["code"]) == (1, "trim-refused")
         assert "message 0 of queue:orders, live in the checkpoint" in refused.error["message"]
-        done = relocate(plain, bootstrap, "--all", "--reason", "r")
+        done = relocate(plain, installation, "--all", "--reason", "r")
         assert (done.code, done.document["messages"]) == (0, 0)
-        assert trim(plain, bootstrap, needed + 1).code == 0
+        assert trim(plain, installation, needed + 1).code == 0
 
 
-def test_uncommitted_puts_stay_where_they_are_and_are_named(plain, bootstrap):
+def test_uncommitted_puts_stay_where_they_are_and_are_named(plain, installation, connected):
     """Their unit of work has to end first; the others are written again (H24)."""
     with (
-        connected(bootstrap) as connection,
+        connected(installation) as connection,
         connection.session(ack=ledgermq.AckMode.TRANSACTED) as open_one,
     ):
         open_one.producer("queue:later").send("x")
         open_one.flush()
         with connection.session() as session:
             session.producer("queue:orders").send("old")
-        done = relocate(plain, bootstrap, "--all", "--reason", "r")
+        done = relocate(plain, installation, "--all", "--reason", "r")
         assert (done.code, done.document["messages"]) == (0, 1)
         assert [one.sequence for one in connection.admin.log_pins().pins] == [-1, 0]
         (staying,) = done.document["staying"]

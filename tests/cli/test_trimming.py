@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 import ledgermq
@@ -11,24 +9,6 @@ from ledgermq.processor.supervisor import running_installation
 
 MESSAGES = 6
 KEPT = 2
-
-
-@pytest.fixture
-def directory(tmp_path):
-    """Where the installation of a test keeps its data."""
-    return tmp_path / "installation"
-
-
-@pytest.fixture
-def bootstrap(directory) -> Iterator[str]:
-    """An installation that makes no checkpoints by itself."""
-    with running_installation(directory) as found:
-        yield found
-
-
-def connected(bootstrap: str) -> ledgermq.Connection:
-    """A connection of an application."""
-    return ledgermq.connect(f"kafka://{bootstrap}/QM1")
 
 
 def work(connection: ledgermq.Connection, queue: str = "busy") -> None:
@@ -42,13 +22,15 @@ def work(connection: ledgermq.Connection, queue: str = "busy") -> None:
 
 
 @pytest.mark.long
-def test_a_log_is_cut_only_below_what_is_needed_and_the_rest_is_unproven(plain, bootstrap):
+def test_a_log_is_cut_only_below_what_is_needed_and_the_rest_is_unproven(
+    plain, installation, connected
+):
     """A live message pins the log, then checkpoints do; after the cut nothing is said to be lost.
 
     (H25)
     """
-    run = {"plain": plain, "bootstrap": bootstrap}
-    with connected(bootstrap) as connection:
+    run = {"plain": plain, "bootstrap": installation}
+    with connected(installation) as connection:
         with connection.session(ack=ledgermq.AckMode.INDIVIDUAL) as session:
             producer = session.producer("queue:orders")
             for number in range(MESSAGES):
@@ -97,10 +79,10 @@ def test_a_log_is_cut_only_below_what_is_needed_and_the_rest_is_unproven(plain, 
         assert (done.code, done.document["trimmed"]) == (0, True)
         assert trim(**run, before=furthest, more=["--yes"]).document["trimmed"] is False
         work(connection, "after")
-    check_what_is_left(plain, bootstrap, furthest)
+    check_what_is_left(plain, installation, furthest)
 
 
-def test_a_worker_starts_on_a_trimmed_log_and_delivers_what_is_left(plain, directory):
+def test_a_worker_starts_on_a_trimmed_log_and_delivers_what_is_left(plain, directory, connected):
     """The state comes from a checkpoint; bodies above the cut are read back."""
     with running_installation(directory) as bootstrap, connected(bootstrap) as connection:
         for _ in range(3):

@@ -21,6 +21,8 @@ STEPS = (
     *("overtake", "overtake"),
 )
 
+PAUSES_US = (0, 0, 1_000, 1_000_000)
+
 
 class FifoWriter(Writer):
     """Draws operations on a queue that is not fully concurrent."""
@@ -89,17 +91,6 @@ class FifoWriter(Writer):
         self.open()
         self.receive(self.model.sessions[-1])
 
-    def step_on(self) -> None:
-        """One step."""
-        self.time += self.one((0, 0, 1_000, 1_000_000))
-        if not self.model.sessions:
-            self.open()
-        kind = self.one(STEPS)
-        if kind == "worker":
-            self.worker()
-        else:
-            getattr(self, kind)(self.one(self.model.sessions))
-
 
 @st.composite
 def fifo_histories(draw: st.DrawFn, steps: int = 20) -> list[Entry]:
@@ -107,5 +98,5 @@ def fifo_histories(draw: st.DrawFn, steps: int = 20) -> list[Entry]:
     writer = FifoWriter(draw)
     writer.begin()
     for _ in range(steps):
-        writer.step_on()
+        writer.step_among(STEPS, PAUSES_US)
     return writer.history

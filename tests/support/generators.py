@@ -6,6 +6,7 @@ get deep; now and then it errs on purpose.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -73,6 +74,17 @@ class Writer(Administering, HandlingWriter):
             "answered_through": self.one((0, 0, session["last"])),
             "handed_through": self.one((0, 0, 0, 0, 0, 1, 3, session["next_delivery"])),
         }
+
+    def step_among(self, kinds: Sequence[str], pauses_us: Sequence[int]) -> None:
+        """One step of one of some kinds, by one of the sessions."""
+        self.time += self.one(pauses_us)
+        if not self.model.sessions:
+            self.open()
+        kind = self.one(kinds)
+        if kind == "worker":
+            self.worker()
+        else:
+            getattr(self, kind)(self.one(self.model.sessions))
 
     def some_of(self, numbers: list[int]) -> list[op.DeliveryRange]:
         """Ranges of some of the numbers, seldom with one that does not belong there."""

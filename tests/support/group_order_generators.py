@@ -20,6 +20,8 @@ STEPS = (
 )
 DELAYS_MS = (1_000, 1_000, 5_000, 20_000)
 
+PAUSES_US = (0, 0, 1_000, 1_000_000, 5_000_000)
+
 
 class GroupOrderWriter(Writer):
     """Draws operations on a queue or a topic whose groups keep their order."""
@@ -111,17 +113,6 @@ class GroupOrderWriter(Writer):
         self.open()
         self.receive(self.model.sessions[-1])
 
-    def step_on(self) -> None:
-        """One step."""
-        self.time += self.one((0, 0, 1_000, 1_000_000, 5_000_000))
-        if not self.model.sessions:
-            self.open()
-        kind = self.one(STEPS)
-        if kind == "worker":
-            self.worker()
-        else:
-            getattr(self, kind)(self.one(self.model.sessions))
-
 
 @st.composite
 def group_order_histories(draw: st.DrawFn, steps: int = 30) -> list[Entry]:
@@ -129,5 +120,5 @@ def group_order_histories(draw: st.DrawFn, steps: int = 30) -> list[Entry]:
     writer = GroupOrderWriter(draw)
     writer.begin()
     for _ in range(draw(st.integers(1, steps))):
-        writer.step_on()
+        writer.step_among(STEPS, PAUSES_US)
     return writer.history
