@@ -61,6 +61,7 @@ def test_a_commit_of_a_session_that_was_ended_is_rolled_back(breakable, eventual
         consumer = session.consumer("queue:in")
         assert consumer.receive(20).body == "a"
         session.producer("queue:out").send("never")
+        session.flush()  # a put that comes after the suspicion would be a sign of life
         lose_session(breakable, session._core, eventually)
         with pytest.raises((ledgermq.TransactionRolledBackError, ledgermq.SessionLostError)):
             session.commit()
@@ -78,6 +79,7 @@ def test_a_commit_under_way_when_its_session_ends_is_rolled_back(breakable, even
     with breakable.connect(suspect_timeout_seconds=1.0) as connection:
         session = connection.session(transacted=True)
         session.producer("queue:out").send("never")
+        session.flush()  # a put that comes after the suspicion would be a sign of life
         held: list[Written] = []
         mine = connection._settings.identity
 

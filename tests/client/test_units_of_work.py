@@ -44,6 +44,20 @@ def test_open_units_of_work_are_told_with_what_they_hold(connection):
     session.close()
 
 
+def test_an_uncommitted_put_is_pending_though_nobody_flushed(connection, named, eventually):
+    """A long unit of work is no secret: soon its puts stand in it, and the commit counts them."""
+    connection.admin.create_queue(named)
+    with connection.session(transacted=True) as session:
+        producer = session.producer(f"queue:{named}")
+        producer.send("one")
+        eventually(lambda: connection.admin.queue_status(named).uncommitted_puts == 1)
+        producer.send("two")
+        eventually(lambda: connection.admin.queue_status(named).pending == 2)
+        receipt = session.commit()
+        assert sum(run.count for run in receipt.enqueued) == 2
+        assert connection.admin.queue_status(named).current == 2
+
+
 def test_a_commit_after_administration_rolled_back_raises_that_it_was(connection):
     """TransactionRolledBackError names who did it; the session goes on (SES-20, decision 12)."""
     session = working(connection, "work.ended")

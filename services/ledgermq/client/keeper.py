@@ -1,4 +1,4 @@
-"""The keeper of a connection: heartbeats, repeats, catching up, acknowledgements that wait.
+"""The keeper of a connection: heartbeats, repeats, catching up, what waits to be written.
 
 One thread that sleeps until something is due. Nothing here decides what is true: repeats act once,
 answers to RESYNC are read by the reader.
@@ -86,6 +86,8 @@ class Keeper:
         waiting = [core.write_ripe_acknowledgements() for core in cores]
         if any(waiting):
             self.soon()
+        for core in cores:
+            core.write_ripe_puts()
         failed = bool(self._transport.failures)
         self._transport.failures.clear()
         longest = max((core.oldest_wait_seconds(now) for core in cores), default=0.0)

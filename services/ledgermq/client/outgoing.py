@@ -39,7 +39,7 @@ ASYNCHRONOUS_EAGER_MAX: Final = 2
 class Batch:
     """Messages to one destination that become one Put."""
 
-    __slots__ = ("destination", "eventual", "messages", "receipts", "size_bytes")
+    __slots__ = ("destination", "eventual", "messages", "receipts", "ripe", "size_bytes")
 
     def __init__(self, destination: str, eventual: Eventual | None) -> None:
         self.destination = destination
@@ -47,6 +47,8 @@ class Batch:
         self.receipts: list[SendReceipt] = []
         self.size_bytes = 0
         self.eventual = eventual
+        # Whether a round of the keeper has found it waiting.
+        self.ripe = False
 
     def add(self, message: PutMessage) -> SendReceipt:
         """Adds a message."""
@@ -221,9 +223,22 @@ class UnitOfWork:
         for destination in list(self._waiting):
             self._write_locked(destination, with_next=with_next)
 
+    def write_ripe_locked(self) -> None:
+        """Writes what waits since the keeper's last round, so that others see it (INF-02).
+
+        A unit of work that is shorter than that is written at once, with its commit.
+        """
+        for destination, batch in list(self._waiting.items()):
+            if not batch.ripe:
+                batch.ripe = True
+            elif not self._core.protocol.crowded:
+                self._write_locked(destination)
+
     def _write_locked(self, destination: str, *, with_next: bool = False) -> None:
         self._core.wait_for_room_locked()
-        batch = self._waiting.pop(destination)
+        batch = self._waiting.pop(destination, None)
+        if batch is None:
+            return  # the keeper wrote it while there was no room
         self._core.put_locked(
             destination,
             batch.messages,

@@ -107,12 +107,12 @@ class Producer(GroupPutting):
         A TextMessage, MapMessage, ... or one that was received is sent with its body, properties,
         correlation_id, reply_to and type, save those given here; it is a new message each time.
 
-        In a transacted session it joins the unit of work, and the receipt learns position and
-        sequence number when that commits. Otherwise it waits until the queue manager has numbered
-        the message, or with `confirm="log"` until it is durable on the log (its outcome is certain
-        then, and a refusal is raised by the session's next call). `destination` is for a
-        producer that has none of its own. `time_to_live` and `delivery_delay` are seconds from
-        now, also in a unit of work (SES-66).
+        In a transacted session it joins the unit of work, pending for others to see within a second
+        or so (INF-02); the receipt learns position and sequence number when that commits. Otherwise
+        it waits until the queue manager has numbered the message, or with `confirm="log"` until it
+        is durable on the log (its outcome is certain then, and a refusal is raised by the session's
+        next call). `destination` is for a producer that has none of its own. `time_to_live` and
+        `delivery_delay` are seconds from now, also in a unit of work (SES-66).
 
         For `group`, `logical_order` and `segmentation_allowed` see the class.
 

@@ -75,6 +75,7 @@ class Session(SessionSettling):
         self._put_states = PutStates()
         self._commitments: dict[Commitment, None] = {}
         self._broken: LedgerMQError | None = None
+        core.write_ripe_puts = self._write_ripe_puts
 
     @property
     def ack_mode(self) -> AckMode:
@@ -244,6 +245,12 @@ class Session(SessionSettling):
         except OutOfTurnError:
             self.rollback()
             raise
+
+    def _write_ripe_puts(self) -> None:
+        """Called by the keeper of the connection."""
+        with self._core.lock:
+            if not self._core.closing and self._core.lost is None:
+                self._unit.write_ripe_locked()
 
     def _check_no_unit(self) -> None:
         with self._core.lock:

@@ -85,6 +85,8 @@ class SessionWriting:
         self.unwritten = DeliveryRanges()
         self.ripe = DeliveryRanges()
         self.refused = DeliveryRanges()
+        # Writes the puts that wait in the unit of work; the session says how.
+        self.write_ripe_puts: Callable[[], None] = lambda: None
 
     # -- the application's side; the lock is held where a method's name ends in _locked ------------
 
