@@ -89,7 +89,6 @@ def test_a_commit_under_way_when_its_session_ends_is_rolled_back(breakable, even
                 return []
             return [written]
 
-        connection.admin.create_queue("out")
         breakable.worker.answers = lambda ask: ask["connection"] != mine
         breakable.worker.tamper = hold
         lose_session(breakable, session._core, eventually)

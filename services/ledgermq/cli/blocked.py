@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
+from ledgermq.cli.output import count_of
+
 if TYPE_CHECKING:
     from ledgermq.client.group_state import GroupMember, GroupState
     from ledgermq.client.status import QueueStatus
@@ -85,7 +87,7 @@ def sentence(depth: int, reasons: Mapping[str, int], *, at_least: bool = False) 
     total = sum(reasons.values())
     if not depth:
         return "the queue holds no messages"
-    messages = f"{depth} message{'s' if depth != 1 else ''}"
+    messages = count_of(depth, "message")
     if not total and not at_least:
         return f"{messages}, all can be got in logical order"
     why = ", ".join(f"{count} {REASONS[reason]}" for reason, count in reasons.items())

@@ -11,7 +11,7 @@ from typing import Any, Final
 import click
 
 from ledgermq.cli.exits import CHECK_FAILED, OK
-from ledgermq.cli.output import Column, Output
+from ledgermq.cli.output import Column, Output, count_of
 from ledgermq.cli.target import Target, target_options
 from ledgermq.errors import LedgerMQError
 
@@ -133,7 +133,7 @@ def _broker(target: Target) -> tuple[Any, Finding]:
         found += "with `ledgermq up`, or give --bootstrap"
         return None, Finding(check="broker", verdict=BAD, found=found)
     count = len(metadata.brokers)
-    found = f"{count} broker{'s' if count != 1 else ''} of cluster {metadata.cluster_id} at "
+    found = f"{count_of(count, 'broker')} of cluster {metadata.cluster_id} at "
     return metadata, Finding(check="broker", verdict=GOOD, found=found + target.bootstrap)
 
 

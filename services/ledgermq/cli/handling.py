@@ -11,7 +11,7 @@ import click
 
 from ledgermq.cli.bodies import body_line
 from ledgermq.cli.destinations import destination_from
-from ledgermq.cli.output import Column, Output
+from ledgermq.cli.output import Column, Output, count_of
 from ledgermq.cli.target import Target
 
 if TYPE_CHECKING:
@@ -134,14 +134,10 @@ def carry_out(
 
 
 def _confirm(action: Action, source: str, told: Handled) -> None:
-    what = f"this would {action.word} {_messages(told.affected)} of {source}"
+    what = f"this would {action.word} {count_of(told.affected, 'message')} of {source}"
     if not sys.stdin.isatty():
         raise click.UsageError(f"{what}: add --yes")
     click.confirm(f"{what}. Go on?", abort=True, err=True)
-
-
-def _messages(count: int) -> str:
-    return f"{count} message{'s' if count != 1 else ''}"
 
 
 def _tell(target: Target, output: Output, action: Action, source: str, told: Handled) -> None:
@@ -157,7 +153,7 @@ def _tell(target: Target, output: Output, action: Action, source: str, told: Han
         document["messages"] = list(rows_of(told.messages))
         document["origins"] = [asdict(one) for one in told.origins]
     would = "would be " if told.dry_run else ""
-    text = f"{_messages(told.affected)} of {source} {would}{action.done}"
+    text = f"{count_of(told.affected, 'message')} of {source} {would}{action.done}"
     if told.skipped:
         text += f", {told.skipped} left as they are"
     output.done(text, document)

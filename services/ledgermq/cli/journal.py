@@ -18,7 +18,7 @@ from ledgermq.cli.bodies import body_line
 from ledgermq.cli.destinations import destination_from
 from ledgermq.cli.get import message_document
 from ledgermq.cli.history import progress_bar
-from ledgermq.cli.output import Column, Output
+from ledgermq.cli.output import Column, Output, count_of
 from ledgermq.cli.setting_options import Duration
 from ledgermq.cli.spark import quiet_spark
 from ledgermq.cli.storage import size_text
@@ -172,8 +172,9 @@ def backup(
     would = "would be archived" if dry_run else "archived"
     leave = "would leave" if dry_run else "left"
     output.done(
-        f"{_messages(counts['messages'])} {would} in {path} ({size_text(counts['content_bytes'])}, "
-        f"through {target.named(found.through - 1)}); {counts['expired']} had expired and {leave} "
+        f"{count_of(counts['messages'], 'message')} {would} in {path} "
+        f"({size_text(counts['content_bytes'])}, through "
+        f"{target.named(found.through - 1)}); {counts['expired']} had expired and {leave} "
         f"the journal, {stay} stay",
         {
             "queue_manager": target.queue_manager,
@@ -258,7 +259,7 @@ def republish(target: Target, output: Output, **options: Any) -> int:
                 groups=not ungrouped,
             )
     document = {"republished": done, "to": to, "dry_run": False}
-    output.done(f"{_messages(done)} republished to {_where(to)}", document)
+    output.done(f"{count_of(done, 'message')} republished to {_where(to)}", document)
     return 0
 
 
@@ -266,19 +267,15 @@ def _where(to: str | None) -> str:
     return to or "where each was put to"
 
 
-def _messages(count: int) -> str:
-    return f"{count} message{'s' if count != 1 else ''}"
-
-
 def _confirm(count: int, to: str | None) -> None:
-    what = f"this would put {_messages(count)} to {_where(to)} again"
+    what = f"this would put {count_of(count, 'message')} to {_where(to)} again"
     if not sys.stdin.isatty():
         raise click.UsageError(f"{what}: add --yes")
     click.confirm(f"{what}. Go on?", abort=True, err=True)
 
 
 def _tell(output: Output, rows: list[dict[str, Any]], to: str | None) -> None:
-    text = f"{_messages(len(rows))} would be republished to {_where(to)}"
+    text = f"{count_of(len(rows), 'message')} would be republished to {_where(to)}"
     document = {"republished": len(rows), "to": to, "dry_run": True, "messages": rows}
     output.done(text, document)
     if rows and not output.as_json:

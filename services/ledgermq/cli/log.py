@@ -15,7 +15,7 @@ import click
 
 from ledgermq.cli.exits import OK, REFUSED
 from ledgermq.cli.history import Moment
-from ledgermq.cli.output import Column, Output, iso_time
+from ledgermq.cli.output import Column, Output, count_of, iso_time
 from ledgermq.cli.target import Target, target_options
 from ledgermq.errors import LedgerMQError
 
@@ -107,13 +107,10 @@ def trim(target: Target, output: Output, before: Any, dry_run: bool, yes: bool) 
     refused = plan.why_not()
     document = {**asdict(plan), "records": plan.records, "trimmed": False}
     if dry_run:
-        if output.as_json:
-            output.document(document)
-        else:
+        if plan.pins and not output.as_json:
             rows = [{**one, "since": iso_time(one["enqueued_at"])} for one in plan.pins]
-            output.table(COLUMNS, rows, caption=_told(plan, "would go"))
-            if refused:
-                output.remark(refused)
+            output.table(COLUMNS, rows)
+        output.done(refused or _told(plan, "would go"), document)
         return REFUSED if refused else OK
     if refused:
         raise TrimRefusedError(refused)
@@ -177,12 +174,12 @@ def relocate(
 
 
 def _relocated(done: Relocated, queue_manager: str, before: int) -> str:
-    where = f"messages of {queue_manager} below position {before}"
+    what = f"{count_of(done.messages, 'message')} of {queue_manager} below position {before}"
     size = f"{done.bytes:,} bytes"
     if done.dry_run:
         least = "at least " if done.more else ""
-        return f"{least}{done.messages:,} {where} would be written again: {size}"
-    return f"{done.messages:,} {where} are written again: {size} in {done.entries:,} records"
+        return f"{least}{what} would be written again: {size}"
+    return f"{what} written again: {size} in {count_of(done.entries, 'record')}"
 
 
 def _renew_checkpoints(connection: Connection) -> None:

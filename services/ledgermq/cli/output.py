@@ -19,7 +19,15 @@ import click
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = ["Column", "Output", "cell_text", "drawn_table", "iso_time", "json_text"]
+__all__ = [
+    "Column",
+    "Output",
+    "cell_text",
+    "count_of",
+    "drawn_table",
+    "iso_time",
+    "json_text",
+]
 
 
 # Between two columns, in characters.
@@ -121,6 +129,11 @@ class Output:
         """Print something for people beside the answer."""
         if not self.as_json:
             click.echo(text, err=True)
+
+
+def count_of(count: int, what: str) -> str:
+    """A number of things: "1 message", "2 messages"."""
+    return f"{count:,} {what}{'s' if count != 1 else ''}"
 
 
 def drawn_table(

@@ -8,7 +8,7 @@ import click
 
 from ledgermq.cli.destinations import destination_from
 from ledgermq.cli.handling import MOVE, PURGE, carry_out, handling_options
-from ledgermq.cli.output import Column, Output
+from ledgermq.cli.output import Column, Output, count_of
 from ledgermq.cli.screens import (
     blocked_text,
     list_columns,
@@ -197,7 +197,7 @@ def delete(target: Target, output: Output, name: str, purge: bool, dry_run: bool
     with target.connect() as connection:
         if dry_run or (purge and not yes):
             count = connection.admin.queue_status(name).message_count
-            messages = f"{count} message{'s' if count != 1 else ''}"
+            messages = count_of(count, "message")
             if not dry_run:
                 raise click.UsageError(f"this would delete {name} with {messages}: add --yes")
             output.done(

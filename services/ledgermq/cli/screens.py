@@ -11,7 +11,7 @@ from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final
 
-from ledgermq.cli.output import Column, iso_time
+from ledgermq.cli.output import Column, count_of, iso_time
 
 if TYPE_CHECKING:
     from ledgermq.client.status import QueueStatus, SubscriptionStatus, TopicStatus
@@ -131,8 +131,8 @@ def blocked_text(blocked: Mapping[str, Any]) -> str:
     """What a quota holds up, in words; its time is told already for programs (INF-05)."""
     if not blocked["puts"]:
         return "none"
-    messages = f"{blocked['messages']} message{'s' if blocked['messages'] != 1 else ''}"
-    sends = f"{blocked['puts']} send{'s' if blocked['puts'] != 1 else ''}"
+    messages = count_of(blocked["messages"], "message")
+    sends = count_of(blocked["puts"], "send")
     return f"{sends} of {messages}, {blocked['bytes']} bytes, since {blocked['since']}"
 
 

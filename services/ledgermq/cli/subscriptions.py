@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
-from ledgermq.cli.output import Column, Output
+from ledgermq.cli.output import Column, Output, count_of
 from ledgermq.cli.screens import status_document, with_iso_times
 from ledgermq.cli.target import Target, target_options
 
@@ -78,7 +78,7 @@ def delete(
     owner = f" of client id {client_id}" if client_id else ""
     with target.connect(client_id=client_id) as connection:
         count = _held(connection, name, client_id)
-        messages = f"{count} message{'s' if count != 1 else ''}"
+        messages = count_of(count, "message")
         if dry_run and count is not None:
             output.done(
                 f"subscription {name}{owner} would be deleted with {messages}",

@@ -7,7 +7,7 @@ from typing import Any, Final
 import click
 
 from ledgermq.cli.destinations import without_kind
-from ledgermq.cli.output import Column, Output
+from ledgermq.cli.output import Column, Output, count_of
 from ledgermq.cli.screens import blocked_text, status_document, with_iso_times
 from ledgermq.cli.setting_options import given_options, setting_options, shown_settings
 from ledgermq.cli.target import Target, target_options
@@ -127,8 +127,8 @@ def delete(target: Target, output: Output, name: str, purge: bool, dry_run: bool
     with target.connect() as connection:
         if dry_run or (purge and not yes):
             status = connection.admin.topic(name)
-            lost = f"{_counted(status.subscriptions, 'subscription')} and "
-            lost += _counted(status.message_count, "message")
+            lost = f"{count_of(status.subscriptions, 'subscription')} and "
+            lost += count_of(status.message_count, "message")
             if not dry_run:
                 raise click.UsageError(f"this would delete {name} with {lost}: add --yes")
             output.done(
@@ -144,10 +144,6 @@ def delete(target: Target, output: Output, name: str, purge: bool, dry_run: bool
         position = connection.admin.delete_topic(name, purge=purge)
     output.done(f"topic {name} deleted", {"topic": name, "deleted": True, "position": position})
     return 0
-
-
-def _counted(count: int, what: str) -> str:
-    return f"{count} {what}{'s' if count != 1 else ''}"
 
 
 topic.add_command(stat, "show")
