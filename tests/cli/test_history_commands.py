@@ -85,6 +85,11 @@ def test_trace_tells_the_life_of_a_message(cli, lived):
     steps = [step["what"] for step in life["steps"]]
     wanted = ["put", "committed", "delivered", "returned", "redelivered", "get committed"]
     assert steps == wanted
+
+
+@pytest.mark.long
+def test_trace_is_a_table_when_piped(cli, lived):
+    """A line for each step, with its place."""
     lines = cli("trace", lived["message_id"]).lines
     assert any(line.startswith("QM1@") and "\treturned\t" in line for line in lines)
 

@@ -70,6 +70,7 @@ def directory(tmp_path_factory) -> Path:
     return tmp_path_factory.mktemp("up") / "data"
 
 
+@pytest.mark.long
 def test_data_stay_from_one_start_to_the_next(directory):
     """What was put is there after SIGTERM and another start; others find the address themselves.
 

@@ -63,9 +63,19 @@ FAULTS = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("place", "name", "fault"), FAULTS, ids=[f"{n}{f.__name__}" for _, n, f in FAULTS]
-)
+# Those that only few histories show.
+RARE = ("check_turn", "first_received_last")
+
+
+def named_faults():
+    """The faults with their names, those that take longest to find among the long tests."""
+    for place, name, fault in FAULTS:
+        known = f"{name}{fault.__name__}"
+        marks = [pytest.mark.long] if known.startswith(RARE) else []
+        yield pytest.param(place, name, fault, id=known, marks=marks)
+
+
+@pytest.mark.parametrize(("place", "name", "fault"), list(named_faults()))
 def test_fault_planted_in_fifo_modes_is_found(place, name, fault, monkeypatch):
     """Histories of FIFO modes are not blind to what is wrong with them (DB-22)."""
     monkeypatch.setattr(place, name, fault(getattr(place, name)))

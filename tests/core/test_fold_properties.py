@@ -212,7 +212,10 @@ FAULTS = [
 
 
 # Those that only few histories show.
-RARE = ("_step_for_no_step", "_counted_backouts_all_count", "take_delivery_does_nothing")
+RARE = (
+    *("_step_for_no_step", "_counted_backouts_all_count", "take_delivery_does_nothing"),
+    "transfer_does_nothing",
+)
 
 
 def named_faults():

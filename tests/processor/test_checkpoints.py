@@ -116,9 +116,14 @@ def test_a_lane_that_lost_outcomes_gets_them_again(place, worked):
     [
         ({"cluster_id": "another"}, "it was made on cluster another"),
         ({"topic_id": "another"}, "the topic was deleted and made again"),
-        ({"record_digest": bytes(32)}, "holds another record at position"),
-        ({"append_time_ms": 1}, "was appended at another time"),
-        ({"position": 1_000_000}, "does not hold position 1000000 any more"),
+        *(
+            pytest.param(*one, marks=pytest.mark.long)
+            for one in (
+                ({"record_digest": bytes(32)}, "holds another record at position"),
+                ({"append_time_ms": 1}, "was appended at another time"),
+                ({"position": 1_000_000}, "does not hold position 1000000 any more"),
+            )
+        ),
     ],
 )
 def test_a_checkpoint_of_another_log_stops_the_start_until_it_is_discarded(

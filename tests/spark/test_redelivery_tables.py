@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
     [
         pytest.param(1, (), marks=pytest.mark.long),
         pytest.param(2, ("ends", "topics"), marks=pytest.mark.long),
-        (3, ("ends", "topics", "moves")),
+        pytest.param(3, ("ends", "topics", "moves"), marks=pytest.mark.long),
         pytest.param(37, ("ordered", "ends", "topics", "moves"), marks=pytest.mark.long),
         # Messages come to the subscription of a topic and are delivered from there at once.
         pytest.param(17, ("ordered", "moves"), marks=pytest.mark.long),
