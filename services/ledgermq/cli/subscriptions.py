@@ -78,7 +78,7 @@ def delete(
     owner = f" of client id {client_id}" if client_id else ""
     with target.connect(client_id=client_id) as connection:
         count = _held(connection, name, client_id)
-        messages = count_of(count, "message")
+        messages = count_of(count or 0, "message")
         if dry_run and count is not None:
             output.done(
                 f"subscription {name}{owner} would be deleted with {messages}",
