@@ -100,7 +100,7 @@ def _microseconds(value: Any) -> Any:
 
 def with_iso_times(status: Mapping[str, Any]) -> dict[str, Any]:
     """A status document for programs: times ISO 8601 or null."""
-    told = {
+    told: dict[str, Any] = {
         key: iso_time(value) if key.endswith("_enqueued_at") else value
         for key, value in status.items()
     }

@@ -132,7 +132,7 @@ def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
         help="Redelivery as Java CAPS writes it, such as '5:1000; 10:5000; 50:move(queue:dead$)', "
         "in the place of the other redelivery options and --error-destination.",
     )(command)
-    for keyword, setting in reversed(setting_keywords().items()):
+    for keyword, setting in reversed(tuple(setting_keywords().items())):
         command = _option_of(keyword, setting)(command)
     return command
 
