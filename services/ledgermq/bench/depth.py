@@ -14,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from statistics import median
 from typing import Final
 
 import ledgermq
@@ -32,6 +33,8 @@ CHECKPOINT_ROW: Final = "checkpoints"
 DEPTH_MESSAGES: Final = 1_000_000
 # Few enough: their bodies fit into the cache of the worker.
 SHALLOW_MESSAGES: Final = 100_000
+# A turn takes less than a second, and one alone was seen to take half or twice its time.
+GET_TURNS: Final = 3
 RANDOM_MESSAGES: Final = 4_000
 FIRST_SECONDS: Final = 300.0
 # So many that several checkpoints fall into each turn.
@@ -66,9 +69,7 @@ def depth_course(
         shallow = min(SHALLOW_MESSAGES, messages // 10)
         if "depth-get" in rows:
             # Once for nothing: the Java of the broker compiles what it will then run for days.
-            for _ in range(2):
-                _fill(place, SHALLOW, shallow)
-                shallow_rate = _drain(place, SHALLOW, shallow)
+            shallow_rate = median([_emptied(place, shallow) for _ in range(1 + GET_TURNS)][1:])
             say(f"  depth {shallow:,}: {shallow_rate:,.0f} messages/s got and acknowledged")
         rate = _fill(place, DEEP, messages)
         say(f"  filled to {messages:,} at {rate:,.0f} messages/s")
@@ -86,7 +87,7 @@ def depth_course(
             found["depth-random"] = _random_order(place, messages)
             say(f"  in random order {found['depth-random'][0]:,.0f} messages/s")
         if "depth-get" in rows:
-            deep_rate = _drain(place, DEEP, shallow)
+            deep_rate = median(_drain(place, DEEP, shallow) for _ in range(GET_TURNS))
             say(f"  depth {messages:,}: {deep_rate:,.0f} messages/s got and acknowledged")
             rates = {"shallow": round(shallow_rate), "deep": round(deep_rate)}
             found["depth-get"] = shallow_rate / deep_rate, rates
@@ -157,6 +158,12 @@ def _drain(place: BenchPlace, destination: str, messages: int) -> float:
         return messages / (time.monotonic() - started)
 
 
+def _emptied(place: BenchPlace, messages: int) -> float:
+    """Fills the shallow queue and drains it; messages/s of the latter."""
+    _fill(place, SHALLOW, messages)
+    return _drain(place, SHALLOW, messages)
+
+
 def _checkpoint(place: BenchPlace) -> None:
     with place.connect() as connection:
         connection.admin.checkpoint()
@@ -187,7 +194,8 @@ def _random_order(place: BenchPlace, depth: int) -> Figures:
     chance = random.Random(depth)
     count = min(RANDOM_MESSAGES, depth // 10)
     # Not from the head, which the row of gets at depth takes.
-    numbers = chance.sample(range(min(2 * SHALLOW_MESSAGES, depth // 2), depth), count)
+    taken = (1 + GET_TURNS) * SHALLOW_MESSAGES
+    numbers = chance.sample(range(min(taken, depth // 2), depth), count)
     delays_ms: list[float] = []
     with place.connect() as connection, place.connect() as other:
         shares = [iter(numbers[first::SESSIONS]) for first in range(SESSIONS)]
