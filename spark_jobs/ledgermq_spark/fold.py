@@ -220,7 +220,7 @@ def _inbound_row(partition: int, one: Arrival) -> Row:
     told = {
         "position": one.position,
         "number": one.sequence,
-        "count": one.count,
+        "count": one.messages,
         "enqueued_ats": [one.enqueued_at],
     }
     columns = (told.get(name) for name, _ in OUTCOME_COLUMNS)

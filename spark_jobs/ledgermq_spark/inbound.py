@@ -27,7 +27,7 @@ class Arrival(NamedTuple):
     position: int
     put_position: int
     put_index: int
-    count: int
+    messages: int
     destination: str
     sequence: int
     enqueued_at: int

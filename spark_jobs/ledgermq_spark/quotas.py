@@ -9,7 +9,7 @@ there; looked at is what was there when a put was applied.
 from __future__ import annotations
 
 import json
-from itertools import pairwise
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import Window
@@ -76,12 +76,14 @@ def _given_to_all(tables: Tables) -> list[tuple[int, int, int]]:
 
 def _in_force(given: dict[Key, list[tuple[int, int, int]]]) -> list[tuple[Any, ...]]:
     """The quotas with the positions between which each was in force."""
-    return [
-        (*key, since, None if after is None else after[0], messages_max, bytes_max)
-        for key, steps in given.items()
-        for (since, messages_max, bytes_max), after in pairwise([*sorted(steps), None])
-        if messages_max or bytes_max
-    ]
+    found: list[tuple[Any, ...]] = []
+    for key, steps in given.items():
+        steps = sorted(steps)
+        untils = [position for position, _, _ in steps[1:]]
+        for (since, messages_max, bytes_max), until in zip_longest(steps, untils):
+            if messages_max or bytes_max:
+                found.append((*key, since, until, messages_max, bytes_max))
+    return found
 
 
 def _changes(tables: Tables) -> DataFrame:

@@ -34,7 +34,7 @@ def came_in(history, *, restored=False, witness=None):
         for one in inbound.hear([each.outcome for each in outcomes], state.time):
             assert one.position == position
             assert one.enqueued_at == state.time
-            for at in range(one.count):
+            for at in range(one.messages):
                 place = (one.put_position, one.put_index + at)
                 assert place not in found, f"{place} came in twice"
                 found[place] = (one.destination, one.sequence + at, position)

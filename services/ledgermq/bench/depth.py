@@ -89,8 +89,10 @@ def depth_course(
         if "depth-get" in rows:
             deep_rate = median(_drain(place, DEEP, shallow) for _ in range(GET_TURNS))
             say(f"  depth {messages:,}: {deep_rate:,.0f} messages/s got and acknowledged")
-            rates = {"shallow": round(shallow_rate), "deep": round(deep_rate)}
-            found["depth-get"] = shallow_rate / deep_rate, rates
+            found["depth-get"] = (
+                shallow_rate / deep_rate,
+                {"shallow": round(shallow_rate), "deep": round(deep_rate)},
+            )
     return {name: figures for name, figures in found.items() if name in rows}
 
 

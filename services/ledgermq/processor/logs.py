@@ -32,7 +32,9 @@ class RepeatFilter(logging.Filter):
         if not record.name.startswith(LIBRARIES):
             return True
         # Librdkafka has one format for everything; its first arguments are kind and client.
-        source = str(record.args[:2]) if record.name == KAFKA_LOGGER.name and record.args else ""
+        source = ""
+        if record.name == KAFKA_LOGGER.name and isinstance(record.args, tuple):
+            source = str(record.args[:2])
         key = (record.name, str(record.msg)[:80] + source)
         now = time.monotonic()
         last, count = self._seen.get(key, (-REPEAT_SECONDS, 0))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
@@ -56,7 +56,7 @@ class LaneBook:
         self.sent = [0] * lanes
         self.acknowledged = [0] * lanes
 
-    def covers(self, sent: list[int]) -> bool:
+    def covers(self, sent: Sequence[int]) -> bool:
         """Whether everything sent by then is acknowledged."""
         return all(done >= due for done, due in zip(self.acknowledged, sent, strict=True))
 
