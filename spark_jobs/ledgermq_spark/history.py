@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -83,17 +84,16 @@ def life_of(tables: Tables, queue_manager: str, message_id: bytes) -> Life | Non
         if is_topic(message["queue"]):
             its = f.col("stay") == message["stay"]
             copies = tables.copies.where(same & its).orderBy("subscription").collect()
-            steps.extend(_copies(tables, message, copies, subscriptions))
+            steps.extend(_copies(tables, message, copies, subscriptions, stays))
         for row in deliveries:
             if row["stay"] == message["stay"]:
                 steps.extend(_delivery_steps(row, subscriptions))
         steps.extend(_corrections(tables, message))
         if message is stays[0]:
             steps.extend(_relocations(tables, *put))
-        if message["fate"] == "expired":
-            steps.append(_expiry(tables, message))
-        elif message["fate"] == "moved":
-            steps.append(_moved(tables, message))
+        # Of a topic message the copies tell it, but that its time was over.
+        if not is_topic(message["queue"]) or message["fate"] == "expired":
+            steps.extend(_departure(tables, message, stays))
     order = sorted(range(len(steps)), key=lambda at: (steps[at].position, at))
     message = stays[-1]
     return Life(
@@ -177,11 +177,52 @@ def _expiry(tables: Tables, gone: Any, held_by: str = "") -> LifeStep:
     return LifeStep(position=where, time=time, what="expired", reason=told)
 
 
-def _moved(tables: Tables, gone: Any) -> LifeStep:
-    """That somebody moved it by hand."""
-    where = gone["fate_position"]
-    told = f"by hand to {gone['moved_to']} as number {gone['moved_to_sequence']}"
-    return LifeStep(position=where, time=_time_at(tables, where), what="moved", reason=told)
+def _departure(
+    tables: Tables, gone: Any, stays: list[Any], held_by: str = ""
+) -> Iterator[LifeStep]:
+    """Why it is where it stayed no longer, if nobody consumed it."""
+    fate, where = gone["fate"], gone["fate_position"]
+    if fate == "expired":
+        yield _expiry(tables, gone, held_by)
+    if fate not in ("moved", "removed", "dropped"):
+        return
+    rule = _BY_RULE.get(_reason_of_move(gone, stays)) if fate == "moved" else None
+    if fate == "dropped":
+        rule = "it came back more often than its redelivery limit allows, or followed one that did"
+    told = rule or _by_hand(tables, where)
+    if told is None:
+        return
+    if fate == "moved":
+        told += f"; to {gone['moved_to']} as number {gone['moved_to_sequence']}"
+    yield LifeStep(
+        position=where, time=_time_at(tables, where), what=fate, reason=f"{held_by}{told}"
+    )
+
+
+_BY_RULE = {
+    "redelivery-limit": "it came back more often than its redelivery limit allows",
+    "group-parked": "it followed a message of its group that exceeded its redelivery limit",
+}
+
+
+def _reason_of_move(gone: Any, stays: list[Any]) -> str:
+    """What the message says of why it was moved, where it came to."""
+    for one in stays:
+        place = one["queue"] if is_topic(one["queue"]) else f"queue:{one['queue']}"
+        if (place, one["sequence"]) == (gone["moved_to"], gone["moved_to_sequence"]):
+            return str(json.loads(one["origin"])["reason"]) if one["origin"] else ""
+    return ""
+
+
+def _by_hand(tables: Tables, position: int) -> str | None:
+    """Who asked for it, and why; None of a correction, which is told for itself."""
+    entry = tables.facts.operations.where(f.col("position") == position).first()
+    if entry is None or entry["kind"] == "Correct":
+        return None
+    asked = json.loads(entry["settings"] or "{}")
+    actor, reason = asked.get("actor", ""), asked.get("reason", "")
+    how = "sent back to where it came from by" if asked.get("to_origin") else "by"
+    return f"{how} {actor}: {reason}"
 
 
 def _where(queue: str) -> str:
@@ -198,7 +239,11 @@ def _called(one: Subscription) -> str:
 
 
 def _copies(
-    tables: Tables, message: Any, copies: list[Any], subscriptions: dict[int, Subscription]
+    tables: Tables,
+    message: Any,
+    copies: list[Any],
+    subscriptions: dict[int, Subscription],
+    stays: list[Any],
 ) -> Iterator[LifeStep]:
     """Which subscriptions got a topic message, and where they let go of it unconsumed."""
     if message["numbered_position"] is None:
@@ -214,9 +259,9 @@ def _copies(
     )
     for copy in copies:
         one = subscriptions[copy["subscription"]]
-        if copy["fate"] == "expired":
-            yield _expiry(tables, copy, f"in {_called(one)}: ")
-        if copy["fate"] == "dropped":
+        if copy["fate"] != "dropped" or copy["fate_position"] != one.ended:
+            yield from _departure(tables, copy, stays, f"in {_called(one)}: ")
+        else:
             yield LifeStep(
                 position=copy["fate_position"],
                 time=_time_at(tables, copy["fate_position"]),

@@ -106,20 +106,77 @@ def test_full_storage_holds_puts_up_for_the_send_time_out(memory):
         assert connection.admin.queue_status("q").next_sequence == 2
 
 
-def test_unit_of_work_larger_than_a_segment_is_undone_as_a_whole(memory):
-    """The put is refused, or the commit that comes after it; the next one works (DB-09)."""
+def test_unit_of_work_goes_on_without_the_put_that_was_too_large(memory):
+    """The commit says so and undoes nothing; the next one commits what fitted (DB-09, decision 8)."""
+    with small(memory) as connection, connection.session(transacted=True) as session:
+        producer = session.producer("queue:q")
+        fitted = producer.send(b"x" * 3_000)
+        producer.flush()
+        producer.send(b"y" * 3_000)
+        with pytest.raises(ledgermq.TransactionTooLargeError):
+            session.commit()
+        assert connection.admin.queue_status("q").uncommitted_puts == 1
+        other = producer.send(b"z")
+        assert session.commit().enqueued[0].count == 2
+        assert (fitted.sequence, other.sequence) == (0, 1)
+        assert connection.admin.queue_status("q").message_count == 2
+
+
+def test_unit_of_work_can_be_rolled_back_after_a_put_that_was_too_large(memory):
+    """As can any other; the next one works."""
     with small(memory) as connection, connection.session(transacted=True) as session:
         producer = session.producer("queue:q")
         producer.send(b"x" * 3_000)
         producer.send(b"y" * 3_000)
-        with pytest.raises(ledgermq.TransactionRolledBackError) as caught:
+        with pytest.raises(ledgermq.TransactionTooLargeError):
             session.commit()
-        causes = (caught.value, caught.value.__cause__)
-        assert any(isinstance(one, ledgermq.TransactionTooLargeError) for one in causes)
         session.rollback()
         producer.send(b"z" * 3_000)
         session.commit()
         assert connection.admin.queue_status("q").message_count == 1
+
+
+@pytest.mark.parametrize("flushed", ["session", "producer"])
+def test_flush_raises_what_refused_a_put_of_the_unit_of_work(memory, flushed):
+    """Once: what is left can be committed (DB-09)."""
+    with small(memory) as connection, connection.session(transacted=True) as session:
+        producer = session.producer("queue:q")
+        flush = session.flush if flushed == "session" else producer.flush
+        producer.send(b"x" * 3_000)
+        flush()
+        producer.send(b"y" * 3_000)
+        with pytest.raises(ledgermq.TransactionTooLargeError):
+            flush()
+        flush()
+        session.commit()
+        assert connection.admin.queue_status("q").message_count == 1
+
+
+def test_a_put_that_was_refused_for_anything_else_undoes_its_unit_of_work(memory):
+    """Also if another was too large: nobody was told that a part is missing (SES-20)."""
+    with small(memory) as connection, connection.session(transacted=True) as session:
+        connection.admin.create_queue("q")
+        connection.admin.create_queue("closed", puts_disabled=True)
+        producer = session.producer("queue:q")
+        producer.send(b"x" * 3_000)
+        producer.send(b"y" * 3_000)
+        session.producer("queue:closed").send(b"z")
+        with pytest.raises(ledgermq.TransactionRolledBackError) as caught:
+            session.commit()
+        assert isinstance(caught.value.__cause__, ledgermq.PutsDisabledError)
+        assert connection.admin.queue_status("q").uncommitted_puts == 0
+
+
+def test_a_block_without_the_put_that_was_too_large_is_rolled_back(memory):
+    """A block is done as a whole, or not at all (DB-09)."""
+    with small(memory) as connection, connection.session(transacted=True) as session:
+        connection.admin.create_queue("q")
+        producer = session.producer("queue:q")
+        with pytest.raises(ledgermq.TransactionTooLargeError), session.transaction():
+            producer.send(b"x" * 3_000)
+            producer.send(b"y" * 3_000)
+        session.commit()
+        assert connection.admin.queue_status("q").message_count == 0
 
 
 def test_settings_of_the_storage_are_checked(memory):

@@ -112,6 +112,56 @@ def test_the_life_of_a_message_is_told_across_queues(told):
     assert life.queue == "late"
 
 
+def test_the_life_of_a_message_says_why_it_was_moved_and_who_moved_it(spark, tmp_path):
+    """Rules of the queue are told as such; what is done by hand, with actor and reason (§14, §17)."""
+    script = Script()
+    session = script.session()
+    session.send(op.CreateQueue, queue="dead")
+    parked = given_settings({"redelivery_limit": 0, "error_destination": "queue:dead"})
+    for queue, settings in (
+        ("limited", parked),
+        ("lossy", given_settings({"redelivery_limit": 0})),
+    ):
+        session.send(op.CreateQueue, queue=queue, settings=settings)
+        position = session.put(queue, "x")
+        session.consumer(queue, position, credit=1)
+    session.recover(1, 2)
+    asked = {"actor": "op", "reason": "mended"}
+    session.send(
+        administration.MoveMessages, selection=all_of("dead"), target="", to_origin=True, **asked
+    )
+    second = all_of("limited") | {"sequences": [{"first": 1, "last": 1}]}
+    session.send(administration.DeleteMessages, selection=second, **asked)
+    tables = subject_of(spark, tmp_path, script.entries).tables
+    lives = {
+        row["queue"]: life_of(tables, "QM1", bytes(row["message_id"]))
+        for row in tables.messages.collect()
+    }
+    often = "it came back more often than its redelivery limit allows"
+    told = [(one.what, one.reason) for one in lives["limited"].steps[-3:]]
+    assert told == [
+        ("moved", f"{often}; to queue:dead as number 0"),
+        ("moved", "sent back to where it came from by op: mended; to queue:limited as number 1"),
+        ("removed", "by op: mended"),
+    ]
+    last = lives["lossy"].steps[-1]
+    assert (last.what, last.reason) == ("dropped", f"{often}, or followed one that did")
+
+
+def all_of(queue):
+    """A selection of all messages of a queue."""
+    return {
+        "source": f"queue:{queue}",
+        "subscription": "",
+        "client_id": "",
+        "durable": False,
+        "selector": "",
+        "after_sequence": -1,
+        "limit": 0,
+        "sequences": [],
+    }
+
+
 def changed(tables, change):
     """The tables with another table of messages."""
     return replace(tables, messages=change(tables.messages))

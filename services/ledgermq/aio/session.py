@@ -19,7 +19,7 @@ from ledgermq.client.receipts import CommitReceipt, SendReceipt
 from ledgermq.client.requesting import answer_to
 from ledgermq.client.session import Session as ThreadedSession
 from ledgermq.client.taking_turns import Patience
-from ledgermq.errors import OutOfTurnError, SessionLostError
+from ledgermq.errors import OutOfTurnError, SessionLostError, TransactionTooLargeError
 
 __all__ = ["Session"]
 
@@ -188,6 +188,7 @@ class Session(Closing):
 
         Raises:
             OutOfTurnError: it still is refused; the unit of work is as it was.
+            TransactionTooLargeError: a put was too large for it; it goes on without that.
             TransactionRolledBackError: it could not be done, and all of it was undone.
             TransactionInDoubtError: no outcome within the time-out; see its `resolve`.
             IllegalStateError: the session is not transacted, or closed.
@@ -264,7 +265,7 @@ class Session(Closing):
             raise
         try:
             await self.commit(turn_timeout=turn_timeout)
-        except OutOfTurnError:
+        except (OutOfTurnError, TransactionTooLargeError):
             await self.rollback()
             raise
 

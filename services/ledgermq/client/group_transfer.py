@@ -76,7 +76,7 @@ def put_group(
                     _take_status(reader)
                 if not last:
                     _put_status(statuses, _Status(group_id, number))
-                session.commit()
+                session._commit_or_undo()
                 taken, in_unit = False, 0
         return group_id
 
@@ -151,7 +151,7 @@ def get_group(
             if more:
                 assert last.group_id is not None, "a message in a group has a group id"
                 _put_status(statuses, _Status(last.group_id, last.group_sequence))
-            session.commit()
+            session._commit_or_undo()
             taken, message = False, None
             if more and len(unit) == messages_per_unit_of_work:
                 message = consumer.receive(timeout, order=Order.LOGICAL)

@@ -23,6 +23,7 @@ from ledgermq.errors import (
     SessionLostError,
     TransactionInDoubtError,
     TransactionRolledBackError,
+    TransactionTooLargeError,
 )
 from ledgermq.warning_kinds import (
     InconsistentUnitOfWorkWarning,
@@ -167,9 +168,18 @@ class Commitment:
         return self.waited and isinstance(self.error, OutOfTurnError)
 
     @property
+    def goes_on(self) -> bool:
+        """Whether its unit of work does: out of turn, or without the put that was too large for it.
+
+        Whoever waited for the commit has sent nothing since (DB-09, DB-22).
+        """
+        too_large = self.waited and isinstance(self.error, TransactionTooLargeError)
+        return self.out_of_turn or too_large
+
+    @property
     def stays(self) -> bool:
         """Whether there is nothing to roll back after its error."""
-        return self.in_doubt or self.out_of_turn
+        return self.in_doubt or self.goes_on
 
     def rolled_back(self) -> TransactionRolledBackError:
         """What a refused commit raises once its unit of work was rolled back."""
@@ -194,15 +204,14 @@ class Commitment:
 class UnitOfWork:
     """The puts of one unit of work, from the first send to the commit's outcome."""
 
-    __slots__ = ("_core", "_messages_max", "_receipts", "_waiting", "failure", "puts", "warning")
+    __slots__ = ("_core", "_messages_max", "_waiting", "_written", "puts", "warning")
 
     def __init__(self, core: SessionCore, messages_max: int) -> None:
         self._core = core
         self._messages_max = messages_max
         self._waiting: dict[str, Batch] = {}
-        self._receipts: dict[str, list[SendReceipt]] = {}
+        self._written: list[tuple[Pending, Batch]] = []
         self.puts = 0
-        self.failure: LedgerMQError | None = None
         self.warning: LedgerMQWarning | None = None
 
     def add_locked(self, destination: str, message: PutMessage) -> SendReceipt:
@@ -214,7 +223,6 @@ class UnitOfWork:
         if batch is None:
             batch = self._waiting[destination] = Batch(destination, None)
         receipt = batch.add(message)
-        self._receipts.setdefault(destination, []).append(receipt)
         self.puts += 1
         return receipt
 
@@ -239,17 +247,33 @@ class UnitOfWork:
         batch = self._waiting.pop(destination, None)
         if batch is None:
             return  # the keeper wrote it while there was no room
-        self._core.put_locked(
+        pending = self._core.put_locked(
             destination,
             batch.messages,
             with_next=with_next,
             on_settled=partial(self._put_settled, batch.receipts),
         )
+        self._written.append((pending, batch))
+
+    def take_failure_locked(self) -> LedgerMQError | None:
+        """Why puts were refused, which are no part of it from now on; None if none was.
+
+        Of several errors one that says more than that the unit of work is too large.
+        """
+        failure: LedgerMQError | None = None
+        kept: list[tuple[Pending, Batch]] = []
+        for pending, batch in self._written:
+            if not isinstance(pending.reply, Refused):
+                kept.append((pending, batch))
+                continue
+            self.puts -= len(batch.messages)
+            if failure is None or isinstance(failure, TransactionTooLargeError):
+                failure = self._core.error_of(pending.reply, pending.destination)
+        self._written = kept
+        return failure
 
     def _put_settled(self, receipts: list[SendReceipt], pending: Pending) -> None:
-        if isinstance(pending.reply, Refused):
-            self.failure = self.failure or self._core.error_of(pending.reply, pending.destination)
-        elif pending.reply is not None:
+        if pending.reply is not None and not isinstance(pending.reply, Refused):
             for receipt in receipts:
                 receipt.position = pending.reply.position
             if isinstance(pending.reply, Accepted) and pending.reply.warning:
@@ -260,8 +284,11 @@ class UnitOfWork:
 
     def committed(self, reply: Committed) -> CommitReceipt:
         """Tells the receipts their sequence numbers."""
+        receipts: dict[str, list[SendReceipt]] = {}
+        for _, batch in self._written:
+            receipts.setdefault(batch.destination, []).extend(batch.receipts)
         runs = tuple(EnqueuedRun(**run) for run in reply.enqueued)
         for run in runs:
-            for place, receipt in enumerate(self._receipts.get(run.destination, ())):
+            for place, receipt in enumerate(receipts.get(run.destination, ())):
                 receipt.sequence = run.first_sequence + place
         return CommitReceipt(position=reply.position, enqueued=runs, consumed=reply.consumed)

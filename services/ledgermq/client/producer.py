@@ -329,11 +329,10 @@ class Producer(GroupPutting):
         wanted = core.timeout_seconds if timeout is None else timeout
         with core.lock:
             self._check_locked()
-            if self._session.transacted:
-                self._session._unit.write_all_locked()
-                for pending in list(core.protocol.pending.values()):
-                    core.await_settled_locked(pending, timeout)
-                return
+        if self._session.transacted:
+            self._session.flush(timeout=timeout)
+            return
+        with core.lock:
             self._session._sends.write_locked()
             unfinished = list(self._session._sends.unfinished)
         if not wait_all(unfinished, wanted):

@@ -27,6 +27,7 @@ from ledgermq.client.settling import Settling
 from ledgermq.client.taking_turns import ask_in_turn
 from ledgermq.core.operations import Close, Commit
 from ledgermq.core.outcomes import Committed, Refused
+from ledgermq.core.reasons import PUTS_MISMATCH
 from ledgermq.errors import (
     DeliveryUnknownError,
     IllegalStateError,
@@ -35,6 +36,7 @@ from ledgermq.errors import (
     OutOfTurnError,
     SessionLostError,
     TransactionError,
+    TransactionTooLargeError,
 )
 
 if TYPE_CHECKING:
@@ -105,6 +107,8 @@ class Session(SessionSettling):
         Raises:
             OutOfTurnError: it still is refused; the unit of work is as it was, so commit again, or
                 roll back.
+            TransactionTooLargeError: a put was refused that was too large for a segment together
+                with those before it; commit again without it, or roll back (DB-09).
             TransactionRolledBackError: it could not be done, and all of it was undone.
             TransactionInDoubtError: no outcome within the time-out; see its `resolve`.
             IllegalStateError: the session is not transacted, or closed.
@@ -174,16 +178,12 @@ class Session(SessionSettling):
         reply, error = pending.reply, pending.error
         receipt = unit.committed(reply) if isinstance(reply, Committed) else None
         if isinstance(reply, Refused):
-            error = self._core.error_of(reply)
-            if unit.failure is not None:
-                error = TransactionError(f"a put was refused: {unit.failure}")
-                error.__cause__ = unit.failure
+            error = self._refused_commit(reply, unit, waited=commitment.waited)
         with self._core.lock:
             if error is not None:
                 self._settling.handed.add_all(handed)
                 commitment.error = error
-                if commitment.out_of_turn:
-                    # Whoever waited for it has sent nothing since: the unit of work goes on.
+                if commitment.goes_on:
                     self._unit = unit
                 else:
                     self._broken = self._broken or error
@@ -195,6 +195,22 @@ class Session(SessionSettling):
             self._commitments.pop(commitment, None)
             self._core.condition.notify_all()
         commitment.eventual.happen(error)
+
+    def _refused_commit(self, reply: Refused, unit: UnitOfWork, *, waited: bool) -> LedgerMQError:
+        """The error of a commit that was refused, which a refused put says better if there is one.
+
+        If the unit of work lacks nothing but what was too large for it, it goes on (DB-09).
+        """
+        with self._core.lock:
+            failure = unit.take_failure_locked()
+        if failure is None:
+            return self._core.error_of(reply)
+        lacks_it = waited and reply.reason == PUTS_MISMATCH
+        if lacks_it and isinstance(failure, TransactionTooLargeError):
+            return failure
+        error = TransactionError(f"a put was refused: {failure}")
+        error.__cause__ = failure
+        return error
 
     def _await_commitment_locked(self, commitment: Commitment, timeout: float | None) -> None:
         pending = commitment.pending
@@ -229,7 +245,8 @@ class Session(SessionSettling):
     def transaction(self, *, turn_timeout: float = 0.0) -> Iterator[Session]:
         """A unit of work as a block: commits at its end, rolls back when it raises.
 
-        A commit that is out of turn for longer than `turn_timeout` seconds is rolled back too.
+        A commit that is out of turn for longer than `turn_timeout` seconds is rolled back too, as
+        is one that lacks a put which was too large.
         """
         self._check_no_unit()
         try:
@@ -240,9 +257,13 @@ class Session(SessionSettling):
             except LedgerMQError as error:
                 LOGGER.warning("the rollback after an exception did not work: %s", error)
             raise
+        self._commit_or_undo(turn_timeout)
+
+    def _commit_or_undo(self, turn_timeout: float = 0.0) -> None:
+        """Commits; what would leave the unit of work open rolls it back."""
         try:
             self.commit(turn_timeout=turn_timeout)
-        except OutOfTurnError:
+        except (OutOfTurnError, TransactionTooLargeError):
             self.rollback()
             raise
 
@@ -275,6 +296,8 @@ class Session(SessionSettling):
 
         Raises:
             OutcomeUnknownError: no outcome within the time-out.
+            LedgerMQError: puts of the unit of work were refused, and are no part of it; commit the
+                rest, or roll back. The error is that of the put.
         """
         core = self._core
         with core.lock:
@@ -283,6 +306,9 @@ class Session(SessionSettling):
             self._unit.write_all_locked()
             for pending in list(core.protocol.pending.values()):
                 core.await_settled_locked(pending, timeout)
+            failure = self._unit.take_failure_locked()
+        if failure is not None:
+            raise failure
 
     def close(self, *, timeout: float | None = None) -> None:
         """Ends the session: what was sent asynchronously arrives, an open unit of work is undone.
