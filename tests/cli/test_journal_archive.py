@@ -147,11 +147,35 @@ def test_what_would_be_republished_is_told_and_nothing_done_without_a_yes(plain,
 
 
 @pytest.mark.parametrize(
-    "wrong", [("--since", "soon"), ("--selector", "color ="), ("--from", "nowhere")]
+    "wrong",
+    [
+        ("--since", "soon"),
+        ("--selector", "color ="),
+        ("--from", "nowhere"),
+        ("--queue", "no name"),
+        ("--since", "2027-01-01", "--until", "2026-01-01"),
+    ],
+    ids=" ".join,
 )
 def test_a_choice_that_cannot_be_read_is_wrong_use(plain, directory, wrong):
     """One sentence, and exit code 2."""
     assert plain("journal", "list", "--directory", directory, *wrong).code == 2
+
+
+def test_nothing_is_republished_by_an_id_that_is_none(plain, directory):
+    """It is not taken for one that no message has."""
+    told = ("journal", "republish", "--from", "archive", "--directory", directory, "--yes")
+    wrong = plain(*told, "--id", "zz", "--json")
+    assert (wrong.code, "'zz' is no message id" in wrong.error["message"]) == (2, True)
+
+
+def test_an_archive_that_is_not_there_is_not_taken_for_an_empty_one(plain, tmp_path):
+    """The directory is named, and what to do."""
+    missing = tmp_path / "none"
+    told = ("journal", "republish", "--from", "archive", "--directory", missing, "--yes", "--json")
+    answer = plain(*told)
+    assert answer.code == 2
+    assert f"no backup of QM1 in {missing}" in answer.error["message"]
 
 
 def test_an_archive_that_was_altered_is_never_read(directory, listed, plain):

@@ -80,6 +80,17 @@ def test_put_reads_json_lines(cli, queue):
     assert "line 2" in bad.err
 
 
+def test_put_that_stops_half_way_says_how_many_were_put(cli, queue):
+    """Whoever puts the input again would put those twice."""
+    bad = cli("put", queue, "--json-body", "--json", stdin=b'{"n": 1}\n{"n": 2}\nnonsense\n')
+    assert (bad.code, "line 3" in bad.error["message"]) == (USAGE, True)
+    assert "2 messages of the input put" in bad.error["message"]
+    assert cli("queue", "alter", queue, "--messages-max", 3).code == OK
+    full = cli("put", queue, "--timeout", 3, stdin=b"a\nb\nc\n")
+    assert (full.code, "1 message of the input put" in full.err) == (REFUSED, True)
+    assert len(cli("browse", queue, "--body-only").lines) == 3
+
+
 def test_put_of_nothing_says_so(cli, queue):
     """Empty standard input puts nothing."""
     assert cli("put", queue, "--json").document == {"queue": queue, "count": 0}

@@ -151,3 +151,29 @@ def test_db_21_redelivery_is_given_as_one_string(memory):
     answer = memory("queue", "alter", "q", "--redelivery-steps", "soon")
     assert answer.code == USAGE
     assert "retries:delay" in answer.err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--bytes-max", "99999999999999999999"),
+        ("--time-to-live-override", "99999999999999999999d"),
+        ("--redelivery-limit", str(2**40)),
+        ("--redelivery-delay-multiplier", "nan"),
+        ("--redelivery-delay-multiplier", "inf"),
+        ("--redelivery", "5:6000:1"),
+        ("--redelivery", "5:1000; 3:10"),
+        ("--redelivery", "5:1000", "--error-destination", "queue:dead"),
+    ],
+    ids=" ".join,
+)
+def test_a_value_that_cannot_be_is_wrong_use(memory, options):
+    """It is said in a sentence, and no queue is made."""
+    answer = memory("queue", "create", "q", *options, "--json")
+    assert (answer.code, bool(answer.error["message"])) == (USAGE, True)
+    assert memory("queue", "list", "--json").document == []
+
+
+def test_a_name_that_no_queue_can_have_is_wrong_use(memory):
+    """As is any other value that cannot be."""
+    assert memory("queue", "create", "bad name!").code == USAGE

@@ -130,3 +130,23 @@ def test_db_18_maximum_lifetime_is_thirty_days_and_can_be_changed(memory):
         memory.advance(1)
         assert admin.queue_status("kept").expired == 1
         assert admin.queue_manager_status().maximum_lifetime_ms == 1_000
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        {"bytes_max": 2**70},
+        {"redelivery_limit": 2**40},
+        {"redelivery_delay_multiplier": float("nan")},
+        {"redelivery_delay_multiplier": float("inf")},
+        {"redelivery_delay_multiplier": 1e30},
+    ],
+    ids=str,
+)
+def test_a_number_that_no_record_can_hold_is_named_and_changes_nothing(settings):
+    """What was asked for is not written; the next change works."""
+    with MemoryBroker().connect() as connection:
+        with pytest.raises(ledgermq.IllegalStateError, match=next(iter(settings))):
+            connection.admin.create_queue("q", **settings)
+        connection.admin.create_queue("q", bytes_max=2**40)
+        assert connection.admin.queue_status("q").settings["bytes_max"] == 2**40

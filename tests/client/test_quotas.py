@@ -283,3 +283,35 @@ def test_high_water_marks_stay_when_messages_go(connection, named, queue):
         assert (full.message_count, status.message_count, status.messages_high) == (3, 0, 3)
         assert status.message_bytes == 0
         assert status.bytes_high == full.message_bytes
+
+
+@pytest.mark.parametrize("waits_seconds", [0, 0.3])
+def test_a_put_that_found_no_room_is_told_whose_quota_it_is(waits_seconds):
+    """The queue's, the queue manager's, or the storage (INF-20, DB-20)."""
+    broker = MemoryBroker()
+    with broker.connect(send_timeout_seconds=waits_seconds) as connection:
+        admin = connection.admin
+        admin.create_queue("q", messages_max=1)
+        admin.create_queue("other")
+        with connection.session() as session:
+
+            def refused(destination, body=b"x"):
+                waiting = session.producer(destination).send_async(body)
+                admin.queue_status("q")  # what was sent is folded before it
+                broker.advance(2 * waits_seconds)
+                with pytest.raises(ledgermq.LedgerMQError) as caught:
+                    waiting.result(20)
+                return caught.value.code, str(caught.value)
+
+            session.producer("queue:q").send("x")
+            code, told = refused("queue:q")
+            assert (code, "the quota of queue:q" in told) == ("quota-exceeded", True)
+            admin.alter_queue_manager(messages_max=1)
+            code, told = refused("queue:other")
+            assert (code, "the quota of the queue manager" in told) == ("quota-exceeded", True)
+            one = {"segment_bytes": 4_096, "segments_min": 1, "segments_max": 1}
+            admin.alter_queue_manager(messages_max=0, **one)
+            session.producer("queue:other").send(bytes(3_000))
+            code, told = refused("queue:other", bytes(3_000))
+            full = "quota-exceeded" if waits_seconds else "storage-full"
+            assert (code, "segments" in told) == (full, True)

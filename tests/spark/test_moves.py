@@ -113,7 +113,7 @@ def test_the_life_of_a_message_is_told_across_queues(told):
 
 
 def test_the_life_of_a_message_says_why_it_was_moved_and_who_moved_it(spark, tmp_path):
-    """Rules of the queue are told as such; what is done by hand, with actor and reason (§14, §17)."""
+    """Rules of the queue are told as such; what is done by hand, by whom and why (§14, §17)."""
     script = Script()
     session = script.session()
     session.send(op.CreateQueue, queue="dead")

@@ -43,9 +43,14 @@ _BY_CLASS: Final = {
     "WorkerUnavailableError": UNREACHABLE,
 }
 
+# What the client itself turns away is a value that cannot be; refusals may be of the same class.
+_OF_THE_CLIENT: Final = ("IllegalStateError", "InvalidDestinationError")
+
 
 def exit_code_of(error: BaseException) -> int:
     """The exit code for an error; the most special class that has one decides."""
+    if type(error).__name__ in _OF_THE_CLIENT and getattr(error, "position", None) is None:
+        return USAGE
     for kind in type(error).__mro__:
         if kind.__name__ in _BY_CLASS:
             return _BY_CLASS[kind.__name__]

@@ -231,6 +231,8 @@ def message_document(message: Message) -> dict[str, Any]:
         "delivery_count": message.delivery_count,
         "redelivered": message.redelivered,
         "enqueued_at": message.timestamp,
+        "deliver_at": message.deliver_at,
+        "expires_at": message.expires_at,
         "put_position": message.put_position,
         "put_index": message.put_index,
         "correlation_id": message.correlation_id,

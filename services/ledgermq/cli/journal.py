@@ -7,7 +7,6 @@ import getpass
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +17,7 @@ from ledgermq.cli.bodies import body_line
 from ledgermq.cli.destinations import destination_from
 from ledgermq.cli.get import message_document
 from ledgermq.cli.history import progress_bar
+from ledgermq.cli.journal_choice import choice_from, choice_options, directory_option
 from ledgermq.cli.output import Column, Output, count_of
 from ledgermq.cli.setting_options import Duration
 from ledgermq.cli.spark import quiet_spark
@@ -28,7 +28,6 @@ from ledgermq.errors import LedgerMQError, MessageUndecodableError
 if TYPE_CHECKING:
     from ledgermq.wire.journaled import JournaledMessage
     from ledgermq_spark.journal import Journal
-    from ledgermq_spark.journal_choice import Choice
 
 __all__ = ["journal"]
 
@@ -51,56 +50,6 @@ class JournalEmptyError(LedgerMQError):
     """There is nothing in the journal that could be backed up."""
 
     code = "journal-empty"
-
-
-class _Instant(click.ParamType):
-    """A time (ISO 8601, UTC if bare)."""
-
-    name = "TIME"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime:
-        """The time, with its zone."""
-        del param, ctx
-        if isinstance(value, datetime):
-            return value
-        try:
-            found = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is no time: write 2026-11-20T10:00:00Z")
-        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
-
-
-directory_option = click.option(
-    "--directory",
-    type=click.Path(file_okay=False, path_type=Path),
-    envvar="LEDGERMQ_JOURNAL_DIRECTORY",
-    show_envvar=True,
-    help="Where backups of the journal are.  [default: journal, beneath the data directory]",
-)
-_CHOICE: Final = (
-    click.option(
-        "--from",
-        "source",
-        type=click.Choice(("archive", "log", "both")),
-        default="both",
-        show_default=True,
-        help="Where to look: backups, what is in the journal now, or both.",
-    ),
-    directory_option,
-    click.option("--queue", metavar="NAME", help="Only what was put there; topic:NAME of topics."),
-    click.option("--since", type=_Instant(), help="Only what was enqueued then or later."),
-    click.option("--until", type=_Instant(), help="Only what was enqueued before."),
-    click.option("--selector", default="", help="Only messages that it matches."),
-)
-
-
-def _choice_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say which messages of the journal are meant."""
-    for option in reversed(_CHOICE):
-        command = option(command)
-    return command
 
 
 @click.group()
@@ -191,7 +140,7 @@ def backup(
 
 
 @journal.command("list")
-@_choice_options
+@choice_options
 @click.option(
     "--limit",
     type=click.IntRange(min=0),
@@ -220,7 +169,7 @@ def list_messages(target: Target, output: Output, limit: int, **options: Any) ->
 
 
 @journal.command()
-@_choice_options
+@choice_options
 @click.option("--id", "message_ids", multiple=True, help="Only this message. May be repeated.")
 @click.option("--to", help="Where to put the copies.  [default: where each was put to]")
 @click.option("--limit", type=click.IntRange(min=0), default=0, help="At most; 0: all.")
@@ -243,7 +192,7 @@ def republish(target: Target, output: Output, **options: Any) -> int:
     to = None if to is None else ":".join(destination_from(to))
     limit = options.pop("limit")
     wanted = limit + skip if limit else 0
-    with _chosen(target, output, options, limit=wanted) as messages:
+    with _chosen(target, output, options, limit=wanted, must_be=True) as messages:
         if dry_run or not yes:
             rows = [_row(one) for one in islice(messages(), skip, None)]
             if dry_run:
@@ -313,15 +262,24 @@ def _live(
 
 @contextlib.contextmanager
 def _chosen(
-    target: Target, output: Output, options: dict[str, Any], *, limit: int
+    target: Target, output: Output, options: dict[str, Any], *, limit: int, must_be: bool = False
 ) -> Iterator[Messages]:
-    """The messages that options mean, from the archive, the log or both."""
+    """The messages that options mean, from the archive, the log or both.
+
+    Raises:
+        UsageError: a value cannot be, or the archive is to be there (`must_be`) and is not.
+    """
     from ledgermq_spark.journal_archive import Archive
     from ledgermq_spark.journal_choice import chosen
 
-    choice = _choice(options, limit)
+    choice = choice_from(options, limit)
     source, archive = options["source"], Archive(_directory(target, options["directory"]))
     if source == "archive":
+        if must_be and not archive.backups(target.queue_manager):
+            raise click.UsageError(
+                f"there is no backup of {target.queue_manager} in {archive.path}: name its "
+                "--directory, or make one with `ledgermq journal backup`"
+            )
         yield lambda: chosen(archive.messages(target.queue_manager), choice)
         return
     with _live(target, output, "journal", archive.path) as found:
@@ -336,26 +294,6 @@ def _chosen(
             yield from found.messages(first)
 
         yield lambda: chosen(messages(), choice)
-
-
-def _choice(options: dict[str, Any], limit: int) -> Choice:
-    from ledgermq.core.selector import SelectorError, parse_selector
-    from ledgermq_spark.journal_choice import Choice
-
-    queue, selector = options["queue"], options["selector"]
-    try:
-        parse_selector(selector)
-    except SelectorError as error:
-        raise click.UsageError(f"--selector: {error}") from None
-    ids = options.get("message_ids", ())
-    return Choice(
-        message_ids=tuple(one.removeprefix("ID:").lower() for one in ids),
-        destination="" if queue is None else ":".join(destination_from(queue)),
-        since=options["since"],
-        until=options["until"],
-        selector=selector,
-        limit=limit,
-    )
 
 
 def _place(one: JournaledMessage) -> str:

@@ -119,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if not _is_explained(error):
             raise
-        _explain(getattr(error, "code", "error"), str(error), given)
+        _explain(getattr(error, "code", "error"), _told(str(error), error), given)
         return exit_code_of(error)
     return answer if isinstance(answer, int) else OK
 
@@ -129,6 +129,11 @@ def _is_explained(error: Exception) -> bool:
     if isinstance(error, (LedgerMQError, OSError)):
         return True
     return type(error).__name__ in ("TopicError", "RegistryError")
+
+
+def _told(text: str, error: Exception) -> str:
+    """An error's text, and behind it what a command adds: how far it came."""
+    return "; ".join([text, *getattr(error, "__notes__", ())])
 
 
 def _explain(code: str, text: str, given: list[str]) -> None:
@@ -142,7 +147,7 @@ def _wrong_use(error: click.ClickException, given: list[str]) -> int:
     hint = ""
     if isinstance(error, click.UsageError) and error.ctx is not None:
         hint = f" (try: {error.ctx.command_path} --help)"
-    _explain("usage", error.format_message() + hint, given)
+    _explain("usage", _told(error.format_message(), error) + hint, given)
     return USAGE
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -10,8 +11,9 @@ import click
 
 from ledgermq.cli.bodies import map_from_json, properties_from
 from ledgermq.cli.destinations import destination_from
-from ledgermq.cli.output import Output
+from ledgermq.cli.output import Output, count_of
 from ledgermq.cli.target import Target, target_options
+from ledgermq.errors import LedgerMQError
 
 if TYPE_CHECKING:
     from ledgermq.client.receipts import ReceiptFuture, SendReceipt
@@ -113,18 +115,25 @@ def _put_all(
     kind, name = destination_from(destination)
     named = {kind: name}
     shown = name if kind == "queue" else f"{kind} {name}"
-    count = 0
+    count = confirmed = 0
     last: SendReceipt | None = None
     waiting: list[ReceiptFuture[SendReceipt]] = []
     with target.connect() as connection, connection.session() as session:
         producer = session.producer(f"{kind}:{name}")
-        for body in bodies:
-            waiting.append(producer.send_async(body, **options))
-            count += 1
-            if len(waiting) >= UNANSWERED_MAX:
+        try:
+            for body in bodies:
+                waiting.append(producer.send_async(body, **options))
+                count += 1
+                if len(waiting) >= UNANSWERED_MAX:
+                    last = _settle(target, waiting)
+                    confirmed = count
+            if waiting:
                 last = _settle(target, waiting)
-        if waiting:
-            last = _settle(target, waiting)
+        except (LedgerMQError, click.ClickException) as error:
+            if many:
+                confirmed += _confirmed(target, waiting)
+                error.add_note(f"{count_of(confirmed, 'message')} of the input put")
+            raise
     if last is None:
         output.done(f"nothing put on {shown}: no input", {**named, "count": 0})
         return 0
@@ -150,3 +159,16 @@ def _settle(target: Target, waiting: list[ReceiptFuture[SendReceipt]]) -> SendRe
     receipts = [future.result(target.timeout_seconds) for future in waiting]
     waiting.clear()
     return receipts[-1]
+
+
+def _confirmed(target: Target, waiting: list[ReceiptFuture[SendReceipt]]) -> int:
+    """How many of the sends under way are confirmed, waiting once for all of them."""
+    deadline = time.monotonic() + target.timeout_seconds
+    confirmed = 0
+    for future in waiting:
+        try:
+            future.result(max(0.0, deadline - time.monotonic()))
+        except LedgerMQError:
+            continue
+        confirmed += 1
+    return confirmed

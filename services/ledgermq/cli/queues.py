@@ -96,7 +96,7 @@ def stat(target: Target, output: Output, name: str, states: bool) -> int:
     with target.connect() as connection:
         status = status_document(connection.admin.queue_status(name))
     if states:
-        rows = state_rows(status)
+        rows = state_rows(status, indented=not output.as_json)
         highest = {"messages": status["messages_high"], "bytes": status["bytes_high"]}
         rows.append({"state": "highest ever", **highest})
         blocked = blocked_text(with_iso_times(status)["blocked"])

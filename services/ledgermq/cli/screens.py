@@ -136,10 +136,14 @@ def blocked_text(blocked: Mapping[str, Any]) -> str:
     return f"{sends} of {messages}, {blocked['bytes']} bytes, since {blocked['since']}"
 
 
-def state_rows(status: Mapping[str, Any]) -> list[dict[str, Any]]:
+def state_rows(status: Mapping[str, Any], *, indented: bool = True) -> list[dict[str, Any]]:
     """Messages and bytes of a queue or subscription by state; the states of a sum follow it."""
     return [
-        {"state": label, "messages": status[key], "bytes": status[f"{key}_bytes"]}
+        {
+            "state": label if indented else label.strip(),
+            "messages": status[key],
+            "bytes": status[f"{key}_bytes"],
+        }
         for label, key in _STATES
         if key in status
     ]

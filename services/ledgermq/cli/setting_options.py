@@ -50,7 +50,10 @@ class Duration(click.ParamType):
         if found is None:
             or_none = "" if self._none is None else ", or none"
             self.fail(f"{value!r} is no duration: write 500ms, 30s, 10m, 12h or 7d{or_none}")
-        return int(Decimal(found[1]) * _UNITS_MS[found[2] or "s"])
+        milliseconds = int(Decimal(found[1]) * _UNITS_MS[found[2] or "s"])
+        if milliseconds >= 2**63:
+            self.fail(f"{value} is more than a record of the log can hold")
+        return milliseconds
 
 
 class _Count(click.ParamType):
@@ -67,9 +70,12 @@ class _Count(click.ParamType):
         if value == NONE and self._none is not None:
             return self._none
         try:
-            return int(value)
+            number = int(value)
         except ValueError:
             self.fail(f"{value!r} is no whole number")
+        if abs(number) >= 2**63:
+            self.fail(f"{value} is more than a record of the log can hold")
+        return number
 
 
 class _Destination(click.ParamType):

@@ -8,14 +8,14 @@ Delivery numbers rise, so a number seen before is a repeat.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ledgermq.client.buffer import ConsumerBuffer
 from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.core.operations import Recover, Rollback, SessionOperation
 from ledgermq.core.outcomes import Delivered, Refused, Reply
-from ledgermq.errors import LedgerMQError
+from ledgermq.errors import IllegalStateError, LedgerMQError
 from ledgermq.wire.codec import encode_operation
 
 __all__ = ["OUTSTANDING_BYTES_MAX", "OUTSTANDING_MAX", "Pending", "SessionProtocol"]
@@ -25,6 +25,8 @@ OUTSTANDING_MAX: Final = 200
 CROWDED: Final = 240
 OUTSTANDING_BYTES_MAX: Final = 32 * 1024 * 1024
 WITHDRAWING: Final = (Rollback, Recover)
+# Some numbers of a record end here, the others later.
+INT_MAX: Final = 2**31 - 1
 
 
 class Pending:
@@ -115,17 +117,23 @@ class SessionProtocol:
         return min(unseen) - 1 if unseen else self.delivery_highest
 
     def write(self, operation: type[SessionOperation], **fields: Any) -> Pending:
-        """Numbers and encodes an operation; the shell writes its value to the log."""
+        """Numbers and encodes an operation; the shell writes its value to the log.
+
+        Raises:
+            IllegalStateError: a value is none that a record can hold; nothing has changed.
+        """
         number = self.next_number
-        value = encode_operation(
-            operation(
-                session=self.handle,
-                session_sequence=number,
-                answered_through=self.answered_through,
-                handed_through=self.handed_through,
-                **fields,
-            )
+        numbered = operation(
+            session=self.handle,
+            session_sequence=number,
+            answered_through=self.answered_through,
+            handed_through=self.handed_through,
+            **fields,
         )
+        try:
+            value = encode_operation(numbered)
+        except (ValueError, OverflowError) as error:
+            raise IllegalStateError(_not_encodable(operation.__name__, fields)) from error
         pending = Pending(number, operation, value)
         self.next_number = number + 1
         self.pending[number] = pending
@@ -222,3 +230,16 @@ class SessionProtocol:
         for consumer in self.consumers.values():
             consumer.withdraw()
         return over
+
+
+def _not_encodable(name: str, fields: Mapping[str, Any]) -> str:
+    """Which value a record cannot hold, in words: the greatest number, if one is too great."""
+    settings = fields.get("settings") or {}
+    numbers = {**fields, **settings} if isinstance(settings, Mapping) else fields
+    greatest = max(
+        ((abs(value), key) for key, value in numbers.items() if type(value) is int),
+        default=(0, ""),
+    )
+    if greatest[0] > INT_MAX:
+        return f"{greatest[1]} is {numbers[greatest[1]]}, more than a record of the log can hold"
+    return f"a value of {name} is none that a record of the log can hold"

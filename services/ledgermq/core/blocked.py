@@ -16,7 +16,7 @@ from ledgermq.core.limits import (
     BLOCKED_PUTS_MAX,
     TIMING_MS_MAX,
 )
-from ledgermq.core.quotas import bytes_of, fits, has_quota, keeps_quotas, larger_than_whole
+from ledgermq.core.quotas import bytes_of, fits, has_quota, larger_than_whole, used_up_quota
 from ledgermq.core.reasons import (
     COMMIT_WAITING,
     PUTS_MISMATCH,
@@ -141,10 +141,12 @@ def must_block(
     if not behind and fits(state, queue, messages, size_bytes):
         return False
     if not operation.blocking_ms:
-        if not behind and keeps_quotas(state, queue, count, size_bytes):
+        whose = used_up_quota(state, queue, count, size_bytes)
+        if whose is None and not behind:
             return storage_full(state, size_bytes)
         why = "earlier puts wait for it" if behind else f"no room for {count} more"
-        return Refusal(QUOTA_EXCEEDED, f"the quota of {queue.destination} is used up: {why}")
+        whose = whose or queue.destination
+        return Refusal(QUOTA_EXCEEDED, f"the quota of {whose} is used up: {why}")
     waiting = sum(len(one.messages) for one in session.blocked.values())
     if len(session.blocked) >= BLOCKED_PUTS_MAX or (
         session.blocked and waiting + count > BLOCKED_MESSAGES_MAX

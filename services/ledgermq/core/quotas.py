@@ -14,9 +14,10 @@ from ledgermq.core.queue import Queue
 from ledgermq.core.settings import DEFAULTS
 from ledgermq.core.state import Message, QueueManager
 
-__all__ = ["bytes_of", "fits", "has_quota", "held_by_all", "keeps_quotas", "larger_than_whole"]
+__all__ = ["bytes_of", "fits", "has_quota", "held_by_all", "larger_than_whole", "used_up_quota"]
 
 SIZE: Final = attrgetter("size_bytes")
+THE_QUEUE_MANAGER: Final = "the queue manager"
 
 
 def bytes_of(messages: Iterable[Message]) -> int:
@@ -48,31 +49,33 @@ def held_by_all(state: QueueManager) -> tuple[int, int]:
 
 def fits(state: QueueManager, queue: Queue, messages: list[Message], size_bytes: int) -> bool:
     """Whether messages may be put with all quotas kept, and the storage has room for them."""
-    return keeps_quotas(state, queue, len(messages), size_bytes) and state.storage.fits(
+    return used_up_quota(state, queue, len(messages), size_bytes) is None and state.storage.fits(
         map(SIZE, messages)
     )
 
 
-def keeps_quotas(state: QueueManager, queue: Queue, count: int, size_bytes: int) -> bool:
-    """Whether messages may be put with all quotas kept."""
+def used_up_quota(state: QueueManager, queue: Queue, count: int, size_bytes: int) -> str | None:
+    """Whose quota has no room for messages, in words; None: they may be put with all kept."""
     settings = queue.settings
     if settings.messages_max and queue.held_messages + count > settings.messages_max:
-        return False
+        return queue.destination
     if settings.bytes_max and queue.held_bytes + size_bytes > settings.bytes_max:
-        return False
+        return queue.destination
     if not state.messages_max and not state.bytes_max:
-        return True
+        return None
     held, held_bytes = held_by_all(state)
     if state.messages_max and held + count > state.messages_max:
-        return False
-    return not state.bytes_max or held_bytes + size_bytes <= state.bytes_max
+        return THE_QUEUE_MANAGER
+    if state.bytes_max and held_bytes + size_bytes > state.bytes_max:
+        return THE_QUEUE_MANAGER
+    return None
 
 
 def larger_than_whole(state: QueueManager, queue: Queue, count: int, size_bytes: int) -> str | None:
     """Which quota messages exceed by themselves, in words, so that they never fit; None: none."""
     quotas = (
         (queue.destination, queue.settings.messages_max, queue.settings.bytes_max),
-        ("the queue manager", state.messages_max, state.bytes_max),
+        (THE_QUEUE_MANAGER, state.messages_max, state.bytes_max),
     )
     for whose, messages_max, bytes_max in quotas:
         if messages_max and count > messages_max:

@@ -19,7 +19,7 @@ from ledgermq.core.message import AWAY, MEMBER, GroupedMessage, Message
 from ledgermq.core.messages import take_in
 from ledgermq.core.operations import Group
 from ledgermq.core.outcomes import Reply
-from ledgermq.core.quotas import fits, held_by_all, larger_than_whole
+from ledgermq.core.quotas import fits, held_by_all, larger_than_whole, used_up_quota
 from ledgermq.core.reasons import DESTINATION_UNKNOWN, QUOTA_EXCEEDED, Refusal
 from ledgermq.core.sessions import commit
 from ledgermq.core.settings import FIFO
@@ -158,10 +158,28 @@ def _commit_if_waiting(turn: Turn, session: Session) -> None:
     answer_late(turn, session, waiting.session_sequence, answer)
 
 
+def _held_up_by(state: QueueManager, put: BlockedPut) -> str:
+    """What has no room for a put that waits, in words."""
+    queue = find_destination(state, put.destination)
+    if queue is None:
+        return "the quota"
+    whose = used_up_quota(state, queue, len(put.messages), put.size_bytes)
+    if whose is not None:
+        return f"the quota of {whose}"
+    waiting = state.blocked_at.get(put.destination, {}).values()
+    if any(one.position < put.position for one in waiting):
+        return "the quota, behind earlier puts,"
+    return "the storage, whose segments are in use,"
+
+
 def time_out(turn: Turn, due: int) -> None:
     """Refuses the blocked puts whose time is over; what they held up may go (INF-20)."""
     for put in take_timed_out(turn.state, due):
-        detail = f"no room in the quota for {put.destination} within the blocking time"
-        refuse_blocked(turn, put, Refusal(QUOTA_EXCEEDED, detail))
+        detail = f"{put.destination} within the blocking time"
+        refuse_blocked(
+            turn,
+            put,
+            Refusal(QUOTA_EXCEEDED, f"no room in {_held_up_by(turn.state, put)} for {detail}"),
+        )
         _commit_if_waiting(turn, put.session)
     release_and_deliver(turn)
