@@ -131,6 +131,20 @@ def test_dead_letters_are_listed_shown_sent_back_and_purged(memory, broker):
     assert memory("dlq", "list", "dead").lines == ["QUEUE\tREASON\tFROM\tMESSAGES"]
 
 
+def test_a_retry_says_why_a_message_stays(memory, broker):
+    """One whose origin is gone, and one that was put there itself."""
+    memory("queue", "create", "gone")
+    memory("queue", "create", "dead")
+    put(broker, "gone", "a")
+    put(broker, "dead", "b")
+    why = ("--reason", "test", "--yes")
+    assert memory("queue", "move", "gone", "dead", *why).code == OK
+    assert memory("queue", "delete", "gone").code == OK
+    answer = memory("dlq", "retry", "dead", *why)
+    assert answer.code == OK
+    assert "2 left as they are: somebody holds them, they came from nowhere, or" in answer.out
+
+
 def test_puts_are_disabled_and_enabled(memory, broker):
     """One option of `queue alter`; `show` says which it is."""
     put(broker, "h", "x")

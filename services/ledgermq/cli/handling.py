@@ -31,19 +31,29 @@ COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Action:
-    """What a command does: its word, the word when it is done, and the call of administration."""
+    """What a command does: its word, the word when it is done, and the call of administration.
+
+    `leaves` says which messages it leaves as they are.
+    """
 
     word: str
     done: str
     call: str
     to_origin: bool = False
+    leaves: str = "somebody holds them"
 
 
 PURGE: Final = Action(word="purge", done="purged", call="purge_queue")
 DELETE: Final = Action(word="delete", done="deleted", call="delete_messages")
 MOVE: Final = Action(word="move", done="moved", call="move_messages")
 COPY: Final = Action(word="copy", done="copied", call="copy_messages")
-RETRY: Final = Action(word="retry", done="sent back", call="retry_messages", to_origin=True)
+RETRY: Final = Action(
+    word="retry",
+    done="sent back",
+    call="retry_messages",
+    to_origin=True,
+    leaves="somebody holds them, they came from nowhere, or where they came from is gone",
+)
 
 
 class _Numbers(click.ParamType):
@@ -155,7 +165,7 @@ def _tell(target: Target, output: Output, action: Action, source: str, told: Han
     would = "would be " if told.dry_run else ""
     text = f"{count_of(told.affected, 'message')} of {source} {would}{action.done}"
     if told.skipped:
-        text += f", {told.skipped} left as they are"
+        text += f", {told.skipped} left as they are: {action.leaves}"
     output.done(text, document)
     if told.messages and not output.as_json:
         output.table(COLUMNS, list(rows_of(told.messages)), caption=target.named(told.position))
