@@ -307,8 +307,9 @@ def test_a_put_that_found_no_room_is_told_whose_quota_it_is(waits_seconds):
             code, told = refused("queue:q")
             assert (code, "the quota of queue:q" in told) == ("quota-exceeded", True)
             admin.alter_queue_manager(messages_max=1)
-            code, told = refused("queue:other")
-            assert (code, "the quota of the queue manager" in told) == ("quota-exceeded", True)
+            for destination in ("queue:other", "queue:new"):
+                code, told = refused(destination)
+                assert (code, "the quota of the queue manager" in told) == ("quota-exceeded", True)
             one = {"segment_bytes": 4_096, "segments_min": 1, "segments_max": 1}
             admin.alter_queue_manager(messages_max=0, **one)
             session.producer("queue:other").send(bytes(3_000))

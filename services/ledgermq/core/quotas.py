@@ -54,13 +54,19 @@ def fits(state: QueueManager, queue: Queue, messages: list[Message], size_bytes:
     )
 
 
-def used_up_quota(state: QueueManager, queue: Queue, count: int, size_bytes: int) -> str | None:
-    """Whose quota has no room for messages, in words; None: they may be put with all kept."""
-    settings = queue.settings
-    if settings.messages_max and queue.held_messages + count > settings.messages_max:
-        return queue.destination
-    if settings.bytes_max and queue.held_bytes + size_bytes > settings.bytes_max:
-        return queue.destination
+def used_up_quota(
+    state: QueueManager, queue: Queue | None, count: int, size_bytes: int
+) -> str | None:
+    """Whose quota has no room for messages, in words; None: they may be put with all kept.
+
+    A queue that is not there yet has no quota of its own.
+    """
+    if queue is not None:
+        settings = queue.settings
+        if settings.messages_max and queue.held_messages + count > settings.messages_max:
+            return queue.destination
+        if settings.bytes_max and queue.held_bytes + size_bytes > settings.bytes_max:
+            return queue.destination
     if not state.messages_max and not state.bytes_max:
         return None
     held, held_bytes = held_by_all(state)

@@ -161,8 +161,6 @@ def _commit_if_waiting(turn: Turn, session: Session) -> None:
 def _held_up_by(state: QueueManager, put: BlockedPut) -> str:
     """What has no room for a put that waits, in words."""
     queue = find_destination(state, put.destination)
-    if queue is None:
-        return "the quota"
     whose = used_up_quota(state, queue, len(put.messages), put.size_bytes)
     if whose is not None:
         return f"the quota of {whose}"
