@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from ledgermq.errors import (
     AlreadySettledError,
+    ArgumentTypeError,
     BrokerUnavailableError,
     ClientIDMissingError,
     ConnectionClosedError,
@@ -63,6 +64,7 @@ from ledgermq.errors import (
     TransactionInDoubtError,
     TransactionRolledBackError,
     TransactionTooLargeError,
+    UnexpectedReplyError,
     UnsupportedValueError,
     WorkerUnavailableError,
 )
@@ -139,6 +141,7 @@ __all__ = [
     "AddressError",
     "Admin",
     "AlreadySettledError",
+    "ArgumentTypeError",
     "BodyCacheStatus",
     "BrokerUnavailableError",
     "Browser",
@@ -248,6 +251,7 @@ __all__ = [
     "TransactionStatus",
     "TransactionTooLargeError",
     "TypedMessage",
+    "UnexpectedReplyError",
     "UnsupportedValueError",
     "WorkerUnavailableError",
     "connect",

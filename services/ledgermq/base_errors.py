@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 __all__ = [
+    "ArgumentTypeError",
     "IllegalStateError",
     "InvalidDestinationError",
     "LedgerMQError",
+    "UnexpectedReplyError",
 ]
 
 
@@ -47,3 +49,18 @@ class InvalidDestinationError(LedgerMQError, LookupError):
     """The text is no destination, or no valid name."""
 
     code = "destination-invalid"
+
+
+class ArgumentTypeError(LedgerMQError, TypeError):
+    """A value of the wrong Python type was given; the text names the argument."""
+
+    code = "argument-type"
+
+
+class UnexpectedReplyError(LedgerMQError):
+    """The queue manager answered something other than what was asked: one of the two has a fault.
+
+    The text says what was asked, what came, and at which position.
+    """
+
+    code = "reply-unexpected"

@@ -12,7 +12,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ledgermq.base_errors import IllegalStateError, InvalidDestinationError, LedgerMQError
+from ledgermq.base_errors import (
+    ArgumentTypeError,
+    IllegalStateError,
+    InvalidDestinationError,
+    LedgerMQError,
+    UnexpectedReplyError,
+)
 from ledgermq.group_errors import (
     GetOptionsError,
     GroupClashError,
@@ -28,6 +34,7 @@ from ledgermq.group_errors import (
 
 __all__ = [
     "AlreadySettledError",
+    "ArgumentTypeError",
     "BrokerUnavailableError",
     "ClientIDMissingError",
     "ConnectionClosedError",
@@ -81,6 +88,7 @@ __all__ = [
     "TransactionInDoubtError",
     "TransactionRolledBackError",
     "TransactionTooLargeError",
+    "UnexpectedReplyError",
     "UnsupportedValueError",
     "WorkerUnavailableError",
 ]
