@@ -10,6 +10,7 @@ from ledgermq.core.queue import Queue
 from ledgermq.core.turn import Turn
 from support.checked_histories import FOLD, check_history
 from support.fifo_generators import fifo_histories
+from support.planted_faults import expect_found, named
 
 
 @settings(FOLD, max_examples=80)
@@ -67,23 +68,13 @@ FAULTS = [
 RARE = ("check_turn", "first_received_last")
 
 
-def named_faults():
-    """The faults with their names, those that take longest to find among the long tests."""
-    for place, name, fault in FAULTS:
-        known = f"{name}{fault.__name__}"
-        marks = [pytest.mark.long] if known.startswith(RARE) else []
-        yield pytest.param(place, name, fault, id=known, marks=marks)
-
-
-@pytest.mark.parametrize(("place", "name", "fault"), list(named_faults()))
-def test_fault_planted_in_fifo_modes_is_found(place, name, fault, monkeypatch):
+@pytest.mark.parametrize("planted", named(FAULTS, RARE))
+def test_fault_planted_in_fifo_modes_is_found(planted, monkeypatch):
     """Histories of FIFO modes are not blind to what is wrong with them (DB-22)."""
-    monkeypatch.setattr(place, name, fault(getattr(place, name)))
 
     @settings(FOLD, max_examples=1_000, phases=[Phase.generate])
     @given(fifo_histories())
     def run(history):
         check_history(history)
 
-    with pytest.raises((AssertionError, LookupError, TypeError, AttributeError)):
-        run()
+    expect_found(monkeypatch, planted, run)

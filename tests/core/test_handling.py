@@ -5,6 +5,7 @@ import pytest
 from ledgermq.core import query
 from ledgermq.core.available import Available
 from ledgermq.core.turn import Turn
+from support.planted_faults import expect_found, named
 from support.play import Player, play
 from support.script import read_scripts
 
@@ -115,15 +116,14 @@ def test_a_question_changes_nothing():
     assert len(player.state.queues["e"].messages) == 1
 
 
-FAULTS = [
-    (Turn, "withdraw", lambda original: lambda turn, message: None),
-    (Available, "leave", lambda original: lambda self, count=1: None),
-]
+def _does_nothing(original):
+    return lambda *arguments: None
 
 
-@pytest.mark.parametrize(("where", "name", "fault"), FAULTS, ids=["withdraw", "leave"])
-def test_a_message_that_leaves_without_being_withdrawn_is_noticed(monkeypatch, where, name, fault):
+@pytest.mark.parametrize(
+    "planted", named([(Turn, "withdraw", _does_nothing), (Available, "leave", _does_nothing)])
+)
+def test_a_message_that_leaves_without_being_withdrawn_is_noticed(monkeypatch, planted):
     """The checks after every entry find a fault planted in the handling."""
-    monkeypatch.setattr(where, name, fault(getattr(where, name)))
-    with pytest.raises(AssertionError):
-        played("open", "put q A B -> enqueued 0..1", "purge q 0 -> administered 1")
+    lines = ("open", "put q A B -> enqueued 0..1", "purge q 0 -> administered 1")
+    expect_found(monkeypatch, planted, lambda: played(*lines))
