@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.wire.checkpoint_keys import parse_key
 from ledgermq.wire.codec import UndecodableError, decode_record, encode_record, outcome_to_union
 from ledgermq_spark.positions import LogUnreachableError, partition_ranges
 
@@ -149,21 +150,16 @@ def read_checkpoints(bootstrap: str, topic: str, partition: int, queue_manager: 
 
 def _take(found: Checkpoints, queue_manager: str, key: bytes | None, value: bytes | None) -> None:
     """Keeps a chunk under its digest and a manifest under its position; a tombstone drops it."""
-    text = (key or b"").decode("utf-8", "replace")
-    prefix, kind, name = text.rpartition("/manifest/")
-    if kind:
-        if prefix != queue_manager or not name.isdigit():
-            return
-        found.manifests.pop(int(name), None)
+    name = parse_key(queue_manager, key)
+    if isinstance(name, int):
+        found.manifests.pop(name, None)
         try:
             full_name, datum = decode_record(value)
         except UndecodableError:
             return
-        if full_name == MANIFEST and datum["position"] == int(name):
-            found.manifests[int(name)] = datum
-        return
-    prefix, kind, name = text.rpartition("/chunk/")
-    if kind and prefix == queue_manager:
+        if full_name == MANIFEST and datum["position"] == name:
+            found.manifests[name] = datum
+    elif name is not None:
         found.chunks.pop(name, None)
         if value is not None:
             found.chunks[name] = value

@@ -8,11 +8,11 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 from ledgermq.processor.answers import Answerer, Question
-from ledgermq.processor.checkpoint_loading import manifest_key
 from ledgermq.processor.checkpoints import Checkpointer, CheckpointFailedError
 from ledgermq.processor.folding import Folder
 from ledgermq.processor.lanes import LaneWriter
 from ledgermq.processor.settings import WorkerSettings
+from ledgermq.wire.checkpoint_keys import manifest_key
 
 __all__ = ["CheckpointKeeper"]
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from ledgermq.core.outcomes import Reply
 from ledgermq.core.snapshot import restore
 from ledgermq.core.state import QueueManager, new_state
 from ledgermq.errors import LedgerMQError
+from ledgermq.processor.checkpoint_shelf import Shelf, filled_shelf
 from ledgermq.processor.digests import CHAIN_START, chunk_digest, state_digest
 from ledgermq.processor.log_reading import (
     LogIdentity,
@@ -28,6 +29,7 @@ from ledgermq.processor.log_reading import (
     log_identity,
     partition_reader,
 )
+from ledgermq.wire.checkpoint_keys import chunk_key, manifest_key
 from ledgermq.wire.codec import UndecodableError, decode_record, outcome_from_union
 from ledgermq.wire.registry import Claim
 from ledgermq.wire.topics import Topics, lane_partition
@@ -37,10 +39,8 @@ __all__ = [
     "Loaded",
     "LogIncompleteError",
     "StoredManifest",
-    "chunk_key",
     "discard_checkpoints",
     "load",
-    "manifest_key",
     "read_manifests",
 ]
 
@@ -74,7 +74,7 @@ class Loaded:
     """A state and what goes with it, ready to fold on.
 
     `blocks` holds the digest of each block by (created position of its queue, block number), with
-    the queue's name.
+    the queue's name; `rubbish` are keys on the topic that are of no use.
     """
 
     state: QueueManager
@@ -83,53 +83,8 @@ class Loaded:
     blocks: dict[tuple[int, int], tuple[str, str]] = field(default_factory=dict)
     manifests: list[StoredManifest] = field(default_factory=list)
     stored: set[str] = field(default_factory=set)
+    rubbish: list[bytes] = field(default_factory=list)
     manifest: dict[str, Any] | None = None
-
-
-def manifest_key(queue_manager: str, position: int) -> str:
-    """Key of a manifest in the checkpoints topic."""
-    return f"{queue_manager}/manifest/{position}"
-
-
-def chunk_key(queue_manager: str, digest: str) -> str:
-    """Key of a chunk in the checkpoints topic."""
-    return f"{queue_manager}/chunk/{digest}"
-
-
-class _Shelf:
-    """What the checkpoints topic holds for one queue manager."""
-
-    def __init__(self, queue_manager: str) -> None:
-        self._manifest_prefix = f"{queue_manager}/manifest/"
-        self._chunk_prefix = f"{queue_manager}/chunk/"
-        self.manifests: dict[int, bytes] = {}
-        self.chunks: dict[str, bytes] = {}
-
-    def take(self, key: bytes | None, value: bytes | None) -> None:
-        """Files one record; a record without a value takes its key away."""
-        name = (key or b"").decode("utf-8", "replace")
-        if name.startswith(self._chunk_prefix):
-            digest = name.removeprefix(self._chunk_prefix)
-            if value is None:
-                self.chunks.pop(digest, None)
-            else:
-                self.chunks[digest] = value
-        elif name.startswith(self._manifest_prefix):
-            text = name.removeprefix(self._manifest_prefix)
-            if not text.isdigit():
-                return
-            if value is None:
-                self.manifests.pop(int(text), None)
-            else:
-                self.manifests[int(text)] = value
-
-
-def _filled_shelf(reader: PartitionReader, topics: Topics, claim: Claim) -> _Shelf:
-    shelf = _Shelf(claim.queue_manager)
-    first, end = reader.ends(topics.checkpoints, claim.partition)
-    for record in reader.records(topics.checkpoints, claim.partition, first, end):
-        shelf.take(record.key(), record.value())
-    return shelf
 
 
 def read_manifests(reader: PartitionReader, topics: Topics, claim: Claim) -> list[dict[str, Any]]:
@@ -138,7 +93,7 @@ def read_manifests(reader: PartitionReader, topics: Topics, claim: Claim) -> lis
     Raises:
         LogUnreadableError: Kafka did not answer.
     """
-    return _manifests(_filled_shelf(reader, topics, claim), claim)
+    return _manifests(filled_shelf(reader, topics, claim), claim)
 
 
 def load(
@@ -152,15 +107,16 @@ def load(
         LogUnreadableError: Kafka did not answer.
     """
     identity = log_identity(bootstrap, topics.operations, timeout_seconds)
-    shelf = _filled_shelf(reader, topics, claim)
+    shelf = filled_shelf(reader, topics, claim)
     manifests = _manifests(shelf, claim)
-    for manifest in manifests:
+    for at, manifest in enumerate(manifests):
         problem = _problem(reader, topics, claim, identity, manifest, shelf)
-        if problem is None:
-            loaded = _restored(manifest, shelf, identity)
-            loaded.manifests = [_stored(one) for one in manifests][:3]
-            loaded.stored = set(shelf.chunks)
-            return loaded
+        loaded = None if problem else _restored(manifest, shelf, identity)
+        if loaded is not None:
+            # What is passed over counts for nothing: it would keep real checkpoints from staying.
+            loaded.manifests = [_stored(one) for one in manifests[at : at + 3]]
+            return _with_stored(loaded, shelf, claim)
+        problem = problem or "its chunks do not make a state"
         log.warning(
             "%s: the checkpoint at position %d cannot be used: %s; trying an older one, or all "
             "of the log",
@@ -174,15 +130,24 @@ def load(
             f"{claim.queue_manager}: no checkpoint can be used and {topics.operations}-"
             f"{claim.partition} begins at {first}, not at 0; restore the log or the checkpoints"
         )
-    return Loaded(
-        state=new_state(),
-        identity=identity,
-        manifests=[_stored(one) for one in manifests][:3],
-        stored=set(shelf.chunks),
-    )
+    return _with_stored(Loaded(state=new_state(), identity=identity), shelf, claim)
 
 
-def _manifests(shelf: _Shelf, claim: Claim) -> list[dict[str, Any]]:
+def _with_stored(loaded: Loaded, shelf: Shelf, claim: Claim) -> Loaded:
+    """Notes which chunks need not be written again, and which keys are to be taken away.
+
+    A chunk whose bytes are not those of its digest is not stored, whoever overwrote it.
+    """
+    good = (digest for digest, value in shelf.chunks.items() if chunk_digest(value) == digest)
+    loaded.stored = set(good)
+    name = claim.queue_manager
+    kept = {manifest_key(name, one.position).encode() for one in loaded.manifests}
+    kept |= {chunk_key(name, digest).encode() for digest in loaded.stored}
+    loaded.rubbish = [key for key in shelf.all_keys() if key not in kept]
+    return loaded
+
+
+def _manifests(shelf: Shelf, claim: Claim) -> list[dict[str, Any]]:
     """The readable manifests, highest position first."""
     found: list[dict[str, Any]] = []
     for position in sorted(shelf.manifests, reverse=True):
@@ -190,7 +155,7 @@ def _manifests(shelf: _Shelf, claim: Claim) -> list[dict[str, Any]]:
             full_name, manifest = decode_record(shelf.manifests[position])
         except UndecodableError as error:
             full_name, manifest = str(error), {}
-        if full_name == MANIFEST and manifest["position"] == position:
+        if full_name == MANIFEST and _is_of(manifest, claim, position):
             found.append(manifest)
         else:
             log.warning(
@@ -200,6 +165,17 @@ def _manifests(shelf: _Shelf, claim: Claim) -> list[dict[str, Any]]:
                 full_name,
             )
     return found
+
+
+def _is_of(manifest: dict[str, Any], claim: Claim, position: int) -> bool:
+    """Whether a manifest is what its key says, and names a root before all blocks."""
+    kinds = [one["kind"] for one in manifest["chunks"]]
+    return (
+        manifest["queue_manager"] == claim.queue_manager
+        and manifest["position"] == position
+        and kinds[:1] == ["root"]
+        and "root" not in kinds[1:]
+    )
 
 
 def _stored(manifest: dict[str, Any]) -> StoredManifest:
@@ -213,24 +189,32 @@ def _problem(
     claim: Claim,
     identity: LogIdentity,
     manifest: dict[str, Any],
-    shelf: _Shelf,
+    shelf: Shelf,
 ) -> str | None:
-    """Why a checkpoint cannot be used, or None; a checkpoint of another log raises."""
+    """Why a checkpoint cannot be used, or None; a whole one of another log raises."""
+    damage = _damage(manifest, shelf)
+    if damage is not None:
+        return damage
     _check_log(reader, topics, claim, identity, manifest)
     for lane, wanted in enumerate(manifest["lane_ends"]):
         partition = lane_partition(claim.partition, claim.lanes, lane)
         _, end = reader.ends(topics.outcomes, partition)
         if end < wanted:
             return f"lane {lane} ends at {end}, it ended at {wanted}: outcomes were lost"
+    return None
+
+
+def _damage(manifest: dict[str, Any], shelf: Shelf) -> str | None:
+    """What is missing of a checkpoint, or None if it is whole."""
     digests = [one["digest"] for one in manifest["chunks"]]
-    if state_digest(digests) != manifest["digest"]:
-        return "the digest of its list of chunks is wrong"
     for digest in digests:
         value = shelf.chunks.get(digest)
         if value is None:
-            return f"chunk {digest} is missing"
+            return f"chunk {digest[:100]} is missing"
         if chunk_digest(value) != digest:
             return f"chunk {digest} is damaged"
+    if state_digest(digests) != manifest["digest"]:
+        return "the digest of its list of chunks is wrong"
     return None
 
 
@@ -270,7 +254,19 @@ def _check_log(
     )
 
 
-def _restored(manifest: dict[str, Any], shelf: _Shelf, identity: LogIdentity) -> Loaded:
+def _restored(manifest: dict[str, Any], shelf: Shelf, identity: LogIdentity) -> Loaded | None:
+    """The state in a whole checkpoint; None if its chunks, though whole, do not make one."""
+    try:
+        loaded = _restored_as_it_is(manifest, shelf, identity)
+    except Exception:
+        # Whoever can write to the topic can write chunks that nobody's state was ever like.
+        log.exception("the checkpoint at position %d does not make a state", manifest["position"])
+        return None
+    fits = loaded.state.position == manifest["position"]
+    return loaded if fits and len(loaded.chain) == len(CHAIN_START) else None
+
+
+def _restored_as_it_is(manifest: dict[str, Any], shelf: Shelf, identity: LogIdentity) -> Loaded:
     references = manifest["chunks"]
     _, root = decode_record(shelf.chunks[references[0]["digest"]])
     for session in root["sessions"]:
@@ -302,7 +298,7 @@ def _restored(manifest: dict[str, Any], shelf: _Shelf, identity: LogIdentity) ->
 def discard_checkpoints(
     bootstrap: str, topics: Topics, claim: Claim, *, timeout_seconds: float = 30.0
 ) -> int:
-    """Takes away every checkpoint of a queue manager; how many there were.
+    """Takes away every checkpoint of a queue manager, and all else there; how many there were.
 
     The operator's declaration that the log is right as it is (H14). No worker may run meanwhile.
 
@@ -318,15 +314,12 @@ def discard_checkpoints(
                 "not at 0: without its checkpoints the state could not be folded again. Nothing "
                 "was discarded; restore the log, or the checkpoints that belong to it"
             )
-        shelf = _filled_shelf(reader, topics, claim)
-    name = claim.queue_manager
-    keys = [manifest_key(name, position) for position in shelf.manifests]
-    keys += [chunk_key(name, digest) for digest in shelf.chunks]
+        shelf = filled_shelf(reader, topics, claim)
     write_all(
         Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 3}),
         topics.checkpoints,
         claim.partition,
-        [(key, None) for key in keys],
+        [(key, None) for key in shelf.all_keys()],
         timeout_seconds,
     )
     return len(shelf.manifests)
@@ -336,7 +329,7 @@ def write_all(
     producer: Producer,
     topic: str,
     partition: int,
-    records: list[tuple[str, bytes | None]],
+    records: Sequence[tuple[bytes, bytes | None]],
     timeout_seconds: float,
 ) -> None:
     """Writes records and waits until all are acknowledged.
@@ -351,9 +344,7 @@ def write_all(
             problems.append(error)
 
     for key, value in records:
-        producer.produce(
-            topic, value=value, key=key.encode(), partition=partition, on_delivery=delivered
-        )
+        producer.produce(topic, value=value, key=key, partition=partition, on_delivery=delivered)
         producer.poll(0)
     if producer.flush(timeout_seconds):
         raise KafkaException(f"{topic}-{partition} did not acknowledge in {timeout_seconds:.0f} s")

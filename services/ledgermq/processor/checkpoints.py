@@ -20,7 +20,7 @@ import asyncio
 import hashlib
 import logging
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -34,14 +34,13 @@ from ledgermq.processor.blocks import encode_block
 from ledgermq.processor.checkpoint_loading import (
     Loaded,
     StoredManifest,
-    chunk_key,
-    manifest_key,
     write_all,
 )
 from ledgermq.processor.crash_points import crash_point
 from ledgermq.processor.digests import chunk_digest, state_digest
 from ledgermq.processor.lanes import LaneWriter, SendMark
 from ledgermq.processor.log_reading import PartitionReader
+from ledgermq.wire.checkpoint_keys import chunk_key, manifest_key
 from ledgermq.wire.codec import encode_record, outcome_to_union
 from ledgermq.wire.registry import Claim
 from ledgermq.wire.topics import Topics, lane_partition
@@ -118,6 +117,7 @@ class Checkpointer:
         self._blocks = loaded.blocks
         self._kept = loaded.manifests
         self._stored = loaded.stored
+        self._rubbish = loaded.rubbish
         self._unwritten: dict[str, bytes] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
         self._producer: Producer | None = None
@@ -208,10 +208,7 @@ class Checkpointer:
 
     def _write_chunks(self, chunks: list[tuple[str, bytes]]) -> None:
         name = self._claim.queue_manager
-        records: list[tuple[str, bytes | None]] = [
-            (chunk_key(name, digest), value) for digest, value in chunks
-        ]
-        self._write(records)
+        self._write([(chunk_key(name, digest).encode(), value) for digest, value in chunks])
         self._stored.update(digest for digest, _ in chunks)
 
     def _write_manifest(self, snapshot: Snapshot, contents: _Contents) -> dict[str, Any]:
@@ -230,7 +227,7 @@ class Checkpointer:
             "worker": self._worker,
         }
         crash_point("before-manifest")
-        key = manifest_key(self._claim.queue_manager, snapshot.position)
+        key = manifest_key(self._claim.queue_manager, snapshot.position).encode()
         self._write([(key, encode_record(MANIFEST, manifest))])
         return manifest
 
@@ -243,7 +240,7 @@ class Checkpointer:
             for lane in range(lanes)
         ]
 
-    def _write(self, records: list[tuple[str, bytes | None]]) -> None:
+    def _write(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
         if self._producer is None:
             self._producer = Producer(
                 {
@@ -289,11 +286,16 @@ class Checkpointer:
             name = self._claim.queue_manager
             keys = [manifest_key(name, one.position) for one in gone]
             keys += [chunk_key(name, digest) for digest in sorted(spare)]
-            if keys:
+            written = {chunk_key(name, one).encode() for one in needed}
+            written |= {manifest_key(name, one.position).encode() for one in self._kept}
+            gone_keys = [key.encode() for key in keys]
+            gone_keys += [key for key in self._rubbish if key not in written]
+            if gone_keys:
                 loop = asyncio.get_running_loop()
-                records: list[tuple[str, bytes | None]] = [(key, None) for key in keys]
+                records: list[tuple[bytes, bytes | None]] = [(key, None) for key in gone_keys]
                 await loop.run_in_executor(self._thread, self._write, records)
             self._stored -= spare
+            self._rubbish = []
             crash_point("after-tidying")
         except Exception as error:
             # The checkpoint stands; what was not taken away is taken away with the next one.
