@@ -18,6 +18,7 @@ from collections import deque
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from ledgermq.client.arguments import SECONDS_MAX, check_number
 from ledgermq.client.connection import Connection
 from ledgermq.client.instants import EPOCH, datetime_from
 from ledgermq.client.route import Route
@@ -79,7 +80,8 @@ class MemoryBroker:
         Raises:
             IllegalStateError: time does not go back.
         """
-        if not seconds >= 0:
+        check_number("seconds", seconds)
+        if not 0 <= seconds <= SECONDS_MAX:
             raise IllegalStateError(f"the clock was to move by {seconds} s, it only goes forward")
         with self._lock:
             self._now_us += round(seconds * 1_000_000)

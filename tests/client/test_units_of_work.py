@@ -1,8 +1,11 @@
 """Units of work and sessions that administration looks at and ends (SES-20, decision 12)."""
 
+import asyncio
+
 import pytest
 
 import ledgermq
+from ledgermq import aio
 from ledgermq.testing import MemoryBroker
 
 WHO = {"reason": "stuck since noon", "actor": "operator"}
@@ -111,14 +114,64 @@ def test_administration_ends_a_session(connection):
     position = connection.admin.end_session(session.handle, **WHO)
     status = connection.admin.queue_status("work.session", not_before=position)
     assert (status.current, status.receivers) == (1, 0)
-    with pytest.raises(
-        (ledgermq.SessionLostError, ledgermq.TransactionRolledBackError),
-        match=r"Administration|gone|ended",
-    ):
+    with pytest.raises(ledgermq.TransactionRolledBackError, match=r"Administration|gone|ended"):
         session.commit()
     with pytest.raises(ledgermq.SessionNotFoundError):
         connection.admin.end_session(session.handle, **WHO)
     session.close()
+
+
+@pytest.mark.parametrize("how", ["commit", "commit_async", "transaction"])
+@pytest.mark.parametrize("known", [False, True], ids=["unaware", "told"])
+def test_a_commit_of_an_ended_session_says_that_it_was_rolled_back(memory, eventually, how, known):
+    """Decision 12, SES-20: also when the client knew of the end before; other calls say why."""
+    session = memory.session(transacted=True)
+    producer = session.producer("queue:work.over")
+
+    def end():
+        memory.admin.end_session(session.handle, **WHO)
+        if known:
+            eventually(lambda: session.is_closed)
+
+    def commit():
+        if how == "transaction":
+            with session.transaction():
+                end()
+            return
+        producer.send("never")
+        end()
+        session.commit() if how == "commit" else session.commit_async().result(20)
+
+    with pytest.raises(ledgermq.TransactionRolledBackError) as raised:
+        commit()
+    assert raised.value.retryable
+    eventually(lambda: session.is_closed)
+    with pytest.raises(ledgermq.TransactionRolledBackError, match="another session"):
+        session.commit()
+    for other in (session.rollback, lambda: producer.send("x"), session.flush):
+        with pytest.raises(ledgermq.SessionLostError, match="another session"):
+            other()
+    session.close()
+    with pytest.raises(ledgermq.IllegalStateError):
+        session.commit()
+
+
+def test_a_commit_of_an_ended_session_says_so_in_a_coroutine(memory):
+    """Decision 12, SES-20: for asyncio alike, whether administration or silence ended it."""
+
+    async def main():
+        connection = aio.Connection(memory)
+        session = await connection.session(transacted=True)
+        await session.producer("queue:work.over").send("never")
+        memory.admin.end_session(session.handle, **WHO)
+        for _ in range(2):
+            with pytest.raises(ledgermq.TransactionRolledBackError):
+                await session.commit()
+        with pytest.raises(ledgermq.SessionLostError):
+            await session.rollback()
+        await session.close()
+
+    asyncio.run(asyncio.wait_for(main(), 20))
 
 
 def test_a_session_is_told_with_its_consumers_and_why_they_get_nothing(memory):

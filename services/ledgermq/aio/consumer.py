@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 from ledgermq.aio.browser import Browser
 from ledgermq.aio.waiting import Closing, News
+from ledgermq.client.arguments import check_seconds
 from ledgermq.client.consumer import Consumer as ThreadedConsumer
 from ledgermq.client.getting import GetMatch, Order
 from ledgermq.client.message import Message as ThreadedMessage
@@ -35,6 +36,7 @@ class Message(ThreadedMessage):
         In AUTO mode there is nothing to do and nothing is done. Raises what
         `ledgermq.Message.acknowledge` raises.
         """
+        check_seconds("timeout", timeout)
         session = self._session
         assert session is not None, "it was got"
         await self._news.room(timeout)
@@ -83,6 +85,7 @@ class Consumer(Closing):
             IllegalStateError: consumer or session are closed already.
             SessionLostError: the queue manager ended the session.
         """
+        check_seconds("timeout", timeout)
         if under_cursor is not None and timeout is None:
             timeout = 0.0
         consumer = self._consumer
@@ -103,6 +106,7 @@ class Consumer(Closing):
 
         When the coroutine is cancelled, no message is lost.
         """
+        check_seconds("timeout", timeout)
         return await self._next(timeout, self._consumer._options.of_groups(), group=True)
 
     async def _next(self, timeout: float | None, wanted: Options, *, group: bool) -> list[Message]:

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from ledgermq.aio.group_sender import GroupSender
 from ledgermq.aio.waiting import News
+from ledgermq.client.arguments import check_seconds
 from ledgermq.client.destinations import is_topic
 from ledgermq.client.grouping import GroupPlace
 from ledgermq.client.making import Sending
@@ -56,6 +57,7 @@ class Producer:
         after the other: await each before the next. Raises what `ledgermq.Producer.send`
         raises. When the coroutine is cancelled, the message may be sent all the same.
         """
+        check_seconds("timeout", timeout)
         sending = self._producer._sending(
             properties,
             correlation_id,
@@ -132,6 +134,7 @@ class Producer:
         timeout: float | None,
     ) -> list[SendReceipt]:
         """Puts one message, whole or in segments, and waits for its outcomes."""
+        check_seconds("timeout", timeout)
         producer, core = self._producer, self._producer._core
         target = producer._target(destination)
         await self._news.room(timeout)

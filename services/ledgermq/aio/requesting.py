@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from ledgermq.aio.waiting import Closing
+from ledgermq.client.arguments import check_seconds
 from ledgermq.client.requesting import check_for_requests
 
 if TYPE_CHECKING:
@@ -44,6 +45,7 @@ class Requestor(Closing):
         self, body: Sendable, *, timeout: float | None = None, **fields: Any
     ) -> Message | None:
         """Sends a request and waits for its reply; None after `timeout` seconds without one."""
+        check_seconds("timeout", timeout)
         loop = asyncio.get_running_loop()
         deadline = None if timeout is None else loop.time() + timeout
         receipt = await self._producer.send(body, reply_to=self.reply_to, **fields)

@@ -13,6 +13,7 @@ from ledgermq.aio.producer import Producer
 from ledgermq.aio.requesting import Requestor
 from ledgermq.aio.waiting import Closing, Entered, News, Waker
 from ledgermq.client.acknowledge_mode import AckMode
+from ledgermq.client.arguments import check_seconds
 from ledgermq.client.getting import GetMatch, Order
 from ledgermq.client.message_kinds import Sendable
 from ledgermq.client.receipts import CommitReceipt, SendReceipt
@@ -193,6 +194,7 @@ class Session(Closing):
             TransactionInDoubtError: no outcome within the time-out; see its `resolve`.
             IllegalStateError: the session is not transacted, or closed.
         """
+        check_seconds("timeout", timeout)
         patience = Patience(turn_timeout)
         while True:
             try:
@@ -257,6 +259,7 @@ class Session(Closing):
     @contextlib.asynccontextmanager
     async def transaction(self, *, turn_timeout: float = 0.0) -> AsyncIterator[Session]:
         """A unit of work as a block; see `ledgermq.Session.transaction`."""
+        check_seconds("turn_timeout", turn_timeout)
         self._session._check_no_unit()
         try:
             yield self

@@ -19,6 +19,7 @@ from typing import Final
 
 from ledgermq.client.acknowledge_mode import AckMode
 from ledgermq.client.admin import Admin
+from ledgermq.client.arguments import check_seconds
 from ledgermq.client.browser import Browser
 from ledgermq.client.getting import GetMatch, Getting, Order
 from ledgermq.client.keeper import Keeper
@@ -325,6 +326,7 @@ class Connection:
             LedgerMQError: the first error of closing a session.
             IllegalStateError: called by a listener or a completion callback of its own.
         """
+        check_seconds("timeout", timeout)
         if self._forked or self._closed:
             return
         refuse_in_callback("close")

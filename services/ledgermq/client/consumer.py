@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
+from ledgermq.client.arguments import check_number, check_seconds
 from ledgermq.client.asking import Asking
 from ledgermq.client.call_options import NONE_GIVEN, CallOptions
 from ledgermq.client.destinations import checked_destination
@@ -126,6 +127,7 @@ class Consumer(Asking):
                 group that it was in with logical order (GRP-41).
             IncompleteMessageWarning: the same within the segments of a message (GRP-42).
         """
+        check_seconds("timeout", timeout)
         if under_cursor is not None and timeout is None:
             timeout = 0.0
         buffer, wanted = self._buffer, self._options.own
@@ -155,6 +157,7 @@ class Consumer(Asking):
                 of need without `order=Order.LOGICAL, all_messages_available=True`.
             SessionLostError: the queue manager ended the session.
         """
+        check_seconds("timeout", timeout)
         wanted = self._options.of_groups()
         with self._core.lock:
             self._check_locked()
@@ -173,6 +176,7 @@ class Consumer(Asking):
             IllegalStateError: consumer or session are closed already, or `max` is below 1.
             SessionLostError: the queue manager ended the session.
         """
+        check_seconds("timeout", timeout)
         if max < 1:
             raise IllegalStateError(f"max is {max}, must be at least 1")
         buffer = self._buffer
@@ -254,6 +258,11 @@ class Consumer(Asking):
 
     def until_idle(self, seconds: float) -> Iterator[Message]:
         """Messages until none has come for so many seconds."""
+        check_number("seconds", seconds)
+        check_seconds("seconds", seconds)
+        return self._until_idle(seconds)
+
+    def _until_idle(self, seconds: float) -> Iterator[Message]:
         while not self._closed:
             message = self.receive(seconds)
             if message is None:
@@ -272,6 +281,7 @@ class Consumer(Asking):
             IncompleteGroupWarning: it was in a group, in logical order (GRP-41).
             IncompleteMessageWarning: it was within the segments of a message (GRP-42).
         """
+        check_seconds("timeout", timeout)
         core = self._core
         with core.lock:
             if self._closed:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
+from ledgermq.client.arguments import check_seconds
 from ledgermq.client.grouping import PutState, left_open
 from ledgermq.client.making import Sending
 from ledgermq.client.putting import Grouping, Putting
@@ -129,6 +130,7 @@ class GroupPutting:
         timeout: float | None,
     ) -> list[SendReceipt]:
         """Puts one message, whole or in segments, and waits for its outcomes."""
+        check_seconds("timeout", timeout)
         producer, core = cast("Producer", self), self._core
         putting = Putting(producer, producer._target(destination), body, sending, grouping)
         with core.lock:

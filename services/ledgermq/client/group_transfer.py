@@ -12,6 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ledgermq.client.arguments import check_seconds
 from ledgermq.client.getting import GetMatch, GroupStatus, Order
 from ledgermq.client.grouping import GroupPlace
 from ledgermq.core.limits import GROUP_ID_BYTES
@@ -125,6 +126,7 @@ def get_group(
         TransactionRolledBackError, TransactionInDoubtError, SessionLostError: as commit; call it
             again, in a new session if that was lost.
     """
+    check_seconds("timeout", timeout)
     _check(session, messages_per_unit_of_work)
     statuses = session.producer(status)
     with (

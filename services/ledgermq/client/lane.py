@@ -11,7 +11,7 @@ from typing import Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
 from ledgermq.client.settings import ConnectionSettings
-from ledgermq.client.transport import KAFKA_COMMON, KAFKA_LOGGER
+from ledgermq.client.transport import KAFKA_COMMON, KAFKA_LOGGER, KAFKA_SECONDS_MAX
 from ledgermq.errors import BrokerUnavailableError, LogError
 from ledgermq.wire.registry import Claim
 from ledgermq.wire.topics import lane_partition
@@ -128,7 +128,8 @@ class LaneReader:
             LOGGER.warning(
                 "lane %s-%s went on without us; catching up", self._topic, self._partition
             )
-            _, end = self._bounds(self._partition, self._settings.timeout_seconds)
+            wanted = min(self._settings.timeout_seconds, KAFKA_SECONDS_MAX)
+            _, end = self._bounds(self._partition, wanted)
             self._consumer.assign([TopicPartition(self._topic, self._partition, end)])
             return True
         LOGGER.warning("lane %s-%s: %s", self._topic, self._partition, error.str())

@@ -7,6 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
+from ledgermq.client.arguments import check_flag, check_number
 from ledgermq.client.message_kinds import Sendable
 from ledgermq.client.property_access import PropertyAccess, check_property_names
 from ledgermq.core.header_size import header_bytes
@@ -76,6 +77,7 @@ class MessageMaker:
                 f"priority is {priority!r}, must be a whole number from 0 to {PRIORITY_MAX}",
                 destination=destination,
             )
+        check_flag("persistent", persistent)
         times_ms = _times_ms(destination, sending.time_to_live, sending.delivery_delay)
         if isinstance(body, PropertyAccess):
             properties = body.properties if properties is None else properties
@@ -117,7 +119,7 @@ class MessageMaker:
         message: PutMessage = {
             "message_id": self._identifier(),
             "priority": priority,
-            "persistent": bool(persistent),
+            "persistent": persistent,
             "content": encoded,
         }
         if header is not None:
@@ -127,16 +129,16 @@ class MessageMaker:
 
 def _times_ms(destination: str, time_to_live: float, delivery_delay: float) -> dict[str, int]:
     """When the message may be delivered; its age counts from now."""
-    if time_to_live == 0 and delivery_delay == 0:
-        return {}
     told = {"time_to_live": time_to_live, "delivery_delay": delivery_delay}
     for name, seconds in told.items():
-        known = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-        if not known or not 0 <= seconds <= TIMING_MS_MAX / 1000:
+        check_number(name, seconds, " of seconds")
+        if not 0 <= seconds <= TIMING_MS_MAX / 1000:
             raise MessageFormatError(
                 f"{name} is {seconds!r}, must be 0 to {TIMING_MS_MAX // 1000} seconds",
                 destination=destination,
             )
+    if time_to_live == 0 and delivery_delay == 0:
+        return {}
     return {
         "time_to_live_ms": _milliseconds(time_to_live),
         "delivery_delay_ms": _milliseconds(delivery_delay),

@@ -7,6 +7,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
+from ledgermq.client.arguments import check_flag, check_seconds
 from ledgermq.client.destinations import checked_destination
 from ledgermq.client.group_putting import GroupPutting
 from ledgermq.client.grouping import GroupPlace, PutState
@@ -71,6 +72,7 @@ class Producer(GroupPutting):
                 f"redelivery_limit is {limit!r}, must be -1 to {REDELIVERY_LIMIT_MAX}"
             )
         self.redelivery_limit = limit
+        check_flag("persistent", persistent)
         self.priority = priority
         self.persistent = persistent
         self.time_to_live = time_to_live
@@ -124,6 +126,7 @@ class Producer(GroupPutting):
             QuotaExceededError: no room within the send time-out, and no trace of it (INF-20).
             OutcomeUnknownError: no outcome within the time-out.
         """
+        check_seconds("timeout", timeout)
         target = self._target(destination)
         sending = self._sending(
             properties,
@@ -312,6 +315,7 @@ class Producer(GroupPutting):
             LedgerMQError: the first failure, after all have their outcomes; use `send_async` to
                 know the outcome of each.
         """
+        check_seconds("timeout", timeout)
         futures = [self.send_async(body, destination=destination) for body in bodies]
         if not self._session.transacted:
             self.flush(timeout=timeout)
@@ -325,6 +329,7 @@ class Producer(GroupPutting):
         Raises:
             OutcomeUnknownError: no outcome within the time-out.
         """
+        check_seconds("timeout", timeout)
         core = self._core
         wanted = core.timeout_seconds if timeout is None else timeout
         with core.lock:

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from ledgermq.client.arguments import check_seconds
 from ledgermq.client.grouping import GroupPlace, place_of
 from ledgermq.core.operations import Group
 from ledgermq.errors import IllegalStateError, LedgerMQError, TimeoutExceededError
@@ -170,6 +171,7 @@ class ReceiptFuture(Generic[Value]):
 
     def exception(self, timeout: float | None = None) -> LedgerMQError | None:
         """The error, or None if there is a receipt; waits like `result`."""
+        check_seconds("timeout", timeout)
         if not self._eventual.happened and not self._eventual.wait(timeout):
             raise TimeoutExceededError(
                 f"no outcome within {timeout:g} s yet; ask this future again, do not send again"

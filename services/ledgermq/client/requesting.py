@@ -6,6 +6,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ledgermq.client.arguments import check_seconds
 from ledgermq.errors import IllegalStateError
 
 if TYPE_CHECKING:
@@ -67,6 +68,7 @@ class Requestor:
         Raises:
             IllegalStateError: the requestor is closed.
         """
+        check_seconds("timeout", timeout)
         deadline = None if timeout is None else time.monotonic() + timeout
         receipt = self._producer.send(body, reply_to=self.reply_to, **fields)
         wanted = (receipt.message_id, fields.get("correlation_id") or receipt.message_id)

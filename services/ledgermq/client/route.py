@@ -12,7 +12,7 @@ from typing import NamedTuple, Protocol
 from ledgermq.client.claims import find_claim
 from ledgermq.client.lane import LaneReader
 from ledgermq.client.settings import ConnectionSettings
-from ledgermq.client.transport import LogReceipt, Transport
+from ledgermq.client.transport import KAFKA_SECONDS_MAX, LogReceipt, Transport
 from ledgermq.wire.headers import Headers
 
 __all__ = ["LaneIn", "LogOut", "Route", "kafka_route"]
@@ -73,11 +73,11 @@ def kafka_route(settings: ConnectionSettings, deadline: float) -> Route:
     """
 
     def left() -> float:
-        return max(1.0, deadline - time.monotonic())
+        return min(max(1.0, deadline - time.monotonic()), KAFKA_SECONDS_MAX)
 
     lane = LaneReader(settings)
     try:
-        lane.check_broker(settings.timeout_seconds)
+        lane.check_broker(min(settings.timeout_seconds, KAFKA_SECONDS_MAX))
         claim = find_claim(settings, left())
         lane.start(claim, left())
     except BaseException:

@@ -1,7 +1,7 @@
 """Sessions: where an application sends, gets, acknowledges, commits and rolls back.
 
-A session is for one thread at a time; only `close` may come from another one, and makes a `receive`
-that waits return None. A connection may have any number of sessions, each in a thread of its own.
+For one thread at a time; only `close` may come from another, and makes a `receive` that waits
+return None. A connection may have many sessions, each in a thread of its own.
 """
 
 from __future__ import annotations
@@ -9,25 +9,21 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterator
-from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ledgermq.client.acknowledge_mode import AckMode
-from ledgermq.client.grouping import Marks, PutStates
+from ledgermq.client.arguments import check_seconds
+from ledgermq.client.grouping import PutStates
 from ledgermq.client.listening import Listening
 from ledgermq.client.making import MessageMaker
 from ledgermq.client.outgoing import AsynchronousSends, Commitment, UnitOfWork
-from ledgermq.client.protocol import Pending
-from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.receipts import CommitReceipt, ReceiptFuture, refuse_in_callback
+from ledgermq.client.session_committing import SessionCommitting
 from ledgermq.client.session_core import SessionCore
-from ledgermq.client.session_settling import SessionSettling
 from ledgermq.client.settling import Settling
 from ledgermq.client.taking_turns import ask_in_turn
-from ledgermq.core.operations import Close, Commit
-from ledgermq.core.outcomes import Committed, Refused
-from ledgermq.core.reasons import PUTS_MISMATCH
+from ledgermq.core.operations import Close
 from ledgermq.errors import (
     DeliveryUnknownError,
     IllegalStateError,
@@ -35,7 +31,6 @@ from ledgermq.errors import (
     OutcomeUnknownError,
     OutOfTurnError,
     SessionLostError,
-    TransactionError,
     TransactionTooLargeError,
 )
 
@@ -47,7 +42,7 @@ __all__ = ["Session"]
 LOGGER = logging.getLogger("ledgermq.client")
 
 
-class Session(SessionSettling):
+class Session(SessionCommitting):
     """Made by `connection.session(...)`; closes itself at the end of a `with` block."""
 
     def __init__(
@@ -109,11 +104,13 @@ class Session(SessionSettling):
                 roll back.
             TransactionTooLargeError: a put was refused that was too large for a segment together
                 with those before it; commit again without it, or roll back (DB-09).
-            TransactionRolledBackError: it could not be done, and all of it was undone.
+            TransactionRolledBackError: it could not be done, and all of it was undone; or the
+                session was lost, or ended by administration (SES-20).
             TransactionInDoubtError: no outcome within the time-out; see its `resolve`.
             IllegalStateError: the session is not transacted, or closed.
         """
         refuse_in_callback("commit")
+        check_seconds("timeout", timeout)
         return ask_in_turn(lambda: self._commit(timeout), turn_timeout)
 
     def _commit(self, timeout: float | None) -> CommitReceipt:
@@ -141,84 +138,6 @@ class Session(SessionSettling):
             commitment = self._begin_commit_locked()
         return ReceiptFuture(commitment.eventual, commitment.get)
 
-    def _begin_commit_locked(self, *, waited: bool = False) -> Commitment:
-        core = self._core
-        self._check_transacted_locked("commit")
-        if self._broken is not None:
-            raise TransactionError(
-                f"an earlier commit of this session failed ({self._broken}); roll back first"
-            ) from self._broken
-        self._unit.write_all_locked(with_next=True)
-        core.wait_for_room_locked()
-        unit, self._unit = self._unit, UnitOfWork(core, self._put_messages_max)
-        handed = self._settling.handed.take_all()
-        marks = self._put_states.marks()
-        commitment = Commitment(waited=waited)
-        self._commitments[commitment] = None
-        pending = core.write_locked(
-            Commit,
-            on_settled=partial(self._commit_settled, commitment, unit, handed, marks),
-            settles=handed,
-            deliveries=handed.as_list(),
-            puts=unit.puts,
-        )
-        pending.result = lambda _: commitment.get()
-        commitment.pending = pending
-        return commitment
-
-    def _commit_settled(
-        self,
-        commitment: Commitment,
-        unit: UnitOfWork,
-        handed: DeliveryRanges,
-        marks: Marks,
-        pending: Pending,
-    ) -> None:
-        """Called by the reader with the outcome of a commit."""
-        reply, error = pending.reply, pending.error
-        receipt = unit.committed(reply) if isinstance(reply, Committed) else None
-        if isinstance(reply, Refused):
-            error = self._refused_commit(reply, unit, waited=commitment.waited)
-        with self._core.lock:
-            if error is not None:
-                self._settling.handed.add_all(handed)
-                commitment.error = error
-                if commitment.goes_on:
-                    self._unit = unit
-                else:
-                    self._broken = self._broken or error
-            else:
-                self._put_states.commit(marks)
-            commitment.warning = unit.warning
-            commitment.receipt, commitment.error = receipt, error
-            commitment.finished = True
-            self._commitments.pop(commitment, None)
-            self._core.condition.notify_all()
-        commitment.eventual.happen(error)
-
-    def _refused_commit(self, reply: Refused, unit: UnitOfWork, *, waited: bool) -> LedgerMQError:
-        """The error of a commit that was refused, which a refused put says better if there is one.
-
-        If the unit of work lacks nothing but what was too large for it, it goes on (DB-09).
-        """
-        with self._core.lock:
-            failure = unit.take_failure_locked()
-        if failure is None:
-            return self._core.error_of(reply)
-        lacks_it = waited and reply.reason == PUTS_MISMATCH
-        if lacks_it and isinstance(failure, TransactionTooLargeError):
-            return failure
-        error = TransactionError(f"a put was refused: {failure}")
-        error.__cause__ = failure
-        return error
-
-    def _await_commitment_locked(self, commitment: Commitment, timeout: float | None) -> None:
-        pending = commitment.pending
-        assert pending is not None, "a commitment has an operation"
-        self._core.await_settled_locked(pending, timeout)
-        while not commitment.finished:
-            self._core.wait_locked(None)
-
     def rollback(self, *, timeout: float | None = None) -> None:
         """Undoes everything sent and everything got since the last commit.
 
@@ -231,6 +150,7 @@ class Session(SessionSettling):
             OutcomeUnknownError: no outcome within the time-out.
         """
         refuse_in_callback("rollback")
+        check_seconds("timeout", timeout)
         with self._core.lock:
             self._check_transacted_locked("rollback")
             while self._commitments:
@@ -248,6 +168,7 @@ class Session(SessionSettling):
         A commit that is out of turn for longer than `turn_timeout` seconds is rolled back too, as
         is one that lacks a put which was too large.
         """
+        check_seconds("turn_timeout", turn_timeout)
         self._check_no_unit()
         try:
             yield self
@@ -281,14 +202,6 @@ class Session(SessionSettling):
                     "a unit of work is open already: commit or roll back before transaction()"
                 )
 
-    def _check_transacted_locked(self, what: str) -> None:
-        self._core.check_usable_locked()
-        if not self.transacted:
-            raise IllegalStateError(
-                f"{what} needs a transacted session; this one is {self._mode.value}: "
-                "open it with session(transacted=True)"
-            )
-
     # -- the end -----------------------------------------------------------------------------------
 
     def flush(self, *, timeout: float | None = None) -> None:
@@ -299,6 +212,7 @@ class Session(SessionSettling):
             LedgerMQError: puts of the unit of work were refused, and are no part of it; commit the
                 rest, or roll back. The error is that of the put.
         """
+        check_seconds("timeout", timeout)
         core = self._core
         with core.lock:
             core.check_usable_locked()
@@ -325,6 +239,7 @@ class Session(SessionSettling):
         """
         core = self._core
         refuse_in_callback("close")
+        check_seconds("timeout", timeout)
         self._listening.refuse_close()
         with core.lock:
             if core.closing:

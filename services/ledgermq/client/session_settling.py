@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ledgermq.client.acknowledge_mode import AckMode
+from ledgermq.client.arguments import check_seconds
 from ledgermq.client.protocol import Pending
 from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.session_making import SessionMaking
@@ -42,6 +43,7 @@ class SessionSettling(SessionMaking):
             IllegalStateError: the session is transacted or closed.
             OutcomeUnknownError: no outcome within the time-out.
         """
+        check_seconds("timeout", timeout)
         with self._core.lock:
             self._check_not_transacted_locked("acknowledge")
         ask_in_turn(lambda: self._settling.acknowledge(None, timeout, wait), turn_timeout)
@@ -53,6 +55,7 @@ class SessionSettling(SessionMaking):
             IllegalStateError: the session is transacted or closed.
             OutcomeUnknownError: no outcome within the time-out.
         """
+        check_seconds("timeout", timeout)
         with self._core.lock:
             self._check_not_transacted_locked("recover")
         self._settling.give_back(timeout)
@@ -65,6 +68,7 @@ class SessionSettling(SessionMaking):
             )
 
     def _acknowledge_message(self, message: Message, timeout: float | None, wait: bool) -> None:
+        check_seconds("timeout", timeout)
         with self._core.lock:
             self._check_not_transacted_locked("acknowledge")
         if not self._settling.automatic:

@@ -13,6 +13,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from ledgermq.client.arguments import check_number, check_seconds
 from ledgermq.client.making import aged
 from ledgermq.client.protocol import Pending, SessionProtocol
 from ledgermq.client.ranges import DeliveryRanges
@@ -278,6 +279,8 @@ class SessionWriting:
         return error
 
     def _resolve(self, pending: Pending, timeout_seconds: float) -> Any:
+        check_number("timeout_seconds", timeout_seconds, " of seconds")
+        check_seconds("timeout_seconds", timeout_seconds)
         with self.lock:
             reply = self.await_locked(pending, timeout_seconds)
         return reply if pending.result is None else pending.result(reply)

@@ -8,6 +8,7 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Final
 
+from ledgermq.client.arguments import SECONDS_MAX, check_number
 from ledgermq.core.limits import (
     REDELIVERY_LIMIT_MAX,
     SUSPECT_TIMEOUT_MS_MAX,
@@ -146,8 +147,13 @@ def settings_from(
         )
     if takeover and not client_id:
         raise AddressError("takeover is for a connection with a client id: give client_id too")
-    if not timeout_seconds > 0:
-        raise AddressError(f"timeout is {timeout_seconds} s, it must be above 0")
+    check_number("timeout", timeout_seconds, " of seconds")
+    check_number("send_timeout_seconds", send_timeout_seconds)
+    check_number("suspect_timeout_seconds", suspect_timeout_seconds)
+    if not 0 < timeout_seconds <= SECONDS_MAX:
+        raise AddressError(
+            f"timeout is {timeout_seconds} s, it must be above 0, at most {SECONDS_MAX}"
+        )
     if not 0 <= send_timeout_seconds <= TIMING_MS_MAX / 1000:
         raise AddressError(
             f"send_timeout_seconds is {send_timeout_seconds}, must be 0 to {TIMING_MS_MAX // 1000}"

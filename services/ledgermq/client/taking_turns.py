@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final, TypeVar
 
+from ledgermq.client.arguments import check_number, check_seconds
 from ledgermq.errors import OutOfTurnError
 
 __all__ = ["Patience", "ask_in_turn"]
@@ -20,6 +21,8 @@ class Patience:
     """For how long, in seconds, and how often something out of turn is asked again."""
 
     def __init__(self, turn_timeout: float) -> None:
+        check_number("turn_timeout", turn_timeout, " of seconds")
+        check_seconds("turn_timeout", turn_timeout)
         self._deadline = time.monotonic() + turn_timeout
         self._pause = FIRST_PAUSE_SECONDS
 

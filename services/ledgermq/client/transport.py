@@ -21,7 +21,7 @@ from ledgermq.wire.headers import Headers
 from ledgermq.wire.registry import Claim
 from ledgermq.wire.topics import OPERATION_BYTES_MAX
 
-__all__ = ["KAFKA_COMMON", "KAFKA_LOGGER", "LogReceipt", "Transport"]
+__all__ = ["KAFKA_COMMON", "KAFKA_LOGGER", "KAFKA_SECONDS_MAX", "LogReceipt", "Transport"]
 
 LOGGER = logging.getLogger("ledgermq.client")
 # What librdkafka has to say; without a handler of the application's, it keeps quiet.
@@ -29,6 +29,8 @@ KAFKA_LOGGER = logging.getLogger("ledgermq.client.kafka")
 KAFKA_LOGGER.addHandler(logging.NullHandler())
 HEARTBEAT: Final = "ledgermq.question.Heartbeat"
 QUEUE_FULL_WAIT_SECONDS: Final = 0.05
+# librdkafka counts milliseconds in 32 bits.
+KAFKA_SECONDS_MAX: Final = 1_000_000.0
 
 # Brokers come back within seconds; the defaults of librdkafka wait up to ten.
 KAFKA_COMMON: Final[dict[str, Any]] = {
@@ -142,7 +144,7 @@ class Transport:
     def close(self, timeout_seconds: float) -> None:
         """Lets what is on its way arrive, at most for the time-out; then nothing more is sent."""
         self._closed = True
-        if self._producer.flush(timeout_seconds):
+        if self._producer.flush(min(timeout_seconds, KAFKA_SECONDS_MAX)):
             self._producer.purge()
             self._producer.flush(1.0)
 
