@@ -5,6 +5,7 @@ import pytest
 import ledgermq
 from ledgermq.client.making import MessageMaker, Sending
 from ledgermq.client.outgoing import Batch
+from ledgermq.client.sizes import encoded_bytes
 from ledgermq.core.header_size import put_bytes
 from ledgermq.core.limits import CONTENT_BYTES_MAX
 from ledgermq.core.operations import Commit, Put, Rollback
@@ -102,7 +103,8 @@ def test_a_batch_is_full_by_messages():
 def test_a_batch_is_full_by_bytes():
     """A mebibyte, headers with it; one that fits exactly is taken."""
     batch, message = Batch("queue:q", None), made("y" * 1000, properties={"a": 1})
-    size = put_bytes(message)
+    size = encoded_bytes(message)
+    assert size > put_bytes(message)
     batch.add(message)
     assert batch.size_bytes == size
     batch.add(message)
@@ -271,7 +273,7 @@ def test_a_flush_writes_a_unit_of_work_although_there_is_no_time_to_wait(queues,
         producer = session.producer(f"queue:{flush}")
         producer.send("x")
         with pytest.raises(ledgermq.OutcomeUnknownError):
-            (session if flush == "session" else producer).flush(timeout=-1)
+            (session if flush == "session" else producer).flush(timeout=0)
     assert queues.counts() == [("session", 1), ("producer", 1)]
 
 

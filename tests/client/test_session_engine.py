@@ -147,7 +147,7 @@ def test_a_full_session_says_what_it_has_been_waiting_for(desk):
     core.take(accepted(6, 5, 1))
     with core.lock:
         core.wait_for_room_locked(-1)
-    assert one.value.resolve(-1) == ("made of", 6)
+    assert one.value.resolve(0) == ("made of", 6)
 
 
 def test_a_session_that_is_lost_while_it_waits_for_room_says_so(desk):
@@ -175,9 +175,9 @@ def test_an_outcome_that_came_late_is_what_resolve_returns(desk):
     assert "QM1@5 within 1.5 s" in str(unknown)
     core.take(accepted(6, 5, 1))
     core.take(refused(7, 5, 2, "commit-incomplete"))
-    assert unknown.resolve(-1).position == 6
+    assert unknown.resolve(0).position == 6
     with pytest.raises(ledgermq.LedgerMQError, match="so it is"):
-        in_doubt.resolve(-1)
+        in_doubt.resolve(0)
 
 
 def test_what_waits_is_refused_in_a_callback(desk):

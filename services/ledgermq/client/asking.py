@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from ledgermq.client.segments import further_of, left_open
 from ledgermq.core.operations import Get
-from ledgermq.errors import DeliveryUnknownError
+from ledgermq.errors import DeliveryUnknownError, LedgerMQError
 
 if TYPE_CHECKING:
     from ledgermq.client.buffer import ConsumerBuffer
@@ -144,26 +144,34 @@ class Asking:
                 self._ask_for_locked(buffer.grant())
 
     def _ask_for_locked(self, credit: int) -> None:
-        self._core.write_locked(
-            Get,
-            on_settled=self._core.defer_refusal,
-            target=self.destination,
-            consumer=self._buffer.number,
-            credit=credit,
-        )
+        try:
+            self._core.write_locked(
+                Get,
+                on_settled=self._core.defer_refusal,
+                target=self.destination,
+                consumer=self._buffer.number,
+                credit=credit,
+            )
+        except LedgerMQError:
+            self._buffer.due += credit
+            raise
 
     def _ask_with_options_locked(self) -> None:
         """Asks by other options than before; whoever waits for the message hears of a refusal."""
         buffer, before = self._buffer, self._buffer.options
         credit = buffer.grant()
         buffer.options = self._wanted
-        pending = self._core.write_locked(
-            Get,
-            target=self.destination,
-            consumer=buffer.number,
-            credit=credit,
-            options=buffer.options.record(),
-        )
+        try:
+            pending = self._core.write_locked(
+                Get,
+                target=self.destination,
+                consumer=buffer.number,
+                credit=credit,
+                options=buffer.options.record(),
+            )
+        except LedgerMQError:
+            buffer.refused(before, credit)
+            raise
         pending.undo = partial(buffer.refused, before, credit)
         self._asked = pending
 

@@ -82,14 +82,14 @@ class Consumer(Asking):
             core.check_usable_locked()
             core.wait_for_room_locked()
             self._buffer = core.protocol.open_consumer(self.destination, max(1, self.prefetch))
-            pending = core.write_locked(
-                OpenConsumer,
-                target=self.destination,
-                consumer=self._buffer.number,
-                destination=self.destination,
-                **source._asdict(),
-            )
             try:
+                pending = core.write_locked(
+                    OpenConsumer,
+                    target=self.destination,
+                    consumer=self._buffer.number,
+                    destination=self.destination,
+                    **source._asdict(),
+                )
                 core.await_locked(pending)
             except LedgerMQError:
                 core.protocol.consumers.pop(self._buffer.number, None)

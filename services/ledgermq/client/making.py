@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from ledgermq.client.arguments import check_flag, check_number
 from ledgermq.client.message_kinds import Sendable
 from ledgermq.client.property_access import PropertyAccess, check_property_names
+from ledgermq.client.sizes import MESSAGE_BYTES_MAX, encoded_bytes
 from ledgermq.core.header_size import header_bytes
 from ledgermq.core.limits import (
     CONTENT_BYTES_MAX,
@@ -124,6 +125,14 @@ class MessageMaker:
         }
         if header is not None:
             message["header"] = header
+        if encoded_bytes(message) > MESSAGE_BYTES_MAX:
+            raise MessageTooLargeError(
+                f"message to {destination} has {len(encoded):,} bytes of content and "
+                f"{header_bytes(header):,} of properties, correlation id and type, more than one "
+                "operation of the log can hold together; nothing was sent. Send text or bytes in "
+                "segments, with segmentation_allowed=True or send_segmented(...), or a reference",
+                destination=destination,
+            )
         return message
 
 

@@ -14,7 +14,7 @@ from typing import Final
 from ledgermq.client.protocol import Pending
 from ledgermq.client.receipts import CommitReceipt, EnqueuedRun, Eventual, SendReceipt
 from ledgermq.client.session_core import SessionCore
-from ledgermq.core.header_size import put_bytes
+from ledgermq.client.sizes import encoded_bytes
 from ledgermq.core.operations import PutMessage
 from ledgermq.core.outcomes import Accepted, Committed, Enqueued, Refused
 from ledgermq.errors import (
@@ -56,15 +56,20 @@ class Batch:
         receipt = SendReceipt(message["message_id"], self.destination)
         self.messages.append(message)
         self.receipts.append(receipt)
-        self.size_bytes += put_bytes(message)
+        self.size_bytes += encoded_bytes(message)
         return receipt
 
     def takes(self, message: PutMessage, messages_max: int) -> bool:
         """Whether a further message fits."""
         return (
             len(self.messages) < messages_max
-            and self.size_bytes + put_bytes(message) <= PUT_BYTES_MAX
+            and self.size_bytes + encoded_bytes(message) <= PUT_BYTES_MAX
         )
+
+    def take_back(self) -> None:
+        """Takes the message back that was added last."""
+        self.size_bytes -= encoded_bytes(self.messages.pop())
+        self.receipts.pop()
 
     def number(self, enqueued: Enqueued) -> None:
         """Tells the receipts what the queue manager answered."""
@@ -105,20 +110,26 @@ class AsynchronousSends:
         eventual = batch.eventual
         assert eventual is not None, "an asynchronous batch has something to wait for"
         if self._under_way < ASYNCHRONOUS_EAGER_MAX or len(batch.messages) >= self._messages_max:
-            self.write_locked()
+            try:
+                self.write_locked()
+            except LedgerMQError:
+                batch.take_back()
+                self._batch = batch if batch.messages else None
+                raise
         return eventual, receipt
 
     def write_locked(self) -> None:
-        """Writes what has gathered."""
-        batch, self._batch = self._batch, None
+        """Writes what has gathered; if that cannot be handed over now, it is kept."""
+        batch = self._batch
         if batch is None:
             return
         assert batch.eventual is not None, "an asynchronous batch has something to wait for"
-        self._under_way += 1
-        self.unfinished[batch.eventual] = None
         self._core.put_locked(
             batch.destination, batch.messages, on_settled=partial(self._settled, batch)
         )
+        self._batch = None
+        self._under_way += 1
+        self.unfinished[batch.eventual] = None
 
     def _settled(self, batch: Batch, pending: Pending) -> None:
         assert batch.eventual is not None, "an asynchronous batch has something to wait for"
@@ -131,15 +142,18 @@ class AsynchronousSends:
         with self._core.lock:
             self._under_way -= 1
             self.unfinished.pop(batch.eventual, None)
-            orphan = None
-            if self._core.lost is not None:
+            orphan, failure = None, self._core.lost
+            if failure is not None:
                 orphan, self._batch = self._batch, None
             elif not self._core.protocol.crowded:
-                self.write_locked()
+                try:
+                    self.write_locked()
+                except LedgerMQError as problem:
+                    orphan, failure, self._batch = self._batch, problem, None
             self._core.condition.notify_all()
         batch.eventual.happen(error)
         if orphan is not None and orphan.eventual is not None:
-            orphan.eventual.happen(self._core.lost)
+            orphan.eventual.happen(failure)
 
 
 class Commitment:
@@ -247,12 +261,16 @@ class UnitOfWork:
         batch = self._waiting.pop(destination, None)
         if batch is None:
             return  # the keeper wrote it while there was no room
-        pending = self._core.put_locked(
-            destination,
-            batch.messages,
-            with_next=with_next,
-            on_settled=partial(self._put_settled, batch.receipts),
-        )
+        try:
+            pending = self._core.put_locked(
+                destination,
+                batch.messages,
+                with_next=with_next,
+                on_settled=partial(self._put_settled, batch.receipts),
+            )
+        except LedgerMQError:
+            self._waiting[destination] = batch
+            raise
         self._written.append((pending, batch))
 
     def take_failure_locked(self) -> LedgerMQError | None:
@@ -263,12 +281,15 @@ class UnitOfWork:
         failure: LedgerMQError | None = None
         kept: list[tuple[Pending, Batch]] = []
         for pending, batch in self._written:
-            if not isinstance(pending.reply, Refused):
+            error = pending.error
+            if isinstance(pending.reply, Refused):
+                error = self._core.error_of(pending.reply, pending.destination)
+            if error is None:
                 kept.append((pending, batch))
                 continue
             self.puts -= len(batch.messages)
             if failure is None or isinstance(failure, TransactionTooLargeError):
-                failure = self._core.error_of(pending.reply, pending.destination)
+                failure = error
         self._written = kept
         return failure
 

@@ -13,7 +13,8 @@ from typing import Any, Final
 
 from ledgermq.client.buffer import ConsumerBuffer
 from ledgermq.client.ranges import DeliveryRanges
-from ledgermq.core.operations import Recover, Rollback, SessionOperation
+from ledgermq.client.sizes import check_value
+from ledgermq.core.operations import Alive, Recover, Rollback, SessionOperation
 from ledgermq.core.outcomes import Delivered, Refused, Reply
 from ledgermq.errors import IllegalStateError, LedgerMQError
 from ledgermq.wire.codec import encode_operation
@@ -117,10 +118,17 @@ class SessionProtocol:
         return min(unseen) - 1 if unseen else self.delivery_highest
 
     def write(self, operation: type[SessionOperation], **fields: Any) -> Pending:
-        """Numbers and encodes an operation; the shell writes its value to the log.
+        """Numbers and encodes an operation, which is pending from now on; raises as `prepare`."""
+        pending = self.prepare(operation, **fields)
+        self.register(pending)
+        return pending
+
+    def prepare(self, operation: type[SessionOperation], **fields: Any) -> Pending:
+        """An operation with the next number, which it has for good once it is registered.
 
         Raises:
-            IllegalStateError: a value is none that a record can hold; nothing has changed.
+            IllegalStateError: a value is none that a record can hold.
+            MessageTooLargeError: all of them together are more than a record can hold.
         """
         number = self.next_number
         numbered = operation(
@@ -134,15 +142,34 @@ class SessionProtocol:
             value = encode_operation(numbered)
         except (ValueError, OverflowError) as error:
             raise IllegalStateError(_not_encodable(operation.__name__, fields)) from error
-        pending = Pending(number, operation, value)
-        self.next_number = number + 1
-        self.pending[number] = pending
-        self.pending_bytes += len(value)
-        if operation in WITHDRAWING:
+        check_value(operation.__name__, fields, value)
+        return Pending(number, operation, value)
+
+    def register(self, pending: Pending) -> None:
+        """An operation that was prepared last is on its way: its number is used."""
+        self.next_number = pending.number + 1
+        self.pending[pending.number] = pending
+        self.pending_bytes += len(pending.value)
+        if pending.operation in WITHDRAWING:
             self.withdrawals += 1
             for consumer in self.consumers.values():
                 consumer.withdraw()
-        return pending
+
+    def replace(self, pending: Pending) -> Pending:
+        """An Alive in place of an operation that the log never took, so that no number is missing.
+
+        Only for what changes nothing here, such as a Put.
+        """
+        alive = Alive(
+            session=self.handle,
+            session_sequence=pending.number,
+            answered_through=self.answered_through,
+            handed_through=self.handed_through,
+        )
+        filler = Pending(pending.number, Alive, encode_operation(alive))
+        self.pending[pending.number] = filler
+        self.pending_bytes += len(filler.value) - len(pending.value)
+        return filler
 
     def take_reply(self, reply: Reply) -> Pending | None:
         """Settles the operation that a reply names; None if it was settled before."""

@@ -18,7 +18,7 @@ from ledgermq.client.property_access import PropertyAccess
 from ledgermq.client.protocol import Pending
 from ledgermq.client.receipts import Eventual, ReceiptFuture, SendReceipt
 from ledgermq.client.segmenting import body_bytes, fits, pieces_of, segment_bytes_max
-from ledgermq.core.header_size import put_bytes
+from ledgermq.client.sizes import MESSAGE_BYTES_MAX, encoded_bytes
 from ledgermq.core.operations import Group
 from ledgermq.core.outcomes import Enqueued, Reply
 from ledgermq.errors import LedgerMQError
@@ -30,9 +30,8 @@ if TYPE_CHECKING:
 
 __all__ = ["Grouping", "Putting"]
 
-# Far enough below the size of an operation for what is written beside contents and headers.
+# So that the worker has a bounded part of a large message at a time.
 PUT_TOGETHER_BYTES_MAX: Final = 4 * 1024 * 1024
-BESIDE_BYTES: Final = 128
 
 
 class Grouping(NamedTuple):
@@ -145,7 +144,7 @@ class Putting:
         count_max = self._session._put_messages_max
         size_bytes = 0
         for message in self._messages:
-            size_bytes += put_bytes(message) + BESIDE_BYTES
+            size_bytes += encoded_bytes(message)
             full = size_bytes > PUT_TOGETHER_BYTES_MAX or len(batch.messages) >= count_max
             if batch.messages and full:
                 break
@@ -249,5 +248,8 @@ def _pieces(
     if not grouping.segmentation_allowed or is_topic(target):
         return [body]
     known = grouping.bytes_max or producer.learn_bytes_max(target)
-    bytes_max = segment_bytes_max(known, sending.reply_to, target)
+    # What goes along with each segment takes of the same operation.
+    empty = producer._session._maker.make(target, b"", sending)
+    along = encoded_bytes(empty) - len(empty["content"])
+    bytes_max = segment_bytes_max(min(known, MESSAGE_BYTES_MAX - along), sending.reply_to, target)
     return [body] if fits(body, bytes_max) else list(pieces_of(body, bytes_max, target))

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from ledgermq.client.reasons import error_of_reason
+from ledgermq.client.sizes import check_value
 from ledgermq.core.outcomes import DeliveredMessage, Outcome
 from ledgermq.errors import WorkerUnavailableError
 from ledgermq.wire.codec import encode_record, join_delivered, outcome_from_union
@@ -82,7 +83,9 @@ class Questions:
             "group_id": b"",
             **more,
         }
-        return encode_record(ASK, datum)
+        value = encode_record(ASK, datum)
+        check_value(f"a question ({kind})", more, value)
+        return value
 
     def ask(
         self,
@@ -102,10 +105,11 @@ class Questions:
         with self._lock:
             self._number += 1
             number = self._number
-            self._open[number] = question
         deadline = time.monotonic() + timeout_seconds
         wait_ms = int(timeout_seconds * 1000) if not_before >= 0 else 0
         value = self._encoded(number, kind, not_before, wait_ms, more)
+        with self._lock:
+            self._open[number] = question
         try:
             while True:
                 left = deadline - time.monotonic()

@@ -49,13 +49,19 @@ class SessionCommitting(SessionSettling):
         marks = self._put_states.marks()
         commitment = Commitment(waited=waited)
         self._commitments[commitment] = None
-        pending = core.write_locked(
-            Commit,
-            on_settled=partial(self._commit_settled, commitment, unit, handed, marks),
-            settles=handed,
-            deliveries=handed.as_list(),
-            puts=unit.puts,
-        )
+        try:
+            pending = core.write_locked(
+                Commit,
+                on_settled=partial(self._commit_settled, commitment, unit, handed, marks),
+                settles=handed,
+                deliveries=handed.as_list(),
+                puts=unit.puts,
+            )
+        except LedgerMQError:
+            self._unit = unit
+            self._settling.handed.add_all(handed)
+            del self._commitments[commitment]
+            raise
         pending.result = lambda _: commitment.get()
         commitment.pending = pending
         return commitment

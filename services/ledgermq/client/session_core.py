@@ -73,10 +73,6 @@ class SessionCore(SessionWriting):
         else:
             self._take_reply_locked(refused, settled)
 
-    def _repeat_locked(self, again: list[Pending]) -> None:
-        for pending in again:
-            self._send_locked(pending)
-
     def _end_locked(self, ended: SessionEnded, settled: list[Pending]) -> None:
         """The queue manager ended the session; everything later in the log finds it gone."""
         self.over_locked(
@@ -182,12 +178,16 @@ class SessionCore(SessionWriting):
     def _write_ripe_locked(self) -> None:
         if self.ripe and not self.ended:
             ranges = self.ripe.take_all()
-            self.write_locked(
-                Acknowledge,
-                on_settled=self._take_back_refused,
-                settles=ranges,
-                deliveries=ranges.as_list(),
-            )
+            try:
+                self.write_locked(
+                    Acknowledge,
+                    on_settled=self._take_back_refused,
+                    settles=ranges,
+                    deliveries=ranges.as_list(),
+                )
+            except LedgerMQError:
+                self.ripe.add_all(ranges)
+                raise
 
     def write_ripe_acknowledgements(self) -> bool:
         """Writes what waits since the keeper's last round; tells whether more has come since.

@@ -30,6 +30,7 @@ from ledgermq.core.operations import (
 )
 from ledgermq.core.outcomes import Refused, Reply
 from ledgermq.errors import (
+    BrokerUnavailableError,
     IllegalStateError,
     LedgerMQError,
     OutcomeUnknownError,
@@ -128,15 +129,21 @@ class SessionWriting:
 
         Operations that are handed over together reach the log in one request, and cost one flush.
         `more` are fields that may be named as the arguments here are.
+
+        Raises:
+            MessageTooLargeError: a record of the log cannot hold it; nothing has changed.
+            BrokerUnavailableError, LogError: it cannot be handed over; nothing has changed.
         """
-        pending = self.protocol.write(operation, **fields, **(more or {}))
+        pending = self.protocol.prepare(operation, **fields, **(more or {}))
         pending.on_settled = on_settled
         pending.deliveries = settles
         pending.destination = target
         if with_next:
             self._held.append(pending)
         else:
+            # What is refused before it is on its way uses no number: the session goes on.
             self._send_locked(pending, receipt)
+        self.protocol.register(pending)
         return pending
 
     def put_locked(
@@ -170,7 +177,13 @@ class SessionWriting:
         """Hands over what was kept for the next operation: somebody is going to wait for it."""
         held, self._held = self._held, []
         for pending in held:
-            self._send_locked(pending)
+            try:
+                self._send_locked(pending)
+            except BrokerUnavailableError as error:
+                LOGGER.info("an operation is written later: %s", error)
+            except LedgerMQError as error:
+                pending.error = error
+                self._repeat_locked([self.protocol.replace(pending)])
 
     def _send_locked(self, pending: Pending, receipt: LogReceipt | None = None) -> None:
         if self._held:
@@ -186,6 +199,14 @@ class SessionWriting:
         pending.sent_at = time.monotonic()
         headers = with_identity(shared, self.handle, pending.number)
         self.transport.write(pending.value, headers, receipt)
+
+    def _repeat_locked(self, again: list[Pending]) -> None:
+        """Writes pending operations again, as far as they are taken: the keeper comes back."""
+        try:
+            for pending in again:
+                self._send_locked(pending)
+        except LedgerMQError as error:
+            LOGGER.info("operations are written again later: %s", error)
 
     def wait_for_room_locked(self, timeout_seconds: float | None = None) -> None:
         """Waits while too many operations are unanswered: the back-pressure of everything sent.

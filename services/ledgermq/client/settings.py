@@ -37,6 +37,8 @@ PREFETCH_DEFAULT: Final = 200
 SEND_TIMEOUT_SECONDS_DEFAULT: Final = 10.0
 SCHEME: Final = "kafka://"
 KAFKA_PORT_DEFAULT: Final = 9092
+# With what the library says of itself, less than an Open may say of its client.
+APPLICATION_CHARACTERS_MAX: Final = 1_000
 
 
 class AddressError(LedgerMQError, ValueError):
@@ -144,6 +146,11 @@ def settings_from(
     if client_id and not is_name(client_id):
         raise InvalidClientIDError(
             f"{client_id!r} is no client id: 1 to 128 characters of A-Z a-z 0-9 . _ / % -"
+        )
+    if application and len(application) > APPLICATION_CHARACTERS_MAX:
+        raise AddressError(
+            f"application has {len(application):,} characters, at most "
+            f"{APPLICATION_CHARACTERS_MAX:,} are kept"
         )
     if takeover and not client_id:
         raise AddressError("takeover is for a connection with a client id: give client_id too")

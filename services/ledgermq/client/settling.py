@@ -8,7 +8,12 @@ from ledgermq.client.protocol import Pending
 from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.session_core import SessionCore
 from ledgermq.core.operations import Acknowledge, Recover, Rollback
-from ledgermq.errors import AlreadySettledError, DeliveryUnknownError, OutOfTurnError
+from ledgermq.errors import (
+    AlreadySettledError,
+    DeliveryUnknownError,
+    LedgerMQError,
+    OutOfTurnError,
+)
 
 __all__ = ["Settling"]
 
@@ -109,13 +114,17 @@ class Settling:
             )
         if not ranges:
             return None
-        core.wait_for_room_locked(timeout)
-        pending = core.write_locked(
-            Acknowledge,
-            on_settled=None if wait else self._settled_later,
-            settles=ranges,
-            deliveries=ranges.as_list(),
-        )
+        try:
+            core.wait_for_room_locked(timeout)
+            pending = core.write_locked(
+                Acknowledge,
+                on_settled=None if wait else self._settled_later,
+                settles=ranges,
+                deliveries=ranges.as_list(),
+            )
+        except LedgerMQError:
+            self.handed.add_all(ranges)
+            raise
         return pending, ranges
 
     def _settled_later(self, pending: Pending) -> None:

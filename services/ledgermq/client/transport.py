@@ -15,7 +15,13 @@ from typing import Any, Final
 from confluent_kafka import KafkaError, KafkaException, Producer
 
 from ledgermq.client.settings import ConnectionSettings
-from ledgermq.errors import ConnectionClosedError
+from ledgermq.errors import (
+    BrokerUnavailableError,
+    ConnectionClosedError,
+    LedgerMQError,
+    LogError,
+    MessageTooLargeError,
+)
 from ledgermq.wire.codec import encode_record
 from ledgermq.wire.headers import Headers
 from ledgermq.wire.registry import Claim
@@ -29,6 +35,8 @@ KAFKA_LOGGER = logging.getLogger("ledgermq.client.kafka")
 KAFKA_LOGGER.addHandler(logging.NullHandler())
 HEARTBEAT: Final = "ledgermq.question.Heartbeat"
 QUEUE_FULL_WAIT_SECONDS: Final = 0.05
+# For how long a full queue may hold up whoever writes: no broker has taken anything by then.
+QUEUE_FULL_SECONDS: Final = 5.0
 # librdkafka counts milliseconds in 32 bits.
 KAFKA_SECONDS_MAX: Final = 1_000_000.0
 
@@ -103,6 +111,9 @@ class Transport:
 
         Raises:
             ConnectionClosedError: the connection is closed.
+            MessageTooLargeError: Kafka's producer takes no record of this size.
+            BrokerUnavailableError: its queue is full, and stays so, because no broker takes it.
+            LogError: it refuses the record for another reason, such as an unknown topic.
         """
         report = self._report if receipt is None else _reporting(receipt, self.failures)
         self._produce(
@@ -118,14 +129,23 @@ class Transport:
         self._produce(self._questions, self._heartbeat, self._question_key)
 
     def _produce(self, topic: str, value: bytes, key: bytes, **more: Any) -> None:
+        deadline = time.monotonic() + QUEUE_FULL_SECONDS
         while True:
             if self._closed:
                 raise ConnectionClosedError("the connection is closed; connect again")
             try:
                 self._producer.produce(topic, value, key, self._partition, **more)
                 return
-            except BufferError:
+            except BufferError as error:
+                if time.monotonic() > deadline:
+                    raise BrokerUnavailableError(
+                        f"nothing was written: what waits for the broker at "
+                        f"{self._settings.bootstrap} fills the queue of this connection; try again "
+                        "when the broker is back"
+                    ) from error
                 self._producer.poll(QUEUE_FULL_WAIT_SECONDS)
+            except KafkaException as error:
+                raise _refused(topic, len(value), error) from error
 
     def serve(self, timeout_seconds: float = 0.0) -> None:
         """Serves delivery reports."""
@@ -147,6 +167,16 @@ class Transport:
         if self._producer.flush(min(timeout_seconds, KAFKA_SECONDS_MAX)):
             self._producer.purge()
             self._producer.flush(1.0)
+
+
+def _refused(topic: str, size_bytes: int, error: KafkaException) -> LedgerMQError:
+    """What a record becomes that Kafka's producer does not take."""
+    found = error.args[0]
+    if found.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+        return MessageTooLargeError(
+            f"a record of {size_bytes:,} bytes is too large for {topic}; nothing was written"
+        )
+    return LogError(f"a record for {topic} was not taken, nothing was written: {found.str()}")
 
 
 def _reporting(receipt: LogReceipt, failures: deque[str]) -> Any:
