@@ -103,20 +103,6 @@ class MessageMaker:
             raise raised(
                 f"message to {destination} was not sent: {error}", destination=destination
             ) from error
-        if len(encoded) > CONTENT_BYTES_MAX:
-            raise MessageTooLargeError(
-                f"message to {destination} has {len(encoded):,} bytes, at most "
-                f"{CONTENT_BYTES_MAX:,} can be sent; nothing was sent. Send text or bytes in "
-                "segments, with segmentation_allowed=True or send_segmented(...), or a reference",
-                destination=destination,
-            )
-        if header is not None and header_bytes(header) > HEADER_BYTES_MAX:
-            raise MessageTooLargeError(
-                f"message to {destination} has {header_bytes(header):,} bytes of properties, "
-                f"correlation id and type, at most {HEADER_BYTES_MAX:,} can be sent; put them in "
-                "the body",
-                destination=destination,
-            )
         message: PutMessage = {
             "message_id": self._identifier(),
             "priority": priority,
@@ -125,15 +111,35 @@ class MessageMaker:
         }
         if header is not None:
             message["header"] = header
-        if encoded_bytes(message) > MESSAGE_BYTES_MAX:
-            raise MessageTooLargeError(
-                f"message to {destination} has {len(encoded):,} bytes of content and "
-                f"{header_bytes(header):,} of properties, correlation id and type, more than one "
-                "operation of the log can hold together; nothing was sent. Send text or bytes in "
-                "segments, with segmentation_allowed=True or send_segmented(...), or a reference",
-                destination=destination,
-            )
+        _check_sizes(destination, message)
         return message
+
+
+def _check_sizes(destination: str, message: PutMessage) -> None:
+    """Refuses a message whose content or header is too large, or both together."""
+    encoded, header = message["content"], message.get("header")
+    if len(encoded) > CONTENT_BYTES_MAX:
+        raise MessageTooLargeError(
+            f"message to {destination} has {len(encoded):,} bytes, at most "
+            f"{CONTENT_BYTES_MAX:,} can be sent; nothing was sent. Send text or bytes in "
+            "segments, with segmentation_allowed=True or send_segmented(...), or a reference",
+            destination=destination,
+        )
+    if header is not None and header_bytes(header) > HEADER_BYTES_MAX:
+        raise MessageTooLargeError(
+            f"message to {destination} has {header_bytes(header):,} bytes of properties, "
+            f"correlation id and type, at most {HEADER_BYTES_MAX:,} can be sent; put them in "
+            "the body",
+            destination=destination,
+        )
+    if encoded_bytes(message) > MESSAGE_BYTES_MAX:
+        raise MessageTooLargeError(
+            f"message to {destination} has {len(encoded):,} bytes of content and "
+            f"{header_bytes(header):,} of properties, correlation id and type, more than one "
+            "operation of the log can hold together; nothing was sent. Send text or bytes in "
+            "segments, with segmentation_allowed=True or send_segmented(...), or a reference",
+            destination=destination,
+        )
 
 
 def _times_ms(destination: str, time_to_live: float, delivery_delay: float) -> dict[str, int]:

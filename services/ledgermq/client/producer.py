@@ -126,7 +126,7 @@ class Producer(GroupPutting):
             QuotaExceededError: no room within the send time-out, and no trace of it (INF-20).
             OutcomeUnknownError: no outcome within the time-out.
         """
-        check_seconds("timeout", timeout)
+        _check_call(timeout, confirm)
         target = self._target(destination)
         sending = self._sending(
             properties,
@@ -138,8 +138,6 @@ class Producer(GroupPutting):
             time_to_live,
             delivery_delay,
         )
-        if confirm not in ("outcome", "log"):
-            raise IllegalStateError(f'confirm is {confirm!r}, must be "outcome" or "log"')
         if group is not None or logical_order or segmentation_allowed or self._states:
             grouping = Grouping(group, logical_order, segmentation_allowed)
             return self._put(body, destination, sending, grouping, timeout)[0]
@@ -372,6 +370,12 @@ class Producer(GroupPutting):
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+
+def _check_call(timeout: float | None, confirm: str) -> None:
+    check_seconds("timeout", timeout)
+    if confirm not in ("outcome", "log"):
+        raise IllegalStateError(f'confirm is {confirm!r}, must be "outcome" or "log"')
 
 
 def _numbered(batch: Batch, reply: Reply) -> SendReceipt:

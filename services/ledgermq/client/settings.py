@@ -154,22 +154,7 @@ def settings_from(
         )
     if takeover and not client_id:
         raise AddressError("takeover is for a connection with a client id: give client_id too")
-    check_number("timeout", timeout_seconds, " of seconds")
-    check_number("send_timeout_seconds", send_timeout_seconds)
-    check_number("suspect_timeout_seconds", suspect_timeout_seconds)
-    if not 0 < timeout_seconds <= SECONDS_MAX:
-        raise AddressError(
-            f"timeout is {timeout_seconds} s, it must be above 0, at most {SECONDS_MAX}"
-        )
-    if not 0 <= send_timeout_seconds <= TIMING_MS_MAX / 1000:
-        raise AddressError(
-            f"send_timeout_seconds is {send_timeout_seconds}, must be 0 to {TIMING_MS_MAX // 1000}"
-        )
-    low, high = SUSPECT_TIMEOUT_MS_MIN / 1000, SUSPECT_TIMEOUT_MS_MAX / 1000
-    if not low <= suspect_timeout_seconds <= high:
-        raise AddressError(
-            f"suspect_timeout_seconds is {suspect_timeout_seconds}, must be {low:g} to {high:g}"
-        )
+    _check_times(timeout_seconds, send_timeout_seconds, suspect_timeout_seconds)
     for name, value, lowest, highest in (
         ("redelivery_delay_ms", redelivery_delay_ms, 0, TIMING_MS_MAX),
         ("redelivery_limit", redelivery_limit, -1, REDELIVERY_LIMIT_MAX),
@@ -198,6 +183,28 @@ def settings_from(
         redelivery_delay_ms=redelivery_delay_ms,
         redelivery_limit=redelivery_limit,
     )
+
+
+def _check_times(
+    timeout_seconds: float, send_timeout_seconds: float, suspect_timeout_seconds: float
+) -> None:
+    """Refuses times that cannot be waited for."""
+    check_number("timeout", timeout_seconds, " of seconds")
+    check_number("send_timeout_seconds", send_timeout_seconds)
+    check_number("suspect_timeout_seconds", suspect_timeout_seconds)
+    if not 0 < timeout_seconds <= SECONDS_MAX:
+        raise AddressError(
+            f"timeout is {timeout_seconds} s, it must be above 0, at most {SECONDS_MAX}"
+        )
+    if not 0 <= send_timeout_seconds <= TIMING_MS_MAX / 1000:
+        raise AddressError(
+            f"send_timeout_seconds is {send_timeout_seconds}, must be 0 to {TIMING_MS_MAX // 1000}"
+        )
+    low, high = SUSPECT_TIMEOUT_MS_MIN / 1000, SUSPECT_TIMEOUT_MS_MAX / 1000
+    if not low <= suspect_timeout_seconds <= high:
+        raise AddressError(
+            f"suspect_timeout_seconds is {suspect_timeout_seconds}, must be {low:g} to {high:g}"
+        )
 
 
 def checked_delay_ms(delay_ms: int | None, default: int) -> int:
