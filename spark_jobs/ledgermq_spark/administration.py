@@ -147,8 +147,9 @@ class _Reader:
         wrong = self._settings_refusal(row, settings)
         if wrong is not None:
             return wrong
-        limit = row.message_bytes_max or 0
-        self._create(row.queue, row.position, row.description or "", limit, settings=settings)
+        text, limit = row.description or "", row.message_bytes_max or 0
+        more: Any = {"settings": settings, "unacknowledged_max": row.unacknowledged_max or 0}
+        self._create(row.queue, row.position, text, limit, **more)
         return None
 
     def _settings_refusal(self, row: AdministrationRow, settings: Settings) -> str | None:
@@ -182,9 +183,6 @@ class _Reader:
         wrong = self._alter(row, queue)
         if wrong is not None:
             return wrong
-        if row.unacknowledged_max is not None:
-            limit = (row.queue, queue.created, row.position, row.unacknowledged_max)
-            self._found.held_limits.append(limit)
         if row.group_affinity is not None:
             affinity = (row.queue, queue.created, row.position, row.group_affinity)
             self._found.affinities.append(affinity)
@@ -209,14 +207,15 @@ class _Reader:
             "unacknowledged_max": row.unacknowledged_max,
             "group_affinity": row.group_affinity,
         }
-        given: dict[str, Any] = {
-            name: value for name, value in changes.items() if value is not None
-        }
+        given: dict[str, Any] = {key: value for key, value in changes.items() if value is not None}
         place = self._standing[row.queue]
         self._found.lifetimes[place] = one._replace(settings=settings, **given)
         if settings != one.settings:
             self._found.settings.append((row.queue, one.created, row.position, settings))
             self._disable(row.queue, row.position, settings.puts_disabled)
+        if row.unacknowledged_max is not None:
+            limit = (row.queue, one.created, row.position, row.unacknowledged_max)
+            self._found.held_limits.append(limit)
         if row.message_bytes_max is not None:
             self._found.limits[row.queue].append((row.position, row.message_bytes_max))
         return None

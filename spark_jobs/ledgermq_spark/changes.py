@@ -31,7 +31,10 @@ def changes_of(directory: Directory) -> tuple[Begins, Ends]:
         end(one.deleted, one.deleted_due, one)
     for subscription in directory.subscriptions:
         begin(subscription.created, subscription)
-        end(subscription.ended, subscription.ended_due, subscription)
+        if subscription.stopped is None:
+            end(subscription.ended, subscription.ended_due, subscription)
+        else:
+            end(subscription.stopped, subscription.stopped_due, subscription)
     for name, _, position, settings in directory.settings:
         begin(position, (name, settings))
     for position, lifetime_ms in directory.maximum_lifetimes:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
 from ledgermq_spark.derive import Facts
-from ledgermq_spark.directory import Directory
+from ledgermq_spark.directory import Directory, Subscription
 from ledgermq_spark.lifetimes import (
     DELAYED,
     EXPIRY,
@@ -24,7 +24,7 @@ from ledgermq_spark.walked import MESSAGE, delayed_at_last, expiries_in
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 __all__ = ["copies_table", "subscriptions_table"]
 
@@ -33,6 +33,7 @@ KEPT = (
     *("message_id", "priority", "persistent", "size_bytes", "content_digest", "enqueued_at"),
     *("numbered_phase", "numbered_index", "origin"),
     *("numbered_position", "ended", "ended_due", "header", "selector"),
+    *("stopped", "stopped_due"),
     *EXPIRY,
 )
 SUBSCRIPTIONS = (
@@ -45,22 +46,12 @@ SUBSCRIPTIONS = (
 def copies_table(each: DataFrame, facts: Facts, deliveries: DataFrame) -> DataFrame:
     """A row for each subscription that got a topic message, and what it did with it."""
     spark, directory = each.sparkSession, facts.directory
-    standing = spark.createDataFrame(
-        [
-            (
-                *(one.topic, one.topic_created, one.created, one.ended, one.ended_due),
-                *(one.selector, one.no_local, one.client_id),
-            )
-            for one in directory.subscriptions
-        ],
-        "queue string, queue_created long, subscription long, ended long, ended_due boolean, "
-        "selector string, no_local boolean, local_id string",
-    )
+    standing = _standing(spark, directory)
     # What ended before the entry was gone for it, not for what was moved while it ended.
     there = f.expr(
         "subscription < numbered_position AND "
-        "(ended IS NULL OR ended > numbered_position "
-        "OR ended = numbered_position AND (NOT ended_due OR numbered_phase = 0))"
+        "(over IS NULL OR over > numbered_position "
+        "OR over = numbered_position AND (NOT over_due OR numbered_phase = 0))"
     )
     published = each.where("queue LIKE 'topic:%' AND sequence IS NOT NULL")
     reached = (
@@ -74,7 +65,7 @@ def copies_table(each: DataFrame, facts: Facts, deliveries: DataFrame) -> DataFr
     taken = settled_by(deliveries.where("subscription IS NOT NULL"), keys, timed=facts.timed)
     copies = wanted.where("selector = ''").unionByName(chosen)
     copies = delayed_at_last(facts.walk, copies, keys)
-    joined = copies.join(taken, keys, how="left")
+    joined = _ended_when_returned(copies.join(taken, keys, how="left"))
     if facts.walk is not None:
         over = expiries_in(facts.walk).withColumnRenamed("holder", "subscription")
         joined = joined.join(over, keys, how="left")
@@ -110,6 +101,44 @@ def copies_table(each: DataFrame, facts: Facts, deliveries: DataFrame) -> DataFr
         )
         .drop("consumed_position", "ended", "ended_due", "selector", "header")
         .drop("expired_position", "expired_due", "ended_as")
+    )
+
+
+def _standing(spark: SparkSession, directory: Directory) -> DataFrame:
+    """Subscriptions, with the moment from which they were over for what was published."""
+    frame = spark.createDataFrame(
+        [
+            (
+                *(one.topic, one.topic_created, one.created, one.ended, one.ended_due),
+                *(one.selector, one.no_local, one.client_id, one.stopped, one.stopped_due),
+            )
+            for one in directory.subscriptions
+        ],
+        "queue string, queue_created long, subscription long, ended long, ended_due boolean, "
+        "selector string, no_local boolean, local_id string, stopped long, stopped_due boolean",
+    )
+    return frame.withColumn("over", f.coalesce("stopped", "ended")).withColumn(
+        "over_due", f.expr("if(stopped IS NULL, ended_due, stopped_due)")
+    )
+
+
+def _ended_when_returned(copies: DataFrame) -> DataFrame:
+    """Copies of what stopped end there, but for what was held then: that ends when it returns."""
+    later = "(stopped IS NOT NULL AND last.settled_position > stopped)"
+    return (
+        copies.withColumn("last", f.expr("array_max(flights)"))
+        .withColumn(
+            "ended",
+            f.expr(
+                "if(stopped IS NULL, ended, if(last.settled = 'open', NULL, "
+                f"if({later}, last.settled_position, stopped)))"
+            ),
+        )
+        .withColumn(
+            "ended_due",
+            f.expr(f"if(stopped IS NULL, ended_due, if({later}, last.settled_due, stopped_due))"),
+        )
+        .drop("last", "stopped", "stopped_due")
     )
 
 
@@ -163,6 +192,13 @@ def _filtered(batch: pa.RecordBatch, keep: list[bool]) -> pa.RecordBatch:
     return batch.filter(pyarrow.array(keep, type=pyarrow.bool_()))
 
 
+def _told(one: Subscription) -> tuple[Any, ...]:
+    """A subscription as the table shows it: as the status does, while it is there."""
+    if one.has_ended_but_for_held:
+        one = one._replace(kind="ended", name=f"{one.name}#{one.created}")
+    return tuple(one[: len(SUBSCRIPTIONS.split(", "))])
+
+
 def subscriptions_table(copies: DataFrame, directory: Directory) -> DataFrame:
     """Every subscription that ever was: who it was for, how it ended, what it had.
 
@@ -170,7 +206,7 @@ def subscriptions_table(copies: DataFrame, directory: Directory) -> DataFrame:
     subscription, or redelivered too often) + `resident`.
     """
     frame = copies.sparkSession.createDataFrame(
-        [tuple(one) for one in directory.subscriptions], SUBSCRIPTIONS
+        [_told(one) for one in directory.subscriptions], SUBSCRIPTIONS
     )
     resident = f.when(f.col("fate") == "resident", f.col("sequence"))
     counted = copies.groupBy(f.col("subscription").alias("created_position")).agg(

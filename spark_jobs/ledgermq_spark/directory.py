@@ -12,7 +12,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from ledgermq_spark.destinations import is_temporary, is_topic
 from ledgermq_spark.settings import (
@@ -33,6 +33,8 @@ __all__ = [
     "Subscription",
     "after",
 ]
+
+T = TypeVar("T", int, str)
 
 
 def after(moment: tuple[int | None, bool], position: int) -> bool:
@@ -65,7 +67,11 @@ class Lifetime(NamedTuple):
 
 
 class Subscription(NamedTuple):
-    """A subscription from its creation to its end; `why` says how it ended."""
+    """A subscription from its creation to its end; `why` says how it ended.
+
+    A shared one that is not durable has `stopped` with its last consumer (SES-43): from there on
+    it has only what sessions held then, and ends with the last of that.
+    """
 
     created: int
     topic: str
@@ -79,6 +85,13 @@ class Subscription(NamedTuple):
     ended: int | None = None
     ended_due: bool = False
     why: str = ""
+    stopped: int | None = None
+    stopped_due: bool = False
+
+    @property
+    def has_ended_but_for_held(self) -> bool:
+        """Whether only deliveries in flight are left of it."""
+        return self.stopped is not None and self.ended is None
 
 
 class Reception(NamedTuple):
@@ -164,7 +177,7 @@ class Directory:
     `refusals` are those of operations that the scan of sessions lets pass. It is told those of
     Opens and consumers, the sessions that a takeover ended as (position, session), and the open
     puts that vanished with a temporary destination as (position, due, session, queue).
-    `held_limits` are the queues' `unacknowledged_max` as (queue, created, position, limit),
+    `held_limits` are `unacknowledged_max` of queues and topics: (queue, created, position, limit),
     `affinities` their `group_affinity` and `settings` the settings of queues and topics likewise,
     `disabled` where puts are, by name. `maximum_lifetimes` and `segment_steps` are those of the
     queue manager, in ms and in bytes, from a position on. `room_refusals` are those of Puts for
@@ -245,10 +258,20 @@ class Directory:
         self, read: Callable[[Settings], str], default: str
     ) -> list[tuple[str, int, int, int, str]]:
         told = [(*step[:3], read(step[3])) for step in sorted(self.settings)]
-        steps: dict[tuple[str, int], list[tuple[int, str]]] = {}
+        return self._by_holder(told, default)
+
+    def limits_by_holder(self) -> list[tuple[str, int, int, int, int]]:
+        """`held_limits` of queues, and those of topics for each of their subscriptions."""
+        return self._by_holder(sorted(self.held_limits), 0)
+
+    def _by_holder(
+        self, told: list[tuple[str, int, int, T]], default: T
+    ) -> list[tuple[str, int, int, int, T]]:
+        """Steps of queues and topics as those of queues and subscriptions."""
+        steps: dict[tuple[str, int], list[tuple[int, T]]] = {}
         for queue, created, position, mode in told:
             steps.setdefault((queue, created), []).append((position, mode))
-        found: list[tuple[str, int, int, int, str]] = []
+        found: list[tuple[str, int, int, int, T]] = []
         for (queue, created), known in steps.items():
             if all(mode == default for _, mode in known):
                 continue

@@ -188,10 +188,8 @@ def _selection(operation: op.Operation) -> tuple[Any, ...]:
         return (*_NOTHING[:3], operation.subscription, *_NOTHING[:6])
     if isinstance(operation, op.Open):
         return (*_NOTHING[:6], operation.client_id, operation.takeover, None, None)
-    if isinstance(operation, op.CreateQueue | op.AlterQueue):
+    if isinstance(operation, op.CreateQueue | op.AlterQueue | op.CreateTopic | op.AlterTopic):
         return (*_NOTHING[:8], operation.unacknowledged_max, settings_timed(operation))
-    if isinstance(operation, op.CreateTopic | op.AlterTopic):
-        return (*_NOTHING[:9], settings_timed(operation))
     return _NOTHING[:10]
 
 

@@ -68,7 +68,14 @@ QUEUE_FIELDS = (
 )
 TOPIC_FIELDS = (
     *("created_position", "description", "message_bytes_max", "temporary", "settings"),
-    *("subscriptions", "receivers", "message_count", "sent_and_committed", "expired"),
+    *(
+        "unacknowledged_max",
+        "subscriptions",
+        "receivers",
+        "message_count",
+        "sent_and_committed",
+        "expired",
+    ),
     *("moved", "dropped"),
     *("min_sequence", "max_sequence", "next_sequence", "uncommitted_puts"),
 )

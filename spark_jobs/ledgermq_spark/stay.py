@@ -90,8 +90,8 @@ class Store:
     """A queue, a topic or a subscription that stands, and what it has; a topic has nothing."""
 
     __slots__ = (
-        *("created", "holder", "limits", "messages", "name", "next", "parked", "settings"),
-        "topic",
+        *("created", "holder", "is_over", "limits", "messages", "name", "next", "parked"),
+        *("settings", "topic"),
     )
 
     def __init__(self, name: str, created: int, holder: int, topic: Store | None = None) -> None:
@@ -105,6 +105,14 @@ class Store:
         self.messages: dict[int, Stay] = {}
         self.parked = ParkedGroups()
         self.next = 0
+        # Whether it is there for what sessions hold of it only.
+        self.is_over = False
+
+    def end(self) -> None:
+        """It ends, and what it has; of a subscription what is held may still be settled."""
+        self.is_over = True
+        for stay in self.messages.values():
+            stay.is_gone = not (stay.held and self.topic is not None)
 
     @property
     def order(self) -> int:

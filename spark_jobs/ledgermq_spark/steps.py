@@ -96,16 +96,13 @@ def _selectors(tables: Tables) -> DataFrame:
 
 
 def _limits(tables: Tables) -> DataFrame:
-    """Steps that set what a session may hold of a queue."""
+    """Steps that set what a session may hold of a queue or subscription."""
     spark = tables.messages.sparkSession
-    limits = [
-        (queue, created, position, limit)
-        for queue, created, position, limit in tables.facts.directory.held_limits
-    ]
     frame = spark.createDataFrame(
-        limits, "queue string, queue_created long, position long, sequence long"
+        tables.facts.directory.limits_by_holder(),
+        "queue string, queue_created long, holder long, position long, sequence long",
     )
-    placed = _of_no_message(frame.withColumn("holder", f.lit(-1).cast(LONG)))
+    placed = _of_no_message(frame)
     return _step(placed, f.lit("limit"), "position", f.lit(1), f.lit(0), f.lit(0))
 
 

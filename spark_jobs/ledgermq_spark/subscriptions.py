@@ -80,6 +80,16 @@ class Subscriptions:
         place = self._receptions[key]
         one = self._found.receptions[place]
         self._found.receptions[place] = one._replace(closed=position, closed_due=due)
+        if standing.identity[0] == "shared" and not standing.consumers:
+            self._stop(standing, position, due)
+
+    def _stop(self, standing: _Standing, position: int, due: bool) -> None:
+        """A shared subscription lost its last consumer: its name is free (SES-43)."""
+        one = self._found.subscriptions[standing.place]
+        self._found.subscriptions[standing.place] = one._replace(stopped=position, stopped_due=due)
+        del self._standing[standing.identity]
+        standing.identity = ("ended", f"{one.name}#{one.created}", one.client_id)
+        self._standing[standing.identity] = standing
 
     def free(self, key: Key, position: int, due: bool) -> None:
         """Nothing of a closed consumer is in flight any more; what nothing keeps ends."""

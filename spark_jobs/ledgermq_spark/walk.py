@@ -144,8 +144,7 @@ class Walk:
             else:
                 store = self._standing.pop(what.queue, None)
             if store is not None:
-                for stay in store.messages.values():
-                    stay.is_gone = True
+                store.end()
 
     def _leave_subscriptions(self, session: int) -> None:
         """Ends what ends before the entry and had its last consumers in a session that is lost."""
@@ -153,16 +152,15 @@ class Walk:
         due = self._ends.get((self._position, True), [])
         for one in [told for told in due if isinstance(told, Subscription)]:
             store = self._subscriptions.get(one.created, (None,))[0]
-            keeping = {holder for (holder, _), stay in self._held.items() if stay.store is store}
-            keeping |= {
+            holding = {holder for (holder, _), stay in self._held.items() if stay.store is store}
+            keeping = (holding if one.stopped is None else set()) | {
                 told.session
                 for told in self._directory.receptions
                 if told.subscription == one.created and told.closed == self._position
             }
             if store is not None and keeping <= self._lost:
                 del self._subscriptions[one.created]
-                for stay in store.messages.values():
-                    stay.is_gone = True
+                store.end()
 
     def _remove(self, queue: str, sequence: int) -> None:
         store = self._standing.get(queue)
@@ -268,11 +266,12 @@ class Walk:
             return
         place = (stay.store.order, stay.sequence, stay)
         heapq.heappush(self._lifetimes, (stay.enqueued_at, *place))
-        if not event.flag:
-            return
-        delay = delay_us(stay, event.delay_ms)
-        if not delay:
+        delay = delay_us(stay, event.delay_ms) if event.flag else 0
+        if event.flag and not delay:
             yield from self._offer_again(stay, on_return=True)
+        if stay.store.is_over:
+            self._go(stay)
+        if not delay or stay.is_gone:
             return
         stay.until = rounded(self._delays_from + delay)
         heapq.heappush(self._delayed, (stay.until, *place))

@@ -29,10 +29,14 @@ def subscribe(connection, topic, name, *, number, shared=True, **fields):
 def test_topic_create_makes_a_topic_with_its_settings(cli):
     """A created topic shows what it was created with; a second creation is refused."""
     name = f"made.{uuid.uuid4().hex[:8]}"
-    made = cli("topic", "create", name, "--description", "rates", "--message-bytes-max", 99)
+    limits = ("--message-bytes-max", 99, "--unacknowledged-max", 5)
+    made = cli("topic", "create", name, "--description", "rates", *limits)
     assert (made.code, made.out) == (OK, f"topic {name} created\n")
     shown = cli("topic", "stat", f"topic:{name}", "--json").document
     assert (shown["description"], shown["message_bytes_max"]) == ("rates", 99)
+    assert shown["unacknowledged_max"] == 5
+    assert cli("topic", "alter", name, "--unacknowledged-max", 0).code == OK
+    assert cli("topic", "stat", name, "--json").document["unacknowledged_max"] == 0
     again = cli("topic", "create", f"topic:{name}", "--json")
     assert (again.code, again.error["code"]) == (REFUSED, "topic-exists")
     assert name in again.error["message"]

@@ -36,6 +36,39 @@ def test_a_random_log_with_topics_agrees(spark, tmp_path, seed):
     assert report.compared["subscriptions"] > 5
 
 
+@pytest.mark.long
+def test_shared_subscriptions_that_end_while_deliveries_are_in_flight_agree(spark, tmp_path):
+    """Settled, given back, still held, and one of the name that came later (decision 25)."""
+    script = Script()
+    publisher = script.session()
+    sessions = [script.session() for _ in range(3)]
+    for one in sessions:
+        one.subscribe("t", shared=True, subscription="s", credit=2)
+        for word in ("first", "second", "third"):
+            publisher.publish("t", word)
+        one.send(op.CloseConsumer, consumer=1, unseen=[])
+    publisher.publish("t", "late")
+    sessions[0].acknowledge(1)
+    sessions[0].recover(2)
+    sessions[1].acknowledge(2)
+    script.session().subscribe("t", shared=True, subscription="s", selector="color = 'red'")
+    publisher.publish("t", "red", color="red")
+    report = audited(spark, tmp_path, script.entries)
+    assert report.anomalies == []
+    assert report.verdict == "agrees"
+    told = [
+        (one["kind"], one["added"], one["consumed"], one["dropped"], one["resident"])
+        for one in report.subscription_totals
+    ]
+    assert told == [
+        ("shared", 3, 1, 2, 0),
+        ("ended", 3, 1, 1, 1),
+        ("ended", 3, 0, 1, 2),
+        ("shared", 1, 0, 0, 1),
+    ]
+    assert all(one["balances"] for one in [*report.totals, *report.subscription_totals])
+
+
 @pytest.fixture(scope="module")
 def planted(spark, tmp_path_factory):
     """A log with a publication or selection for each plant, as the audit sees it; the faults."""

@@ -24,17 +24,19 @@ def _create_topic(player: Player, line: Line) -> Operation:
         description=_description(line) or "",
         message_bytes_max=int(line.options.get("max", 0)),
         settings=_settings(line),
+        unacknowledged_max=int(line.options.get("unacked_max", 0)),
     )
 
 
 def _alter_topic(player: Player, line: Line) -> Operation:
-    most = line.options.get("max")
+    most, limit = line.options.get("max"), line.options.get("unacked_max")
     return operations.AlterTopic(
         **common(player, line),
         topic=line.words[0],
         description=_description(line),
         message_bytes_max=None if most is None else int(most),
         settings=_settings(line),
+        unacknowledged_max=None if limit is None else int(limit),
     )
 
 

@@ -83,6 +83,8 @@ class ModelAdministration(ModelTopics):
             return "topic-exists"
         if len(entry.description) > 1024 or not 0 <= entry.message_bytes_max <= BODY_MAX:
             return "setting-invalid"
+        if not 0 <= entry.unacknowledged_max <= 1_000_000:
+            return "setting-invalid"
         reason = self.check_settings("topic:" + entry.topic, entry.settings)
         if reason is not None:
             return reason
@@ -90,6 +92,7 @@ class ModelAdministration(ModelTopics):
         self.set_settings(topic, entry.settings)
         topic["description"] = entry.description
         topic["message_bytes_max"] = entry.message_bytes_max
+        topic["unacknowledged_max"] = entry.unacknowledged_max
         return None
 
     def do_alter_topic(self, session: Row, entry: Any) -> str | None:
@@ -101,11 +104,13 @@ class ModelAdministration(ModelTopics):
             return "setting-invalid"
         if not 0 <= (entry.message_bytes_max or 0) <= BODY_MAX:
             return "setting-invalid"
+        if not 0 <= (entry.unacknowledged_max or 0) <= 1_000_000:
+            return "setting-invalid"
         reason = self.check_settings("topic:" + entry.topic, entry.settings)
         if reason is not None:
             return reason
         self.set_settings(topic, entry.settings)
-        for name in ("description", "message_bytes_max"):
+        for name in ("description", "message_bytes_max", "unacknowledged_max"):
             if getattr(entry, name) is not None:
                 topic[name] = getattr(entry, name)
         return None

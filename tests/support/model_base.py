@@ -161,6 +161,7 @@ class ModelBase(ModelJournal):
             "created_position": self.position,
             "description": "",
             "message_bytes_max": 0,
+            "unacknowledged_max": 0,
             "owner": None,
             "given": 0,
             "gone": [],
@@ -242,6 +243,8 @@ class ModelBase(ModelJournal):
                 self.touch(queue["name"])
             return
         self.copy_gone(message, {"consumed": "sent"}.get(place, place))
+        if self.place(self.destination_of(message["queue"]))["unacknowledged_max"]:
+            self.touch(message["queue"])
 
     def back(self, message: Row, *, backout: bool) -> None:
         """A delivery returns to its place."""

@@ -42,8 +42,7 @@ class ModelTopics(ModelBase):
 
     def at_limit(self, consumer: Row) -> bool:
         """Whether its session has as many deliveries of this queue as it may."""
-        queue = self.queue(consumer["queue"])
-        most = queue["unacknowledged_max"] if queue else 0
+        most = self.place(self.destination_of(consumer["queue"]))["unacknowledged_max"]
         session = consumer["session"]
         held = [one for one in self.messages if one["place"] == "flight"]
         held = [one for one in held if one["session"] == session]
@@ -192,6 +191,8 @@ class ModelTopics(ModelBase):
             topic["gone"].append(message | {"place": "dropped"})
 
     def _wants(self, one: Row, message: Row, sender: Row | None) -> bool:
+        if one["key"][0] == "ended":
+            return False
         if sender is None:
             return self.selects(one["selector"], message)
         own = {self.session(each["session"])["connection"] for each in self.receivers(one["id"])}
@@ -222,8 +223,22 @@ class ModelTopics(ModelBase):
     def retire(self) -> None:
         """Subscriptions that nothing keeps go."""
         for one in list(self.subscriptions):
-            if one["key"][0] != "durable" and not self.used(one):
+            if one["key"][0] == "durable" or self.receivers(one["id"]):
+                continue
+            if not self.used(one):
                 self.end_subscription(one)
+            elif one["shared"]:
+                self._end_all_but_held(one)
+
+    def _end_all_but_held(self, one: Row) -> None:
+        """A shared subscription is over, though deliveries of it can still be settled."""
+        kind, name, client_id = one["key"]
+        if kind == "shared":
+            one["key"] = ("ended", f"{name}#{one['created_position']}", client_id)
+        mine = [each for each in self.messages if each["queue"] == one["id"]]
+        free = [each for each in mine if each["place"] != "flight"]
+        for copy in sorted(free, key=lambda each: each["sequence"]):
+            self.copy_gone(copy, "dropped")
 
     def end_temporaries(self, connection: bytes) -> None:
         """What belongs to a connection goes with it."""
@@ -281,6 +296,7 @@ class ModelTopics(ModelBase):
             "created_position": topic["created_position"],
             "description": topic["description"],
             "message_bytes_max": topic["message_bytes_max"],
+            "unacknowledged_max": topic["unacknowledged_max"],
             "temporary": topic["owner"] is not None,
             "settings": topic["settings"],
             "subscriptions": len(mine),

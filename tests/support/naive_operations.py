@@ -178,7 +178,9 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         shared=st.booleans(),
         redelivery_delay_ms=st.sampled_from((-1, -1, 0, 1_000, -2)),
     ),
-    st.builds(op.CreateTopic, **common, topic=names, message_bytes_max=small),
+    st.builds(
+        op.CreateTopic, **common, topic=names, message_bytes_max=small, unacknowledged_max=small
+    ),
     st.builds(op.DeleteTopic, **common, topic=st.sampled_from("tu"), purge=st.booleans()),
     st.builds(op.CreateTemporary, **common, destination=destinations),
     st.builds(op.Unsubscribe, **common, subscription=st.sampled_from(("s", "x"))),
@@ -232,7 +234,13 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         group_affinity=st.none() | st.booleans(),
         settings=settings,
     ),
-    st.builds(op.AlterTopic, **common, topic=names, settings=settings),
+    st.builds(
+        op.AlterTopic,
+        **common,
+        topic=names,
+        settings=settings,
+        unacknowledged_max=st.none() | small,
+    ),
     st.builds(op.DeleteQueue, **common, queue=names, purge=st.booleans()),
     st.builds(
         op.AlterQueueManager,

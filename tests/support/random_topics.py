@@ -34,6 +34,7 @@ class RandomTopics:
             self.temporary: 3,
             self.limit: 1,
             self.lose: 2,
+            self.leave_shared: 8,
         }
 
     def open_fields(self, number: int) -> dict[str, Any]:
@@ -124,11 +125,28 @@ class RandomTopics:
         else:
             session.send(op.DeleteTopic, topic=whole, purge=True)
 
+    def leave_shared(self, session: ScriptSession, held: list[int], transacted: bool) -> None:
+        """Leaves a shared subscription while something of it is in flight, or comes to one."""
+        known = self._script.state.sessions.get(session.handle)
+        for one in () if known is None else known.consumers.values():
+            shared = getattr(one.queue, "shared", False) and not one.queue.durable
+            if shared and one.open and one.in_flight:
+                session.send(op.CloseConsumer, consumer=one.number, unseen=[])
+                return
+        number = 1 if known is None else known.consumer_highest + 1
+        where: dict[str, Any] = {"destination": "topic:t", "shared": True, "subscription": "l"}
+        session.send(op.OpenConsumer, consumer=number, **where)
+        session.get(self._random.choice((1, 3)), number)
+        messages = [self._script.message(str(self._random.random()), 4, None) for _ in range(2)]
+        session.send(op.Put, destination="topic:t", messages=messages)
+
     def limit(self, session: ScriptSession, held: list[int], transacted: bool) -> None:
-        """Limits what a session may hold of a queue."""
-        session.send(
-            op.AlterQueue, queue="q", unacknowledged_max=self._random.choice((0, 1, 2, 2_000_000))
-        )
+        """Limits what a session may hold of a queue, or of each subscription of a topic."""
+        limit = self._random.choice((0, 1, 2, 2_000_000))
+        if limit == 1 or self._random.random() < 0.5:
+            session.send(op.AlterQueue, queue="q", unacknowledged_max=limit)
+        else:
+            session.send(op.AlterTopic, topic="t", unacknowledged_max=limit)
 
     def lose(self, session: ScriptSession, held: list[int], transacted: bool) -> None:
         """Lets a session, and perhaps all of its connection, be lost."""

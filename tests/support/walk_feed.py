@@ -150,6 +150,10 @@ class WatchedLog(Script):
             if created not in self._subscriptions:
                 self._subscriptions[created] = _subscription(one)
         for created, told in self._subscriptions.items():
+            gone = created not in standing or standing[created].has_ended
+            if told.kind == "shared" and told.stopped is None and gone:
+                told = told._replace(stopped=position, stopped_due=due)
+                self._subscriptions[created] = told
             if told.ended is None and created not in standing:
                 self._subscriptions[created] = told._replace(ended=position, ended_due=due)
         consumers = {

@@ -46,6 +46,12 @@ def topic() -> None:
     default=0,
     help="Largest content of a message in bytes; 0: the limit of the log.",
 )
+@click.option(
+    "--unacknowledged-max",
+    type=click.IntRange(min=0),
+    default=0,
+    help="How many unsettled messages of a subscription a session may hold; 0: any number.",
+)
 @setting_options
 @target_options
 def create(target: Target, output: Output, name: str, **settings: Any) -> int:
@@ -64,6 +70,11 @@ def create(target: Target, output: Output, name: str, **settings: Any) -> int:
     "--message-bytes-max",
     type=click.IntRange(min=0),
     help="Largest content of a message in bytes; 0: the limit of the log.",
+)
+@click.option(
+    "--unacknowledged-max",
+    type=click.IntRange(min=0),
+    help="How many unsettled messages of a subscription a session may hold; 0: any number.",
 )
 @setting_options
 @target_options

@@ -162,10 +162,13 @@ class Changes:
         *,
         description: str = "",
         message_bytes_max: int = 0,
+        unacknowledged_max: int = 0,
         **settings: Unpack[QueueSettings],
     ) -> int:
         """Creates a topic; `message_bytes_max` 0 means the general limit.
 
+        A session may hold `unacknowledged_max` messages of each of its subscriptions unsettled
+        before it is given no more of that (SES-07), up to 1,000,000; 0: no limit.
         `settings` are those of `ledgermq.QueueSettings`, and hold for its subscriptions.
 
         Raises:
@@ -182,6 +185,7 @@ class Changes:
             topic=topic,
             description=description,
             message_bytes_max=message_bytes_max,
+            unacknowledged_max=unacknowledged_max,
             settings=settings_given(f"topic:{topic}", **settings),
         )
 
@@ -191,9 +195,12 @@ class Changes:
         *,
         description: str | None = None,
         message_bytes_max: int | None = None,
+        unacknowledged_max: int | None = None,
         **settings: Unpack[QueueSettings],
     ) -> int:
         """Changes settings of a topic and of its subscriptions; None leaves one as it is.
+
+        `unacknowledged_max` holds for each subscription by itself.
 
         Raises:
             TopicNotFoundError: there is no such topic.
@@ -207,6 +214,7 @@ class Changes:
             topic=topic,
             description=description,
             message_bytes_max=message_bytes_max,
+            unacknowledged_max=unacknowledged_max,
             settings=settings_given(f"topic:{topic}", **settings),
         )
 

@@ -137,6 +137,8 @@ class TopicStatus:
     Attributes:
         position: Log position that this is true at.
         message_bytes_max: Largest content of a message in bytes; 0: the limit of the log.
+        unacknowledged_max: How many messages of a subscription a session may hold unsettled
+            before it is given no more of that (SES-07); 0: no limit.
         temporary: Whether it ends with the connection that made it (SES-39).
         settings: Its further settings by name, and those of its subscriptions.
         subscriptions: Subscriptions of every kind.
@@ -159,6 +161,7 @@ class TopicStatus:
     created_position: int
     description: str
     message_bytes_max: int
+    unacknowledged_max: int
     temporary: bool
     settings: dict[str, Any]
     subscriptions: int
@@ -201,7 +204,8 @@ class SubscriptionStatus:
     Attributes:
         topic: Name of the topic.
         position: Log position that this is true at.
-        kind: `durable`, `shared` (not durable), or `consumer`: of one consumer alone.
+        kind: `durable`, `shared` (not durable), `consumer`: of one consumer alone, or `ended`: a
+            shared one without consumers, of which sessions still hold messages.
         name: Its name; of kind `consumer`, session and number of the consumer.
         client_id: Client id that it belongs to, empty for none.
         shared: Whether several consumers may use it at a time.

@@ -280,6 +280,7 @@ class CreateTopic(SessionOperation):
     description: str = ""
     message_bytes_max: int = 0
     settings: dict[str, Any] | None = None
+    unacknowledged_max: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,6 +291,7 @@ class AlterTopic(SessionOperation):
     description: str | None = None
     message_bytes_max: int | None = None
     settings: dict[str, Any] | None = None
+    unacknowledged_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ledgermq.core.limits import is_name
 from ledgermq.core.operations import OpenConsumer, Unsubscribe
 from ledgermq.core.reasons import (
@@ -25,6 +27,9 @@ __all__ = [
     "subscription_for",
     "unsubscribe",
 ]
+
+# Of how many sessions a refusal says what they hold.
+USERS_NAMED_MAX: Final = 5
 
 
 def subscription_for(
@@ -54,14 +59,18 @@ def subscription_for(
         kind = "shared" if standing.shared else "not shared"
         return Refusal(SUBSCRIPTION_DIFFERS, f"{where} is {kind}: use another name")
     if standing.consumers and not standing.shared:
-        return Refusal(SUBSCRIPTION_IN_USE, f"{where} has a consumer, and is for one at a time")
+        return Refusal(
+            SUBSCRIPTION_IN_USE,
+            f"{where} has a consumer, and is for one at a time: {_users(turn, standing)}",
+        )
     if _alike(standing, wanted):
         return standing
     if _in_use(standing):
         return Refusal(
             SUBSCRIPTION_IN_USE,
-            f"{where} is of topic {standing.topic.name} with another selector or noLocal, and is "
-            "in use; close its consumers and settle their messages first",
+            f"{where} is there with another topic, selector or noLocal (of topic "
+            f"{standing.topic.name}), and is in use: {_users(turn, standing)}; close its consumers "
+            "and settle their messages first",
         )
     return wanted
 
@@ -116,6 +125,23 @@ def _in_use(subscription: Subscription) -> bool:
     return bool(subscription.consumers) or held > 0
 
 
+def _users(turn: Turn, subscription: Subscription) -> str:
+    """Which sessions have consumers or hold deliveries of a subscription, in words."""
+    found: list[str] = []
+    for handle, session in turn.state.sessions.items():
+        mine = [one for one in session.consumers.values() if one.queue is subscription]
+        if mine:
+            consumers = sum(one.open for one in mine)
+            held = sum(one.in_flight for one in mine)
+            client_id = session.connection.client_id
+            whose = f" of client id {client_id!a}" if client_id else ""
+            found.append(
+                f"session {handle}{whose} has {consumers} consumers and holds {held} deliveries"
+            )
+    more = len(found) - USERS_NAMED_MAX
+    return ", ".join(found[:USERS_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")
+
+
 def keep_subscription(state: QueueManager, subscription: Subscription) -> None:
     """Makes sure that a subscription stands, instead of one of its identity that is unlike it."""
     standing = state.subscriptions.get(subscription.key)
@@ -150,19 +176,37 @@ def unsubscribe(turn: Turn, session: Session, operation: Unsubscribe) -> Refusal
     if _in_use(standing):
         return Refusal(
             SUBSCRIPTION_IN_USE,
-            f"subscription {operation.subscription!a} has {len(standing.consumers)} consumers and "
-            f"{standing.unacknowledged + standing.uncommitted_gets} deliveries in flight; "
-            "close and settle them first",
+            f"subscription {operation.subscription!a} is in use: {_users(turn, standing)}; close "
+            "its consumers and settle their messages first",
         )
     end_subscription(turn.state, standing)
     return None
 
 
 def retire(turn: Turn) -> None:
-    """Ends subscriptions that nothing keeps: not durable, no receiver, nothing in flight."""
+    """Ends subscriptions that nothing keeps: not durable, and no receiver left (SES-43).
+
+    What sessions hold of them can still be settled, so they go with the last of that.
+    """
     left, turn.left = turn.left, {}
     for queue in left.values():
-        if not isinstance(queue, Subscription) or queue.durable or _in_use(queue):
+        if not isinstance(queue, Subscription) or not queue.retires:
             continue
-        if turn.state.subscriptions.get(queue.key) is queue:
+        if turn.state.subscriptions.get(queue.key) is not queue:
+            continue
+        if not _in_use(queue):
             end_subscription(turn.state, queue)
+        elif queue.shared:
+            _end_but_for_held(turn, queue)
+
+
+def _end_but_for_held(turn: Turn, subscription: Subscription) -> None:
+    """Ends a shared subscription all but what sessions hold of it; its name is free at once."""
+    state = turn.state
+    if not subscription.has_ended:
+        del state.subscriptions[subscription.key]
+        subscription.end()
+        state.subscriptions[subscription.key] = subscription
+    for message in [one for one in subscription.messages.values() if one.consumer is None]:
+        turn.withdraw(message)
+        subscription.discard(message)

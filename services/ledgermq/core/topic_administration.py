@@ -27,7 +27,9 @@ def create_topic(turn: Turn, session: Session, operation: CreateTopic) -> Refusa
         return refusal
     if operation.topic in turn.state.topics:
         return Refusal(TOPIC_EXISTS, f"topic {operation.topic} exists already")
-    refusal = check_settings(operation.description, operation.message_bytes_max)
+    refusal = check_settings(
+        operation.description, operation.message_bytes_max, operation.unacknowledged_max
+    )
     if refusal is not None:
         return refusal
     topic = Topic(operation.topic, turn.position)
@@ -37,6 +39,7 @@ def create_topic(turn: Turn, session: Session, operation: CreateTopic) -> Refusa
     configure(turn.state, topic, settings)
     topic.description = operation.description
     topic.message_bytes_max = operation.message_bytes_max
+    topic.unacknowledged_max = operation.unacknowledged_max
     keep(turn.state, topic)
     return None
 
@@ -46,7 +49,9 @@ def alter_topic(turn: Turn, session: Session, operation: AlterTopic) -> Refusal 
     topic = turn.state.topics.get(operation.topic)
     if topic is None:
         return Refusal(TOPIC_UNKNOWN, f"topic {operation.topic} does not exist")
-    refusal = check_settings(operation.description, operation.message_bytes_max)
+    refusal = check_settings(
+        operation.description, operation.message_bytes_max, operation.unacknowledged_max
+    )
     if refusal is not None:
         return refusal
     settings = checked_settings(turn.state, topic, operation.settings)
@@ -57,7 +62,10 @@ def alter_topic(turn: Turn, session: Session, operation: AlterTopic) -> Refusal 
         topic.description = operation.description
     if operation.message_bytes_max is not None:
         topic.message_bytes_max = operation.message_bytes_max
+    if operation.unacknowledged_max is not None:
+        topic.unacknowledged_max = operation.unacknowledged_max
     for subscription in topic.subscriptions.values():
+        subscription.unacknowledged_max = topic.unacknowledged_max
         turn.touch(subscription)
     return None
 

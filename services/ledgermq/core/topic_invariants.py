@@ -47,6 +47,10 @@ def _check_subscription(state: QueueManager, one: Subscription) -> None:
     assert one.shared or len(one.consumers) <= 1, f"{where}: SES-49"
     held = one.unacknowledged + one.uncommitted_gets
     assert one.durable or one.consumers or held, f"{where}: nothing keeps it (SES-43)"
+    assert one.unacknowledged_max == one.topic.unacknowledged_max, f"{where}: its topic's limit"
+    lingers = one.shared and not one.durable and not one.consumers
+    assert one.has_ended == lingers, f"{where}: ended with its last consumer (SES-43)"
+    assert not one.has_ended or len(one.messages) == held, f"{where}: what nobody holds is gone"
 
 
 def _check_connections(state: QueueManager) -> None:

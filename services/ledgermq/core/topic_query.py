@@ -38,6 +38,7 @@ def topic_status(topic: Topic) -> Document:
         "created_position": topic.created_position,
         "description": topic.description,
         "message_bytes_max": topic.message_bytes_max,
+        "unacknowledged_max": topic.unacknowledged_max,
         "temporary": topic.owner is not None,
         "settings": asdict(topic.settings),
         "subscriptions": len(topic.subscriptions),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any
+from typing import Any, Final
 
 from ledgermq.core.destinations import configure, find_destination, keep
 from ledgermq.core.selector import parse_selector
@@ -24,6 +24,9 @@ __all__ = [
 ]
 
 Record = dict[str, Any]
+
+# One field has two settings, so that a state without the later one is the bytes that it was.
+LIMIT_UNIT: Final = 2**32
 
 
 def owner_of(found: Queue) -> bytes:
@@ -48,7 +51,7 @@ def topic_entry(topic: Topic) -> Record:
         "name": topic.name,
         "created_position": topic.created_position,
         "description": topic.description,
-        "message_bytes_max": topic.message_bytes_max,
+        "message_bytes_max": topic.message_bytes_max + topic.unacknowledged_max * LIMIT_UNIT,
         "next_sequence": topic.next_sequence,
         "sent_and_committed": topic.sent_and_committed,
         "dropped": topic.dropped,
@@ -94,7 +97,8 @@ def restore_topics(state: QueueManager, root: Record) -> None:
     for entry in root["topics"]:
         topic = Topic(entry["name"], entry["created_position"])
         topic.description = entry["description"]
-        topic.message_bytes_max = entry["message_bytes_max"]
+        limits = divmod(entry["message_bytes_max"], LIMIT_UNIT)
+        topic.unacknowledged_max, topic.message_bytes_max = limits
         topic.next_sequence = entry["next_sequence"]
         topic.sent_and_committed = entry["sent_and_committed"]
         topic.dropped = entry["dropped"]

@@ -21,13 +21,16 @@ __all__ = ["Publication", "Subscription", "SubscriptionKey", "Topic"]
 
 # How a message leaves a subscription.
 CONSUMED, EXPIRED, MOVED, DROPPED = "consumed", "expired", "moved", "dropped"
+# The kind of a shared subscription that has ended while deliveries of it are in flight (SES-43).
+ENDED = "ended"
 
 
 class SubscriptionKey(NamedTuple):
-    """Identity of a subscription: `kind` durable, shared or consumer (SES-41, SES-45, SES-61).
+    """Identity of a subscription: `kind` durable, shared, consumer or ended (SES-41, 45, 61).
 
     Durable ones, shared or not, share their names (SES-60); shared ones that are not durable have
-    names apart (SES-61). That of a single consumer is named by its session and number.
+    names apart (SES-61). That of a single consumer is named by its session and number, one that
+    has ended while deliveries of it are in flight by its name and creation.
     """
 
     kind: str
@@ -64,6 +67,7 @@ class Subscription(Queue):
         self.topic = topic
         self.key = key
         self.settings = topic.settings
+        self.unacknowledged_max = topic.unacknowledged_max
         use_fifo_mode(self)
         use_group_order(self)
         self.durable = key.kind == "durable"
@@ -84,6 +88,18 @@ class Subscription(Queue):
     def retires(self) -> bool:  # type: ignore[override]
         """Whether nothing keeps it: not durable, and no receiver left (SES-43)."""
         return not self.durable and not self.consumers
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is there for what sessions hold of it only."""
+        return self.key.kind == ENDED
+
+    def end(self) -> None:
+        """Gives up its name, and gets nothing more."""
+        self.topic.hand_no_more(self)
+        name = f"{self.key.name}#{self.created_position}"
+        self.key = SubscriptionKey(ENDED, name, self.key.client_id)
+        self.name = name
 
     def wants(self, message: Message, sender: Connection | None) -> bool:
         """Whether a published message is for it: noLocal, then the selector (SES-53, SES-71)."""
@@ -239,13 +255,19 @@ class Topic(Queue):
         """Hands later messages to a subscription."""
         position = subscription.created_position
         self.subscriptions[position] = subscription
-        name, value = _asked_value(subscription.selector)
-        self._by_value.setdefault(name, {}).setdefault(value, {})[position] = subscription
+        if not subscription.has_ended:
+            name, value = _asked_value(subscription.selector)
+            self._by_value.setdefault(name, {}).setdefault(value, {})[position] = subscription
 
     def unsubscribe(self, subscription: Subscription) -> None:
         """Ends what `subscribe` began."""
+        del self.subscriptions[subscription.created_position]
+        if not subscription.has_ended:
+            self.hand_no_more(subscription)
+
+    def hand_no_more(self, subscription: Subscription) -> None:
+        """Hands no later messages to a subscription."""
         position = subscription.created_position
-        del self.subscriptions[position]
         self._reached.pop(position, None)
         name, value = _asked_value(subscription.selector)
         by_value = self._by_value[name]

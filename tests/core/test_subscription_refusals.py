@@ -1,0 +1,55 @@
+"""Refusals for subscriptions that are in use say who holds what, whatever the state came from."""
+
+from __future__ import annotations
+
+import pytest
+
+from support.play import Player, play
+from support.script import read_scripts
+
+IN_USE = """
+A: open CLIENT client=c
+B: open TRANSACTED client=d
+A: consumer 1 topic:t both=s
+A: get 2
+A: put topic:t M N -> enqueued 0..1; delivered M@0 N@1
+A: close-consumer 1
+"""
+
+
+def detail_of(player: Player, line: str) -> str:
+    """The text of the refusal that a line is answered with."""
+    for one in read_scripts(line)[0].lines:
+        player.line(one)
+    session = player.state.sessions[0]
+    return session.replies[session.last_sequence].detail
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+@pytest.mark.parametrize(
+    "line",
+    [
+        "A: consumer 2 topic:u both=s -> refused subscription-in-use",
+        "A: consumer 2 topic:t both=s selector=n~>~1 -> refused subscription-in-use",
+        "A: unsubscribe s -> refused subscription-in-use",
+    ],
+)
+def test_who_holds_what_is_named_where_a_subscription_cannot_end(line, restarts):
+    """With unsettled deliveries and no consumer it is not made anew, nor deleted (decision 33)."""
+    player = Player(restarts=restarts)
+    for one in read_scripts(IN_USE)[0].lines:
+        player.line(one)
+    assert "session 0 of client id 'c' has 0 consumers and holds 2 deliveries" in detail_of(
+        player, line
+    )
+
+
+def test_of_many_users_a_refusal_names_some_and_counts_the_rest():
+    """A text stays short however many sessions use a subscription (SES-59)."""
+    lines = ["A: open"]
+    for number in range(8):
+        lines += [f"{chr(66 + number)}: open", f"{chr(66 + number)}: consumer 1 topic:t both=s"]
+    player = play(read_scripts("\n".join(lines))[0])
+    detail = detail_of(player, "A: consumer 1 topic:u both=s -> refused subscription-in-use")
+    assert detail.count("has 1 consumers") == 5
+    assert detail.endswith("and 3 more; close its consumers and settle their messages first")
