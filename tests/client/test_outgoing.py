@@ -10,7 +10,7 @@ from ledgermq.core.header_size import put_bytes
 from ledgermq.core.limits import CONTENT_BYTES_MAX
 from ledgermq.core.operations import Commit, Put, Rollback
 from ledgermq.core.outcomes import Committed, Enqueued
-from support.hand_made import refused
+from support.hand_made import accepted, refused
 from support.hand_route import HandRoute
 
 
@@ -19,7 +19,6 @@ class Queues(HandRoute):
 
     Attributes:
         holding: Whether answers to Put wait for `go_on`.
-        consumed: What a commit says that it consumed.
     """
 
     def __init__(self):
@@ -43,7 +42,7 @@ class Queues(HandRoute):
             ]
             self._unit.clear()
             position = len(self.log.operations) - 1
-            self.tell(Committed(position=position, index=0, enqueued=runs, consumed=2, **same))
+            self.tell(Committed(position=position, index=0, enqueued=runs, consumed=0, **same))
         else:
             super()._answer(operation)
 
@@ -54,6 +53,9 @@ class Queues(HandRoute):
             first, count = self._next.get(put.destination, 0), len(put.messages)
             self._next[put.destination] = first + count
             self._unit[put.destination] = self._unit.get(put.destination, 0) + count
+            if put.session in self.transacted:
+                self.tell(accepted(position, put.session, put.session_sequence))
+                continue
             self.tell(
                 Enqueued(
                     position=position,
@@ -248,7 +250,7 @@ def test_a_unit_of_work_gathers_by_destination_and_goes_with_its_commit(queues, 
     assert [one.position for one in receipts[:2]] == [
         queues.log.operations.index(one) for one in queues.written(Put)
     ]
-    assert (receipt.consumed, len(receipt.enqueued)) == (2, 2)
+    assert (receipt.consumed, len(receipt.enqueued)) == (0, 2)
     assert receipt.position == len(queues.log.operations) - 1
     producer.send("x", destination="queue:c")
     assert [run.destination for run in session.commit().enqueued] == ["queue:c"]

@@ -68,7 +68,9 @@ def answering(route, **outcomes):
 
 def committed(operation, same):
     """A commit that worked."""
-    return Committed(enqueued=[], consumed=len(operation.deliveries), **same)
+    consumed = sum(one["last"] - one["first"] + 1 for one in operation.deliveries)
+    run = {"destination": "queue:q", "first_sequence": 0, "count": operation.puts}
+    return Committed(enqueued=[run] if operation.puts else [], consumed=consumed, **same)
 
 
 # -- what is refused ---------------------------------------------------------------------------
@@ -194,7 +196,7 @@ def test_a_rollback_waits_for_the_commits_before_it(route, connection):
         session.rollback(timeout=0.02)
     assert route.written(Rollback) == []
     route.tell(committed(route.written(Commit)[0], _place(route, session)))
-    assert future.result(20).consumed == 1
+    assert future.result(20).consumed == 3
     session.rollback()
     assert [one.seen for one in route.written(Rollback)] == [[]]
 

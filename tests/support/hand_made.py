@@ -17,6 +17,7 @@ from ledgermq.core.outcomes import (
     DeliveredMessage,
     Outcome,
     Refused,
+    Returned,
     SessionEnded,
 )
 from ledgermq.wire.answers import encode_answer
@@ -32,6 +33,7 @@ __all__ = [
     "ended",
     "key_of",
     "refused",
+    "returned",
 ]
 
 IDENTITY = bytes(range(16))
@@ -184,6 +186,18 @@ def refused(position: int, session: int, number: int, reason: str, expected: int
         reason=reason,
         detail="so it is",
         expected_sequence=expected,
+    )
+
+
+def returned(position: int, session: int, number: int) -> Returned:
+    """The reply to a rollback or recover of nothing."""
+    return Returned(
+        position=position,
+        index=0,
+        session=session,
+        session_sequence=number,
+        returned=0,
+        discarded=0,
     )
 
 

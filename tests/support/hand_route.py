@@ -12,11 +12,11 @@ from typing import Any
 from ledgermq.client.connection import Connection
 from ledgermq.client.route import Route
 from ledgermq.client.settings import ConnectionSettings, settings_from
-from ledgermq.core.operations import Close, Open, Operation
+from ledgermq.core.operations import Close, Open, Operation, Recover, Rollback
 from ledgermq.core.outcomes import Delivered, Opened, Outcome
 from ledgermq.wire.answers import encode_answer
 from ledgermq.wire.codec import encode_chunk
-from support.hand_made import NotingLog, accepted, ended, refused
+from support.hand_made import NotingLog, accepted, ended, refused, returned
 
 __all__ = ["HandLane", "HandRoute"]
 
@@ -75,6 +75,7 @@ class HandRoute:
         silent: The kinds of operations that get no answer.
         refusing: The kinds of operations that are refused, and for which reason.
         settings: What the connection was made with.
+        transacted: The transacted sessions, by handle.
     """
 
     def __init__(self) -> None:
@@ -85,6 +86,7 @@ class HandRoute:
         self.silent: set[type[Operation]] = set()
         self.refusing: dict[type[Operation], str] = {}
         self.settings: ConnectionSettings | None = None
+        self.transacted: set[int] = set()
         self._last = (-1, -1)
         self._lock = threading.Lock()
 
@@ -145,7 +147,11 @@ class HandRoute:
             self.tell(refused(position, session, number, self.refusing[kind]))
         elif isinstance(operation, Open):
             key = operation.session_key
+            if operation.acknowledge_mode == "TRANSACTED":
+                self.transacted.add(position)
             self.tell(Opened(position=position, index=0, session_key=key, session=position))
+        elif isinstance(operation, Rollback | Recover):
+            self.tell(returned(position, session, number))
         elif isinstance(operation, Close):
             self.tell(ended(position, session, number, reason="CLOSED"))
         else:

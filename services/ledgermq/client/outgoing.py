@@ -24,6 +24,7 @@ from ledgermq.errors import (
     TransactionInDoubtError,
     TransactionRolledBackError,
     TransactionTooLargeError,
+    UnexpectedReplyError,
 )
 from ledgermq.warning_kinds import (
     InconsistentUnitOfWorkWarning,
@@ -174,7 +175,8 @@ class Commitment:
     @property
     def in_doubt(self) -> bool:
         """Whether nobody can say what became of the unit of work, or it ended with its session."""
-        return isinstance(self.error, (SessionLostError, TransactionInDoubtError))
+        doubtful = (SessionLostError, TransactionInDoubtError, UnexpectedReplyError)
+        return isinstance(self.error, doubtful)
 
     @property
     def out_of_turn(self) -> bool:

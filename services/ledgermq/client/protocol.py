@@ -14,7 +14,7 @@ from typing import Any, Final
 from ledgermq.client.buffer import ConsumerBuffer
 from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.sizes import check_value
-from ledgermq.core.operations import Alive, Recover, Rollback, SessionOperation
+from ledgermq.core.operations import Alive, Commit, Put, Recover, Rollback, SessionOperation
 from ledgermq.core.outcomes import Delivered, Refused, Reply
 from ledgermq.errors import IllegalStateError, LedgerMQError
 from ledgermq.wire.codec import encode_operation
@@ -41,6 +41,8 @@ class Pending:
         error: Why there is no reply and will be none; None otherwise.
         on_settled: Called once by the shell, outside its locks, when reply or error is there.
         deliveries: What it settles, put back if it is refused.
+        puts: How many messages a Put brings, or a Commit names; 0 for others.
+        settles: How many deliveries a Commit names; 0 for others.
         result: What the caller's function makes of the reply; for `resolve`.
         undo: Called with the reply taken when that is a refusal, under the shell's lock.
     """
@@ -53,10 +55,12 @@ class Pending:
         "number",
         "on_settled",
         "operation",
+        "puts",
         "reply",
         "result",
         "sends",
         "sent_at",
+        "settles",
         "undo",
         "value",
     )
@@ -75,6 +79,8 @@ class Pending:
         self.destination: str | None = None
         self.result: Callable[[Reply], Any] | None = None
         self.undo: Callable[[], None] | None = None
+        self.puts = 0
+        self.settles = 0
 
     @property
     def settled(self) -> bool:
@@ -143,7 +149,13 @@ class SessionProtocol:
         except (ValueError, OverflowError) as error:
             raise IllegalStateError(_not_encodable(operation.__name__, fields)) from error
         check_value(operation.__name__, fields, value)
-        return Pending(number, operation, value)
+        pending = Pending(number, operation, value)
+        if operation is Put:
+            pending.puts = len(fields["messages"])
+        elif operation is Commit:
+            pending.puts = fields["puts"]
+            pending.settles = sum(one["last"] - one["first"] + 1 for one in fields["deliveries"])
+        return pending
 
     def register(self, pending: Pending) -> None:
         """An operation that was prepared last is on its way: its number is used."""

@@ -9,6 +9,7 @@ import logging
 from typing import Final
 
 from ledgermq.client.buffer import ConsumerBuffer
+from ledgermq.client.fitting import misfit
 from ledgermq.client.protocol import Pending
 from ledgermq.client.session_writing import SessionWriting
 from ledgermq.core.operations import Acknowledge, Alive, CloseConsumer, Commit
@@ -19,6 +20,7 @@ from ledgermq.errors import (
     SessionLostError,
     TransactionInDoubtError,
     TransactionRolledBackError,
+    UnexpectedReplyError,
 )
 
 __all__ = ["SessionCore"]
@@ -54,11 +56,30 @@ class SessionCore(SessionWriting):
                 pending.on_settled(pending)
 
     def _take_reply_locked(self, reply: Reply, settled: list[Pending]) -> None:
+        if reply.session_sequence >= self.protocol.next_number:
+            self._refuse_unasked_locked(reply)
+            return
         pending = self.protocol.take_reply(reply)
         if pending is not None:
+            pending.error = misfit(pending, reply, transacted=self.mode == "TRANSACTED")
+            if pending.error is not None:
+                pending.reply = None
+                LOGGER.error("%s", pending.error)
             settled.append(pending)
         if isinstance(reply, SessionEnded):
             self.ended = True
+
+    def _refuse_unasked_locked(self, reply: Reply) -> None:
+        """A reply to an operation that was never written; the session's next call raises it."""
+        error = UnexpectedReplyError(
+            f"{type(reply).__name__} came for operation {reply.session_sequence} of session "
+            f"{self.queue_manager}@{self.handle}, which has written {self.protocol.next_number - 1}"
+            ": another client writes in its name, or the queue manager has a fault; report it with "
+            "the log position",
+            position=reply.position,
+        )
+        LOGGER.error("%s", error)
+        self._deferred = self._deferred or error
 
     def _take_refused_locked(self, refused: Refused, settled: list[Pending]) -> None:
         reason = refused.reason
@@ -212,6 +233,8 @@ class SessionCore(SessionWriting):
         elif isinstance(pending.reply, Refused) and pending.deliveries is not None:
             with self.lock:
                 self.refused.add_all(pending.deliveries)
+        elif isinstance(pending.error, UnexpectedReplyError):
+            self.defer(pending.error)
 
     def is_out_of_turn(self, pending: Pending) -> bool:
         """Whether an operation was refused because others are to be settled first."""
