@@ -10,8 +10,9 @@ from typing import Final
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 
+from ledgermq.client.broker_news import BrokerNews
 from ledgermq.client.settings import ConnectionSettings
-from ledgermq.client.transport import KAFKA_COMMON, KAFKA_LOGGER, KAFKA_SECONDS_MAX
+from ledgermq.client.transport import KAFKA_COMMON, KAFKA_SECONDS_MAX
 from ledgermq.errors import BrokerUnavailableError, LogError
 from ledgermq.wire.registry import Claim
 from ledgermq.wire.topics import lane_partition
@@ -29,7 +30,8 @@ PASSING: Final = frozenset(
 class LaneReader:
     """The consumer of one lane, from its end at the start on; used by one thread at a time."""
 
-    def __init__(self, settings: ConnectionSettings) -> None:
+    def __init__(self, settings: ConnectionSettings, news: BrokerNews | None = None) -> None:
+        self._news = BrokerNews(settings.bootstrap) if news is None else news
         self._settings = settings
         self._topic = settings.topics.outcomes
         self._key = settings.identity.hex().encode()
@@ -50,8 +52,9 @@ class LaneReader:
                 "fetch.message.max.bytes": OUTCOME_BYTES_MAX + 65536,
                 "fetch.max.bytes": 64 * 1024 * 1024,
                 "receive.message.max.bytes": 80 * 1024 * 1024,
+                "error_cb": self._news.error,
             },
-            logger=KAFKA_LOGGER,
+            logger=self._news,
         )
 
     def check_broker(self, timeout_seconds: float) -> None:
@@ -113,7 +116,9 @@ class LaneReader:
             error = record.error()
             if error is not None:
                 missing = self._cope(error) or missing
-            elif record.key() == key:
+                continue
+            self._news.well()
+            if record.key() == key:
                 value = record.value()
                 if value is not None:
                     values.append(value)
@@ -122,7 +127,7 @@ class LaneReader:
     def _cope(self, error: KafkaError) -> bool:
         """Deals with an error of the consumer; True if records were skipped."""
         if error.code() in PASSING:
-            LOGGER.info("lane %s-%s waits: %s", self._topic, self._partition, error.str())
+            self._news.trouble(error.str())
             return False
         if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             LOGGER.warning(

@@ -9,6 +9,7 @@ import time
 from collections import deque
 from typing import NamedTuple, Protocol
 
+from ledgermq.client.broker_news import BrokerNews
 from ledgermq.client.claims import find_claim
 from ledgermq.client.lane import LaneReader
 from ledgermq.client.settings import ConnectionSettings
@@ -75,7 +76,8 @@ def kafka_route(settings: ConnectionSettings, deadline: float) -> Route:
     def left() -> float:
         return min(max(1.0, deadline - time.monotonic()), KAFKA_SECONDS_MAX)
 
-    lane = LaneReader(settings)
+    news = BrokerNews(settings.bootstrap)
+    lane = LaneReader(settings, news)
     try:
         lane.check_broker(min(settings.timeout_seconds, KAFKA_SECONDS_MAX))
         claim = find_claim(settings, left())
@@ -83,6 +85,6 @@ def kafka_route(settings: ConnectionSettings, deadline: float) -> Route:
     except BaseException:
         lane.close()
         raise
-    transport = Transport(settings, claim)
+    transport = Transport(settings, claim, news)
     transport.warm_up(left())
     return Route(lane, transport)

@@ -1,7 +1,7 @@
 """The way to the log: one producer per connection (operations, questions, heartbeats).
 
 Delivery reports are served in whichever thread polls, so their callbacks only set plain fields and
-append to a deque; nothing in them takes a lock.
+append to a deque; nothing in them takes a lock of the session's.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ import logging
 import threading
 import time
 from collections import deque
+from collections.abc import Callable
 from typing import Any, Final
 
 from confluent_kafka import KafkaError, KafkaException, Producer
 
+from ledgermq.client.broker_news import BrokerNews
 from ledgermq.client.settings import ConnectionSettings
 from ledgermq.errors import (
     BrokerUnavailableError,
@@ -27,12 +29,9 @@ from ledgermq.wire.headers import Headers
 from ledgermq.wire.registry import Claim
 from ledgermq.wire.topics import OPERATION_BYTES_MAX
 
-__all__ = ["KAFKA_COMMON", "KAFKA_LOGGER", "KAFKA_SECONDS_MAX", "LogReceipt", "Transport"]
+__all__ = ["KAFKA_COMMON", "KAFKA_SECONDS_MAX", "LogReceipt", "Transport"]
 
 LOGGER = logging.getLogger("ledgermq.client")
-# What librdkafka has to say; without a handler of the application's, it keeps quiet.
-KAFKA_LOGGER = logging.getLogger("ledgermq.client.kafka")
-KAFKA_LOGGER.addHandler(logging.NullHandler())
 HEARTBEAT: Final = "ledgermq.question.Heartbeat"
 QUEUE_FULL_WAIT_SECONDS: Final = 0.05
 # For how long a full queue may hold up whoever writes: no broker has taken anything by then.
@@ -63,7 +62,10 @@ class LogReceipt:
 class Transport:
     """Writes operations and questions of one connection; may be used from any thread."""
 
-    def __init__(self, settings: ConnectionSettings, claim: Claim) -> None:
+    def __init__(
+        self, settings: ConnectionSettings, claim: Claim, news: BrokerNews | None = None
+    ) -> None:
+        self._news = BrokerNews(settings.bootstrap) if news is None else news
         self._settings = settings
         self._operations = settings.topics.operations
         self._questions = settings.topics.questions
@@ -91,8 +93,9 @@ class Transport:
                 "message.timeout.ms": 120_000,
                 "retry.backoff.ms": 50,
                 "delivery.report.only.error": False,
+                "error_cb": self._news.error,
             },
-            logger=KAFKA_LOGGER,
+            logger=self._news,
         )
 
     def warm_up(self, timeout_seconds: float) -> None:
@@ -105,6 +108,13 @@ class Transport:
     def _report(self, error: KafkaError | None, _: Any) -> None:
         if error is not None:
             self.failures.append(error.str())
+        else:
+            self._news.well()
+
+    def _note(self, error: KafkaError | None, _: Any) -> None:
+        """The report of what nobody waits for, and nobody writes again."""
+        if error is None:
+            self._news.well()
 
     def write(self, value: bytes, headers: Headers, receipt: LogReceipt | None = None) -> None:
         """Hands an operation to the producer; waits while its queue is full.
@@ -115,18 +125,18 @@ class Transport:
             BrokerUnavailableError: its queue is full, and stays so, because no broker takes it.
             LogError: it refuses the record for another reason, such as an unknown topic.
         """
-        report = self._report if receipt is None else _reporting(receipt, self.failures)
+        report = self._report if receipt is None else _reporting(receipt, self._report)
         self._produce(
             self._operations, value, self._operation_key, headers=headers, on_delivery=report
         )
 
     def ask(self, value: bytes) -> None:
         """Writes a question to the side topic."""
-        self._produce(self._questions, value, self._question_key)
+        self._produce(self._questions, value, self._question_key, on_delivery=self._note)
 
     def beat(self) -> None:
         """Writes a heartbeat to the side topic."""
-        self._produce(self._questions, self._heartbeat, self._question_key)
+        self._produce(self._questions, self._heartbeat, self._question_key, on_delivery=self._note)
 
     def _produce(self, topic: str, value: bytes, key: bytes, **more: Any) -> None:
         deadline = time.monotonic() + QUEUE_FULL_SECONDS
@@ -179,11 +189,11 @@ def _refused(topic: str, size_bytes: int, error: KafkaException) -> LedgerMQErro
     return LogError(f"a record for {topic} was not taken, nothing was written: {found.str()}")
 
 
-def _reporting(receipt: LogReceipt, failures: deque[str]) -> Any:
+def _reporting(receipt: LogReceipt, note: Callable[[KafkaError | None, Any], None]) -> Any:
     def report(error: KafkaError | None, record: Any) -> None:
+        note(error, record)
         if error is not None:
             receipt.error = error.str()
-            failures.append(error.str())
         else:
             receipt.position = record.offset()
         receipt.landed.set()
