@@ -8,6 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.wire.checkpoint_chunks import (
+    BLOCK,
+    ChunkError,
+    chunk_of,
+    references_of,
+    root_parts,
+)
 from ledgermq.wire.checkpoint_keys import parse_key
 from ledgermq.wire.codec import UndecodableError, decode_record, encode_record, outcome_to_union
 from ledgermq_spark.positions import LogUnreachableError, partition_ranges
@@ -25,7 +32,6 @@ __all__ = [
 ]
 
 ROOT = "ledgermq.checkpoint.Root"
-BLOCK = "ledgermq.checkpoint.MessageBlock"
 MANIFEST = "ledgermq.checkpoint.Manifest"
 POLL_TIMEOUT_SECONDS = 20.0
 
@@ -54,7 +60,7 @@ class Checkpoint:
         return decode_record(self.root)[1]
 
     def block_records(self) -> list[dict[str, Any]]:
-        """The blocks of messages in manifest order."""
+        """The blocks of messages in manifest order; of a large one, each chunk by itself."""
         return [decode_record(block)[1] for block in self.blocks]
 
 
@@ -77,21 +83,20 @@ class Checkpoints:
             raise CheckpointBrokenError(
                 f"there is no checkpoint at position {position} (there are: {known})"
             )
-        parts: list[bytes] = []
-        for reference in manifest["chunks"]:
-            digest = reference["digest"]
-            chunk = self.chunks.get(digest)
-            if chunk is None:
-                raise CheckpointBrokenError(
-                    f"the checkpoint at position {position} lacks chunk {digest}"
-                )
-            if hashlib.sha256(chunk).hexdigest() != digest:
-                raise CheckpointBrokenError(
-                    f"chunk {digest} of the checkpoint at position {position} was altered: "
-                    "its bytes have another digest"
-                )
-            parts.append(chunk)
-        if not parts or state_digest(parts) != manifest["digest"]:
+        root, blocks = bytearray(), []
+        try:
+            for reference in references_of(manifest, self.chunks):
+                chunk = chunk_of(self.chunks, reference["digest"])
+                if reference["kind"] == "root":
+                    root += chunk
+                else:
+                    blocks.append(chunk)
+        except ChunkError as error:
+            raise CheckpointBrokenError(
+                f"the checkpoint at position {position} is not whole: {error}"
+            ) from error
+        parts = [bytes(root), *blocks]
+        if state_digest(parts) != manifest["digest"]:
             raise CheckpointBrokenError(
                 f"the checkpoint at position {position} does not add up to its digest"
             )
@@ -166,9 +171,9 @@ def _take(found: Checkpoints, queue_manager: str, key: bytes | None, value: byte
 
 
 def state_digest(chunks: list[bytes]) -> str:
-    """The digest of a state: over the digests of root and blocks, in manifest order."""
+    """The digest of a state: over the digests of a whole Root's chunks and those of the blocks."""
     whole = hashlib.sha256()
-    for chunk in chunks:
+    for chunk in (*root_parts(chunks[0]), *chunks[1:]):
         whole.update(hashlib.sha256(chunk).digest())
     return whole.hexdigest()
 

@@ -20,8 +20,9 @@ from ledgermq.core.query import queue_statuses
 from ledgermq.core.snapshot import blocks, restore, root_of
 from ledgermq.core.state import QueueManager
 from ledgermq.core.topic_query import subscription_statuses, topic_statuses
-from ledgermq.wire.codec import decode_record, encode_record, outcome_from_union
-from ledgermq_spark.checkpoints import BLOCK, encode_root
+from ledgermq.wire.checkpoint_chunks import encode_block_record
+from ledgermq.wire.codec import decode_record, outcome_from_union
+from ledgermq_spark.checkpoints import encode_root
 from ledgermq_spark.inbound import Arrival, Inbound
 from ledgermq_spark.outcome_rows import OUTCOME_COLUMNS, outcome_row
 from ledgermq_spark.read_log import as_operation
@@ -35,7 +36,8 @@ __all__ = ["FOLD_COLUMNS", "FoldPlan", "fold_task", "state_rows"]
 # `part` says what a row is: outcome, root, block, chain (at the end), links (the chain at every
 # position from `block` on, 32 bytes each), stopped, the statuses of queues (statuses), topics or
 # subscriptions, or inbound: messages of a Put that came in and got their numbers, `queue` their
-# destination, `created_position` and `block` the first one's place, `number` its sequence number.
+# destination, `created_position` and `block` the first one's place, `number` its sequence number. A
+# large block has several rows, `number` from 0 on.
 FOLD_COLUMNS = (
     ("part", TEXT),
     ("partition", LONG),
@@ -46,6 +48,7 @@ FOLD_COLUMNS = (
     *OUTCOME_COLUMNS,
 )
 NO_OUTCOME = (None,) * len(OUTCOME_COLUMNS)
+NUMBER_AT = [name for name, _ in OUTCOME_COLUMNS].index("number")
 ROWS_PER_BATCH = 4_000
 
 
@@ -74,8 +77,12 @@ def _row(
     queue: str | None = None,
     created_position: int | None = None,
     block: int | None = None,
+    number: int | None = None,
 ) -> Row:
-    return (part, partition, queue, created_position, block, payload, *NO_OUTCOME)
+    rest: Row = NO_OUTCOME
+    if number is not None:
+        rest = (*NO_OUTCOME[:NUMBER_AT], number, *NO_OUTCOME[NUMBER_AT + 1 :])
+    return (part, partition, queue, created_position, block, payload, *rest)
 
 
 def starting_state(plan: FoldPlan) -> QueueManager:
@@ -95,14 +102,16 @@ def state_rows(state: QueueManager, partition: int, chain: bytes) -> Iterator[Ro
     yield _row("chain", partition, chain, block=state.position)
     yield _row("root", partition, encode_root(root_of(state)))
     for block in blocks(state):
-        yield _row(
-            "block",
-            partition,
-            encode_record(BLOCK, block),
-            queue=block["queue"],
-            created_position=block["created_position"],
-            block=block["block"],
-        )
+        for number, value in enumerate(encode_block_record(block)):
+            yield _row(
+                "block",
+                partition,
+                value,
+                queue=block["queue"],
+                created_position=block["created_position"],
+                block=block["block"],
+                number=number,
+            )
     yield _row("statuses", partition, json.dumps(queue_statuses(state)).encode())
     yield _row("topics", partition, json.dumps(topic_statuses(state)).encode())
     yield _row("subscriptions", partition, json.dumps(subscription_statuses(state)).encode())

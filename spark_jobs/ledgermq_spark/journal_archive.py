@@ -99,7 +99,15 @@ class Archived:
         import pyarrow.parquet as pq
 
         rows = [row for path in self.files("state") for row in pq.read_table(path).to_pylist()]
-        rows.sort(key=lambda row: (row["part"] != "root", row["created_position"], row["block"]))
+        rows.sort(
+            key=lambda row: (
+                row["part"] != "root",
+                row["created_position"],
+                row["block"],
+                # Backups that are older do not have it: no block was large then.
+                row.get("number"),
+            )
+        )
         chunks = [row["payload"] for row in rows]
         if not chunks or state_digest(chunks) != self.manifest["digest"]:
             raise JournalArchiveError(
@@ -168,7 +176,7 @@ class Archive:
         shutil.rmtree(work, ignore_errors=True)
         _write_messages(journal, work / "messages", summary.counts)
         state = journal.rebuilt.rows.where("part IN ('root', 'block')")
-        chunks = state.select("part", "created_position", "block", "payload")
+        chunks = state.select("part", "created_position", "block", "number", "payload")
         chunks.coalesce(1).write.parquet(str(work / "state"))
         files = []
         for part in PARTS:

@@ -101,7 +101,10 @@ class Rebuilt:
         return [bytes(row["payload"]) for row in _block_rows(self.rows)]
 
     def blocks(self) -> list[dict[str, Any]]:
-        """The numbered messages as `checkpoint.MessageBlock` records, in manifest order."""
+        """The numbered messages as `checkpoint.MessageBlock` records, in manifest order.
+
+        Of a block that was too large for one, there are several.
+        """
         return [decode_record(block)[1] for block in self.block_bytes()]
 
     def messages(self) -> DataFrame:
@@ -377,5 +380,5 @@ def _fold_rows(
 
 
 def _block_rows(rows: DataFrame) -> list[Any]:
-    blocks = rows.where("part = 'block'").select("created_position", "block", "payload")
-    return blocks.orderBy("created_position", "block").collect()
+    blocks = rows.where("part = 'block'").select("created_position", "block", "number", "payload")
+    return blocks.orderBy("created_position", "block", "number").collect()

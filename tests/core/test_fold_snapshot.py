@@ -2,8 +2,8 @@
 
 from ledgermq.core.snapshot import block_of, blocks, root_of, take_touched_blocks, taken_block
 from ledgermq.core.storage import FIRST_SEGMENT
-from ledgermq.processor.blocks import BLOCK, encode_block
-from ledgermq.wire.codec import encode_record
+from ledgermq.processor.blocks import encode_block
+from ledgermq.wire.checkpoint_chunks import encode_block_record
 from support import checks
 from support.play import play
 from support.script import read_scripts
@@ -184,7 +184,7 @@ def test_a_taken_block_stays_as_it_was_when_the_state_goes_on():
         "get 3 -> accepted; delivered M0..2@0",
         "recover 2 -> returned 3",
     )
-    before = [encode_record(BLOCK, one) for one in blocks(player.state)]
+    before = [encode_block_record(one) for one in blocks(player.state)]
     taken = [taken_block(player.state, 1, number) for number in range(2)]
     lines = (
         "get 5 -> accepted; delivered M0@0 M1@1+1 M2@2 M3@3 M4@4",
@@ -194,4 +194,4 @@ def test_a_taken_block_stays_as_it_was_when_the_state_goes_on():
     for line in read_scripts("\n".join(lines))[0].lines:
         player.line(line)
     assert [encode_block(one) for one in taken] == before
-    assert [encode_record(BLOCK, one) for one in blocks(player.state)] != before
+    assert [encode_block_record(one) for one in blocks(player.state)] != before

@@ -1,5 +1,7 @@
 """When a checkpoint is due: by time, by operations, by blocks, and never too often (D5)."""
 
+import asyncio
+import itertools
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -7,6 +9,7 @@ import pytest
 
 from ledgermq.processor import checkpoint_keeping
 from ledgermq.processor.checkpoint_keeping import CheckpointKeeper
+from ledgermq.processor.checkpoints import CheckpointFailedError
 from ledgermq.processor.settings import WorkerSettings
 
 
@@ -70,3 +73,49 @@ def test_who_asks_for_a_checkpoint_does_not_wait(hand):
     hand.maker.encoding_seconds = 100.0
     hand.keeper.wanted.append(object())
     assert hand.is_due()
+
+
+class Failing:
+    """A maker of checkpoints that fails as long as it is told to."""
+
+    encoding_seconds = 0.0
+    durable = None
+    fails = True
+
+    def __init__(self) -> None:
+        self.tries = 0
+
+    def snapshot(self, *_):
+        """Nothing is needed."""
+
+    async def write(self, *_):
+        """Counts, and fails."""
+        self.tries += 1
+        if self.fails:
+            raise CheckpointFailedError("QM1: it was not written")
+
+
+def test_a_checkpoint_that_fails_is_tried_again_at_a_growing_distance(hand, caplog):
+    """Not each second for ever: said 14 times in 10 minutes, then that it is over (D5)."""
+    maker = Failing()
+    settings = WorkerSettings(bootstrap="b:1", data_directory=Path())
+    keeper = CheckpointKeeper("QM1", settings, maker, None, asyncio.run)
+    state = SimpleNamespace(stores={}, position=5)
+    folder = SimpleNamespace(operations=0, state=state, chain=b"", last_record=object())
+    lanes = SimpleNamespace(mark=lambda: None)
+    tried_at = []
+    with caplog.at_level("INFO"):
+        for _ in range(6_000):
+            hand.now += 0.1
+            folder.operations += 100_000
+            before = maker.tries
+            keeper.look(folder, lanes, None)
+            tried_at += [hand.now] * (maker.tries - before)
+        maker.fails = False
+        hand.now += 60.0
+        folder.operations += 100_000
+        keeper.look(folder, lanes, None)
+    pauses = [round(b - a) for a, b in itertools.pairwise(tried_at)]
+    assert pauses == [2, 4, 8, 16, 32, *[60] * 8]
+    assert len([one for one in caplog.messages if "trying again in" in one]) == 14
+    assert caplog.messages[-1] == "QM1: checkpoints can be written again"

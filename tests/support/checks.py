@@ -10,7 +10,8 @@ from ledgermq.core.operations import Operation, Unreadable
 from ledgermq.core.outcomes import Addressed, Delivered, DeliveredMessage, Outcome
 from ledgermq.core.snapshot import blocks, restore, root_of, taken_block
 from ledgermq.core.state import QueueManager
-from ledgermq.processor.blocks import BLOCK, encode_block
+from ledgermq.processor.blocks import encode_block
+from ledgermq.wire.checkpoint_chunks import encode_block_record, root_parts
 from ledgermq.wire.codec import (
     decode_chunk,
     decode_operation,
@@ -58,13 +59,14 @@ def freeze(state: QueueManager) -> Frozen:
     root = root_of(state)
     for session in root["sessions"]:
         session["replies"] = [outcome_to_union(reply) for reply in session["replies"]]
-    found = tuple(encode_record(BLOCK, block) for block in blocks(state))
-    for value in found:
-        _, block = decode_record(value)
+    found: list[bytes] = []
+    for block in blocks(state):
+        values = encode_block_record(block)
         taken = taken_block(state, block["created_position"], block["block"])
         assert taken is not None, "the block is there"
-        assert encode_block(taken) == value, "a worker would write another block"
-    return Frozen(encode_record(ROOT, root), found)
+        assert encode_block(taken) == values, "a worker would write another block"
+        found += values
+    return Frozen(encode_record(ROOT, root), tuple(found))
 
 
 def thaw(frozen: Frozen) -> QueueManager:
@@ -79,7 +81,7 @@ def digest(state: QueueManager) -> str:
     """The digest of PROTOCOL.md §10: SHA-256 over the digests of root and blocks."""
     frozen = freeze(state)
     whole = hashlib.sha256()
-    for chunk in (frozen.root, *frozen.blocks):
+    for chunk in (*root_parts(frozen.root), *frozen.blocks):
         whole.update(hashlib.sha256(chunk).digest())
     return whole.hexdigest()
 

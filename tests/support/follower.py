@@ -21,11 +21,11 @@ from ledgermq.core.query import queue_statuses
 from ledgermq.core.snapshot import block_of, take_touched_blocks
 from ledgermq.core.state import QueueManager
 from ledgermq.core.topic_query import topic_statuses
-from ledgermq.processor.blocks import BLOCK
 from ledgermq.processor.checkpoints import encode_root
 from ledgermq.processor.digests import chunk_digest, state_digest
 from ledgermq.processor.log_reading import PartitionReader
-from ledgermq.wire.codec import decode_chunk, decode_operation, decode_record, encode_record
+from ledgermq.wire.checkpoint_chunks import encode_block_record, root_parts
+from ledgermq.wire.codec import decode_chunk, decode_operation, decode_record
 from ledgermq.wire.headers import CONNECTION
 from ledgermq.wire.topics import lane_partition
 from support.witness import Witness
@@ -53,7 +53,7 @@ class Follower:
         self._reader = PartitionReader(place.bootstrap, 30.0)
         self._lanes = [_Lane() for _ in range(place.claim.lanes)]
         self._next_checkpoint_record = 0
-        self._blocks: dict[Identity, str] = {}
+        self._blocks: dict[Identity, list[str]] = {}
         self._bodies: dict[int, list[bytes]] = {}
         # Outcomes that a worker may still write, or write again.
         self._expected: dict[Identity, Outcome] = {}
@@ -134,11 +134,14 @@ class Follower:
             if found is None:
                 self._blocks.pop((created, block), None)
             else:
-                self._blocks[created, block] = chunk_digest(encode_record(BLOCK, found))
+                values = encode_block_record(found)
+                self._blocks[created, block] = [chunk_digest(one) for one in values]
         for key in [key for key in self._blocks if key[0] not in self.state.stores]:
             del self._blocks[key]
-        root = chunk_digest(encode_root(self.state))
-        return state_digest([root, *(self._blocks[key] for key in sorted(self._blocks))])
+        digests = [chunk_digest(part) for part in root_parts(encode_root(self.state))]
+        for key in sorted(self._blocks):
+            digests += self._blocks[key]
+        return state_digest(digests)
 
     def _read_lane(self, number: int, lane: _Lane) -> None:
         claim, topic = self._place.claim, self._place.topics.outcomes

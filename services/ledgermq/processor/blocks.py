@@ -15,25 +15,14 @@ from ledgermq.core.message_snapshot import stored_message
 from ledgermq.core.queue import Queue
 from ledgermq.core.snapshot import TakenBlock
 from ledgermq.core.storage import Segment
+from ledgermq.wire.checkpoint_chunks import avro_long, block_values
 from ledgermq.wire.codec import encode_record
 
-__all__ = ["BLOCK", "encode_block"]
+__all__ = ["encode_block"]
 
-BLOCK: Final = "ledgermq.checkpoint.MessageBlock"
 STORED: Final = "ledgermq.checkpoint.StoredMessage"
 # Marker and fingerprint.
 FRAME_BYTES: Final = 10
-
-
-def _long(number: int) -> bytes:
-    """A number as Avro writes it: zigzag, seven bits a byte."""
-    rest = number << 1 if number >= 0 else (-number << 1) - 1
-    found = bytearray()
-    while rest > 127:
-        found.append(rest & 127 | 128)
-        rest >>= 7
-    found.append(rest)
-    return bytes(found)
 
 
 def _record(record: dict[str, Any]) -> bytes:
@@ -49,14 +38,14 @@ class _Plain:
         sample.segment = Segment(0, [])
         # What is the same in all of them stands between the enqueue time and the segment, and
         # behind that: none of them was written again.
-        self._same, self._end = b"", _long(-1) * 2
+        self._same, self._end = b"", avro_long(-1) * 2
         ends = len(b"".join(self._parts(sample)[:-2])), len(self._number(0) + self._end)
         self._same = _record(stored_message(sample))[ends[0] : -ends[1]]
 
     def _number(self, number: int) -> bytes:
         found = self._known.get(number)
         if found is None:
-            found = self._known[number] = _long(number)
+            found = self._known[number] = avro_long(number)
         return found
 
     def _parts(self, message: Message) -> tuple[bytes, ...]:
@@ -64,7 +53,7 @@ class _Plain:
         return (
             number(message.put_position),
             number(message.put_index),
-            _long(message.sequence),
+            avro_long(message.sequence),
             message.message_id,
             number(message.priority),
             b"\x01" if message.persistent else b"\x00",
@@ -80,12 +69,13 @@ class _Plain:
         return b"".join(self._parts(message))
 
 
-def encode_block(taken: TakenBlock) -> bytes:
-    """A block as the value of a record of the checkpoints topic, whatever the state is by now."""
-    empty = encode_record(BLOCK, {**taken._asdict(), "messages": []})
+def encode_block(taken: TakenBlock) -> list[bytes]:
+    """A block as the values of its chunks, whatever the state is by now."""
     plain = _Plain()
-    parts = [
-        plain.encoded(one) if isinstance(one, Message) else _record(one) for one in taken.messages
+    messages = [
+        (one.sequence, plain.encoded(one))
+        if isinstance(one, Message)
+        else (one["sequence"], _record(one))
+        for one in taken.messages
     ]
-    # An array is the count, that many items, and the end, which is all of an empty one.
-    return b"".join([empty[:-1], _long(len(parts)), *parts, empty[-1:]])
+    return block_values(taken._asdict(), messages)

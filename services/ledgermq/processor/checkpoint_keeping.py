@@ -19,7 +19,8 @@ __all__ = ["CheckpointKeeper"]
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.2
-AGAIN_SECONDS = 2.0
+AGAIN_SECONDS_MIN = 2.0
+AGAIN_SECONDS_MAX = 60.0
 ENCODING_SHARE = 10
 PAUSE_SECONDS_MAX = 60.0
 
@@ -49,6 +50,7 @@ class CheckpointKeeper:
         self._commit = commit
         self._beside = beside
         self._writing = False
+        self._failures = 0
         self._next_look = self._not_before = 0.0
         self._tried_at = time.monotonic()
         self._operations_then = 0
@@ -79,10 +81,20 @@ class CheckpointKeeper:
             try:
                 await self.checkpointer.write(snapshot, lanes, self._commit)
             except CheckpointFailedError as error:
-                log.error("%s; trying again", error)
-                self._not_before = self._next_look = time.monotonic() + AGAIN_SECONDS
+                pause = min(AGAIN_SECONDS_MIN * 2**self._failures, AGAIN_SECONDS_MAX)
+                self._failures += 1
+                log.error(
+                    "%s; trying again in %.0f s. Messages are not held up, but a restart folds all "
+                    "that came since the last checkpoint",
+                    error,
+                    pause,
+                )
+                self._not_before = self._next_look = time.monotonic() + pause
                 self.wanted += asked
             else:
+                if self._failures:
+                    log.info("%s: checkpoints can be written again", self._name)
+                self._failures = 0
                 self.wanted, later = asked, self.wanted
                 self._tell(folder, answers)
                 self.wanted = later

@@ -9,6 +9,7 @@ person can say which.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import logging
 from collections.abc import Iterator, Sequence
@@ -29,6 +30,7 @@ from ledgermq.processor.log_reading import (
     log_identity,
     partition_reader,
 )
+from ledgermq.wire.checkpoint_chunks import ChunkError, chunk_of, references_of
 from ledgermq.wire.checkpoint_keys import chunk_key, manifest_key
 from ledgermq.wire.codec import UndecodableError, decode_record, outcome_from_union
 from ledgermq.wire.registry import Claim
@@ -73,14 +75,14 @@ class StoredManifest:
 class Loaded:
     """A state and what goes with it, ready to fold on.
 
-    `blocks` holds the digest of each block by (created position of its queue, block number), with
-    the queue's name; `rubbish` are keys on the topic that are of no use.
+    `blocks` holds the digests of each block's chunks by (created position of its queue, block
+    number), with the queue's name; `rubbish` are keys on the topic that are of no use.
     """
 
     state: QueueManager
     chain: bytes = CHAIN_START
     identity: LogIdentity
-    blocks: dict[tuple[int, int], tuple[str, str]] = field(default_factory=dict)
+    blocks: dict[tuple[int, int], tuple[str, tuple[str, ...]]] = field(default_factory=dict)
     manifests: list[StoredManifest] = field(default_factory=list)
     stored: set[str] = field(default_factory=set)
     rubbish: list[bytes] = field(default_factory=list)
@@ -114,7 +116,7 @@ def load(
         loaded = None if problem else _restored(manifest, shelf, identity)
         if loaded is not None:
             # What is passed over counts for nothing: it would keep real checkpoints from staying.
-            loaded.manifests = [_stored(one) for one in manifests[at : at + 3]]
+            loaded.manifests = [_stored(one, shelf) for one in manifests[at : at + 3]]
             return _with_stored(loaded, shelf, claim)
         problem = problem or "its chunks do not make a state"
         log.warning(
@@ -168,19 +170,15 @@ def _manifests(shelf: Shelf, claim: Claim) -> list[dict[str, Any]]:
 
 
 def _is_of(manifest: dict[str, Any], claim: Claim, position: int) -> bool:
-    """Whether a manifest is what its key says, and names a root before all blocks."""
-    kinds = [one["kind"] for one in manifest["chunks"]]
-    return (
-        manifest["queue_manager"] == claim.queue_manager
-        and manifest["position"] == position
-        and kinds[:1] == ["root"]
-        and "root" not in kinds[1:]
-    )
+    """Whether a manifest is what its key says."""
+    return (manifest["queue_manager"], manifest["position"]) == (claim.queue_manager, position)
 
 
-def _stored(manifest: dict[str, Any]) -> StoredManifest:
-    digests = tuple(one["digest"] for one in manifest["chunks"])
-    return StoredManifest(manifest["position"], digests)
+def _stored(manifest: dict[str, Any], shelf: Shelf) -> StoredManifest:
+    digests = [one["digest"] for one in manifest["chunks"]]
+    with contextlib.suppress(ChunkError):
+        digests += [one["digest"] for one in references_of(manifest, shelf.chunks)]
+    return StoredManifest(manifest["position"], tuple(dict.fromkeys(digests)))
 
 
 def _problem(
@@ -206,13 +204,12 @@ def _problem(
 
 def _damage(manifest: dict[str, Any], shelf: Shelf) -> str | None:
     """What is missing of a checkpoint, or None if it is whole."""
-    digests = [one["digest"] for one in manifest["chunks"]]
-    for digest in digests:
-        value = shelf.chunks.get(digest)
-        if value is None:
-            return f"chunk {digest[:100]} is missing"
-        if chunk_digest(value) != digest:
-            return f"chunk {digest} is damaged"
+    try:
+        digests = [one["digest"] for one in references_of(manifest, shelf.chunks)]
+        for digest in digests:
+            chunk_of(shelf.chunks, digest)
+    except ChunkError as error:
+        return str(error)
     if state_digest(digests) != manifest["digest"]:
         return "the digest of its list of chunks is wrong"
     return None
@@ -267,31 +264,28 @@ def _restored(manifest: dict[str, Any], shelf: Shelf, identity: LogIdentity) -> 
 
 
 def _restored_as_it_is(manifest: dict[str, Any], shelf: Shelf, identity: LogIdentity) -> Loaded:
-    references = manifest["chunks"]
-    _, root = decode_record(shelf.chunks[references[0]["digest"]])
+    references = references_of(manifest, shelf.chunks)
+    parts = [shelf.chunks[one["digest"]] for one in references if one["kind"] == "root"]
+    _, root = decode_record(b"".join(parts))
     for session in root["sessions"]:
         replies = [outcome_from_union(one) for one in session["replies"]]
         assert all(isinstance(one, Reply) for one in replies), "only replies are kept"
         session["replies"] = replies
     # The subscriptions of a topic all have its name: only a block itself says whose it is.
-    keys: list[tuple[int, int]] = []
+    known: dict[tuple[int, int], tuple[str, tuple[str, ...]]] = {}
 
     def blocks() -> Iterator[dict[str, Any]]:
-        for reference in references[1:]:
-            block = decode_record(shelf.chunks[reference["digest"]])[1]
-            keys.append((block["created_position"], block["block"]))
+        for reference in references[len(parts) :]:
+            digest = reference["digest"]
+            block = decode_record(shelf.chunks[digest])[1]
+            key = (block["created_position"], block["block"])
+            _, before = known.get(key, ("", ()))
+            known[key] = (reference["queue"], (*before, digest))
             yield block
 
     state = restore(root, blocks())
     return Loaded(
-        state=state,
-        chain=manifest["chain"],
-        identity=identity,
-        blocks={
-            key: (one["queue"], one["digest"])
-            for key, one in zip(keys, references[1:], strict=True)
-        },
-        manifest=manifest,
+        state=state, chain=manifest["chain"], identity=identity, blocks=known, manifest=manifest
     )
 
 
@@ -344,7 +338,15 @@ def write_all(
             problems.append(error)
 
     for key, value in records:
-        producer.produce(topic, value=value, key=key, partition=partition, on_delivery=delivered)
+        while True:
+            try:
+                producer.produce(
+                    topic, value=value, key=key, partition=partition, on_delivery=delivered
+                )
+                break
+            except BufferError:
+                # Each record is given up after its own time-out, so there is room in the end.
+                producer.poll(0.1)
         producer.poll(0)
     if producer.flush(timeout_seconds):
         raise KafkaException(f"{topic}-{partition} did not acknowledge in {timeout_seconds:.0f} s")

@@ -11,7 +11,10 @@ committed to the group, which a worker that has lost the partition cannot do; an
 what no kept manifest needs is taken away.
 
 Chunks whose writing failed stay in memory until a later checkpoint writes them or needs them no
-more.
+more, and so do blocks that could not be encoded: nothing else remembers that they changed.
+
+No record of a checkpoint is larger than the log takes, whatever the state is: the Root is cut every
+4 MiB, large blocks are halved, and references stand on pages (PROTOCOL.md §10).
 """
 
 from __future__ import annotations
@@ -40,16 +43,18 @@ from ledgermq.processor.crash_points import crash_point
 from ledgermq.processor.digests import chunk_digest, state_digest
 from ledgermq.processor.lanes import LaneWriter, SendMark
 from ledgermq.processor.log_reading import PartitionReader
+from ledgermq.wire.checkpoint_chunks import manifest_pages, root_parts
 from ledgermq.wire.checkpoint_keys import chunk_key, manifest_key
 from ledgermq.wire.codec import encode_record, outcome_to_union
 from ledgermq.wire.registry import Claim
-from ledgermq.wire.topics import Topics, lane_partition
+from ledgermq.wire.topics import DERIVED_BYTES_MAX, Topics, lane_partition
 
 __all__ = ["CheckpointFailedError", "Checkpointer", "Snapshot", "encode_root"]
 
 log = logging.getLogger(__name__)
 
 KEPT_MANIFESTS = 3
+WRITTEN_TOGETHER_BYTES = 32 * 1024 * 1024
 ROOT = "ledgermq.checkpoint.Root"
 MANIFEST = "ledgermq.checkpoint.Manifest"
 
@@ -74,6 +79,7 @@ class Snapshot:
     version: int
     chain: bytes
     root: bytes
+    root_seconds: float
     taken: dict[tuple[int, int], TakenBlock | None]
     stores: frozenset[int]
     mark: SendMark
@@ -81,14 +87,15 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Contents:
-    """The chunks of a checkpoint in manifest order, and the digest of all of them."""
+    """What a manifest lists, the digest of the state, and all chunks that it takes."""
 
     references: list[dict[str, Any]]
     digest: str
+    needed: tuple[str, ...]
 
 
 def encode_root(state: QueueManager) -> bytes:
-    """The Root chunk of a state."""
+    """The Root of a state as bytes."""
     root = root_of(state)
     for session in root["sessions"]:
         session["replies"] = [outcome_to_union(one) for one in session["replies"]]
@@ -119,6 +126,7 @@ class Checkpointer:
         self._stored = loaded.stored
         self._rubbish = loaded.rubbish
         self._unwritten: dict[str, bytes] = {}
+        self._taken: dict[tuple[int, int], TakenBlock | None] = {}
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
         self._producer: Producer | None = None
         self._reader: PartitionReader | None = None
@@ -128,13 +136,16 @@ class Checkpointer:
 
     def snapshot(self, state: QueueManager, chain: bytes, record: Any, mark: SendMark) -> Snapshot:
         """Takes the state as it is; the mark covers all outcomes up to its position."""
+        started = time.monotonic()
+        root = encode_root(state)
         return Snapshot(
             position=state.position,
             append_ms=record.timestamp,
             record_digest=hashlib.sha256(record.value or b"").digest(),
             version=state.active_version,
             chain=chain,
-            root=encode_root(state),
+            root=root,
+            root_seconds=time.monotonic() - started,
             taken={key: taken_block(state, *key) for key in take_touched_blocks(state)},
             stores=frozenset(state.stores),
             mark=mark,
@@ -143,36 +154,45 @@ class Checkpointer:
     def _encode(self, snapshot: Snapshot) -> _Contents:
         """Encodes what changed; runs in the thread, and lets the fold go on between blocks."""
         started = time.monotonic()
-        root_digest = chunk_digest(snapshot.root)
-        self._note(root_digest, snapshot.root)
-        for key, taken in snapshot.taken.items():
+        references: list[dict[str, Any]] = [
+            {"kind": "root", "digest": self._note(part), "queue": "", "block": -1}
+            for part in root_parts(snapshot.root)
+        ]
+        self._taken |= snapshot.taken
+        for key, taken in list(self._taken.items()):
             if taken is None:
                 self._blocks.pop(key, None)
             else:
-                value = encode_block(taken)
-                digest = chunk_digest(value)
-                self._blocks[key] = (taken.queue, digest)
-                self._note(digest, value)
+                digests = tuple(self._note(value) for value in encode_block(taken))
+                self._blocks[key] = (taken.queue, digests)
+            del self._taken[key]
             time.sleep(0)
         for key in [key for key in self._blocks if key[0] not in snapshot.stores]:
             del self._blocks[key]
-        references: list[dict[str, Any]] = [
-            {"kind": "root", "digest": root_digest, "queue": "", "block": -1}
-        ]
         for key in sorted(self._blocks):
-            name, digest = self._blocks[key]
-            references.append({"kind": "block", "digest": digest, "queue": name, "block": key[1]})
-        needed = {one["digest"] for one in references}
-        for digest in [one for one in self._unwritten if one not in needed]:
+            name, digests = self._blocks[key]
+            references += [
+                {"kind": "block", "digest": one, "queue": name, "block": key[1]} for one in digests
+            ]
+        state = [one["digest"] for one in references]
+        pages = [self._note(page) for page in manifest_pages(references)]
+        if pages:
+            references = [
+                {"kind": "page", "digest": one, "queue": "", "block": -1} for one in pages
+            ]
+        needed = (*state, *pages)
+        known = frozenset(needed)
+        for digest in [one for one in self._unwritten if one not in known]:
             del self._unwritten[digest]
-        self.encoding_seconds = time.monotonic() - started
-        return _Contents(
-            references=references, digest=state_digest(one["digest"] for one in references)
-        )
+        self.encoding_seconds = snapshot.root_seconds + time.monotonic() - started
+        return _Contents(references=references, digest=state_digest(state), needed=needed)
 
-    def _note(self, digest: str, value: bytes) -> None:
+    def _note(self, value: bytes) -> str:
+        """The digest of a chunk, which is written if it was not yet."""
+        digest = chunk_digest(value)
         if digest not in self._stored:
             self._unwritten[digest] = value
+        return digest
 
     async def write(
         self, snapshot: Snapshot, lanes: LaneWriter, commit: Callable[[int], Awaitable[None]]
@@ -180,36 +200,49 @@ class Checkpointer:
         """Makes a snapshot durable; its manifest.
 
         Raises:
-            CheckpointFailedError: Kafka did not take it; nothing is lost, a later one covers it.
+            CheckpointFailedError: It could not be made, or Kafka did not take it; nothing is lost,
+                a later one covers it.
         """
         loop = asyncio.get_running_loop()
-        contents = await loop.run_in_executor(self._thread, self._encode, snapshot)
-        chunks = list(self._unwritten.items())
-        crash_point("before-chunks")
         try:
-            await loop.run_in_executor(self._thread, self._write_chunks, chunks)
+            contents = await loop.run_in_executor(self._thread, self._encode, snapshot)
+            crash_point("before-chunks")
+            await loop.run_in_executor(self._thread, self._write_chunks)
             crash_point("after-chunks")
             await lanes.acknowledged(snapshot.mark)
             manifest = await loop.run_in_executor(
                 self._thread, self._write_manifest, snapshot, contents
             )
-        except (KafkaException, LedgerMQError) as error:
+        except Exception as error:
+            # Whatever it is: the queue manager goes on without a checkpoint, and says so.
             raise CheckpointFailedError(
                 f"{self._claim.queue_manager}: the checkpoint at position {snapshot.position} was "
-                f"not written: {error}"
+                f"not written: {str(error) or type(error).__name__}"
             ) from error
-        for digest, _ in chunks:
-            self._unwritten.pop(digest, None)
         self.durable, self.durable_at = manifest, time.monotonic()
         crash_point("after-manifest")
         crash_point("before-offset-commit")
         await self._tidy(snapshot, contents, commit)
         return manifest
 
-    def _write_chunks(self, chunks: list[tuple[str, bytes]]) -> None:
+    def _write_chunks(self) -> None:
+        """Writes what is not written yet, some at a time: what is there need not be written again.
+
+        It runs in the thread that encodes, so nothing else looks at the chunks meanwhile.
+        """
         name = self._claim.queue_manager
-        self._write([(chunk_key(name, digest).encode(), value) for digest, value in chunks])
-        self._stored.update(digest for digest, _ in chunks)
+        while self._unwritten:
+            digests: list[str] = []
+            size = 0
+            for digest, value in self._unwritten.items():
+                digests.append(digest)
+                size += len(value)
+                if size > WRITTEN_TOGETHER_BYTES:
+                    break
+            self._write([(chunk_key(name, one).encode(), self._unwritten[one]) for one in digests])
+            self._stored.update(digests)
+            for digest in digests:
+                del self._unwritten[digest]
 
     def _write_manifest(self, snapshot: Snapshot, contents: _Contents) -> dict[str, Any]:
         manifest = {
@@ -248,9 +281,8 @@ class Checkpointer:
                     "enable.idempotence": True,
                     "acks": "all",
                     "linger.ms": 5,
-                    # A Root with a million deliveries in flight only fits when it is compressed.
                     "compression.type": "zstd",
-                    "message.max.bytes": 200 * 1024 * 1024,
+                    "message.max.bytes": DERIVED_BYTES_MAX,
                     "queue.buffering.max.messages": 0,
                     "message.timeout.ms": int(self._timeout_seconds * 1000),
                     "log_level": 0,
@@ -272,9 +304,7 @@ class Checkpointer:
         self, snapshot: Snapshot, contents: _Contents, commit: Callable[[int], Awaitable[None]]
     ) -> None:
         """Commits the position; takes away what is not needed, if the group let us (H13)."""
-        stored = StoredManifest(
-            snapshot.position, tuple(one["digest"] for one in contents.references)
-        )
+        stored = StoredManifest(snapshot.position, contents.needed)
         known = [one for one in self._kept if one.position != snapshot.position]
         known = sorted([*known, stored], key=lambda one: one.position, reverse=True)
         self._kept, gone = known[:KEPT_MANIFESTS], known[KEPT_MANIFESTS:]

@@ -20,7 +20,7 @@ HELP = {
     "ledgermq_projection_rejected_events_total": "Operations refused by this process, by reason.",
     "ledgermq_bodies_read_back_total": "Bodies read back from the log by this process.",
     "ledgermq_checkpoint_position": "Log position of the newest durable checkpoint.",
-    "ledgermq_checkpoint_age_seconds": "Time since the newest checkpoint was made or loaded.",
+    "ledgermq_checkpoint_age_seconds": "Time since a checkpoint was made or loaded, or the start.",
     "ledgermq_questions_answered_total": "Questions answered by this process.",
     "ledgermq_worker_entries_total": "Entries that this worker wrote on the ledger.",
 }
@@ -63,7 +63,7 @@ def _of_owner(owner: Owner, samples: dict[str, list[Sample]]) -> None:
         checkpointer = owner.checkpoints.checkpointer
         if checkpointer.durable is not None:
             put("checkpoint_position", checkpointer.durable["position"])
-            put("checkpoint_age_seconds", time.monotonic() - checkpointer.durable_at)
+        put("checkpoint_age_seconds", time.monotonic() - checkpointer.durable_at)
 
 
 def _labels(labels: dict[str, str]) -> str:

@@ -1,0 +1,153 @@
+"""What a checkpointer writes, record by record, without a broker (D5, H13)."""
+
+import asyncio
+from types import SimpleNamespace
+
+import pytest
+
+from ledgermq.core import operations as op
+from ledgermq.processor import checkpoint_loading, checkpoints
+from ledgermq.processor.checkpoint_loading import Loaded
+from ledgermq.processor.checkpoint_shelf import Shelf
+from ledgermq.processor.checkpoints import Checkpointer, CheckpointFailedError
+from ledgermq.wire import checkpoint_chunks
+from ledgermq.wire.codec import decode_record
+from ledgermq.wire.registry import Claim
+from ledgermq.wire.topics import DERIVED_BYTES_MAX, Topics
+from support import checks
+from support.large_states import LargeState
+
+ROOM_FOR_FRAMING = 64 * 1024
+
+
+class Desk:
+    """A checkpointer of a state, and the topic that it writes to."""
+
+    def __init__(self, monkeypatch, state) -> None:
+        self.state = state
+        self.claim = Claim("QM1", 0, 1)
+        self.topic: dict[str, bytes] = {}
+        self.written: list[str] = []
+        identity = SimpleNamespace(cluster_id="c", topic_id="t")
+        self.maker = Checkpointer(
+            self.claim,
+            Loaded(state=state, identity=identity),
+            bootstrap="",
+            topics=Topics("ledgermq"),
+            worker="w",
+            timeout_seconds=1.0,
+        )
+        monkeypatch.setattr(self.maker, "_write", self._take)
+        monkeypatch.setattr(self.maker, "_lane_ends", lambda: [0])
+
+    def _take(self, records) -> None:
+        for name, value in records:
+            key = name.decode()
+            self.written.append(key)
+            if value is None:
+                self.topic.pop(key, None)
+            else:
+                assert len(key) + len(value) < DERIVED_BYTES_MAX - ROOM_FOR_FRAMING
+                self.topic[key] = value
+
+    def checkpoint(self) -> dict:
+        """Makes one; its manifest."""
+        self.written.clear()
+        record = SimpleNamespace(timestamp=1, value=b"")
+        snapshot = self.maker.snapshot(self.state, bytes(32), record, None)
+        lanes = SimpleNamespace(acknowledged=_nothing)
+        return asyncio.run(self.maker.write(snapshot, lanes, _nothing))
+
+    def restored(self) -> Loaded:
+        """What a worker that starts makes of the newest manifest."""
+        shelf = Shelf("QM1")
+        for key, value in self.topic.items():
+            shelf.take(key.encode(), value)
+        newest = max(shelf.manifests)
+        _, manifest = decode_record(shelf.manifests[newest])
+        return checkpoint_loading._restored(manifest, shelf, None)
+
+
+async def _nothing(*_):
+    """Succeeds at once."""
+
+
+@pytest.fixture
+def large() -> LargeState:
+    """2,000 queues with a message each, headers of 64 KB, and a large unit of work."""
+    large = LargeState()
+    session = large.open()
+    for number in range(2_000):
+        large.put(session, f"queue:queue-{number}")
+    for _ in range(300):
+        large.put(session, "queue:q", p="z" * 60_000)
+    large.put(large.open("TRANSACTED"), "queue:q", 120, p="z" * 60_000)
+    return large
+
+
+def test_each_record_fits_and_a_restart_has_the_same_state(monkeypatch, large):
+    """Root, blocks and manifest of a large state are cut; the same digest comes back (D5)."""
+    monkeypatch.setattr(checkpoint_chunks, "CHUNK_BYTES_MAX", 128 * 1024)
+    desk = Desk(monkeypatch, large.state)
+    manifest = desk.checkpoint()
+    kinds = [one["kind"] for one in manifest["chunks"]]
+    assert set(kinds) == {"page"}
+    assert len(kinds) > 1
+    assert manifest["digest"] == checks.digest(large.state)
+    loaded = desk.restored()
+    assert checks.digest(loaded.state) == manifest["digest"]
+    assert loaded.blocks == desk.maker._blocks
+
+
+def test_what_did_not_change_is_not_written_again(monkeypatch, large):
+    """A put to one queue of 2,001 writes its block, the end of the root and a page (D5)."""
+    monkeypatch.setattr(checkpoint_chunks, "CHUNK_BYTES_MAX", 128 * 1024)
+    desk = Desk(monkeypatch, large.state)
+    desk.checkpoint()
+    whole = len(desk.written)
+    large.put(large.open(), "queue:queue-7")
+    desk.checkpoint()
+    digests = {one for one in desk.written if "/chunk/" in one and one in desk.topic}
+    blocks = {
+        f"QM1/chunk/{one}": queue for queue, chunks in desk.maker._blocks.values() for one in chunks
+    }
+    assert [blocks[one] for one in digests if one in blocks] == ["queue-7"]
+    assert len(digests) < whole / 10
+    assert checks.digest(desk.restored().state) == checks.digest(large.state)
+
+
+def test_what_no_kept_checkpoint_needs_is_taken_away(monkeypatch):
+    """After the fourth checkpoint only the chunks of three are there, pages included."""
+    monkeypatch.setattr(checkpoint_chunks, "CHUNK_BYTES_MAX", 2_000)
+    large = LargeState()
+    session = large.open()
+    for number in range(100):
+        large.put(session, f"queue:queue-{number}")
+    desk = Desk(monkeypatch, large.state)
+    needed = []
+    for _ in range(5):
+        large.put(session, "queue:queue-1")
+        desk.checkpoint()
+        needed.append(set(desk.maker._kept[0].digests))
+    kept = {key.rpartition("/")[2] for key in desk.topic if "/chunk/" in key}
+    assert kept == needed[2] | needed[3] | needed[4]
+
+
+def test_a_block_that_could_not_be_encoded_is_not_forgotten(monkeypatch):
+    """Nothing else remembers that it changed: the next checkpoint has it (D5)."""
+    large = LargeState()
+    session = large.open()
+    large.put(session, "queue:a")
+    large.put(session, "queue:b")
+    desk = Desk(monkeypatch, large.state)
+
+    def fails(_):
+        raise MemoryError
+
+    with monkeypatch.context() as broken:
+        broken.setattr(checkpoints, "encode_block", fails)
+        with pytest.raises(CheckpointFailedError, match="not written: MemoryError"):
+            desk.checkpoint()
+    large.do(op.CreateQueue, session, queue="c")
+    assert desk.checkpoint()["digest"] == checks.digest(large.state)
+    assert checks.digest(desk.restored().state) == checks.digest(large.state)
