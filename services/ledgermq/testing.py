@@ -204,6 +204,7 @@ class MemoryBroker:
                 document=told.document,
                 messages=told.messages,
                 outcomes=told.outcomes,
+                behind=told.next,
                 reason=told.reason,
                 detail=told.detail,
             )

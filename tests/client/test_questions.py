@@ -42,6 +42,7 @@ def test_a_question_says_who_asks_and_what(desk):
         "selection": None,
         "to_origin": False,
         "session": -1,
+        "after": "",
     }
     assert second == first | {
         "question": 2,
@@ -133,3 +134,62 @@ def test_a_refused_question_raises_with_what_it_was_about(desk, kind, name, dest
         desk.questions.ask(kind, timeout_seconds=20, **more)
     assert (caught.value.destination, caught.value.position) == (destination, 42)
     assert caught.value.code == "queue-unknown"
+
+
+def paged(desk, pages):
+    """Lets each question be answered by the page that it names, or be refused."""
+
+    def answer(ask):
+        page = pages.get(ask["after"])
+        if page is None:
+            desk.answer(ask["question"], 42, reason="answer-expired", detail="it is gone")
+        else:
+            desk.answer(ask["question"], 42, **page)
+
+    desk.log.on_ask = answer
+
+
+def test_an_answer_in_pages_is_asked_for_to_its_end_and_joined(desk):
+    """What is listed in each page is joined, all else is the first page's; nothing is refused for
+    its size.
+    """
+    told = delivered(7, 5, 1, 2)
+    first = {"a": [1], "b": {"c": [1], "d": 1}, "e": 5}
+    rest = {"a": [2, 3], "b": {"c": [2], "d": 2}, "e": 6}
+    pages = {
+        "": {"document": first, "outcomes": [told], "behind": "x:1"},
+        "x:1": {"document": rest, "outcomes": [told], "behind": "x:2"},
+        "x:2": {"document": {"a": [4]}, "messages": told.messages},
+    }
+    paged(desk, pages)
+    answer = desk.questions.ask("SESSION", timeout_seconds=20, session=7)
+    assert answer.document == {"a": [1, 2, 3, 4], "b": {"c": [1, 2], "d": 1}, "e": 5}
+    assert (answer.outcomes, answer.messages) == ([told, told], told.messages)
+    assert [(one["after"], one["session"]) for one in desk.log.asks] == [
+        ("", 7),
+        ("x:1", 7),
+        ("x:2", 7),
+    ]
+
+
+def test_an_answer_whose_rest_is_gone_is_asked_for_anew(desk):
+    """The worker that began it ended: pages of two answers are never mixed (H28)."""
+    pages = {"": {"document": [1], "behind": "x:1"}}
+    paged(desk, pages)
+    before = desk.log.on_ask
+
+    def answer(ask):
+        before(ask)
+        pages[""] = {"document": [5], "behind": "y:1"}
+        pages["y:1"] = {"document": [6]}
+
+    desk.log.on_ask = answer
+    assert desk.questions.ask("BROWSE", timeout_seconds=20, queue="a").document == [5, 6]
+    assert [one["after"] for one in desk.log.asks] == ["", "x:1", "", "y:1"]
+
+
+def test_an_answer_whose_rest_is_always_gone_ends_with_the_time_out(desk):
+    """A worker that forgets each answer at once is as one that is not there."""
+    paged(desk, {"": {"document": [1], "behind": "x:1"}})
+    with pytest.raises(ledgermq.WorkerUnavailableError, match="it is gone"):
+        desk.questions.ask("BROWSE", timeout_seconds=0.05, queue="a")

@@ -3,6 +3,7 @@
 import pytest
 
 import ledgermq
+from ledgermq.client import gathering
 from ledgermq.client.router import Opening
 from ledgermq.core.operations import Alive, Commit, Rollback
 from ledgermq.core.outcomes import Opened, Refused, Returned
@@ -283,3 +284,85 @@ def test_records_behind_a_broken_one_are_read_too(desk):
     desk.write(core, Alive)
     desk.router.take([b"", encode_chunk(*START, [accepted(10, 5, 1)])])
     assert numbers_of(desk.settled) == [(1, 10)]
+
+
+def page(desk, number, last, sessions, *outcomes, behind="", position=20):
+    """Answers RESYNC with a page."""
+    told = [{"session": one, "session_key": key_of(one).hex()} for one in sessions]
+    document = {"last_position": last[0], "last_index": last[1], "sessions": told}
+    desk.answer(number, position, document=document, outcomes=outcomes, behind=behind)
+
+
+def test_an_answer_in_pages_is_applied_when_the_last_has_come(desk):
+    """H2: what the lane brings between the pages is newer than all of them, and waits."""
+    core = desk.session(5)
+    for _ in range(4):
+        desk.write(core, Alive)
+    desk.router.ask_resync()
+    page(desk, 1, (11, 0), [5], accepted(10, 5, 1), behind="x:1")
+    assert (desk.log.asks[1]["kind"], desk.log.asks[1]["after"]) == ("RESYNC", "x:1")
+    desk.chunk((11, 0), accepted(12, 5, 3))
+    desk.chunk((12, 0), accepted(13, 5, 4))
+    assert desk.settled == []
+    page(desk, 2, (11, 0), [], accepted(11, 5, 2))
+    assert numbers_of(desk.settled) == [(1, 10), (2, 11), (3, 12), (4, 13)]
+    assert desk.router.chain.last == (13, 0)
+    assert not core.ended
+
+
+def test_sessions_on_any_page_are_alive(desk):
+    """A session that only a later page names is not taken for ended."""
+    cores = [desk.session(handle) for handle in (3, 4, 5)]
+    desk.router.ask_resync()
+    page(desk, 1, (11, 0), [3], behind="x:1")
+    page(desk, 2, (11, 0), [4])
+    assert [core.ended for core in cores] == [False, False, True]
+
+
+def test_while_pages_come_nothing_is_asked_twice(desk):
+    """The keeper asks again as long as replies stay away: a flood of large answers helps nobody."""
+    desk.session(5)
+    desk.router.ask_resync()
+    desk.router.ask_resync()
+    page(desk, 1, (11, 0), [5], behind="x:1")
+    page(desk, 2, (11, 0), [5], behind="y:1")
+    desk.router.ask_resync()
+    assert [one["after"] for one in desk.log.asks] == ["", "", "x:1"]
+    page(desk, 3, (11, 0), [], behind="x:2")
+    page(desk, 3, (11, 0), [], behind="x:2")
+    assert [one["after"] for one in desk.log.asks] == ["", "", "x:1", "x:2"]
+
+
+def test_a_page_that_stays_away_is_asked_for_again(desk, monkeypatch):
+    """H2: a question or its answer may be lost."""
+    monkeypatch.setattr(gathering, "PATIENCE_SECONDS", -1.0)
+    desk.session(5)
+    desk.router.ask_resync()
+    page(desk, 1, (11, 0), [5], behind="x:1")
+    desk.router.ask_resync()
+    assert [one["after"] for one in desk.log.asks] == ["", "x:1", "x:1"]
+
+
+def test_catching_up_begins_again_when_the_rest_of_an_answer_is_gone(desk):
+    """The worker that began the answer ended: its pages are dropped, what waited is read."""
+    core = desk.session(5)
+    for _ in range(2):
+        desk.write(core, Alive)
+    desk.chunk(START, accepted(10, 5, 1))
+    desk.router.ask_resync()
+    page(desk, 1, (10, 0), [5], behind="x:1")
+    desk.chunk((10, 0), accepted(12, 5, 2))
+    desk.answer(2, 20, reason="answer-expired", detail="it is gone")
+    assert numbers_of(desk.settled) == [(1, 10), (2, 12)]
+    assert [one["after"] for one in desk.log.asks] == ["", "x:1", ""]
+    assert desk.router.broken is None
+
+
+def test_a_page_that_is_refused_otherwise_breaks_the_connection_in_a_hole(desk):
+    """What was missed cannot be told, as when the first page is refused."""
+    desk.session(5)
+    desk.chunk(START, accepted(10, 5, 7))
+    desk.chunk((11, 0), accepted(12, 5, 1))
+    page(desk, 1, (12, 0), [5], behind="x:1")
+    desk.answer(2, 20, reason="answer-too-large", detail="12 MB of deliveries")
+    assert "12 MB of deliveries" in desk.router.broken

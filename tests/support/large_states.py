@@ -7,7 +7,7 @@ from typing import Any
 from ledgermq.core import operations as op
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.grouping import NO_HEADER
-from ledgermq.core.outcomes import Opened, Outcome
+from ledgermq.core.outcomes import Enqueued, Opened, Outcome
 
 __all__ = ["CONNECTION", "LargeState"]
 
@@ -55,15 +55,47 @@ class LargeState:
         return self._apply(kind(**common | more))
 
     def put(
-        self, session: int, destination: str, count: int = 1, **properties: Any
+        self, session: int, destination: str, count: int = 1, size: int = 1, **properties: Any
     ) -> list[Outcome]:
-        """Puts messages with properties, or without a header."""
-        return self.do(
-            op.Put,
-            session,
-            destination=destination,
-            messages=[_message(index, properties) for index in range(count)],
-        )
+        """Puts messages of some size with properties, or without a header."""
+        header: op.Header | None = {**NO_HEADER, "properties": properties} if properties else None
+        messages = [_message(index, size, header) for index in range(count)]
+        return self.do(op.Put, session, destination=destination, messages=messages)
+
+    def grouped(self, session: int, destination: str, group_id: bytes, number: int) -> None:
+        """Puts one message of a group."""
+        group: op.Group = {
+            "group_id": group_id,
+            "group_sequence": number,
+            "offset": 0,
+            "length": 0,
+            "in_group": True,
+            "last_in_group": False,
+            "segment": False,
+            "last_segment": False,
+            "logical_order": False,
+        }
+        self._put_grouped(session, destination, group, 1)
+
+    def segment(self, session: int, destination: str, number: int, of: int, size: int) -> None:
+        """Puts one segment of a logical message, the first of them with number 0."""
+        group: op.Group = {
+            "group_id": bytes(23) + b"s",
+            "group_sequence": 1,
+            "offset": number * size,
+            "length": size,
+            "in_group": False,
+            "last_in_group": False,
+            "segment": True,
+            "last_segment": number == of - 1,
+            "logical_order": False,
+        }
+        self._put_grouped(session, destination, group, size)
+
+    def _put_grouped(self, session: int, destination: str, group: op.Group, size: int) -> None:
+        message = _message(0, size, {**NO_HEADER, "group": group})
+        (found,) = self.do(op.Put, session, destination=destination, messages=[message])
+        assert isinstance(found, Enqueued), f"{found} is not expected"
 
     def _apply(self, operation: op.Operation) -> list[Outcome]:
         found = apply(self.state, operation, self.position, START_US + 1_000 * self.position)
@@ -71,13 +103,13 @@ class LargeState:
         return [one.outcome for one in found]
 
 
-def _message(index: int, properties: dict[str, Any]) -> op.PutMessage:
+def _message(index: int, size: int, header: op.Header | None) -> op.PutMessage:
     message: op.PutMessage = {
         "message_id": index.to_bytes(16, "big"),
         "priority": 4,
         "persistent": True,
-        "content": b"x",
+        "content": bytes(size),
     }
-    if properties:
-        message["header"] = {**NO_HEADER, "properties": properties}
+    if header is not None:
+        message["header"] = header
     return message

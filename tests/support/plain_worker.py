@@ -232,5 +232,6 @@ class PlainWorker:
             outcomes=told.outcomes,
             reason=told.reason,
             detail=told.detail,
+            behind=told.next,
         )
         self._send(ask["connection"], ask["lane"], ANSWER, value, self.state.position, 0)

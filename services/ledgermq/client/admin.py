@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from ledgermq.client.destinations import queue_name, topic_name
@@ -49,6 +49,11 @@ class Admin(Relocating):
             kind, timeout_seconds=self._timeout_seconds, not_before=not_before, **more
         )
 
+    def _pages(self, kind: str, not_before: int) -> Iterator[Answer]:
+        return self._questions.pages(
+            kind, timeout_seconds=self._timeout_seconds, not_before=not_before
+        )
+
     def queue_status(self, name: str, *, not_before: int = -1) -> QueueStatus:
         """One queue's status.
 
@@ -60,9 +65,12 @@ class Admin(Relocating):
         return QueueStatus.from_document(answer.position, answer.document)
 
     def list_queues(self, *, not_before: int = -1) -> list[QueueStatus]:
-        """All queues' statuses, by name."""
-        answer = self._ask("QUEUES", not_before)
-        return [QueueStatus.from_document(answer.position, one) for one in answer.document]
+        """All queues' statuses, by name; asked for page by page, so each names its position."""
+        return [
+            QueueStatus.from_document(answer.position, one)
+            for answer in self._pages("QUEUES", not_before)
+            for one in answer.document
+        ]
 
     def groups(self, queue: str, *, not_before: int = -1) -> list[GroupState]:
         """The groups of which a queue holds something, by group id, without their items.
@@ -126,8 +134,11 @@ class Admin(Relocating):
 
     def topics(self, *, not_before: int = -1) -> list[TopicStatus]:
         """All topics' statuses, by name."""
-        answer = self._ask("TOPICS", not_before)
-        return [TopicStatus.from_document(answer.position, one) for one in answer.document]
+        return [
+            TopicStatus.from_document(answer.position, one)
+            for answer in self._pages("TOPICS", not_before)
+            for one in answer.document
+        ]
 
     def subscriptions(
         self, topic: str | None = None, *, not_before: int = -1
@@ -141,9 +152,9 @@ class Admin(Relocating):
             WorkerUnavailableError: nobody answered within the time-out.
         """
         wanted = None if topic is None else topic_name(topic)
-        answer = self._ask("SUBSCRIPTIONS", not_before)
         return [
             SubscriptionStatus.from_document(answer.position, one)
+            for answer in self._pages("SUBSCRIPTIONS", not_before)
             for one in answer.document
             if wanted in (None, one["topic"])
         ]
@@ -154,8 +165,11 @@ class Admin(Relocating):
 
     def sessions(self, *, not_before: int = -1) -> list[SessionStatus]:
         """The open sessions of all connections, by handle."""
-        answer = self._ask("SESSIONS", not_before)
-        return [SessionStatus.from_document(one) for one in answer.document]
+        return [
+            SessionStatus.from_document(one)
+            for answer in self._pages("SESSIONS", not_before)
+            for one in answer.document
+        ]
 
     def storage(self, *, not_before: int = -1) -> StorageStatus:
         """The segments that messages are accounted for in, the cache of bodies, the log's size.
@@ -186,8 +200,15 @@ class Admin(Relocating):
 
     def transactions(self, *, not_before: int = -1) -> list[TransactionStatus]:
         """The units of work that hold anything, by session."""
-        answer = self._ask("TRANSACTIONS", not_before)
-        return [TransactionStatus.from_document(one) for one in answer.document]
+        found: dict[int, dict[str, Any]] = {}
+        for answer in self._pages("TRANSACTIONS", not_before):
+            for one in answer.document:
+                # A unit of work over many destinations has several entries.
+                whole = found.setdefault(one["session"], one)
+                if whole is not one:
+                    whole["puts"] += one["puts"]
+                    whole["gets"] += one["gets"]
+        return [TransactionStatus.from_document(one) for one in found.values()]
 
     def transaction(self, session: int, *, not_before: int = -1) -> TransactionStatus:
         """The unit of work of one session.

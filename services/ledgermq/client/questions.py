@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ledgermq.client.reasons import error_of_reason
@@ -15,10 +15,11 @@ from ledgermq.core.outcomes import DeliveredMessage, Outcome
 from ledgermq.errors import WorkerUnavailableError
 from ledgermq.wire.codec import encode_record, join_delivered, outcome_from_union
 
-__all__ = ["Answer", "Questions"]
+__all__ = ["EXPIRED", "Answer", "Questions", "whole_answer"]
 
 ASK: Final = "ledgermq.question.Ask"
 ASK_AGAIN_SECONDS: Final = 1.0
+EXPIRED: Final = "answer-expired"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +31,33 @@ class Answer:
     document: Any
     outcomes: list[Outcome]
     messages: list[DeliveredMessage]
+    behind: str = ""
+
+
+class _ExpiredError(Exception):
+    """The rest of an answer is not there any more; the question must be asked from the start."""
+
+
+def whole_answer(pages: list[Answer]) -> Answer:
+    """One answer of all its pages: what is listed in each is joined, the rest is the first's."""
+    first, *others = pages
+    for page in others:
+        first = replace(
+            first,
+            document=_joined(first.document, page.document),
+            outcomes=first.outcomes + page.outcomes,
+            messages=first.messages + page.messages,
+            behind=page.behind,
+        )
+    return first
+
+
+def _joined(document: Any, more: Any) -> Any:
+    if isinstance(document, list) and isinstance(more, list):
+        return document + more
+    if isinstance(document, dict) and isinstance(more, dict):
+        return {key: _joined(value, more.get(key)) for key, value in document.items()}
+    return document
 
 
 class _Question:
@@ -81,6 +109,7 @@ class Questions:
             "limit": 100,
             "selector": "",
             "group_id": b"",
+            "after": "",
             **more,
         }
         value = encode_record(ASK, datum)
@@ -88,19 +117,48 @@ class Questions:
         return value
 
     def ask(
-        self,
-        kind: str,
-        *,
-        timeout_seconds: float,
-        not_before: int = -1,
-        **more: Any,
+        self, kind: str, *, timeout_seconds: float, not_before: int = -1, **more: Any
     ) -> Answer:
-        """Asks, again every second, and returns the answer.
+        """Asks, again every second, and returns the answer; all of it, if it comes in pages.
+
+        Its position is that of the first page.
 
         Raises:
             WorkerUnavailableError: nobody answered within the time-out.
             LedgerMQError: the question was refused.
         """
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            try:
+                return whole_answer(
+                    list(
+                        self.pages(
+                            kind, timeout_seconds=timeout_seconds, not_before=not_before, **more
+                        )
+                    )
+                )
+            except _ExpiredError as error:
+                # The worker that began it is gone, or had to wait too long.
+                if time.monotonic() > deadline:
+                    raise WorkerUnavailableError(str(error)) from error
+
+    def pages(
+        self, kind: str, *, timeout_seconds: float, not_before: int = -1, **more: Any
+    ) -> Iterator[Answer]:
+        """Asks for an answer page by page, each within the time-out; as `ask`."""
+        after = ""
+        while True:
+            answer = self._ask_page(
+                kind, timeout_seconds=timeout_seconds, not_before=not_before, after=after, **more
+            )
+            yield answer
+            after = answer.behind
+            if not after:
+                return
+
+    def _ask_page(
+        self, kind: str, *, timeout_seconds: float, not_before: int, **more: Any
+    ) -> Answer:
         question = _Question()
         with self._lock:
             self._number += 1
@@ -129,6 +187,8 @@ class Questions:
     def _read(self, question: _Question, destination: str | None) -> Answer:
         found = question.answer
         assert found is not None, "an answered question has an answer"
+        if found["reason"] == EXPIRED:
+            raise _ExpiredError(found["detail"])
         if found["reason"]:
             raise error_of_reason(
                 found["reason"],
@@ -145,6 +205,7 @@ class Questions:
             document=None if document is None else json.loads(document),
             outcomes=[outcome_from_union(one) for one in found["outcomes"]],
             messages=found["messages"],
+            behind=found["next"],
         )
 
     def take(self, answer: dict[str, Any]) -> None:

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from ledgermq.client.chain import Chain
-from ledgermq.client.questions import Questions
+from ledgermq.client.gathering import Gathering
+from ledgermq.client.questions import EXPIRED, Questions
 from ledgermq.client.session_core import SessionCore
 from ledgermq.core.outcomes import Delivered, Opened, Outcome, Refused
 from ledgermq.wire.codec import UndecodableError, decode_record, outcome_from_union
@@ -55,17 +56,26 @@ class Router:
         self.openings: dict[bytes, Opening] = {}
         self._questions = questions
         self._resyncs: set[int] = set()
+        self._gathering: Gathering | None = None
         self.broken: str | None = None
 
     # -- from any thread ---------------------------------------------------------------------------
 
     def ask_resync(self) -> None:
         """Asks what the state of this connection's sessions is; the reader takes the answer."""
+        gathering = self._gathering
+        if gathering is not None:
+            if gathering.overdue:
+                self._ask_on(gathering)
+            return
         wanted = self.chain.wanted
         number = self._questions.put(
             "RESYNC", not_before=wanted, wait_ms=RESYNC_WAIT_MS if wanted >= 0 else 0
         )
         self._resyncs.add(number)
+
+    def _ask_on(self, gathering: Gathering) -> None:
+        gathering.asked(self._questions.put("RESYNC", after=gathering.place))
 
     def cores(self) -> list[SessionCore]:
         """The sessions as they are now."""
@@ -94,6 +104,9 @@ class Router:
     def _take_chunk(
         self, previous_position: int, previous_index: int, outcomes: list[Outcome]
     ) -> None:
+        if self._gathering is not None:
+            self._gathering.waiting.append((previous_position, previous_index, outcomes))
+            return
         chain = self.chain
         restarts, had_hole = chain.restarts, chain.hole
         accepted = chain.accept(previous_position, previous_index, outcomes)
@@ -138,13 +151,44 @@ class Router:
                 core.forget(f"session {core.queue_manager}@{core.handle} was ended meanwhile")
 
     def _take_answer(self, answer: dict[str, Any]) -> None:
-        if answer["question"] in self._resyncs:
+        gathering = self._gathering
+        if gathering is not None and gathering.is_for(answer["question"]):
+            self._take_page(gathering, answer)
+        elif answer["question"] in self._resyncs:
             self._resyncs.discard(answer["question"])
+            if gathering is not None:
+                return
             if not answer["reason"]:
-                self._resync(answer)
+                self._take_page(Gathering(), answer)
             elif answer["reason"] != NOT_REACHED and self.chain.hole:
                 self._give_up(answer)
         self._questions.take(answer)
+
+    def _take_page(self, gathering: Gathering, page: dict[str, Any]) -> None:
+        """Takes a page of an answer, and asks for the next or applies all of them."""
+        if page["reason"]:
+            self._end_gathering(gathering)
+            if page["reason"] == EXPIRED:
+                # The worker that began it is gone; another one begins again.
+                LOGGER.info("catching up begins again: %s", page["detail"])
+                self.ask_resync()
+            elif self.chain.hole:
+                self._give_up(page)
+            return
+        gathering.take(page)
+        if gathering.place:
+            self._gathering = gathering
+            self._ask_on(gathering)
+            return
+        self._gathering = None
+        self._resync(gathering.pages)
+        self._end_gathering(gathering)
+
+    def _end_gathering(self, gathering: Gathering) -> None:
+        """Takes what waited for the last page."""
+        self._gathering = None
+        for previous_position, previous_index, outcomes in gathering.waiting:
+            self._take_chunk(previous_position, previous_index, outcomes)
 
     def _give_up(self, answer: dict[str, Any]) -> None:
         """What was missed cannot be told again: the connection is of no use any more."""
@@ -156,15 +200,18 @@ class Router:
         for core in self.cores():
             core.forget(self.broken)
 
-    def _resync(self, answer: dict[str, Any]) -> None:
+    def _resync(self, pages: list[dict[str, Any]]) -> None:
         """Applies the state of this connection as the worker sees it, then goes on."""
-        document = json.loads(answer["document"])
+        answer = pages[0]
+        documents = [json.loads(one["document"]) for one in pages]
+        document = documents[0]
+        sessions = [one for told in documents for one in told["sessions"]]
         reached = (document["last_position"], document["last_index"])
         jumped = reached > self.chain.last
-        alive = {one["session"]: one for one in document["sessions"]}
-        for one in document["sessions"]:
+        alive = {one["session"]: one for one in sessions}
+        for one in sessions:
             self._open(bytes.fromhex(one["session_key"]), one["session"])
-        found = [outcome_from_union(one) for one in answer["outcomes"]]
+        found = [outcome_from_union(one) for page in pages for one in page["outcomes"]]
         # Replies first: a Returned among them means that what is in flight came after it.
         for outcome in found:
             if not isinstance(outcome, Delivered):

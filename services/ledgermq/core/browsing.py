@@ -38,11 +38,15 @@ class Cursor(NamedTuple):
 
 
 class Page(NamedTuple):
-    """Messages, whether there may be more, and the cursor from which to go on."""
+    """Messages, whether there may be more, and the cursor from which to go on.
+
+    `is_large`: it is one logical message in segments with more content than other pages have.
+    """
 
     messages: list[DeliveredMessage]
     more: bool
     cursor: Cursor
+    is_large: bool = False
 
 
 def browse(
@@ -62,13 +66,19 @@ def browse(
     limit = max(1, min(limit, DELIVERED_MESSAGES_MAX))
     for unit, behind in _units(queue, cursor, selector, options):
         if unit is None:
-            return Page(page, True, behind)
-        page_bytes += sum(one.size_bytes for one in unit)
-        if page and (len(page) >= limit or page_bytes > DELIVERED_CONTENT_BYTES_MAX):
-            return Page(page, True, cursor)
+            return Page(page, True, behind, _is_large(page, page_bytes))
+        unit_bytes = sum(one.size_bytes for one in unit)
+        full = page_bytes + unit_bytes > DELIVERED_CONTENT_BYTES_MAX
+        if page and (len(page) >= limit or full):
+            return Page(page, True, cursor, _is_large(page, page_bytes))
         page.extend(delivered_message(one) for one in unit)
+        page_bytes += unit_bytes
         cursor = behind
-    return Page(page, False, cursor)
+    return Page(page, False, cursor, _is_large(page, page_bytes))
+
+
+def _is_large(page: list[DeliveredMessage], page_bytes: int) -> bool:
+    return len(page) > 1 and page_bytes > DELIVERED_CONTENT_BYTES_MAX
 
 
 Step = tuple[Sequence[Message] | None, Cursor]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import heapq
-from typing import Any
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, Final
 
 from ledgermq.core.group import Group, Segments
 from ledgermq.core.limits import DELIVERED_MESSAGES_MAX, GROUP_MEMBERS_MAX
@@ -14,19 +16,22 @@ from ledgermq.core.message import (
     SEGMENT,
     GroupedMessage,
 )
+from ledgermq.core.paging import page_of
 from ledgermq.core.queue import Queue
 
 __all__ = ["group_document", "group_statuses"]
 
 Document = dict[str, Any]
+# Of what is missing in a group, and of what clashes, so much is told.
+GAPS_TOLD: Final = 10_000
 
 
 def group_statuses(queue: Queue, after: bytes, limit: int) -> Document:
     """A page of the groups of a queue by group id, behind one."""
     limit = max(1, min(limit, DELIVERED_MESSAGES_MAX))
     found = heapq.nsmallest(limit + 1, (one for one in queue.groups if one > after))
-    shown = [_status(queue, queue.groups[one]) for one in found[:limit]]
-    return {"more": len(found) > limit, "groups": shown}
+    shown, behind = page_of((one.hex(), _status(queue, queue.groups[one])) for one in found[:limit])
+    return {"more": len(found) > limit or behind != "", "groups": shown}
 
 
 def group_document(
@@ -43,7 +48,7 @@ def group_document(
     limit = max(1, min(limit, GROUP_MEMBERS_MAX))
     behind = [one for one in group.members() if (one.group_sequence, one.offset) > after]
     more = len(behind) > limit
-    shown = [*behind[:limit], *([] if more else group.clashing)]
+    shown = [*behind[:limit], *([] if more else group.clashing[:GAPS_TOLD])]
     return {**_status(queue, group), "more": more, "members": [_item(one) for one in shown]}
 
 
@@ -62,9 +67,9 @@ def _status(queue: Queue, group: Group) -> Document:
         "messages": len(group.slots),
         "items": len(items),
         "last_group_sequence": group.last,
-        "missing": _missing(group),
-        "missing_segments": _missing_segments(group),
-        "clashing": [one.sequence for one in group.clashing],
+        "missing": list(islice(_missing(group), GAPS_TOLD)),
+        "missing_segments": list(islice(_missing_segments(group), GAPS_TOLD)),
+        "clashing": [one.sequence for one in group.clashing[:GAPS_TOLD]],
         "held": sum(1 for one in items if one.consumer is not None),
         "holder": holder,
         "first_sequence": first.sequence,
@@ -72,30 +77,26 @@ def _status(queue: Queue, group: Group) -> Document:
     }
 
 
-def _missing(group: Group) -> list[list[int]]:
+def _missing(group: Group) -> Iterator[list[int]]:
     """Ranges of group sequences that are not here, first and last of each."""
-    missing = []
     expected = 1
     for number in sorted(group.slots):
         if number > expected:
-            missing.append([expected, number - 1])
+            yield [expected, number - 1]
         expected = number + 1
-    return missing
 
 
-def _missing_segments(group: Group) -> list[Document]:
-    missing = []
+def _missing_segments(group: Group) -> Iterator[Document]:
     for number, slot in sorted(group.slots.items()):
         if not isinstance(slot, Segments) or slot.is_whole:
             continue
         expected = 0
         for item in slot.in_order():
             if item.offset > expected:
-                missing.append({"group_sequence": number, "from": expected, "to": item.offset})
+                yield {"group_sequence": number, "from": expected, "to": item.offset}
             expected = item.offset + item.length
         if slot.end < 0:
-            missing.append({"group_sequence": number, "from": expected, "to": -1})
-    return missing
+            yield {"group_sequence": number, "from": expected, "to": -1}
 
 
 def _item(item: GroupedMessage) -> Document:

@@ -5,7 +5,7 @@ A status counts what PROTOCOL.md §9 names; current + pending = message count + 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
@@ -17,7 +17,8 @@ from ledgermq.core.get_options import PLAIN, Options, check
 from ledgermq.core.group_query import group_document, group_statuses
 from ledgermq.core.journal import journal_status
 from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
-from ledgermq.core.outcomes import Delivered, DeliveredMessage, Opened, Outcome
+from ledgermq.core.outcomes import Delivered, DeliveredMessage, Outcome
+from ledgermq.core.paging import page_of, place_in
 from ledgermq.core.pins import pins_document
 from ledgermq.core.places import disagreement
 from ledgermq.core.quotas import held_by_all
@@ -32,20 +33,22 @@ from ledgermq.core.reasons import (
     TOPIC_UNKNOWN,
     Refusal,
 )
+from ledgermq.core.resync import resync
 from ledgermq.core.selector import SelectorError, parse_selector
-from ledgermq.core.state import Queue, QueueManager, Session
+from ledgermq.core.state import Queue, QueueManager
 from ledgermq.core.storage_query import storage_status
 from ledgermq.core.topic_query import (
     enqueue_times,
-    subscription_statuses,
+    subscription_entries,
+    topic_entries,
     topic_status,
-    topic_statuses,
 )
 from ledgermq.core.work_query import (
     session_document,
+    session_entries,
     session_statuses,
     transaction_document,
-    transaction_documents,
+    transaction_entries,
 )
 
 __all__ = [
@@ -66,7 +69,8 @@ Document = dict[str, Any]
 class Told:
     """What a question is answered with; contents of messages are for the caller to fill in.
 
-    `reason` and `detail` are those of a refusal, else empty.
+    `reason` and `detail` are those of a refusal, else empty. `next` says from where to ask on, if
+    this is not all. `is_large`: contents may be more than one record takes.
     """
 
     document: Any = None
@@ -74,6 +78,8 @@ class Told:
     outcomes: list[Outcome] = field(default_factory=list)
     reason: str = ""
     detail: str = ""
+    next: str = ""
+    is_large: bool = False
 
     @property
     def unfilled(self) -> list[list[DeliveredMessage]]:
@@ -88,12 +94,13 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
     if kind == "QUEUE_MANAGER":
         return Told(document=manager_status(state, name, worker))
     if kind in LISTINGS:
-        return Told(document=LISTINGS[kind](state))
+        documents, behind = page_of(LISTINGS[kind](state, ask.get("after", "")))
+        return Told(document=documents, next=behind)
     if kind in ("TRANSACTION", "SESSION"):
-        return _tell_session(state, kind, ask["session"])
+        return _tell_session(state, kind, ask)
     if kind == "RESYNC":
         document, outcomes = resync(state, ask["connection"])
-        return Told(document=document, outcomes=outcomes)
+        return Told(document=document, outcomes=outcomes, is_large=True)
     if kind == "STORAGE":
         return Told(document=storage_status(state, ask["after_sequence"], ask["limit"]))
     if kind == "PINS":
@@ -135,16 +142,19 @@ def _tell_queue(state: QueueManager, kind: str, ask: dict[str, Any]) -> Told:
     return _tell_page(queue, ask)
 
 
-def _tell_session(state: QueueManager, kind: str, handle: int) -> Told:
+def _tell_session(state: QueueManager, kind: str, ask: dict[str, Any]) -> Told:
+    handle, after = ask["session"], ask.get("after", "")
     session = state.sessions.get(handle)
     if session is None:
         return Told(reason=TARGET_UNKNOWN, detail=f"there is no session {handle}")
     if kind == "SESSION":
-        return Told(document=session_document(session))
+        document, behind = session_document(session, after)
+        return Told(document=document, next=behind)
     if not session.has_unit_of_work:
         detail = f"session {handle} has no unit of work that is open"
         return Told(reason=TARGET_UNKNOWN, detail=detail)
-    return Told(document=transaction_document(session))
+    document, behind = transaction_document(session, after)
+    return Told(document=document, next=behind)
 
 
 def _tell_page(queue: Queue, ask: dict[str, Any]) -> Told:
@@ -173,7 +183,7 @@ def _tell_page(queue: Queue, ask: dict[str, Any]) -> Told:
         "group_sequence": 0 if place is None else place[1],
         "offset": 0 if place is None else place[2],
     }
-    return Told(document=document, messages=page.messages)
+    return Told(document=document, messages=page.messages, is_large=page.is_large)
 
 
 def _tell_chosen(state: QueueManager, ask: dict[str, Any]) -> Told:
@@ -184,14 +194,17 @@ def _tell_chosen(state: QueueManager, ask: dict[str, Any]) -> Told:
     if isinstance(found, Refusal):
         return Told(reason=found.reason, detail=found.detail)
     chosen = found[1]
+    origins, behind = page_of(_origins(chosen, ask.get("after", "")))
     document = {
         "affected": len(chosen.messages),
         "skipped": chosen.skipped,
         "more": chosen.more,
         "last_sequence": chosen.last_sequence,
         "next_sequence": chosen.next_sequence,
-        "origins": _origins(chosen),
+        "origins": origins,
     }
+    if ask.get("after"):
+        return Told(document=document, next=behind)
     shown: list[DeliveredMessage] = []
     shown_bytes = 0
     for message in chosen.messages[: max(0, min(ask["limit"], DELIVERED_MESSAGES_MAX))]:
@@ -199,20 +212,19 @@ def _tell_chosen(state: QueueManager, ask: dict[str, Any]) -> Told:
         if shown and shown_bytes > DELIVERED_CONTENT_BYTES_MAX:
             break
         shown.append(delivered_message(message))
-    return Told(document=document, messages=shown)
+    return Told(document=document, messages=shown, next=behind)
 
 
-def _origins(chosen: Chosen) -> list[Document]:
-    """How many came from where and why, by destination and reason."""
+def _origins(chosen: Chosen, after: str) -> Iterator[tuple[str, Document]]:
+    """How many came from where and why, by destination and reason; behind a place."""
     counts: dict[tuple[str, str], int] = {}
     for message in chosen.messages:
         if message.origin is not None:
             key = (message.origin["destination"], message.origin["reason"])
             counts[key] = counts.get(key, 0) + 1
-    return [
-        {"destination": destination, "reason": reason, "count": count}
-        for (destination, reason), count in sorted(counts.items())
-    ]
+    for number, ((destination, reason), count) in enumerate(sorted(counts.items())):
+        if number > place_in(after):
+            yield str(number), {"destination": destination, "reason": reason, "count": count}
 
 
 def queue_status(state: QueueManager, name: str) -> Document | None:
@@ -225,7 +237,12 @@ def queue_status(state: QueueManager, name: str) -> Document | None:
 
 def queue_statuses(state: QueueManager) -> list[Document]:
     """The statuses of all queues by name."""
-    return [_status(queue) for _, queue in sorted(state.queues.items())]
+    return [status for _, status in _queue_entries(state, "")]
+
+
+def _queue_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Document]]:
+    for name in sorted(one for one in state.queues if one > after):
+        yield name, _status(state.queues[name])
 
 
 def _status(queue: Queue) -> Document:
@@ -266,13 +283,13 @@ def _status(queue: Queue) -> Document:
     }
 
 
-# Kinds whose answer is a list of all there is of something.
-LISTINGS: Final[dict[str, Callable[[QueueManager], list[Document]]]] = {
-    "QUEUES": queue_statuses,
-    "SESSIONS": session_statuses,
-    "SUBSCRIPTIONS": subscription_statuses,
-    "TOPICS": topic_statuses,
-    "TRANSACTIONS": transaction_documents,
+# Kinds whose answer is a list of all there is of something, behind a place, page by page.
+LISTINGS: Final[dict[str, Callable[[QueueManager, str], Iterator[tuple[str, Document]]]]] = {
+    "QUEUES": _queue_entries,
+    "SESSIONS": session_entries,
+    "SUBSCRIPTIONS": subscription_entries,
+    "TOPICS": topic_entries,
+    "TRANSACTIONS": transaction_entries,
 }
 
 
@@ -299,73 +316,3 @@ def manager_status(state: QueueManager, name: str, worker: str) -> Document:
         "worker": worker,
         "digest": None,
     }
-
-
-def resync(state: QueueManager, identity: bytes) -> tuple[Document, list[Outcome]]:
-    """What a connection must know to go on after a hole in its chain (H2, H17).
-
-    Every session with its kept replies and its deliveries in flight; no session at all if the
-    connection is unknown.
-    """
-    connection = state.connections.get(identity)
-    outcomes: list[Outcome] = []
-    sessions: list[Document] = []
-    if connection is not None:
-        for session in connection.sessions.values():
-            sessions.append(_resync_document(session))
-            opened = Opened(
-                position=session.handle,
-                index=0,
-                session_key=session.session_key,
-                session=session.handle,
-            )
-            outcomes.append(opened)
-            outcomes.extend(session.replies.values())
-            outcomes.extend(_deliveries(state, session))
-    document = {
-        "last_position": -1 if connection is None else connection.last_position,
-        "last_index": -1 if connection is None else connection.last_index,
-        "sessions": sessions,
-    }
-    return document, outcomes
-
-
-def _resync_document(session: Session) -> Document:
-    return {
-        "session": session.handle,
-        "session_key": session.session_key.hex(),
-        "last_sequence": session.last_sequence,
-        "suspected": session.suspected,
-        "consumers": [
-            {"consumer": one.number, "credit": one.credit} for one in session.consumers.values()
-        ],
-    }
-
-
-def _deliveries(state: QueueManager, session: Session) -> list[Delivered]:
-    """Deliveries in flight as Delivered, one per run of one consumer."""
-    found: list[Delivered] = []
-    run: list[DeliveredMessage] = []
-    previous: tuple[int, object] | None = None
-    for number, message in session.deliveries.items():
-        assert message.consumer is not None, "a delivery in flight has a consumer"
-        doubtful = number == message.consumer.doubt
-        follows = previous == (number - 1, message.consumer) and not doubtful
-        if follows and len(run) < DELIVERED_MESSAGES_MAX:
-            run.append(delivered_message(message))
-        else:
-            run = [delivered_message(message)]
-            found.append(
-                Delivered(
-                    position=state.position,
-                    index=-1,
-                    session=session.handle,
-                    consumer=message.consumer.number,
-                    destination=message.queue.destination,
-                    first_delivery=number,
-                    messages=run,
-                    in_doubt=doubtful,
-                )
-            )
-        previous = None if doubtful else (number, message.consumer)
-    return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Final
 
 from ledgermq.core.state import Message, QueueManager
 from ledgermq.core.storage import Segment
@@ -11,6 +11,7 @@ from ledgermq.core.storage import Segment
 __all__ = ["storage_status"]
 
 Document = dict[str, Any]
+SEGMENTS_TOLD: Final = 10_000
 
 
 def storage_status(state: QueueManager, after: int, limit: int) -> Document:
@@ -21,7 +22,7 @@ def storage_status(state: QueueManager, after: int, limit: int) -> Document:
     storage = state.storage
     segments = list(storage.segments.values())
     page = [one for one in segments if one.number > after]
-    told = page[: max(limit, 1)]
+    told = page[: max(1, min(limit, SEGMENTS_TOLD))]
     oldest = _oldest(state, [one for one in told if one.live_messages])
     return {
         "segment_bytes": storage.settings.segment_bytes,

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
 from ledgermq.core.counting import held_bytes_status
+from ledgermq.core.paging import place_in
 from ledgermq.core.state import Message, Queue, QueueManager
 from ledgermq.core.topics import Publication, Subscription, Topic
 
-__all__ = ["enqueue_times", "subscription_statuses", "topic_status", "topic_statuses"]
+__all__ = [
+    "enqueue_times",
+    "subscription_entries",
+    "subscription_statuses",
+    "topic_entries",
+    "topic_status",
+    "topic_statuses",
+]
 
 Document = dict[str, Any]
 
@@ -27,7 +35,13 @@ def enqueue_times(
 
 def topic_statuses(state: QueueManager) -> list[Document]:
     """The statuses of all topics by name."""
-    return [topic_status(topic) for _, topic in sorted(state.topics.items())]
+    return [status for _, status in topic_entries(state, "")]
+
+
+def topic_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Document]]:
+    """The statuses of the topics behind a name, by name; with each the place behind it."""
+    for name in sorted(one for one in state.topics if one > after):
+        yield name, topic_status(state.topics[name])
 
 
 def topic_status(topic: Topic) -> Document:
@@ -60,10 +74,15 @@ def topic_status(topic: Topic) -> Document:
 
 def subscription_statuses(state: QueueManager) -> list[Document]:
     """The statuses of all subscriptions, by topic and creation."""
-    found = sorted(
-        state.subscriptions.values(), key=lambda one: (one.topic.name, one.created_position)
-    )
-    return [_subscription_status(one) for one in found]
+    return [status for _, status in subscription_entries(state, "")]
+
+
+def subscription_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Document]]:
+    """The statuses of the subscriptions behind a place; with each the place behind it."""
+    behind = (after.partition(" ")[2], place_in(after))
+    places = {(one.topic.name, one.created_position): one for one in state.subscriptions.values()}
+    for place in sorted(one for one in places if one > behind):
+        yield f"{place[1]} {place[0]}", _subscription_status(places[place])
 
 
 def _subscription_status(one: Subscription) -> Document:

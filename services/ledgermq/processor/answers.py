@@ -13,6 +13,7 @@ from ledgermq.core.outcomes import DeliveredMessage, Outcome
 from ledgermq.core.reasons import POSITION_NOT_REACHED
 from ledgermq.core.state import QueueManager
 from ledgermq.processor.bodies import BodyStore
+from ledgermq.processor.kept_answers import KeptAnswers
 from ledgermq.processor.lanes import LaneWriter
 from ledgermq.processor.log_sizes import LogSizes
 from ledgermq.wire.answers import encode_answer
@@ -22,6 +23,9 @@ __all__ = ["Answerer", "Question"]
 log = logging.getLogger(__name__)
 
 ANSWER_TOO_LARGE = "answer-too-large"
+ANSWER_EXPIRED = "answer-expired"
+# Kinds of which a page after the first is of an answer that was kept, not of the state as it is.
+KINDS_KEPT = ("RESYNC", "BROWSE")
 ANSWER_BYTES_MAX = 9 * 1024 * 1024
 PATIENCE_SECONDS_MAX = 300.0
 
@@ -57,6 +61,7 @@ class Answerer:
         self._lanes = lanes
         self._bodies = bodies
         self._sizes = sizes
+        self._kept = KeptAnswers()
         self._waiting: list[Question] = []
         self.answered = 0
 
@@ -91,9 +96,17 @@ class Answerer:
         return checkpoints
 
     async def _answer(self, state: QueueManager, question: Question) -> None:
+        after: str = question.ask["after"]
+        if after and question.ask["kind"] in KINDS_KEPT:
+            await self._answer_on(state, question, after)
+            return
         told = query.tell(state, question.ask, self._name, self._worker)
         if told.reason:
             self.refuse(state, question, told.reason, told.detail)
+            return
+        if told.is_large:
+            place = self._kept.keep(question.ask["connection"], state, told)
+            await self._answer_on(state, question, place)
             return
         if question.ask["kind"] == "STORAGE":
             # What only the worker knows; the fold's part is true at its position, these are now.
@@ -102,7 +115,36 @@ class Answerer:
         for messages in told.unfilled:
             if messages and self._bodies.fill(messages) < 0:
                 await self._bodies.fill_cold(messages)
-        self.reply(state, question, told.document, messages=told.messages, outcomes=told.outcomes)
+        self.reply(
+            state,
+            question,
+            told.document,
+            messages=told.messages,
+            outcomes=told.outcomes,
+            behind=told.next,
+        )
+
+    async def _answer_on(self, state: QueueManager, question: Question, place: str) -> None:
+        """Answers with a page of what was told before, true at the position of then."""
+        kept = self._kept.find(question.ask["connection"], place)
+        page = None if kept is None else await kept.page(place, self._bodies)
+        if kept is None or page is None:
+            detail = "the rest of this answer is not kept any more; ask again from the beginning"
+            self.refuse(state, question, ANSWER_EXPIRED, detail)
+            return
+        value = encode_answer(
+            question.ask["question"],
+            kept.position,
+            kept.time,
+            document=page.document,
+            messages=page.messages,
+            outcomes=page.outcomes,
+            behind=page.behind,
+        )
+        page.let_go()
+        if not question.ask["after"] and not page.behind:
+            self._kept.drop(kept)
+        self._send(question, value, kept.position)
 
     def reply(
         self,
@@ -112,6 +154,7 @@ class Answerer:
         *,
         messages: Sequence[DeliveredMessage] = (),
         outcomes: Sequence[Outcome] = (),
+        behind: str = "",
         position: int | None = None,
     ) -> None:
         """Sends an answer; a refusal in its place if it is larger than a record may be."""
@@ -123,6 +166,7 @@ class Answerer:
             document=document,
             messages=messages,
             outcomes=outcomes,
+            behind=behind,
         )
         if len(value) <= ANSWER_BYTES_MAX:
             self._send(question, value, at)

@@ -25,8 +25,12 @@ def encode_answer(
     outcomes: Sequence[Outcome] = (),
     reason: str = "",
     detail: str = "",
+    behind: str = "",
 ) -> bytes:
-    """The answer to a question by its number, true at a log position and time (µs)."""
+    """The answer to a question by its number, true at a log position and time (µs).
+
+    `behind` is from where to ask on, if it is not all.
+    """
     return encode_record(
         ANSWER,
         {
@@ -39,5 +43,6 @@ def encode_answer(
             "messages": list(messages),
             "headers": split(messages, EMPTY_HEADER),
             "outcomes": [outcome_to_union(one) for one in outcomes],
+            "next": behind,
         },
     )

@@ -1,0 +1,56 @@
+"""The answer to RESYNC as it comes page by page, and what the lane brings meanwhile.
+
+All pages are of the position that the first one names. What comes behind the first page came after
+that position, so it waits until the last page was read.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any, Final
+
+from ledgermq.core.outcomes import Outcome
+
+__all__ = ["Gathering"]
+
+PATIENCE_SECONDS: Final = 3.0
+
+
+class Gathering:
+    """One answer that is asked for page by page.
+
+    Attributes:
+        pages: The pages that have come.
+        waiting: Chunks that came meanwhile, in order.
+    """
+
+    def __init__(self) -> None:
+        self.pages: list[dict[str, Any]] = []
+        self.waiting: list[tuple[int, int, list[Outcome]]] = []
+        self._asked: set[int] = set()
+        self._asked_at = 0.0
+
+    @property
+    def place(self) -> str:
+        """From where to ask on; empty: all has come."""
+        place: str = self.pages[-1]["next"]
+        return place
+
+    @property
+    def overdue(self) -> bool:
+        """Whether the next page should be asked for again."""
+        return time.monotonic() - self._asked_at > PATIENCE_SECONDS
+
+    def asked(self, question: int) -> None:
+        """Notes a question for the next page."""
+        self._asked.add(question)
+        self._asked_at = time.monotonic()
+
+    def is_for(self, question: int) -> bool:
+        """Whether this question was for the next page."""
+        return question in self._asked
+
+    def take(self, page: dict[str, Any]) -> None:
+        """Takes the next page; further answers to the same question are repeats."""
+        self.pages.append(page)
+        self._asked.clear()

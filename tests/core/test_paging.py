@@ -1,0 +1,132 @@
+"""Lists that one record has no room for: told page by page, each entry once (PROTOCOL.md §9)."""
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from ledgermq.client.questions import Answer, whole_answer
+from ledgermq.core import operations as op
+from ledgermq.core import paging, query, work_query
+from ledgermq.core.paging import place_in
+from support.large_states import LargeState
+
+COMMON = {"session": -1, "limit": 100, "after_sequence": -1, "queue": "q", "group_id": b""}
+
+
+def pages(large: LargeState, kind: str, **more: Any) -> Iterator[query.Told]:
+    """The answers to a question that is asked until all is told; each names where to go on."""
+    after = ""
+    while True:
+        told = query.tell(large.state, {**COMMON, "kind": kind, "after": after, **more}, "QM1", "w")
+        assert not told.reason
+        yield told
+        if not told.next:
+            return
+        assert told.next != after, "the cursor goes on"
+        after = told.next
+
+
+def whole(found: list[query.Told]) -> Any:
+    """All pages as a client joins them."""
+    answers = [
+        Answer(position=0, time=0, document=one.document, outcomes=[], messages=one.messages)
+        for one in found
+    ]
+    return whole_answer(answers).document
+
+
+@pytest.fixture(scope="module")
+def large() -> LargeState:
+    """Queues, topics, subscriptions, sessions and units of work by the dozen."""
+    large = LargeState()
+    for number in range(40):
+        session = large.open("TRANSACTED", client_id="")
+        large.do(op.CreateTopic, session, topic=f"topic-{number % 7}-{number}")
+        for name in ("a", "b"):
+            more = {"subscription": f"{name}{number}", "durable": True, "shared": True}
+            consumer = 1 + (name == "b")
+            destination = f"topic:topic-{number % 7}-{number % 7}"
+            large.do(op.OpenConsumer, session, consumer=consumer, destination=destination, **more)
+        for destination in range(12):
+            large.put(session, f"queue:queue-{number}-{destination}")
+    return large
+
+
+KINDS = {
+    "QUEUES": query.queue_statuses,
+    "SESSIONS": query.session_statuses,
+    "TOPICS": lambda state: query.topic_entries(state, ""),
+    "SUBSCRIPTIONS": lambda state: query.subscription_entries(state, ""),
+    "TRANSACTIONS": lambda state: query.transaction_entries(state, ""),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("page_bytes", [0, 1_500, 9_000])
+def test_a_list_is_told_page_by_page_each_entry_once(large, monkeypatch, kind, page_bytes):
+    """Whatever a page has room for, at least one entry, all pages are the list in its order."""
+    expected = [one[1] if isinstance(one, tuple) else one for one in KINDS[kind](large.state)]
+    assert len(expected) >= 40
+    monkeypatch.setattr(paging, "PAGE_BYTES", page_bytes)
+    found = list(pages(large, kind))
+    assert whole(found) == expected
+    assert len(found) > 1
+    for told in found:
+        assert len(told.document) == 1 or len(json.dumps(told.document)) <= page_bytes + 1_000
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("after", ["", "-1", "x", "²", "9" * 50, "1 2 3", " "])
+def test_a_place_that_nobody_named_is_answered_too(large, kind, after):
+    """A question's text is its asker's: the answer is some part of the list (H28)."""
+    ask = {**COMMON, "kind": kind, "after": after}
+    assert isinstance(query.tell(large.state, ask, "QM1", "w").document, list)
+
+
+def test_a_number_that_is_none_is_no_place():
+    """Digits that are not ASCII, and more of them than a number has, are none."""
+    found = [place_in(text) for text in ("", "x", "²", "-1", "1" * 20, "7", "7 rest")]
+    assert found == [-1, -1, -1, -1, -1, 7, 7]
+
+
+def test_a_large_unit_of_work_is_told_page_by_page(monkeypatch):
+    """SESSION, TRANSACTION and TRANSACTIONS tell every destination and every consumer once."""
+    large = LargeState()
+    session = large.open("TRANSACTED")
+    for number in range(1, 31):
+        large.do(op.OpenConsumer, session, consumer=number, destination=f"queue:get-{number}")
+        large.put(session, f"queue:put-{number}")
+    live = large.state.sessions[session]
+    expected, _ = work_query.session_document(live)
+    work, _ = work_query.transaction_document(live)
+    assert (len(expected["consumer_list"]), len(work["puts"])) == (30, 30)
+    for page_bytes in (0, 1_000, 3_000):
+        monkeypatch.setattr(paging, "PAGE_BYTES", page_bytes)
+        found = list(pages(large, "SESSION", session=session))
+        assert len(found) > 2
+        assert whole(found) == expected
+        assert whole(list(pages(large, "TRANSACTION", session=session))) == work
+        monkeypatch.setattr(work_query, "DESTINATIONS_TOLD", 7)
+        entries = whole(list(pages(large, "TRANSACTIONS")))
+        assert [len(one["puts"]) for one in entries] == [7, 7, 7, 7, 2]
+        assert [put for one in entries for put in one["puts"]] == work["puts"]
+
+
+def test_groups_come_as_far_as_a_page_has_room(monkeypatch):
+    """GROUPS goes on behind the last group told, however few fitted."""
+    large = LargeState()
+    session = large.open()
+    for number in range(1, 10):
+        large.grouped(session, "queue:q", bytes(23) + bytes([number]), 2)
+    monkeypatch.setattr(paging, "PAGE_BYTES", 900)
+    found: list[str] = []
+    more = True
+    while more:
+        after = bytes.fromhex(found[-1]) if found else b""
+        (told,) = pages(large, "GROUPS", group_id=after)
+        more = told.document["more"]
+        assert 1 <= len(told.document["groups"]) < 9
+        found += [one["group_id"] for one in told.document["groups"]]
+    assert [bytes.fromhex(one)[-1] for one in found] == list(range(1, 10))
