@@ -9,7 +9,7 @@ import pytest
 
 from ledgermq.core import operations as op
 from ledgermq.core.get_options import Options
-from ledgermq.core.outcomes import Delivered
+from ledgermq.core.outcomes import Committed, Delivered
 from ledgermq.processor import answers as answers_module
 from ledgermq.processor import kept_answers
 from ledgermq.processor.answers import Answerer
@@ -217,3 +217,28 @@ def test_a_logical_message_larger_than_a_page_is_browsed_in_pages():
     found = Desk(large.state, 700_000).pages("BROWSE", **ask)
     assert len(found) > 2
     assert [one["sequence"] for page in found for one in page["messages"]] == list(range(20))
+
+
+def test_a_reply_of_a_commit_over_10000_queues_is_told_again():
+    """A kept reply is told by RESYNC whatever it counts up, beside others of the session."""
+    large = LargeState()
+    session = large.open("TRANSACTED")
+    for number in range(10_000):
+        large.put(session, f"queue:{'n' * 100}-{number}")
+    large.keeps_replies = True
+    large.do(op.Commit, session, deliveries=[], puts=10_000)
+    found = Desk(large.state, 8).pages()
+    replies = [one for page in found for one in page["outcomes"] if isinstance(one, Committed)]
+    assert [len(one.enqueued) for one in replies] == [10_000]
+
+
+def test_20000_queues_are_told_in_pages_that_fit():
+    """A list of as many queues was refused for its size; each is told once, by name."""
+    large = LargeState()
+    session = large.open()
+    for number in range(20_000):
+        large.do(op.CreateQueue, session, queue=f"queue-{number:05}")
+    found = Desk(large.state, 8).pages("QUEUES")
+    names = [one["name"] for page in found for one in json.loads(page["document"])]
+    assert names == [f"queue-{number:05}" for number in range(20_000)]
+    assert len(found) < 20
