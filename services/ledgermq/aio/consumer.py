@@ -77,9 +77,10 @@ class Consumer(Closing):
     ) -> Message | None:
         """The next message; None after `timeout` seconds without one, or when closed meanwhile.
 
-        Without a time-out it waits for as long as it takes; with 0 it takes only what is here. When
-        the coroutine is cancelled, no message is lost. The options of a call, what they raise and
-        what it warns of are those of `ledgermq.Consumer.receive`.
+        Without a time-out it waits for as long as it takes; with 0 it asks for what is there, and
+        does not wait for what is yet to be put. When the coroutine is cancelled, no message is
+        lost. The options of a call, what they raise and what it warns of are those of
+        `ledgermq.Consumer.receive`.
 
         Raises:
             IllegalStateError: consumer or session are closed already.
@@ -119,7 +120,9 @@ class Consumer(Closing):
             consumer._wanted = wanted
             if not group:
                 buffer.put_back_gathered()
+        heard = -1
         while True:
+            told = hearing = None
             with core.lock:
                 if consumer._closed or core.closing:
                     return []
@@ -135,11 +138,21 @@ class Consumer(Closing):
                     continue
                 else:
                     consumer._settling.write_locked()
-                    future = self._news.future_locked()
-            if doubt:
+                    asks = timeout == 0 and buffer.gathered > heard and consumer.unheard_locked()
+                    if asks and not core.protocol.full:
+                        heard = buffer.gathered
+                        hearing = consumer.write_hearing_locked()
+                    else:
+                        future = self._news.future_locked()
+            if told is not None:
                 await self._news.reply(told, None)
                 with core.lock:
                     buffer.resolve(doubt)
+                continue
+            if hearing is not None:
+                await self._news.reply(hearing, None)
+                with core.lock:
+                    consumer.heard_locked(hearing)
                 continue
             if await self._news.wait(future, deadline):
                 continue

@@ -11,7 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ledgermq.client.segments import further_of, left_open
-from ledgermq.core.operations import Get
+from ledgermq.core.operations import Alive, Get
 from ledgermq.errors import DeliveryUnknownError, LedgerMQError
 
 if TYPE_CHECKING:
@@ -42,6 +42,8 @@ class Asking:
     # What the call under way wants, and the Get that asked for it by options that changed.
     _wanted: Options
     _asked: Pending | None
+    # Up to which operation of the session all outcomes have come, as far as somebody asked.
+    _heard_through: int
 
     def take_locked(self) -> tuple[int, int, DeliveredMessage]:
         """Takes the next message with the first and the last of its deliveries."""
@@ -66,6 +68,7 @@ class Asking:
         """Writes what is due, then waits for a message or group; False if there is none to come."""
         core, buffer = self._core, self._buffer
         deadline = None if timeout is None else time.monotonic() + timeout
+        heard = -1
         while True:
             self.ask_locked()
             if buffer.in_doubt:
@@ -77,6 +80,12 @@ class Asking:
             if group and self.goes_on_locked():
                 continue
             self._settling.write_locked()
+            if timeout == 0 and buffer.gathered > heard and self.unheard_locked():
+                heard = buffer.gathered
+                self._hear_locked()
+                if self._is_over():
+                    return False
+                continue
             if not core.wait_locked(deadline) or self._is_over():
                 gathered = buffer.gathered
                 if self._ask_no_longer_locked(group):
@@ -85,6 +94,25 @@ class Asking:
                     return False
                 # The group was there as a whole, so its rest is not waited for.
             core.check_usable_locked()
+
+    def unheard_locked(self) -> bool:
+        """Whether the session has written what may have brought messages that are on their way."""
+        return self.prefetch > 0 and self._core.protocol.next_number - 1 > self._heard_through
+
+    def _hear_locked(self) -> None:
+        """Waits until everything that the queue manager has for the credit granted is here."""
+        self._core.wait_for_room_locked()
+        pending = self.write_hearing_locked()
+        self._core.await_locked(pending)
+        self.heard_locked(pending)
+
+    def write_hearing_locked(self) -> Pending:
+        """An operation whose reply comes behind all that those before it brought."""
+        return self._core.write_locked(Alive)
+
+    def heard_locked(self, pending: Pending) -> None:
+        """Its reply has come."""
+        self._heard_through = max(self._heard_through, pending.number)
 
     def is_there_locked(self, group: bool) -> bool:
         """Whether a message can be taken, or a whole group has been gathered."""

@@ -77,6 +77,7 @@ class Consumer(Asking):
         )
         self._wanted = self._options.own
         self._asked = None
+        self._heard_through = 0
         core = self._core
         with core.lock:
             core.check_usable_locked()
@@ -108,7 +109,8 @@ class Consumer(Asking):
     ) -> Message | None:
         """The next message; None after `timeout` seconds without one, or when closed meanwhile.
 
-        Without a time-out it waits for as long as it takes; with 0 it takes only what is here.
+        Without a time-out it waits for as long as it takes. With 0 it does not wait for what is yet
+        to be put: it asks the queue manager for what is there, unless that was asked before.
 
         With prefetch 0 a call can have options of its own in place of the consumer's; see
         `Session.consumer`. `under_cursor` gets the message that a browser has shown last, unless
