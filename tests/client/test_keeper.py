@@ -230,3 +230,19 @@ def test_telling_the_keeper_to_be_soon_wakes_it(desk, monkeypatch):
     keeper.stop()
     assert desk.log.numbers(Acknowledge) == [1]
     assert awake == [False] * 3, "it sleeps again after each round"
+
+
+def test_a_page_that_stays_away_is_asked_for_though_nothing_else_is_missing(desk, keeper):
+    """H2: what the lane brings waits for the last page, so somebody must ask for it."""
+    desk.session(5)
+    desk.router.ask_resync()
+    told = {"last_position": 11, "last_index": 0, "sessions": []}
+    desk.answer(1, 11, document=told, behind="x:1")
+    keeper._round(100.0)
+    assert [ask["after"] for ask in desk.log.asks] == ["", "x:1"]
+    for _ in range(2):
+        desk.router._gathering._asked_at -= 10.0
+        keeper._round(110.0)
+    assert [ask["after"] for ask in desk.log.asks] == ["", "x:1", "x:1"]
+    keeper._round(120.0)
+    assert [ask["after"] for ask in desk.log.asks] == ["", "x:1", "x:1", "x:1"]

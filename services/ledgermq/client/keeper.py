@@ -92,7 +92,7 @@ class Keeper:
         self._transport.failures.clear()
         longest = max((core.oldest_wait_seconds(now) for core in cores), default=0.0)
         late = longest > RESYNC_AFTER_SECONDS or self._router.opening_waits(now)
-        if not late and not self._router.chain.hole:
+        if not late and not self._router.catching_up:
             self._resync_pause = RESYNC_AFTER_SECONDS
         elif now >= self._resync_at:
             self._resync_at = now + self._resync_pause

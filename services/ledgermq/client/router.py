@@ -77,6 +77,11 @@ class Router:
     def _ask_on(self, gathering: Gathering) -> None:
         gathering.asked(self._questions.put("RESYNC", after=gathering.place))
 
+    @property
+    def catching_up(self) -> bool:
+        """Whether outcomes are missing, or wait for the rest of an answer."""
+        return self.chain.hole or self._gathering is not None
+
     def cores(self) -> list[SessionCore]:
         """The sessions as they are now."""
         return list(self.sessions.values())
