@@ -257,24 +257,3 @@ def test_a_closed_consumer_takes_no_listener(connection, queue):
         other = session.consumer(queue)
     with pytest.raises(ledgermq.IllegalStateError, match="closed"):
         other.set_message_listener(print)
-
-
-@pytest.mark.parametrize("call", ["commit", "rollback", "close"])
-def test_ses_19_a_completion_callback_cannot_end_what_waits_for_it(connection, queue, call):
-    """Commit, rollback and close would wait for the thread that is calling back."""
-    found = threads_queue.Queue()
-
-    def callback(_):
-        try:
-            getattr(other, call)()
-        except ledgermq.IllegalStateError as error:
-            found.put(str(error))
-
-    with connection.session(transacted=True) as other, connection.session() as session:
-        producer = session.producer(queue)
-        # A callback on what has its outcome already runs in this thread, and may do as it likes.
-        for _ in range(200):
-            producer.send_async("x").add_done_callback(callback)
-        text = found.get(timeout=20)
-    assert call in text
-    assert "completion callback" in text

@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import ledgermq
+from ledgermq.client.callbacks import Callbacks
 from ledgermq.client.message import Message
 from ledgermq.client.message_kinds import EMPTY
 from ledgermq.client.receipts import (
     Eventual,
     ReceiptFuture,
     SendReceipt,
-    refuse_in_callback,
     wait_all,
 )
 from ledgermq.wire.bodies import StreamBody
@@ -221,7 +221,7 @@ def test_a_receipt_shows_what_is_known():
 def test_a_future_without_an_outcome_can_be_asked_again():
     """It is not done, and says that nothing is to be sent again."""
     eventual = Eventual()
-    future = ReceiptFuture(eventual, lambda: "receipt")
+    future = ReceiptFuture(eventual, lambda: "receipt", Callbacks())
     assert not future.done()
     with pytest.raises(ledgermq.TimeoutExceededError, match=r"within 0 s yet"):
         future.result(0)
@@ -233,14 +233,16 @@ def test_a_future_without_an_outcome_can_be_asked_again():
 
 
 def test_callbacks_of_a_future_are_called_once_each_whatever_one_of_them_does(caplog):
-    """Those that come late at once; a failure is logged (SES-19: none of them may wait)."""
+    """Those that come late at once; a failure is logged; what would wait for them is refused."""
     eventual, error = Eventual(), ledgermq.OutcomeUnknownError("lost")
-    future = ReceiptFuture(eventual, lambda: "receipt")
+    callbacks = Callbacks()
+    future = ReceiptFuture(eventual, lambda: "receipt", callbacks)
     calls = []
 
     def waits(one):
+        Callbacks().refuse("another's")
         try:
-            refuse_in_callback("it")
+            callbacks.refuse("it")
         except ledgermq.IllegalStateError as refused:
             calls.append(str(refused)[:19])
 
@@ -248,11 +250,13 @@ def test_callbacks_of_a_future_are_called_once_each_whatever_one_of_them_does(ca
     future.add_done_callback(calls.append)
     future.add_done_callback(waits)
     eventual.happen(error)
+    callbacks.wait(20)
     assert calls == [future, "it cannot be called"]
     assert caplog.text.count("a callback of the application failed") == 1
     future.add_done_callback(calls.append)
     assert calls[2:] == [future]
     future.add_done_callback(waits)
-    assert len(calls) == 3, "after it, waiting is allowed again"
+    assert calls[3:] == ["it cannot be called"]
+    callbacks.refuse("outside of a callback all is allowed")
     with pytest.raises(ledgermq.OutcomeUnknownError):
         future.result()

@@ -5,7 +5,6 @@ import threading
 import pytest
 
 import ledgermq
-from ledgermq.client.receipts import Eventual
 from ledgermq.core.operations import Acknowledge, Alive, Close, CloseConsumer, Commit
 from ledgermq.core.outcomes import Suspected
 from support.hand_made import IDENTITY, Desk, accepted, delivered, ended, refused
@@ -178,25 +177,6 @@ def test_an_outcome_that_came_late_is_what_resolve_returns(desk):
     assert unknown.resolve(0).position == 6
     with pytest.raises(ledgermq.LedgerMQError, match="so it is"):
         in_doubt.resolve(0)
-
-
-def test_what_waits_is_refused_in_a_callback(desk):
-    """SES-19: it would wait for the very thread that calls back."""
-    core = desk.session(5)
-    one = desk.write(core, Alive)
-    found = []
-
-    def call():
-        try:
-            with core.lock:
-                core.await_locked(one, 20)
-        except ledgermq.IllegalStateError as error:
-            found.append(str(error))
-
-    eventual = Eventual()
-    eventual.call(call)
-    eventual.happen()
-    assert "completion callback" in found[0]
 
 
 # -- failures that nobody waited for -------------------------------------------------------------

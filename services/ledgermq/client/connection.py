@@ -25,7 +25,6 @@ from ledgermq.client.getting import GetMatch, Getting, Order
 from ledgermq.client.keeper import Keeper
 from ledgermq.client.questions import Questions
 from ledgermq.client.reasons import error_of_reason
-from ledgermq.client.receipts import refuse_in_callback
 from ledgermq.client.route import Route, kafka_route
 from ledgermq.client.router import Opening, Router
 from ledgermq.client.session import Session
@@ -329,9 +328,9 @@ class Connection:
         check_seconds("timeout", timeout)
         if self._forked or self._closed:
             return
-        refuse_in_callback("close")
         with self._lock:
             for session in self._sessions:
+                session._core.callbacks.refuse("close")
                 session._listening.refuse_close()
         self._closed = True
         wanted = self._settings.timeout_seconds if timeout is None else timeout

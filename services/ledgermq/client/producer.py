@@ -298,7 +298,7 @@ class Producer(GroupPutting):
                 eventual.happen()
             else:
                 eventual, receipt = self._session._sends.add_locked(target, message)
-        return ReceiptFuture(eventual, lambda: receipt)
+        return ReceiptFuture(eventual, lambda: receipt, self._core.callbacks)
 
     def send_many(
         self,

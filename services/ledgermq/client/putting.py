@@ -191,7 +191,7 @@ class Putting:
     def future(self, eventuals: list[Eventual]) -> ReceiptFuture[SendReceipt]:
         """The receipt to come, once all of these have happened."""
         if len(eventuals) == 1:
-            return ReceiptFuture(eventuals[0], self._receipt)
+            return ReceiptFuture(eventuals[0], self._receipt, self._producer._core.callbacks)
         together = Eventual()
         missing = set(eventuals)
         errors: list[LedgerMQError] = []
@@ -207,7 +207,7 @@ class Putting:
             one.call(partial(happened, one))
         if not eventuals:
             together.happen()
-        return ReceiptFuture(together, self._receipt)
+        return ReceiptFuture(together, self._receipt, self._producer._core.callbacks)
 
     def _receipt(self) -> SendReceipt:
         return self.finished()[0]

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Generic, TypeVar
 
 from ledgermq.client.arguments import check_seconds
+from ledgermq.client.callbacks import Callbacks
 from ledgermq.client.grouping import GroupPlace, place_of
 from ledgermq.core.operations import Group
-from ledgermq.errors import IllegalStateError, LedgerMQError, TimeoutExceededError
+from ledgermq.errors import LedgerMQError, TimeoutExceededError
 
 __all__ = [
     "CommitReceipt",
@@ -20,26 +21,10 @@ __all__ = [
     "Eventual",
     "ReceiptFuture",
     "SendReceipt",
-    "refuse_in_callback",
     "wait_all",
 ]
 
 Value = TypeVar("Value")
-LOGGER = logging.getLogger("ledgermq.client")
-_CALLING = threading.local()
-
-
-def refuse_in_callback(what: str) -> None:
-    """Refuses what would wait for the thread that is calling back (SES-19).
-
-    Raises:
-        IllegalStateError: a completion callback is being called in this thread.
-    """
-    if getattr(_CALLING, "back", False):
-        raise IllegalStateError(
-            f"{what} cannot be called by a completion callback: it would wait for the thread that "
-            "is calling back; tell another thread to do it"
-        )
 
 
 class SendReceipt:
@@ -110,21 +95,13 @@ class Eventual:
         self._callbacks: list[Callable[[], None]] = []
 
     def happen(self, error: LedgerMQError | None = None) -> None:
-        """Lets it happen; calls back in this thread."""
+        """Lets it happen; what was to be called is called in this thread."""
         self.error = error
         with self._lock:
             self._event.set()
             callbacks, self._callbacks = self._callbacks, []
-        before = getattr(_CALLING, "back", False)
-        _CALLING.back = True
-        try:
-            for callback in callbacks:
-                try:
-                    callback()
-                except Exception:
-                    LOGGER.exception("a callback of the application failed")
-        finally:
-            _CALLING.back = before
+        for callback in callbacks:
+            callback()
 
     @property
     def happened(self) -> bool:
@@ -136,22 +113,28 @@ class Eventual:
         return self._event.wait(timeout_seconds)
 
     def call(self, callback: Callable[[], None]) -> None:
-        """Calls back when it happens, or now if it has."""
+        """Calls what does not wait when it happens, or now if it has."""
+        if not self.calls(callback):
+            callback()
+
+    def calls(self, callback: Callable[[], None]) -> bool:
+        """Whether it will call what does not wait when it happens; False if it has."""
         with self._lock:
-            if not self._event.is_set():
-                self._callbacks.append(callback)
-                return
-        callback()
+            if self._event.is_set():
+                return False
+            self._callbacks.append(callback)
+            return True
 
 
 class ReceiptFuture(Generic[Value]):
     """A receipt to come; used like `concurrent.futures.Future`, but cannot be cancelled."""
 
-    __slots__ = ("_eventual", "_get")
+    __slots__ = ("_callbacks", "_eventual", "_get")
 
-    def __init__(self, eventual: Eventual, get: Callable[[], Value]) -> None:
+    def __init__(self, eventual: Eventual, get: Callable[[], Value], callbacks: Callbacks) -> None:
         self._eventual = eventual
         self._get = get
+        self._callbacks = callbacks
 
     def done(self) -> bool:
         """Whether the outcome is there."""
@@ -179,15 +162,15 @@ class ReceiptFuture(Generic[Value]):
         return self._eventual.error
 
     def add_done_callback(self, callback: Callable[[ReceiptFuture[Value]], object]) -> None:
-        """Calls back with this future when the outcome is there, in the connection's thread.
+        """Calls back with this future when the outcome is there, in a thread for callbacks.
 
-        The callback must not wait, and must not use the session.
+        If it is there already, calls back at once in this thread. The session's callbacks are
+        called one after the other; commit, rollback and close of the session wait for them, and so
+        raise IllegalStateError in one (SES-18, SES-19). Other sessions are free.
         """
-        self._eventual.call(lambda: _ignore(callback(self)))
-
-
-def _ignore(_: object) -> None:
-    return None
+        due = partial(callback, self)
+        if not self._eventual.calls(partial(self._callbacks.soon, due)):
+            self._callbacks.call(due)
 
 
 def wait_all(eventuals: list[Eventual], timeout_seconds: float) -> bool:

@@ -18,7 +18,7 @@ from ledgermq.client.grouping import PutStates
 from ledgermq.client.listening import Listening
 from ledgermq.client.making import MessageMaker
 from ledgermq.client.outgoing import AsynchronousSends, Commitment, UnitOfWork
-from ledgermq.client.receipts import CommitReceipt, ReceiptFuture, refuse_in_callback
+from ledgermq.client.receipts import CommitReceipt, ReceiptFuture
 from ledgermq.client.session_committing import SessionCommitting
 from ledgermq.client.session_core import SessionCore
 from ledgermq.client.settling import Settling
@@ -109,9 +109,12 @@ class Session(SessionCommitting):
             TransactionInDoubtError: no outcome within the time-out; see its `resolve`.
             IllegalStateError: the session is not transacted, or closed.
         """
-        refuse_in_callback("commit")
+        self._core.callbacks.refuse("commit")
         check_seconds("timeout", timeout)
-        return ask_in_turn(lambda: self._commit(timeout), turn_timeout)
+        try:
+            return ask_in_turn(lambda: self._commit(timeout), turn_timeout)
+        finally:
+            self._await_callbacks(timeout)
 
     def _commit(self, timeout: float | None) -> CommitReceipt:
         core = self._core
@@ -136,7 +139,7 @@ class Session(SessionCommitting):
         core = self._core
         with core.lock:
             commitment = self._begin_commit_locked()
-        return ReceiptFuture(commitment.eventual, commitment.get)
+        return ReceiptFuture(commitment.eventual, commitment.get, core.callbacks)
 
     def rollback(self, *, timeout: float | None = None) -> None:
         """Undoes everything sent and everything got since the last commit.
@@ -149,7 +152,7 @@ class Session(SessionCommitting):
             IllegalStateError: the session is not transacted, or closed.
             OutcomeUnknownError: no outcome within the time-out.
         """
-        refuse_in_callback("rollback")
+        self._core.callbacks.refuse("rollback")
         check_seconds("timeout", timeout)
         with self._core.lock:
             self._check_transacted_locked("rollback")
@@ -160,6 +163,7 @@ class Session(SessionCommitting):
             self._put_states.roll_back()
         self._settling.give_back(timeout)
         self._broken = None
+        self._await_callbacks(timeout)
 
     @contextlib.contextmanager
     def transaction(self, *, turn_timeout: float = 0.0) -> Iterator[Session]:
@@ -187,6 +191,10 @@ class Session(SessionCommitting):
         except (OutOfTurnError, TransactionTooLargeError):
             self.rollback()
             raise
+
+    def _await_callbacks(self, timeout: float | None) -> None:
+        """Completion callbacks belong to what is under way (SES-18)."""
+        self._core.callbacks.wait(self._core.timeout_seconds if timeout is None else timeout)
 
     def _write_ripe_puts(self) -> None:
         """Called by the keeper of the connection."""
@@ -238,7 +246,7 @@ class Session(SessionCommitting):
             IllegalStateError: called by one of its own listeners or completion callbacks.
         """
         core = self._core
-        refuse_in_callback("close")
+        core.callbacks.refuse("close")
         check_seconds("timeout", timeout)
         self._listening.refuse_close()
         with core.lock:
@@ -253,6 +261,7 @@ class Session(SessionCommitting):
             if core.refused:
                 LOGGER.warning("%r: acknowledgements were refused: %r", self, core.refused)
         finally:
+            self._await_callbacks(timeout)
             self._closed(self)
         core.raise_deferred()
 

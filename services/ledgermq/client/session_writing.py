@@ -14,11 +14,11 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ledgermq.client.arguments import check_number, check_seconds
+from ledgermq.client.callbacks import Callbacks
 from ledgermq.client.making import aged
 from ledgermq.client.protocol import Pending, SessionProtocol
 from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.reasons import error_of_reason
-from ledgermq.client.receipts import refuse_in_callback
 from ledgermq.client.route import LogOut
 from ledgermq.client.settings import SEND_TIMEOUT_SECONDS_DEFAULT
 from ledgermq.client.transport import LogReceipt
@@ -73,6 +73,7 @@ class SessionWriting:
         self.protocol = SessionProtocol(handle)
         self.lock = threading.Lock()
         self.condition = threading.Condition(self.lock)
+        self.callbacks = Callbacks()
         self.transport = transport
         self.closing = False
         self.lost: LedgerMQError | None = None
@@ -232,7 +233,6 @@ class SessionWriting:
             left = deadline - time.monotonic()
             if left <= 0:
                 return False
-        refuse_in_callback("a call that waits")
         if self._held:
             self.send_held_locked()
         before, self._user = self._user, threading.get_ident()

@@ -1,0 +1,91 @@
+"""Completion callbacks of a session: called one at a time, in a thread of their own (SES-19).
+
+What ends the session waits for its callbacks, so none of them may do that; other sessions are free.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Final
+
+from ledgermq.errors import IllegalStateError
+
+__all__ = ["Callbacks"]
+
+LOGGER = logging.getLogger("ledgermq.client")
+# For how long a thread without a callback to call is kept.
+IDLE_SECONDS: Final = 1.0
+_CALLING = threading.local()
+
+
+class Callbacks:
+    """The callbacks of one session that are due; its thread is there while some are."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._due: deque[Callable[[], object]] = deque()
+        self._thread: threading.Thread | None = None
+
+    def soon(self, callback: Callable[[], object]) -> None:
+        """Has it called after those that are due already."""
+        with self._condition:
+            self._due.append(callback)
+            self._condition.notify_all()
+            if self._thread is None:
+                self._thread = threading.Thread(
+                    target=self._run, name="ledgermq-callbacks", daemon=True
+                )
+                self._thread.start()
+
+    def call(self, callback: Callable[[], object]) -> None:
+        """Calls it in this thread; what it raises is logged."""
+        before: tuple[Callbacks, ...] = getattr(_CALLING, "by", ())
+        _CALLING.by = (*before, self)
+        try:
+            callback()
+        except Exception:
+            LOGGER.exception("a callback of the application failed")
+        finally:
+            _CALLING.by = before
+
+    def refuse(self, what: str) -> None:
+        """Refuses what would wait for the callback that calls it (SES-19).
+
+        Raises:
+            IllegalStateError: a callback of this session is being called in this thread.
+        """
+        if self in getattr(_CALLING, "by", ()):
+            raise IllegalStateError(
+                f"{what} cannot be called by a completion callback of the session itself, which it "
+                "would wait for: tell another thread to do it"
+            )
+
+    def wait(self, timeout_seconds: float) -> None:
+        """Waits until none is due; goes on after the time-out, and says so (SES-18)."""
+        deadline = time.monotonic() + timeout_seconds
+        with self._condition:
+            while self._due:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    LOGGER.warning("a completion callback takes longer than %g s", timeout_seconds)
+                    return
+                self._condition.wait(left)
+
+    def _run(self) -> None:
+        while True:
+            with self._condition:
+                if not self._due:
+                    self._condition.wait(IDLE_SECONDS)
+                if not self._due:
+                    self._thread = None
+                    return
+                callback = self._due[0]
+            self.call(callback)
+            with self._condition:
+                # Only now: who waits, waits until it has returned.
+                self._due.popleft()
+                self._condition.notify_all()
