@@ -4,7 +4,6 @@ import pytest
 
 import ledgermq
 from ledgermq.client import route as routes
-from ledgermq.client.browser import Browser
 from ledgermq.client.consumer import Source
 from ledgermq.client.making import Sending
 from ledgermq.client.settings import (
@@ -17,7 +16,7 @@ from ledgermq.core import operations
 from ledgermq.core.operations import Get, OpenConsumer, Put
 from ledgermq.testing import MemoryBroker
 from ledgermq.wire.answers import encode_answer
-from support.hand_made import Desk, delivered
+from support.hand_made import delivered
 
 
 @pytest.fixture
@@ -54,6 +53,7 @@ LIMITS = {
     "group_affinity": False,
     "settings": None,
 }
+TOPIC_LIMITS = {"message_bytes_max": 0, "unacknowledged_max": 0, "settings": None}
 CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
 
 
@@ -93,13 +93,14 @@ CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
         (
             lambda admin: admin.create_topic("b"),
             operations.CreateTopic,
-            {"topic": "b", "description": "", "message_bytes_max": 0, "settings": None},
+            {"topic": "b", "description": "", **TOPIC_LIMITS},
             "topic:b",
         ),
         (
             lambda admin: admin.alter_topic("b", message_bytes_max=7),
             operations.AlterTopic,
-            {"topic": "b", "description": None, "message_bytes_max": 7, "settings": None},
+            {"topic": "b", "description": None, **dict.fromkeys(TOPIC_LIMITS)}
+            | {"message_bytes_max": 7},
             "topic:b",
         ),
         (
@@ -177,8 +178,11 @@ def test_a_status_is_true_at_any_position_or_not_before_the_one_told(route, conn
 
 
 def paging(route, pages):
-    """Answers questions by pages of a queue: numbers of messages, and the cursor behind them."""
-    left = iter(pages)
+    """Answers questions by pages of a queue: numbers of messages, and the cursor behind them.
+
+    The first one comes twice: a browser looks at the queue when it is made (SES-40).
+    """
+    left = iter([pages[0], *pages])
 
     def answer(ask):
         first, count, document = next(left)
@@ -201,6 +205,12 @@ def test_a_browser_asks_page_by_page_from_the_front(route, connection):
     paging(route, pages)
     browser = connection.browser("queue:a", selector="x = 1")
     assert (browser.position, browser.selector) == (-1, "x = 1")
+    (look,) = route.log.asks
+    assert (look["kind"], look["queue"], look["selector"], look["limit"]) == (
+        *("BROWSE", "a", "x = 1"),
+        1,
+    )
+    route.log.asks.clear()
     assert [one.sequence for one in browser] == [1, 2, 4]
     assert browser.position == 44
     told = [(ask["after_priority"], ask["after_sequence"]) for ask in route.log.asks]
@@ -220,7 +230,9 @@ def test_a_browser_in_logical_order_asks_from_where_it_is_in_a_group(route, conn
             route,
             [(1, 1, page(True, 7, 2, place)), (2, 1, page(False, 4, 9)), (3, 0, page(False, 4, 9))],
         )
-        show(connection.browser("queue:a", order="LOGICAL"))
+        browser = connection.browser("queue:a", order="LOGICAL")
+        route.log.asks.clear()
+        show(browser)
         names = ("after_sequence", "group_id", "group_sequence", "offset", "limit")
         asked.append([tuple(ask[name] for name in names) for ask in route.log.asks])
         assert all(ask["options"]["logical_order"] for ask in route.log.asks)
@@ -231,17 +243,15 @@ def test_a_browser_in_logical_order_asks_from_where_it_is_in_a_group(route, conn
 
 
 def test_a_browser_that_was_closed_shows_no_further_page(route, connection):
-    """Its block closes it; what was on the page that is here is still shown."""
+    """Its block closes it, and an iterator with it, in the middle of a page too (decision 27)."""
     paging(route, [(1, 2, page(True, 7, 2))])
     with connection.browser("queue:a") as browser:
         found = iter(browser)
         assert next(found).sequence == 1
-    assert next(found).sequence == 2
-    with pytest.raises(ledgermq.IllegalStateError, match="browser is closed"):
-        next(found)
-    with pytest.raises(ledgermq.IllegalStateError, match="browser is closed"):
-        next(iter(browser))
-    assert len(route.log.asks) == 1
+    for call in (lambda: next(found), lambda: iter(browser), browser.first, browser.next):
+        with pytest.raises(ledgermq.IllegalStateError, match="browser is closed"):
+            call()
+    assert len(route.log.asks) == 2
 
 
 def test_a_session_that_is_closed_makes_no_browser(route, connection):
@@ -250,6 +260,7 @@ def test_a_session_that_is_closed_makes_no_browser(route, connection):
     session.close()
     with pytest.raises(ledgermq.IllegalStateError, match="session is closed"):
         session.browser("queue:a")
+    paging(route, [(1, 1, page(False, 4, 1))])
     connection.browser("queue:a").close()
 
 
@@ -396,5 +407,4 @@ def test_a_route_checks_the_broker_before_it_looks_for_the_queue_manager(monkeyp
 def test_what_is_not_told_of_a_consumer_or_a_message_is_nothing():
     """Every message of a destination, and a message as Jakarta Messaging has it by default."""
     assert Source() == ("", False, "", False, False, -1)
-    assert Browser(Desk().questions, "queue:a", 1.0).selector == ""
     assert Sending() == (None, None, None, None, 4, True, 0, 0, -1)

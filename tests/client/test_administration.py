@@ -105,11 +105,11 @@ def test_browsing_shows_every_available_message_and_gets_none(connection, queue)
         browser = session.browser(queue)
         found = list(browser)
         assert len(list(browser)) == 1_500
+        assert browser.position >= max(future.result(0).position for future in futures)
     places = [(-one.priority, one.sequence) for one in found]
     assert places == sorted(places)
     assert sorted(int(one.body) for one in found) == list(range(1_500))
     assert all(one.properties["n"] == int(one.body) for one in found)
-    assert browser.position >= max(future.result(0).position for future in futures)
     assert connection.admin.queue_status(queue).current == 1_500
 
 

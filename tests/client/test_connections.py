@@ -42,7 +42,7 @@ def test_a_connection_opens_a_session_for_itself_and_confirms_it(route):
         (Alive, 0, 1),
         (Alive, 2, 1),
     ]
-    assert session.handle == 2
+    assert session._core.handle == 2
     assert (first.acknowledge_mode, second.acknowledge_mode) == ("AUTO", "CLIENT")
     assert (first.connection, first.lane) == (route.settings.identity, 2)
     assert (first.client, first.client_id) == ("ledgermq-python shop", "me")
@@ -252,12 +252,12 @@ def test_a_close_without_an_answer_says_so(route):
 def test_of_several_failures_at_the_close_the_first_is_raised(route):
     """Every session is closed all the same, and the connection with them."""
     connection = route.connect()
-    sessions = [connection.session(), connection.session()]
+    handles = [connection.session().handle, connection.session().handle]
     route.silent.add(Close)
-    with pytest.raises(ledgermq.OutcomeUnknownError, match=rf"QM1@{sessions[0].handle} within"):
+    with pytest.raises(ledgermq.OutcomeUnknownError, match=rf"QM1@{handles[0]} within"):
         connection.close(timeout=0.02)
     closed = [one.session for one in route.log.operations if isinstance(one, Close)]
-    assert closed == [sessions[0].handle, sessions[1].handle, connection._control.handle]
+    assert closed == [*handles, connection._control.handle]
 
 
 def test_a_connection_whose_session_was_lost_closes_without_a_word(route, caplog):

@@ -182,7 +182,7 @@ def test_ses_23_there_is_no_exception_listener_to_wait_for(place, client_id, cap
 
 
 def test_ses_25_no_other_method_works_on_a_closed_session(connection, queue):
-    """Each raises IllegalStateError; the list of methods is complete."""
+    """Each raises IllegalStateError, settings too; the list is complete (decision 27)."""
     with connection.session(ack=AckMode.CLIENT) as session:
         session.producer(queue).send("x", reply_to=queue)
         message = session.consumer(queue).receive(20)
@@ -203,15 +203,18 @@ def test_ses_25_no_other_method_works_on_a_closed_session(connection, queue):
         "delete_temporary": lambda: session.delete_temporary("queue:temporary/0/1"),
         "requestor": lambda: session.requestor(queue),
         "reply": lambda: session.reply(message, "y"),
+        "ack_mode": lambda: session.ack_mode,
+        "transacted": lambda: session.transacted,
+        "handle": lambda: session.handle,
         "message.acknowledge": message.acknowledge,
     }
     methods = {name for name in dir(session) if not name.startswith("_")}
-    methods -= {"ack_mode", "transacted", "handle", "is_closed", "close"}
+    methods -= {"is_closed", "close"}
     assert methods == {name for name in calls if "." not in name}
     for call in calls.values():
         with pytest.raises(ledgermq.IllegalStateError, match="closed"):
             call()
-    assert session.ack_mode is AckMode.CLIENT
+    assert session.is_closed
 
 
 def test_ses_27_what_a_closed_session_made_is_closed_with_it(connection, queue):
@@ -281,10 +284,11 @@ def test_ses_33_a_message_belongs_to_no_session(place, queue, message):
 
 
 def test_ses_38_naming_a_destination_makes_nothing(connection, queue, topic):
-    """A producer and a browser name it only; the first message makes it, and a consumer does."""
+    """A producer names it only, and a browser makes none; the first message or consumer does."""
     with connection.session() as session:
         session.producer(queue)
-        session.browser(queue)
+        with pytest.raises(ledgermq.QueueNotFoundError):
+            session.browser(queue)
         session.producer(topic)
         with pytest.raises(ledgermq.QueueNotFoundError):
             connection.admin.queue_status(queue)

@@ -83,7 +83,6 @@ def committed(operation, same):
         ("AUTO", lambda one: one.commit_async(), "^commit needs a transacted .* one is AUTO"),
         ("AUTO", lambda one: one.rollback(), "^rollback needs a transacted session"),
         ("AUTO", lambda one: one.transaction().__enter__(), "^transaction needs a transacted"),
-        ("TRANSACTED", lambda one: one.acknowledge(), "^acknowledge is not for a transacted"),
         ("TRANSACTED", lambda one: one.recover(), "^recover is not for a transacted session"),
         ("TRANSACTED", lambda one: one.requestor("queue:q"), "a request in a transacted session"),
         ("AUTO", lambda one: one.delete_temporary("queue:q"), "queue:q is no temporary destin"),
@@ -257,7 +256,7 @@ def test_closing_writes_what_gathered_and_what_was_to_be_acknowledged(route, con
     ]
     assert [len(one.messages) for one in route.written(Put)] == [1, 1, 2]
     assert [one.seen for one in route.written(Close)] == [[]]
-    assert repr(session) == f"Session(QM1@{session.handle}, AUTO, closed)"
+    assert repr(session) == f"Session(QM1@{session._core.handle}, AUTO, closed)"
     assert session not in connection._sessions
 
 
@@ -286,7 +285,7 @@ def test_a_session_that_is_lost_by_its_close_closes_without_a_word(route, connec
     route.refusing[Close] = "session-unknown"
     session.close()
     assert session.is_closed
-    assert session.handle not in connection._router.sessions
+    assert session._core.handle not in connection._router.sessions
 
 
 def test_refused_acknowledgements_are_told_when_a_session_closes(route, connection, caplog):

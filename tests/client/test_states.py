@@ -20,15 +20,38 @@ def test_commit_and_rollback_need_a_transacted_session(connection, ack):
             pass
 
 
-def test_acknowledge_and_recover_are_not_for_a_transacted_session(connection, queue):
-    """Neither through the session nor through a message (SES-31)."""
+def test_recover_is_not_for_a_transacted_session_and_acknowledge_does_nothing(connection, queue):
+    """SES-31, decision 34: what was handed over stays in the unit of work."""
     with connection.session(ack=AckMode.TRANSACTED) as session:
         session.producer(queue).send("x")
         session.commit()
         message = session.consumer(queue).receive(20)
-        for call in (session.acknowledge, session.recover, message.acknowledge):
-            with pytest.raises(ledgermq.IllegalStateError, match="transacted"):
-                call()
+        with pytest.raises(ledgermq.IllegalStateError, match="transacted"):
+            session.recover()
+        session.acknowledge()
+        message.acknowledge()
+        assert connection.admin.queue_status(queue).uncommitted_gets == 1
+        session.rollback()
+        assert session.consumer(queue).receive(20).delivery_count == 2
+    with pytest.raises(ledgermq.IllegalStateError, match="closed"):
+        session.acknowledge()
+
+
+def test_acknowledge_in_a_transacted_session_does_nothing_in_coroutines_too(run, queue):
+    """Decision 34, SES-13: of a session and of a message."""
+
+    async def work(connection):
+        async with connection.session(transacted=True) as session:
+            await session.producer(queue).send("x")
+            await session.commit()
+            async with session.consumer(queue) as consumer:
+                message = await consumer.receive(20)
+                await message.acknowledge()
+                await session.acknowledge()
+                await session.rollback()
+                return (await consumer.receive(20)).delivery_count
+
+    assert run(work) == 2
 
 
 def test_use_after_close_is_refused_and_closing_twice_is_fine(place, queue):

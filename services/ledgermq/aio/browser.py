@@ -6,12 +6,12 @@ import asyncio
 from collections.abc import AsyncIterator
 from functools import partial
 
-from ledgermq.aio.waiting import Closing
+from ledgermq.aio.waiting import Closing, Entered
 from ledgermq.client.browser import Browser as ThreadedBrowser
 from ledgermq.client.getting import GetMatch, Order
 from ledgermq.client.message import Message
 
-__all__ = ["Browser"]
+__all__ = ["Browser", "Browsing"]
 
 
 class Browser(Closing):
@@ -70,8 +70,18 @@ class Browser(Closing):
     async def __aiter__(self) -> AsyncIterator[Message]:
         """The messages from the front; none of them can be acknowledged."""
         for message in await asyncio.to_thread(list, self._browser):
+            self._browser._check_open()
             yield message
 
     async def close(self) -> None:
         """Ends it. Closing twice does nothing."""
         self._browser.close()
+
+
+class Browsing(Entered[Browser]):
+    """A browser that is being made: awaited, entered, or iterated over at once."""
+
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        """The messages from the front."""
+        async for message in await self:
+            yield message

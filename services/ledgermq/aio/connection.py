@@ -88,8 +88,11 @@ class Connection(Closing):
         self, destination: str, *, selector: str | None = None, order: Order | str = Order.PHYSICAL
     ) -> AsyncIterator[Message]:
         """Looks at the messages available in a queue without getting them."""
-        browser = self._connection.browser(destination, selector=selector, order=order)
-        for message in await asyncio.to_thread(lambda: list(browser)):
+        browser = await asyncio.to_thread(
+            self._connection.browser, destination, selector=selector, order=order
+        )
+        for message in await asyncio.to_thread(list, browser):
+            browser._check_open()
             yield message
 
     async def close(self, *, timeout: float | None = None) -> None:

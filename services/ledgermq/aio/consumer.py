@@ -25,7 +25,7 @@ class Message(ThreadedMessage):
 
     def __init__(self, raw: DeliveredMessage, delivery: int, consumer: Consumer) -> None:
         found = consumer._consumer
-        super().__init__(raw, found.destination, delivery, found._session)
+        super().__init__(raw, found._destination, delivery, found._session)
         self._news = consumer._news
 
     async def acknowledge(  # type: ignore[override]
@@ -157,7 +157,7 @@ class Consumer(Closing):
             if await self._news.wait(future, deadline):
                 continue
             gathered = buffer.gathered
-            crossed = not consumer.prefetch and await asyncio.to_thread(consumer._crossed, group)
+            crossed = not consumer._prefetch and await asyncio.to_thread(consumer._crossed, group)
             # The group was there as a whole, so its rest is not waited for.
             if not crossed and buffer.gathered == gathered:
                 return []

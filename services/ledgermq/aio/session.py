@@ -5,16 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator
+from functools import partial
 from typing import Any
 
-from ledgermq.aio.browser import Browser
+from ledgermq.aio.browser import Browser, Browsing
 from ledgermq.aio.consumer import Consumer, Message
 from ledgermq.aio.producer import Producer
 from ledgermq.aio.requesting import Requestor
 from ledgermq.aio.waiting import Closing, Entered, News, Waker
 from ledgermq.client.acknowledge_mode import AckMode
 from ledgermq.client.arguments import check_seconds
-from ledgermq.client.getting import GetMatch, Order
+from ledgermq.client.getting import GetMatch, Getting, Order
 from ledgermq.client.message_kinds import Sendable
 from ledgermq.client.receipts import CommitReceipt, SendReceipt
 from ledgermq.client.requesting import answer_to
@@ -137,19 +138,24 @@ class Session(Closing):
         all_segments_available: bool = False,
         complete_message: bool = False,
         match: GetMatch | None = None,
-    ) -> Browser:
-        """Looks at the messages of a queue; see `ledgermq.Session.browser`."""
-        return Browser(
-            self._session.browser(
-                destination,
-                selector=selector,
-                order=order,
-                all_messages_available=all_messages_available,
-                all_segments_available=all_segments_available,
-                complete_message=complete_message,
-                match=match,
+    ) -> Browsing:
+        """Looks at the messages of a queue; see `ledgermq.Session.browser`.
+
+        `browser = await session.browser(...)`, `async with session.browser(...) as browser`, or
+        at once `async for message in session.browser(...)`.
+        """
+
+        async def opening() -> Browser:
+            self._core.check_open()
+            getting = Getting(
+                order, all_messages_available, all_segments_available, complete_message, match
             )
-        )
+            browse = partial(self._session._browse, shared=True)
+            return Browser(
+                await asyncio.to_thread(browse, destination, selector, getting, self._core)
+            )
+
+        return Browsing(opening())
 
     async def unsubscribe(self, subscription: str) -> None:
         """Ends a durable subscription; see `ledgermq.Session.unsubscribe`."""

@@ -26,15 +26,10 @@ __all__ = ["Asking"]
 
 
 class Asking:
-    """The part of `Consumer` that asks for messages and takes them from the buffer.
+    """The part of `Consumer` that asks for messages and takes them from the buffer."""
 
-    Attributes:
-        destination: Where it gets from.
-        prefetch: Up to how many messages are asked for ahead of need.
-    """
-
-    destination: str
-    prefetch: int
+    _destination: str
+    _prefetch: int
     _core: SessionCore
     _settling: Settling
     _buffer: ConsumerBuffer
@@ -132,9 +127,9 @@ class Asking:
     def _ask_no_longer_locked(self, group: bool = False) -> bool:
         """With prefetch 0, withdraws what was asked for; True if a message crossed that."""
         core, buffer = self._core, self._buffer
-        if self.prefetch or buffer.due or self._closed or core.closing or core.ended:
+        if self._prefetch or buffer.due or self._closed or core.closing or core.ended:
             return False
-        pending = core.write_locked(Get, target=self.destination, consumer=buffer.number, credit=0)
+        pending = core.write_locked(Get, target=self._destination, consumer=buffer.number, credit=0)
         core.await_locked(pending)
         self._check_asked_locked()
         buffer.withdrawn()
@@ -176,7 +171,7 @@ class Asking:
             self._core.write_locked(
                 Get,
                 on_settled=self._core.defer_refusal,
-                target=self.destination,
+                target=self._destination,
                 consumer=self._buffer.number,
                 credit=credit,
             )
@@ -192,7 +187,7 @@ class Asking:
         try:
             pending = self._core.write_locked(
                 Get,
-                target=self.destination,
+                target=self._destination,
                 consumer=buffer.number,
                 credit=credit,
                 options=buffer.options.record(),

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from types import TracebackType
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.getting import USUAL, GetMatch, Getting, Order
 from ledgermq.client.message import Message
 from ledgermq.client.questions import Questions
 from ledgermq.client.segments import join_all
+from ledgermq.client.while_open import WhileOpen
 from ledgermq.core.get_options import PLAIN, Options
 from ledgermq.core.limits import PRIORITY_MAX
 from ledgermq.core.outcomes import DeliveredMessage
@@ -18,7 +21,12 @@ from ledgermq.errors import (
     IllegalStateError,
     InconsistentBrowseError,
     InvalidDestinationError,
+    QueueNotFoundError,
+    TemporaryDestinationDeletedError,
 )
+
+if TYPE_CHECKING:
+    from ledgermq.client.session_core import SessionCore
 
 __all__ = ["Browser"]
 
@@ -54,6 +62,10 @@ class Browser:
         position: Log position that the last page read was true at; -1 before.
     """
 
+    destination = WhileOpen[str]()
+    selector = WhileOpen[str]()
+    position = WhileOpen[int]()
+
     def __init__(
         self,
         questions: Questions,
@@ -63,16 +75,18 @@ class Browser:
         selector: str = "",
         allow_pickle: bool = False,
         getting: Getting = USUAL,
+        core: SessionCore | None = None,
+        shared: bool = False,
     ) -> None:
-        self.destination = checked_destination(destination)
-        if is_topic(self.destination):
+        self._destination = checked_destination(destination)
+        if is_topic(self._destination):
             raise InvalidDestinationError(
                 f"{destination} cannot be browsed: a topic keeps no messages, its subscriptions do",
                 destination=destination,
             )
-        self.selector = selector
-        self.position = -1
-        self._queue = self.destination.partition(":")[2]
+        self._selector = selector
+        self._position = -1
+        self._queue = self._destination.partition(":")[2]
         self._questions = questions
         self._timeout_seconds = timeout_seconds
         self._allow_pickle = allow_pickle
@@ -84,19 +98,61 @@ class Browser:
         self._logical_order: bool | None = None
         # Sequence number of the message shown last.
         self._shown = -1
+        # The session that it belongs to; `shared` by coroutines, else for one thread at a time.
+        self._core = core
+        self._shared = shared
+        self._check()
+
+    def _check(self) -> None:
+        """Looks at the queue for a first time, so that what cannot be browsed is no browser.
+
+        Raises:
+            TemporaryDestinationDeletedError: the temporary queue was deleted, or its connection
+                ended.
+            QueueNotFoundError: there is no such queue.
+            InvalidSelectorError: the selector cannot be read.
+            GetOptionsError: options out of range.
+        """
+        try:
+            self._page(Cursor(), self._options, 1)
+        except QueueNotFoundError as error:
+            if not self._queue.startswith("temporary/"):
+                raise
+            raise TemporaryDestinationDeletedError(
+                f"{self._destination} is not there: it was deleted, or its connection has ended",
+                destination=self._destination,
+            ) from error
+        self._position = -1
+
+    def _check_open(self) -> None:
+        if self._core is not None:
+            self._core.check_open()
+        if self._closed:
+            raise IllegalStateError("the browser is closed; make another one")
+
+    def _claim(self) -> AbstractContextManager[None]:
+        """What a call does that belongs to a session; it refuses what may not be (SES-02)."""
+        if self._core is None:
+            return contextlib.nullcontext()
+        return self._core.alive() if self._shared else self._core.claimed()
 
     def __iter__(self) -> Iterator[Message]:
         """The messages; none of them can be acknowledged.
 
         Raises:
-            QueueNotFoundError: there is no such queue.
-            InvalidSelectorError: the selector cannot be read (SES-40).
+            QueueNotFoundError: the queue is gone.
+            IllegalStateError: the browser or its session is closed, also while this goes on.
             WorkerUnavailableError: nobody answered within the time-out.
         """
+        self._check_open()
+        return self._messages()
+
+    def _messages(self) -> Iterator[Message]:
         cursor, more = Cursor(), True
         while more:
             messages, more, cursor = self._page(cursor, self._options, PAGE_MESSAGES)
             for raw in messages:
+                self._check_open()
                 yield self._message(raw)
 
     def first(
@@ -161,10 +217,10 @@ class Browser:
         elif self._logical_order is not options.logical_order:
             names = {True: "logical", False: "physical"}
             raise InconsistentBrowseError(
-                f"this browse of {self.destination} began in {names[self._logical_order]} order "
+                f"this browse of {self._destination} began in {names[self._logical_order]} order "
                 f"and cannot go on in {names[options.logical_order]} order: begin again with "
                 "first()",
-                destination=self.destination,
+                destination=self._destination,
             )
         return self._one(options)
 
@@ -174,9 +230,9 @@ class Browser:
         Raises:
             IllegalStateError: nothing was shown, or it is on another queue.
         """
-        if destination != self.destination:
+        if destination != self._destination:
             raise IllegalStateError(
-                f"the cursor is on {self.destination}, the consumer gets from {destination}"
+                f"the cursor is on {self._destination}, the consumer gets from {destination}"
             )
         if self._shown < 0:
             raise IllegalStateError("the cursor is on no message: nothing was shown yet")
@@ -193,24 +249,24 @@ class Browser:
 
     def _message(self, raw: DeliveredMessage) -> Message:
         self._shown = raw["sequence"]
-        return Message(raw, self.destination, allow_pickle=self._allow_pickle)
+        return Message(raw, self._destination, allow_pickle=self._allow_pickle)
 
     def _page(
         self, cursor: Cursor, options: Options, limit: int
     ) -> tuple[list[DeliveredMessage], bool, Cursor]:
         """Messages behind a cursor, whether there may be more, and the cursor behind them."""
-        if self._closed:
-            raise IllegalStateError("the browser is closed; make another one")
-        answer = self._questions.ask(
-            "BROWSE",
-            timeout_seconds=self._timeout_seconds,
-            queue=self._queue,
-            selector=self.selector,
-            limit=limit,
-            options=None if options == PLAIN else options.record(),
-            **cursor._asdict(),
-        )
-        self.position = answer.position
+        self._check_open()
+        with self._claim():
+            answer = self._questions.ask(
+                "BROWSE",
+                timeout_seconds=self._timeout_seconds,
+                queue=self._queue,
+                selector=self._selector,
+                limit=limit,
+                options=None if options == PLAIN else options.record(),
+                **cursor._asdict(),
+            )
+        self._position = answer.position
         document = answer.document
         behind = Cursor(
             document["after_priority"],

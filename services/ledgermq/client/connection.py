@@ -135,7 +135,7 @@ class Connection:
         delay_ms = checked_delay_ms(redelivery_delay_ms, self._settings.redelivery_delay_ms)
         session = Session(
             self._open(mode, self._settings.timeout_seconds, delay_ms),
-            browse=self.browser,
+            browse=self._browser,
             name_temporary=self._name_temporary,
             in_flight=self._in_flight,
             soon=self._keeper.soon,
@@ -159,6 +159,21 @@ class Connection:
         match: GetMatch | None = None,
     ) -> Browser:
         """Looks at the available messages of a queue without getting them; as `Session.browser`."""
+        getting = Getting(
+            order, all_messages_available, all_segments_available, complete_message, match
+        )
+        return self._browser(destination, selector, getting)
+
+    def _browser(
+        self,
+        destination: str,
+        selector: str | None,
+        getting: Getting,
+        core: SessionCore | None = None,
+        *,
+        shared: bool = False,
+    ) -> Browser:
+        """A browser, of a session if there is one."""
         self._check_usable()
         settings = self._settings
         return Browser(
@@ -167,9 +182,9 @@ class Connection:
             settings.timeout_seconds,
             selector=selector or "",
             allow_pickle=settings.allow_pickle,
-            getting=Getting(
-                order, all_messages_available, all_segments_available, complete_message, match
-            ),
+            getting=getting,
+            core=core,
+            shared=shared,
         )
 
     def _name_temporary(self, kind: str) -> str:
@@ -264,7 +279,7 @@ class Connection:
         with self._lock:
             self._sessions.pop(session, None)
         if session._core.ended:
-            self._router.sessions.pop(session.handle, None)
+            self._router.sessions.pop(session._core.handle, None)
 
     def _ask_bytes_max(self, queue: str) -> int:
         """Largest content of a queue's messages, asked of the worker; 0: the limit of the log."""

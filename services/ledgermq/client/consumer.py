@@ -15,6 +15,7 @@ from ledgermq.client.listening import Listener
 from ledgermq.client.message import Message
 from ledgermq.client.segments import further_of
 from ledgermq.client.settings import PREFETCH_DEFAULT
+from ledgermq.client.while_open import WhileOpen
 from ledgermq.core.limits import CREDIT_MAX
 from ledgermq.core.operations import OpenConsumer
 from ledgermq.errors import IllegalStateError, LedgerMQError
@@ -51,6 +52,11 @@ class Consumer(Asking):
         prefetch: Up to how many messages are asked for ahead of need.
     """
 
+    destination = WhileOpen[str]()
+    selector = WhileOpen[str]()
+    subscription = WhileOpen["str | None"]()
+    prefetch = WhileOpen[int]()
+
     def __init__(
         self,
         session: Session,
@@ -61,19 +67,20 @@ class Consumer(Asking):
     ) -> None:
         self._session = session
         self._core = session._core
+        self._core.check_open()
         self._settling = session._settling
-        self.destination = checked_destination(destination)
-        self.prefetch = PREFETCH_DEFAULT if prefetch is None else prefetch
-        if not 0 <= self.prefetch <= CREDIT_MAX:
+        self._destination = checked_destination(destination)
+        self._prefetch = PREFETCH_DEFAULT if prefetch is None else prefetch
+        if not 0 <= self._prefetch <= CREDIT_MAX:
             raise IllegalStateError(f"prefetch is {prefetch}, must be 0 to {CREDIT_MAX:,}")
-        self.selector = source.selector
-        self.subscription = source.subscription or None
+        self._selector = source.selector
+        self._subscription = source.subscription or None
         self._closed = False
         self._options = CallOptions(
             getting,
-            destination=self.destination,
+            destination=self._destination,
             acknowledge_mode=self._core.mode,
-            prefetch=self.prefetch,
+            prefetch=self._prefetch,
         )
         self._wanted = self._options.own
         self._asked = None
@@ -82,13 +89,13 @@ class Consumer(Asking):
         with core.lock:
             core.check_usable_locked()
             core.wait_for_room_locked()
-            self._buffer = core.protocol.open_consumer(self.destination, max(1, self.prefetch))
+            self._buffer = core.protocol.open_consumer(self._destination, max(1, self._prefetch))
             try:
                 pending = core.write_locked(
                     OpenConsumer,
-                    target=self.destination,
+                    target=self._destination,
                     consumer=self._buffer.number,
-                    destination=self.destination,
+                    destination=self._destination,
                     **source._asdict(),
                 )
                 core.await_locked(pending)
@@ -145,7 +152,7 @@ class Consumer(Asking):
                 return None
             first, last, raw = self.take_locked()
             self._settling.hand_over_run_locked(first, last)
-        return Message(raw, self.destination, first, self._session)
+        return Message(raw, self._destination, first, self._session)
 
     def receive_group(self, timeout: float | None = None) -> list[Message]:
         """A whole group in logical order, or one message that is in none; [] after a time-out.
@@ -169,7 +176,7 @@ class Consumer(Asking):
             taken = self.take_group_locked()
             for first, last, _ in taken:
                 self._settling.hand_over_run_locked(first, last)
-        return [Message(raw, self.destination, first, self._session) for first, _, raw in taken]
+        return [Message(raw, self._destination, first, self._session) for first, _, raw in taken]
 
     def receive_many(self, max: int, timeout: float | None = None) -> list[Message]:  # noqa: A002
         """Up to `max` messages: waits like `receive` for the first, takes what is here of the rest.
@@ -195,7 +202,7 @@ class Consumer(Asking):
                 last = first + len(run) - 1 + len(further_of(run[-1]))
                 self._settling.hand_over_run_locked(first, last)
                 self._note_order(run[-1])
-                destination, session = self.destination, self._session
+                destination, session = self._destination, self._session
                 found += [
                     Message(raw, destination, delivery, session)
                     for delivery, raw in enumerate(run, first)
@@ -216,9 +223,15 @@ class Consumer(Asking):
                 f"an earlier commit of this session failed ({self._session._broken}); roll back"
             )
 
+    def _check_open(self) -> None:
+        self._core.check_open()
+        if self._closed:
+            raise IllegalStateError("the consumer is closed; make another one")
+
     @property
     def message_listener(self) -> Listener | None:
         """The callback that gets the messages, if there is one."""
+        self._check_open()
         return self._session._listening.get(self)
 
     @property
@@ -252,6 +265,7 @@ class Consumer(Asking):
 
     def __iter__(self) -> Iterator[Message]:
         """Messages for as long as consumer and session are open."""
+        self._check_open()
         while not self._closed:
             message = self.receive()
             if message is None:
@@ -260,6 +274,7 @@ class Consumer(Asking):
 
     def until_idle(self, seconds: float) -> Iterator[Message]:
         """Messages until none has come for so many seconds."""
+        self._check_open()
         check_number("seconds", seconds)
         check_seconds("seconds", seconds)
         return self._until_idle(seconds)
@@ -298,7 +313,7 @@ class Consumer(Asking):
         unfinished = self._buffer.unfinished
         if unfinished is not None:
             give_warning(
-                unfinished(f"a consumer of {self.destination} was closed before the end of it")
+                unfinished(f"a consumer of {self._destination} was closed before the end of it")
             )
 
     def __enter__(self) -> Consumer:

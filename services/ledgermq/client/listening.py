@@ -131,13 +131,13 @@ class Listening:
             self._busy_with = consumer
             if not settling.automatic:
                 settling.hand_over_run_locked(delivery, last)
-        message = Message(raw, consumer.destination, delivery, consumer._session)
+        message = Message(raw, consumer._destination, delivery, consumer._session)
         failed = False
         try:
             listener(message)
         except Exception:
             failed = True
-            LOGGER.exception("the listener of %s failed on %r", consumer.destination, message)
+            LOGGER.exception("the listener of %s failed on %r", consumer._destination, message)
         try:
             if failed:
                 self._failed(delivery, last)

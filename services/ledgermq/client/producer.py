@@ -19,6 +19,7 @@ from ledgermq.client.putting import Grouping
 from ledgermq.client.receipts import Eventual, ReceiptFuture, SendReceipt, wait_all
 from ledgermq.client.settings import is_whole
 from ledgermq.client.transport import LogReceipt
+from ledgermq.client.while_open import WhileOpen
 from ledgermq.core.limits import REDELIVERY_LIMIT_MAX
 from ledgermq.core.operations import PutMessage
 from ledgermq.core.outcomes import Enqueued, Reply
@@ -54,6 +55,13 @@ class Producer(GroupPutting):
     `send_segmented` does; the receipt is that of the first. How much it takes is asked for once.
     """
 
+    destination = WhileOpen["str | None"]()
+    priority = WhileOpen[int]()
+    persistent = WhileOpen[bool]()
+    time_to_live = WhileOpen[float]()
+    delivery_delay = WhileOpen[float]()
+    redelivery_limit = WhileOpen[int]()
+
     def __init__(
         self,
         session: Session,
@@ -66,19 +74,20 @@ class Producer(GroupPutting):
         redelivery_limit: int | None = None,
     ) -> None:
         self._session = session
+        session._core.check_open()
         limit = session._core.redelivery_limit if redelivery_limit is None else redelivery_limit
         if not is_whole(limit, -1, REDELIVERY_LIMIT_MAX):
             raise IllegalStateError(
                 f"redelivery_limit is {limit!r}, must be -1 to {REDELIVERY_LIMIT_MAX}"
             )
-        self.redelivery_limit = limit
+        self._redelivery_limit = limit
         check_flag("persistent", persistent)
-        self.priority = priority
-        self.persistent = persistent
-        self.time_to_live = time_to_live
-        self.delivery_delay = delivery_delay
+        self._priority = priority
+        self._persistent = persistent
+        self._time_to_live = time_to_live
+        self._delivery_delay = delivery_delay
         self._core = session._core
-        self.destination = None if destination is None else checked_destination(destination)
+        self._destination = None if destination is None else checked_destination(destination)
         self._closed = False
         self._states: dict[str, PutState] = {}
         self._bytes_max: dict[str, int] = {}
@@ -145,7 +154,7 @@ class Producer(GroupPutting):
         core = self._core
         with core.lock:
             self._check_locked()
-            if self._session.transacted:
+            if self._session._transacted:
                 return self._session._unit.add_locked(target, message)
             self._session._sends.write_locked()
             core.wait_for_room_locked(timeout)
@@ -172,29 +181,29 @@ class Producer(GroupPutting):
             correlation_id,
             reply_to,
             type_,
-            self.priority if priority is None else priority,
-            self.persistent if persistent is None else persistent,
-            self.time_to_live if time_to_live is None else time_to_live,
-            self.delivery_delay if delivery_delay is None else delivery_delay,
-            self.redelivery_limit,
+            self._priority if priority is None else priority,
+            self._persistent if persistent is None else persistent,
+            self._time_to_live if time_to_live is None else time_to_live,
+            self._delivery_delay if delivery_delay is None else delivery_delay,
+            self._redelivery_limit,
         )
 
     def _target(self, destination: str | None) -> str:
         """Where one message goes: the producer's destination, or the one given along."""
-        if self.destination is None and destination is not None:
+        if self._destination is None and destination is not None:
             return checked_destination(destination)
-        if self.destination is None:
+        if self._destination is None:
             raise IllegalStateError(
                 "this producer has no destination: name one, as in send(body, "
                 'destination="queue:orders")'
             )
-        if destination not in (None, self.destination):
+        if destination not in (None, self._destination):
             raise IllegalStateError(
-                f"this producer sends to {self.destination}, not to {destination}: use a producer "
+                f"this producer sends to {self._destination}, not to {destination}: use a producer "
                 "made without a destination",
-                destination=self.destination,
+                destination=self._destination,
             )
-        return self.destination
+        return self._destination
 
     def _write_locked(
         self, target: str, message: PutMessage, timeout: float | None
@@ -220,7 +229,7 @@ class Producer(GroupPutting):
         message = self._session._maker.make(target, body, sending)
         with self._core.lock:
             self._check_locked()
-            if self._session.transacted:
+            if self._session._transacted:
                 return self._session._unit.add_locked(target, message)
             self._session._sends.write_locked()
             return self._write_locked(target, message, timeout)[1]
@@ -292,7 +301,7 @@ class Producer(GroupPutting):
         message = self._session._maker.make(target, body, sending)
         with self._core.lock:
             self._check_locked()
-            if self._session.transacted:
+            if self._session._transacted:
                 receipt = self._session._unit.add_locked(target, message)
                 eventual = Eventual()
                 eventual.happen()
@@ -315,7 +324,7 @@ class Producer(GroupPutting):
         """
         check_seconds("timeout", timeout)
         futures = [self.send_async(body, destination=destination) for body in bodies]
-        if not self._session.transacted:
+        if not self._session._transacted:
             self.flush(timeout=timeout)
         return [future.result(0) for future in futures]
 
@@ -332,7 +341,7 @@ class Producer(GroupPutting):
         wanted = core.timeout_seconds if timeout is None else timeout
         with core.lock:
             self._check_locked()
-        if self._session.transacted:
+        if self._session._transacted:
             self._session.flush(timeout=timeout)
             return
         with core.lock:
@@ -342,8 +351,13 @@ class Producer(GroupPutting):
             raise OutcomeUnknownError(
                 f"not all messages of this session had an outcome within {wanted:g} s; their "
                 "futures go on waiting",
-                destination=self.destination,
+                destination=self._destination,
             )
+
+    def _check_open(self) -> None:
+        self._core.check_open()
+        if self._closed:
+            raise IllegalStateError("the producer is closed; make another one")
 
     def _check_locked(self) -> None:
         self._core.check_usable_locked()

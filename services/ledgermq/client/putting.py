@@ -102,7 +102,7 @@ class Putting:
         self._producer._check_locked()
         if not self._messages:
             return None
-        if self._session.transacted:
+        if self._session._transacted:
             for message in self._messages:
                 receipt = self._session._unit.add_locked(self._target, message)
                 self._sent_locked([receipt])
@@ -122,7 +122,7 @@ class Putting:
     def write_async_locked(self) -> list[Eventual]:
         """Hands everything to the session's asynchronous sends; what to wait for."""
         self._producer._check_locked()
-        if self._session.transacted:
+        if self._session._transacted:
             self.begin_locked()
             return []
         found: dict[Eventual, None] = {}
@@ -165,7 +165,7 @@ class Putting:
         self._producer._states[self._target] = self._states[0]
         for state in self._states:
             state.current = put
-            if self._session.transacted:
+            if self._session._transacted:
                 self._session._put_states.note(state)
 
     # -- the lock is not held ----------------------------------------------------------------------

@@ -77,11 +77,13 @@ class Session(SessionCommitting):
     @property
     def ack_mode(self) -> AckMode:
         """How this session settles what it gets."""
+        self._core.check_open()
         return self._mode
 
     @property
     def handle(self) -> int:
         """The log position of the operation that opened it; its name in the queue manager."""
+        self._core.check_open()
         return self._core.handle
 
     @property
@@ -303,4 +305,6 @@ class Session(SessionCommitting):
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else "open"
-        return f"Session({self._core.queue_manager}@{self.handle}, {self._mode.value}, {state})"
+        return (
+            f"Session({self._core.queue_manager}@{self._core.handle}, {self._mode.value}, {state})"
+        )

@@ -131,7 +131,7 @@ class SessionCommitting(SessionSettling):
 
     def _check_transacted_locked(self, what: str) -> None:
         self._core.check_usable_locked()
-        if not self.transacted:
+        if not self._transacted:
             raise IllegalStateError(
                 f"{what} needs a transacted session; this one is {self._mode.value}: "
                 "open it with session(transacted=True)"

@@ -163,20 +163,21 @@ class SessionMaking:
 
         The options say which are shown, and in which order, as those of `consumer` do.
 
+        It looks once when it is made, so what is wrong is raised here. It belongs to the session as
+        a consumer does: to one thread at a time, and until the session is closed.
+
         Raises:
-            InvalidDestinationError: the text is no queue.
+            QueueNotFoundError: there is no such queue; a browser makes none.
+            InvalidDestinationError: the text is no queue, or the temporary queue was deleted.
+            InvalidSelectorError: the selector cannot be read; the text says where.
+            GetOptionsError: options out of range.
+            WorkerUnavailableError: nobody answered within the time-out.
         """
-        with self._core.lock:
-            self._core.check_usable_locked()
-        return self._browse(
-            destination,
-            selector=selector,
-            order=order,
-            all_messages_available=all_messages_available,
-            all_segments_available=all_segments_available,
-            complete_message=complete_message,
-            match=match,
+        getting = Getting(
+            order, all_messages_available, all_segments_available, complete_message, match
         )
+        self._core.check_open()
+        return self._browse(destination, selector, getting, self._core)
 
     def temporary_queue(self) -> str:
         """Makes a queue that lives as long as the connection (SES-39); its destination.

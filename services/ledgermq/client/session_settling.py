@@ -28,6 +28,11 @@ class SessionSettling(SessionMaking):
     @property
     def transacted(self) -> bool:
         """Whether it works in units of work."""
+        self._core.check_open()
+        return self._transacted
+
+    @property
+    def _transacted(self) -> bool:
         return self._mode is AckMode.TRANSACTED
 
     def acknowledge(
@@ -36,16 +41,19 @@ class SessionSettling(SessionMaking):
         """Acknowledges everything that the session has handed over (CLIENT, INDIVIDUAL).
 
         While the FIFO mode PROTECTED of a queue refuses it, it is asked again for `turn_timeout`
-        seconds, if it is waited for at all.
+        seconds, if it is waited for at all. In a transacted session it does nothing: what was
+        handed over there is settled by commit.
 
         Raises:
             OutOfTurnError: a message received before is not settled; nothing changed.
-            IllegalStateError: the session is transacted or closed.
+            IllegalStateError: the session is closed.
             OutcomeUnknownError: no outcome within the time-out.
         """
         check_seconds("timeout", timeout)
         with self._core.lock:
-            self._check_not_transacted_locked("acknowledge")
+            self._core.check_usable_locked()
+        if self._transacted:
+            return
         ask_in_turn(lambda: self._settling.acknowledge(None, timeout, wait), turn_timeout)
 
     def recover(self, *, timeout: float | None = None) -> None:
@@ -57,28 +65,23 @@ class SessionSettling(SessionMaking):
         """
         check_seconds("timeout", timeout)
         with self._core.lock:
-            self._check_not_transacted_locked("recover")
+            self._core.check_usable_locked()
+        if self._transacted:
+            raise IllegalStateError("recover is not for a transacted session: roll back instead")
         self._settling.give_back(timeout)
-
-    def _check_not_transacted_locked(self, what: str) -> None:
-        self._core.check_usable_locked()
-        if self.transacted:
-            raise IllegalStateError(
-                f"{what} is not for a transacted session: commit or roll back instead"
-            )
 
     def _acknowledge_message(self, message: Message, timeout: float | None, wait: bool) -> None:
         check_seconds("timeout", timeout)
         with self._core.lock:
-            self._check_not_transacted_locked("acknowledge")
-        if not self._settling.automatic:
+            self._core.check_usable_locked()
+        if not self._settling.automatic and not self._transacted:
             self._settling.acknowledge(self._settled_by(message), timeout, wait)
 
     def _begin_acknowledge_message(self, message: Message) -> tuple[Pending, DeliveryRanges] | None:
         """Writes the acknowledgement of a message; None if there is nothing to acknowledge."""
         with self._core.lock:
-            self._check_not_transacted_locked("acknowledge")
-            if self._settling.automatic:
+            self._core.check_usable_locked()
+            if self._settling.automatic or self._transacted:
                 return None
             return self._settling.begin_acknowledge_locked(self._settled_by(message))
 

@@ -7,10 +7,11 @@ ever waits here. `Pending.on_settled` is called outside the lock.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
 from ledgermq.client.arguments import check_number, check_seconds
@@ -102,6 +103,30 @@ class SessionWriting:
                 "another thread is inside this session: a session is for one thread at a time, "
                 "only close() may come from another"
             )
+
+    def check_open(self) -> None:
+        """Refuses what is asked of a session that was closed, be it only a setting (SES-25)."""
+        if self.closing:
+            raise IllegalStateError("the session is closed; open another one")
+
+    @contextlib.contextmanager
+    def claimed(self) -> Iterator[None]:
+        """A call of the session that waits for something else than its outcomes (SES-02)."""
+        with self.lock:
+            self.check_usable_locked()
+            before, self._user = self._user, threading.get_ident()
+        try:
+            yield
+        finally:
+            with self.lock:
+                self._user = before
+
+    @contextlib.contextmanager
+    def alive(self) -> Iterator[None]:
+        """The same for sessions that several coroutines may use at a time."""
+        with self.lock:
+            self.check_alive_locked()
+        yield
 
     def check_alive_locked(self) -> None:
         """Refuses use after the end; raises what was put off."""
