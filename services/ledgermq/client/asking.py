@@ -92,7 +92,7 @@ class Asking:
 
     def unheard_locked(self) -> bool:
         """Whether the session has written what may have brought messages that are on their way."""
-        return self.prefetch > 0 and self._core.protocol.next_number - 1 > self._heard_through
+        return self._prefetch > 0 and self._core.protocol.next_number - 1 > self._heard_through
 
     def _hear_locked(self) -> None:
         """Waits until everything that the queue manager has for the credit granted is here."""

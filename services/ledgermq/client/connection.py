@@ -31,7 +31,6 @@ from ledgermq.client.session import Session
 from ledgermq.client.session_core import SessionCore
 from ledgermq.client.settings import ConnectionSettings, checked_delay_ms
 from ledgermq.core.operations import Close, Open
-from ledgermq.core.outcomes import Delivered
 from ledgermq.errors import (
     ConnectionClosedError,
     IllegalStateError,
@@ -282,26 +281,12 @@ class Connection:
             self._router.sessions.pop(session._core.handle, None)
 
     def _ask_bytes_max(self, queue: str) -> int:
-        """Largest content of a queue's messages, asked of the worker; 0: the limit of the log."""
-        answer = self._questions.ask(
-            "QUEUE", timeout_seconds=self._settings.timeout_seconds, queue=queue
-        )
-        found: int = answer.document["message_bytes_max"]
-        return found
+        """Largest content of a queue's messages; 0: the limit of the log."""
+        return self._questions.bytes_max_of(queue, self._settings.timeout_seconds)
 
     def _in_flight(self, handle: int) -> set[int]:
-        """Which deliveries of a session are in flight, asked of the worker."""
-        answer = self._questions.ask(
-            "RESYNC", timeout_seconds=self._settings.timeout_seconds, not_before=-1
-        )
-        return {
-            number
-            for outcome in answer.outcomes
-            if isinstance(outcome, Delivered) and outcome.session == handle
-            for number in range(
-                outcome.first_delivery, outcome.first_delivery + len(outcome.messages)
-            )
-        }
+        """Which deliveries of a session are in flight."""
+        return self._questions.in_flight_of(handle, self._settings.timeout_seconds)
 
     # -- the reader --------------------------------------------------------------------------------
 

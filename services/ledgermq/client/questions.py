@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from ledgermq.client.reasons import error_of_reason
 from ledgermq.client.sizes import check_value
-from ledgermq.core.outcomes import DeliveredMessage, Outcome
+from ledgermq.core.outcomes import Delivered, DeliveredMessage, Outcome
 from ledgermq.errors import WorkerUnavailableError
 from ledgermq.wire.codec import encode_record, join_delivered, outcome_from_union
 
@@ -141,6 +141,24 @@ class Questions:
                 # The worker that began it is gone, or had to wait too long.
                 if time.monotonic() > deadline:
                     raise WorkerUnavailableError(str(error)) from error
+
+    def bytes_max_of(self, queue: str, timeout_seconds: float) -> int:
+        """Largest content of a queue's messages; 0: the limit of the log."""
+        answer = self.ask("QUEUE", timeout_seconds=timeout_seconds, queue=queue)
+        found: int = answer.document["message_bytes_max"]
+        return found
+
+    def in_flight_of(self, handle: int, timeout_seconds: float) -> set[int]:
+        """Which deliveries of a session are in flight."""
+        answer = self.ask("RESYNC", timeout_seconds=timeout_seconds, not_before=-1)
+        return {
+            number
+            for outcome in answer.outcomes
+            if isinstance(outcome, Delivered) and outcome.session == handle
+            for number in range(
+                outcome.first_delivery, outcome.first_delivery + len(outcome.messages)
+            )
+        }
 
     def pages(
         self, kind: str, *, timeout_seconds: float, not_before: int = -1, **more: Any
