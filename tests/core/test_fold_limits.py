@@ -7,8 +7,12 @@ import pytest
 
 from ledgermq.core import operations, query, reasons
 from ledgermq.core.apply import apply, new_state
+from ledgermq.core.get_options import Options
 from ledgermq.core.operations import Tick
-from ledgermq.core.outcomes import Refused
+from ledgermq.core.outcomes import Accepted, Committed, Refused
+from ledgermq.core.quoting import quoted, shown_name
+from ledgermq.wire.codec import encode_chunk
+from support.naive_operations import sample_message
 from support.play import Player, play
 from support.script import read_scripts
 
@@ -172,3 +176,108 @@ def test_reason_code_stands_in_the_protocol(name):
     code = getattr(reasons, name)
     assert code == name.lower().replace("_", "-")
     assert re.search(f"`(Refused )?{code}`", PROTOCOL.read_text(encoding="utf-8"))
+
+
+def open_of(client: str = "", takeover: bytes = b"") -> operations.Open:
+    """An Open that says a lot of its client."""
+    return operations.Open(
+        connection=bytes(16),
+        lane=0,
+        session_key=bytes(16),
+        acknowledge_mode="TRANSACTED",
+        suspect_timeout_ms=10_000,
+        client=client,
+        client_id="c",
+        takeover=takeover,
+    )
+
+
+@pytest.mark.parametrize("field", ["client", "takeover"])
+def test_what_an_open_says_of_its_client_is_at_most_1024_long(field):
+    """1,024 characters or bytes are taken, one more is refused, setting-invalid (§3, H27)."""
+    for length, kind in ((1024, "Opened"), (1025, "Refused")):
+        text = "x" * length
+        value = text if field == "client" else text.encode()
+        (found,) = Player().enter(open_of(**{field: value}))
+        assert type(found.outcome).__name__ == kind
+        assert getattr(found.outcome, "reason", "setting-invalid") == "setting-invalid"
+
+
+@pytest.mark.parametrize("wrong", ["message_id", "correlation_id"])
+def test_what_a_get_matches_is_no_longer_than_a_message_can_have_it(wrong):
+    """A message id of 17 bytes, a correlation id of over 64 KiB: options-invalid (§3)."""
+    lengths = {"message_id": b"x" * 17, "correlation_id": "x" * 65_537}
+    player = Player()
+    player.enter(open_of())
+    common = {"session": 0, "answered_through": 0}
+    player.enter(
+        operations.OpenConsumer(**common, session_sequence=1, consumer=1, destination="queue:q")
+    )
+    for number, length in ((2, lengths[wrong]), (3, lengths[wrong][1:])):
+        options = Options()._replace(**{wrong: length}).record()
+        (found,) = player.enter(
+            operations.Get(**common, session_sequence=number, consumer=1, credit=1, options=options)
+        )
+        kind = "Refused" if number == 2 else "Accepted"
+        assert type(found.outcome).__name__ == kind
+        assert getattr(found.outcome, "reason", "options-invalid") == "options-invalid"
+
+
+def test_a_unit_of_work_puts_to_at_most_10000_destinations():
+    """The Put to one more is refused, transaction-too-large; what is there can be committed, to
+    all its destinations, and the outcome fits into a record (decision 8, DB-09).
+    """
+    state = new_state()
+
+    def enter(kind, **fields):
+        common = {"session": 0, "session_sequence": state.position + 1}
+        entry = kind(**common, answered_through=state.position, **fields)
+        (found,) = apply(state, entry, state.position + 1, 0)
+        return found.outcome
+
+    apply(state, open_of(), 0, 0)
+    for number in range(10_000):
+        enter(
+            operations.Put, destination=f"queue:{number:0128}", messages=[sample_message(1, 4, 1)]
+        )
+    for place, kind in (("queue:one-more", Refused), (f"queue:{0:0128}", Accepted)):
+        found = enter(operations.Put, destination=place, messages=[sample_message(1, 4, 1)])
+        assert isinstance(found, kind)
+        assert getattr(found, "reason", "transaction-too-large") == "transaction-too-large"
+    found = enter(operations.Commit, deliveries=[], puts=10_001)
+    assert isinstance(found, Committed)
+    assert len(found.enqueued) == 10_000
+    assert len(encode_chunk(-1, -2, [found])) < 2 * 1024 * 1024
+
+
+def test_a_refusal_quotes_a_text_in_ascii_and_cuts_it():
+    """160 characters of what somebody wrote are shown, with escapes; then it is said how long it
+    was (§7), and no refusal is longer than 4,096.
+    """
+    assert quoted("a b") == "'a b'"
+    assert quoted("x" * 160) == repr("x" * 160)
+    assert quoted("x" * 161) == "'" + "x" * 159 + "... (161 characters)"
+    assert quoted("\x01" * 41) == "'" + r"\x01" * 39 + r"\x0" + "... (41 characters)"
+    assert quoted("ü" * 40) == "'" + r"\xfc" * 40 + "'"
+    assert shown_name("q/a.b") == "q/a.b"
+    assert shown_name("ü") == r"'\xfc'"
+    state = new_state()
+    unreadable = operations.Unreadable(reason=reasons.RECORD_UNREADABLE, detail="x" * 5_000)
+    (found,) = apply(state, unreadable, 0, 0)
+    assert isinstance(found.outcome, Refused)
+    assert found.outcome.detail == "x" * 4_096 + "... (5000 characters)"
+
+
+def test_an_unknown_name_that_is_none_is_shown_in_ascii():
+    """AlterQueue, DeleteQueue, AlterTopic and DeleteTopic quote what they do not know (§7)."""
+    player = Player()
+    player.enter(open_of())
+    kinds = (operations.AlterQueue, operations.DeleteQueue)
+    kinds += (operations.AlterTopic, operations.DeleteTopic)
+    for number, kind in enumerate(kinds, 1):
+        name = {"queue" if "Queue" in kind.__name__ else "topic": "ü" * 3_000}
+        entry = kind(session=0, session_sequence=number, answered_through=0, **name)
+        (found,) = player.enter(entry)
+        assert isinstance(found.outcome, Refused)
+        assert found.outcome.detail.isascii()
+        assert len(found.outcome.detail) < 300

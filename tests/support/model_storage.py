@@ -78,6 +78,9 @@ class ModelStorage(ModelRedelivery):
         """Why messages of a Put can never be stored."""
         limit = self.storage["segment_bytes"]
         sizes = [one["size"] for one in added]
+        places = {one["queue"] for one in held}
+        if len(places) >= 10_000 and added[0]["queue"] not in places:
+            return "transaction-too-large"
         if session["mode"] == "TRANSACTED" and sum(sizes + [one["size"] for one in held]) > limit:
             return "transaction-too-large"
         if max(sizes) > limit:

@@ -56,6 +56,8 @@ class ModelTopics(ModelBase):
         """One connection at a time has a client id, unless it takes over."""
         if entry.client_id and not self.good_name(entry.client_id):
             return "setting-invalid"
+        if len(entry.client) > 1024 or len(entry.takeover) > 1024:
+            return "setting-invalid"
         for one in self.sessions:
             if one["connection"] == entry.connection:
                 return None if one["client_id"] == entry.client_id else "setting-invalid"

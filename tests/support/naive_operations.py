@@ -108,7 +108,7 @@ get_options: st.SearchStrategy[op.GetOptions] = st.fixed_dictionaries(
     {
         **dict.fromkeys(("logical_order", "all_messages_available"), st.booleans()),
         **dict.fromkeys(("all_segments_available", "complete_message"), st.booleans()),
-        "message_id": st.sampled_from((b"", b"", b"x", (1).to_bytes(16, "big"))),
+        "message_id": st.sampled_from((b"", b"", b"x", (1).to_bytes(16, "big"), bytes(17))),
         "correlation_id": st.sampled_from((None, None, "", "c")),
         "group_id": st.sampled_from((b"", b"", b"", group_id("G"), b"short")),
         "group_sequence": st.sampled_from((0, 0, 0, 1, 2, -1, 10**9)),
@@ -123,9 +123,9 @@ opens = st.builds(
     session_key=st.just(bytes(16)),
     acknowledge_mode=st.sampled_from((*MODES, "UNKNOWN")),
     suspect_timeout_ms=st.sampled_from((10_000, 10_000, 1_000, 45_000, 999, 45_001)),
-    client=st.just(""),
+    client=st.sampled_from(("", "", "", "c" * 1025)),
     client_id=st.sampled_from(("", "", "", "c", "a b")),
-    takeover=st.sampled_from((b"", b"", b"token")),
+    takeover=st.sampled_from((b"", b"", b"token", bytes(1025))),
     redelivery_delay_ms=st.sampled_from((0, 0, 0, 1_000, -1)),
 )
 DESTINATIONS = ("", "queue:q", "queue:r", "queue:s", "topic:t", "queue:nowhere", "q")

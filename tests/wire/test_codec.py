@@ -232,3 +232,15 @@ def test_chunk_is_told_from_other_records():
 def test_empty_chunk_is_a_chunk():
     """A chunk may hold no outcome."""
     assert decode_chunk(encode_chunk(-1, -2, [])).outcomes == []
+
+
+def test_the_text_of_an_unreadable_record_does_not_say_what_the_library_says():
+    """It stands in an outcome, so that it may depend on nothing but the entry: a library's words
+    change with its version, and quote addresses of memory (§7, D5).
+    """
+    for name in OPERATIONS:
+        value = encode_operation(operation(name, 2))
+        for cut in range(12, len(value)):
+            found = decode_operation(value[:cut])
+            assert isinstance(found, Unreadable)
+            assert found.detail == f"{name} does not decode"

@@ -7,12 +7,10 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from ledgermq.core.get_options import PLAIN, Options, check
-from ledgermq.core.limits import GROUP_ID_BYTES
+from ledgermq.core.limits import GROUP_ID_BYTES, MESSAGE_ID_BYTES
 from ledgermq.errors import GetOptionsError
 
 __all__ = ["USUAL", "GetMatch", "Getting", "GroupStatus", "Order", "SegmentStatus"]
-
-MESSAGE_ID_BYTES: Final = 16
 
 
 class Order(StrEnum):

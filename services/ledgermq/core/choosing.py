@@ -13,6 +13,7 @@ from ledgermq.core.limits import (
     SELECTED_RANGES_MAX,
 )
 from ledgermq.core.message import Message
+from ledgermq.core.quoting import quoted
 from ledgermq.core.reasons import (
     SELECTION_INVALID,
     SELECTOR_INVALID,
@@ -95,7 +96,8 @@ def _source(state: QueueManager, selection: MessageSelection) -> Queue | Refusal
     if subscription is None or subscription.topic is not found:
         return Refusal(
             SUBSCRIPTION_UNKNOWN,
-            f"{found.destination} has no {kind} subscription {name!a} of client id {client_id!a}",
+            f"{found.destination} has no {kind} subscription {quoted(name)} of client id "
+            f"{quoted(client_id)}",
         )
     return subscription
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ledgermq.core.destinations import TEMPORARY, find_destination
+from ledgermq.core.quoting import quoted
 from ledgermq.core.reasons import (
     DESTINATION_INVALID,
     DESTINATION_UNKNOWN,
@@ -29,15 +30,15 @@ def checked_settings(state: QueueManager, found: Queue, given: Given | None) -> 
             return Refusal(SETTING_INVALID, f"{name} of {destination} may not be itself")
         if not destination.startswith(("queue:", "topic:")):
             return Refusal(
-                DESTINATION_INVALID, f"{name} {destination!a} is not queue:NAME or topic:NAME"
+                DESTINATION_INVALID, f"{name} {quoted(destination)} is not queue:NAME or topic:NAME"
             )
         if destination.partition(":")[2].startswith(TEMPORARY):
             return Refusal(
-                SETTING_INVALID, f"{name} {destination!a}: it would end with its connection"
+                SETTING_INVALID, f"{name} {quoted(destination)}: it would end with its connection"
             )
         if find_destination(state, destination) is None:
             return Refusal(
-                DESTINATION_UNKNOWN, f"{name} {destination!a} does not exist; create it first"
+                DESTINATION_UNKNOWN, f"{name} {quoted(destination)} does not exist; create it first"
             )
     return settings
 
@@ -47,7 +48,8 @@ def check_not_named(state: QueueManager, found: Queue) -> Refusal | None:
     named = state.named.get(found.destination)
     if named is None:
         return None
-    by, setting = next(iter(named))
+    # The least: a checkpoint does not keep in which order they were set.
+    by, setting = min(named)
     return Refusal(
         TOPIC_IN_USE if isinstance(found, Topic) else QUEUE_IN_USE,
         f"{found.destination} is the {setting} of {by}; change that first",

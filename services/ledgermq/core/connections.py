@@ -7,8 +7,14 @@ that the connection that still has its id was its own; that one then ends in the
 from __future__ import annotations
 
 from ledgermq.core.destinations import end_temporaries
-from ledgermq.core.limits import LANE_MAX, is_name
+from ledgermq.core.limits import (
+    CLIENT_CHARACTERS_MAX,
+    LANE_MAX,
+    TAKEOVER_BYTES_MAX,
+    is_name,
+)
 from ledgermq.core.operations import Open
+from ledgermq.core.quoting import quoted
 from ledgermq.core.reasons import CLIENT_ID_IN_USE, SETTING_INVALID, Refusal
 from ledgermq.core.state import Connection, QueueManager, Session
 from ledgermq.core.subscribing import retire
@@ -27,18 +33,27 @@ def connection_for(turn: Turn, operation: Open) -> Connection | Refusal:
         return Refusal(SETTING_INVALID, f"lane {operation.lane} is not this connection's lane")
     if client_id and not is_name(client_id):
         return Refusal(
-            SETTING_INVALID, f"{client_id!a} is no client id: 1 to 128 of A-Z a-z 0-9 . _ / % -"
+            SETTING_INVALID,
+            f"{quoted(client_id)} is no client id: 1 to 128 of A-Z a-z 0-9 . _ / % -",
         )
+    length = len(operation.client)
+    if length > CLIENT_CHARACTERS_MAX:
+        detail = f"client has {length} characters, at most {CLIENT_CHARACTERS_MAX} fit"
+        return Refusal(SETTING_INVALID, detail)
+    if len(operation.takeover) > TAKEOVER_BYTES_MAX:
+        detail = f"takeover has {len(operation.takeover)} bytes, at most {TAKEOVER_BYTES_MAX} fit"
+        return Refusal(SETTING_INVALID, detail)
     if standing is not None:
         if standing.client_id != client_id:
-            return Refusal(SETTING_INVALID, f"client id {client_id!a} is not this connection's")
+            detail = f"client id {quoted(client_id)} is not this connection's"
+            return Refusal(SETTING_INVALID, detail)
         return standing
     other = state.client_ids.get(client_id)
     if other is not None and (not other.takeover or other.takeover != operation.takeover):
         return Refusal(
             CLIENT_ID_IN_USE,
-            f"client id {client_id!a} is in use by connection {other.identity.hex()}; close that, "
-            "or take over from it with its token",
+            f"client id {quoted(client_id)} is in use by connection {other.identity.hex()}; close "
+            "that, or take over from it with its token",
         )
     return Connection(operation.connection, operation.lane, client_id, operation.takeover)
 

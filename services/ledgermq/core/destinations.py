@@ -10,6 +10,7 @@ from ledgermq.core.fifo import use_fifo_mode
 from ledgermq.core.group_order import use_group_order
 from ledgermq.core.limits import is_name
 from ledgermq.core.operations import CreateTemporary
+from ledgermq.core.quoting import quoted
 from ledgermq.core.reasons import (
     DESTINATION_INVALID,
     DESTINATION_UNKNOWN,
@@ -65,7 +66,8 @@ def use_destination(turn: Turn, destination: str) -> Queue | Refusal:
         return refusal
     kind, _, name = destination.partition(":")
     if not is_name(name):
-        return Refusal(DESTINATION_INVALID, f"destination {destination!a} has no valid {kind} name")
+        detail = f"destination {quoted(destination)} has no valid {kind} name"
+        return Refusal(DESTINATION_INVALID, detail)
     if name.startswith(TEMPORARY):
         return Refusal(
             DESTINATION_UNKNOWN,
@@ -89,14 +91,14 @@ def find_given(state: QueueManager, destination: str) -> Queue | Refusal:
         return refusal
     kind, _, name = destination.partition(":")
     reason = QUEUE_UNKNOWN if kind == "queue" else TOPIC_UNKNOWN
-    return Refusal(reason, f"{kind} {name!a} does not exist")
+    return Refusal(reason, f"{kind} {quoted(name)} does not exist")
 
 
 def _check_kind(destination: str) -> Refusal | None:
     if destination.startswith((QUEUE_PREFIX, TOPIC_PREFIX)):
         return None
     return Refusal(
-        DESTINATION_INVALID, f"destination {destination!a} is not queue:NAME or topic:NAME"
+        DESTINATION_INVALID, f"destination {quoted(destination)} is not queue:NAME or topic:NAME"
     )
 
 
@@ -153,10 +155,11 @@ def check_new_name(kind: str, name: str) -> Refusal | None:
     """Refuses what may not name a queue or topic that is made by name."""
     if not is_name(name):
         return Refusal(
-            NAME_INVALID, f"{name!a} is no {kind} name: 1 to 128 of A-Z a-z 0-9 . _ / % -"
+            NAME_INVALID, f"{quoted(name)} is no {kind} name: 1 to 128 of A-Z a-z 0-9 . _ / % -"
         )
     if name.startswith(TEMPORARY):
-        return Refusal(NAME_INVALID, f"{name!a}: names of temporary destinations are not given")
+        detail = f"{quoted(name)}: names of temporary destinations are not given"
+        return Refusal(NAME_INVALID, detail)
     return None
 
 
@@ -173,7 +176,8 @@ def create_temporary(turn: Turn, session: Session, operation: CreateTemporary) -
     kind, _, name = destination.partition(":")
     own = f"{TEMPORARY}{connection.identity.hex()}/"
     if kind not in ("queue", "topic") or not is_name(name) or not name.startswith(own):
-        return Refusal(NAME_INVALID, f"{destination!a} is not queue:{own}NAME or topic:{own}NAME")
+        detail = f"{quoted(destination)} is not queue:{own}NAME or topic:{own}NAME"
+        return Refusal(NAME_INVALID, detail)
     if find_destination(turn.state, destination) is not None:
         return Refusal(QUEUE_EXISTS, f"{destination} exists already")
     made = new_destination(destination, turn.position)

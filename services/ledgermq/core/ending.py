@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ledgermq.core.actors import check_actor
 from ledgermq.core.operations import EndSession, RollbackTransaction
+from ledgermq.core.quoting import quoted
 from ledgermq.core.reasons import TARGET_UNKNOWN, Refusal
 from ledgermq.core.sessions import end_session, undo
 from ledgermq.core.state import Session
@@ -27,7 +28,7 @@ def rollback_transaction(
             TARGET_UNKNOWN, f"session {operation.target_session} has no unit of work that is open"
         )
     undo(turn, target, [{"first": one, "last": one} for one in target.deliveries])
-    target.unit_of_work_ended_by = f"{operation.actor!a} ({operation.reason!a})"
+    target.unit_of_work_ended_by = f"{quoted(operation.actor)} ({quoted(operation.reason)})"
     return None
 
 

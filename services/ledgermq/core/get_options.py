@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ledgermq.core.limits import GROUP_ID_BYTES, GROUP_SEQUENCE_MAX, OFFSET_MAX
+from ledgermq.core.limits import (
+    GROUP_ID_BYTES,
+    GROUP_SEQUENCE_MAX,
+    HEADER_BYTES_MAX,
+    MESSAGE_ID_BYTES,
+    OFFSET_MAX,
+)
 from ledgermq.core.operations import GetOptions
 
 __all__ = ["PLAIN", "Options", "Place", "check"]
@@ -42,6 +48,13 @@ PLAIN: Final = Options()
 
 def check(options: Options) -> str | None:
     """What is out of range in options, in words; None: nothing."""
+    if len(options.message_id) > MESSAGE_ID_BYTES:
+        return f"a message id has {MESSAGE_ID_BYTES} bytes, not {len(options.message_id)}"
+    if len(options.correlation_id or "") > HEADER_BYTES_MAX:
+        return (
+            f"the correlation id to match has {len(options.correlation_id or '')} characters, at "
+            f"most {HEADER_BYTES_MAX} are kept"
+        )
     if options.group_id and len(options.group_id) != GROUP_ID_BYTES:
         return f"a group id has {GROUP_ID_BYTES} bytes, not {len(options.group_id)}"
     if not 0 <= options.group_sequence <= GROUP_SEQUENCE_MAX:

@@ -7,13 +7,14 @@ the same number (PROTOCOL.md §3).
 from __future__ import annotations
 
 from ledgermq.core.operations import Header, PutMessage
+from ledgermq.core.outcomes import DeliveredHeader
 
 __all__ = ["header_bytes", "put_bytes"]
 
 NUMBER_BYTES = 8
 
 
-def header_bytes(header: Header | None) -> int:
+def header_bytes(header: Header | DeliveredHeader | None) -> int:
     """Bytes of a header: UTF-8 of every text and name, 8 for each number or truth value."""
     if header is None:
         return 0

@@ -12,24 +12,30 @@ __all__ = [
     "BLOCKED_PUTS_MAX",
     "BLOCK_MESSAGES",
     "BROWSE_EXAMINED_MAX",
+    "CLIENT_CHARACTERS_MAX",
     "CONSUMER_NUMBER_MAX",
     "CONTENT_BYTES_MAX",
     "CREDIT_MAX",
     "DELIVERED_CONTENT_BYTES_MAX",
     "DELIVERED_MESSAGES_MAX",
     "DESCRIPTION_CHARACTERS_MAX",
+    "DETAIL_CHARACTERS_MAX",
     "GROUP_ID_BYTES",
     "GROUP_MEMBERS_MAX",
     "GROUP_SEQUENCE_MAX",
     "HANDLED_MESSAGES_MAX",
     "HEADER_BYTES_MAX",
     "LANE_MAX",
+    "LIST_ENTRIES_MAX",
+    "MESSAGE_ID_BYTES",
     "NUMBERS_EXAMINED_MAX",
     "OFFSET_MAX",
+    "PARKED_GROUPS_MAX",
     "PRIORITY_MAX",
     "PROTOCOL_VERSION",
     "PUT_MESSAGES_MAX",
     "QUOTA_MAX",
+    "QUOTED_CHARACTERS_MAX",
     "REDELIVERY_LIMIT_MAX",
     "REDELIVERY_MULTIPLIER_MAX",
     "REDELIVERY_STEPS_MAX",
@@ -39,11 +45,13 @@ __all__ = [
     "SELECTED_RANGES_MAX",
     "SUSPECT_TIMEOUT_MS_MAX",
     "SUSPECT_TIMEOUT_MS_MIN",
+    "TAKEOVER_BYTES_MAX",
     "TIME_AGREEMENT_US",
     "TIME_LEAP_US",
     "TIME_ROUNDING_US",
     "TIMING_MS_MAX",
     "UNCONFIRMED_SESSION_US",
+    "UNIT_OF_WORK_DESTINATIONS_MAX",
     "VERSION_MAX",
     "is_name",
 ]
@@ -54,6 +62,7 @@ PUT_MESSAGES_MAX: Final = 10_000
 CONTENT_BYTES_MAX: Final = 8 * 1024 * 1024 - 4096
 TIMING_MS_MAX: Final = 100 * 366 * 24 * 3600 * 1000
 HEADER_BYTES_MAX: Final = 64 * 1024
+MESSAGE_ID_BYTES: Final = 16
 GROUP_ID_BYTES: Final = 24
 GROUP_SEQUENCE_MAX: Final = 999_999_999
 OFFSET_MAX: Final = 2**53
@@ -75,7 +84,17 @@ LANE_MAX: Final = 2**31 - 1
 VERSION_MAX: Final = 2**31 - 1
 DESCRIPTION_CHARACTERS_MAX: Final = 1024
 ACTOR_CHARACTERS_MAX: Final = 128
+# What an Open says of its client, and shows to take its client id over.
+CLIENT_CHARACTERS_MAX: Final = 1024
+TAKEOVER_BYTES_MAX: Final = 1024
 SELECTED_RANGES_MAX: Final = 1_000
+# Of any list in an operation, such as its ranges of deliveries; a longer one is not even read.
+LIST_ENTRIES_MAX: Final = 65_536
+# So that the outcome of its commit fits into a record.
+UNIT_OF_WORK_DESTINATIONS_MAX: Final = 10_000
+# What a refusal shows of one text, and the whole of it.
+QUOTED_CHARACTERS_MAX: Final = 160
+DETAIL_CHARACTERS_MAX: Final = 4_096
 # What one operation by hand touches, and how many numbers it looks at.
 HANDLED_MESSAGES_MAX: Final = 10_000
 NUMBERS_EXAMINED_MAX: Final = 20_000

@@ -16,12 +16,17 @@ from ledgermq.core.delivery import delivered_message
 from ledgermq.core.get_options import PLAIN, Options, check
 from ledgermq.core.group_query import group_document, group_statuses
 from ledgermq.core.journal import journal_status
-from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
+from ledgermq.core.limits import (
+    DELIVERED_CONTENT_BYTES_MAX,
+    DELIVERED_MESSAGES_MAX,
+    GROUP_ID_BYTES,
+)
 from ledgermq.core.outcomes import Delivered, DeliveredMessage, Outcome
 from ledgermq.core.paging import page_of, place_in
 from ledgermq.core.pins import pins_document
 from ledgermq.core.places import disagreement
 from ledgermq.core.quotas import held_by_all
+from ledgermq.core.quoting import quoted
 from ledgermq.core.reasons import (
     GROUP_UNKNOWN,
     MATCH_OPTIONS_INVALID,
@@ -113,14 +118,16 @@ def tell(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> To
         detail = f"this worker does not know questions of kind {kind}; it may be too old"
         return Told(reason=KIND_UNKNOWN, detail=detail)
     if ask["queue"] not in state.queues:
-        return Told(reason=QUEUE_UNKNOWN, detail=f"there is no queue {ask['queue']!a} on {name}")
+        detail = f"there is no queue {quoted(ask['queue'])} on {name}"
+        return Told(reason=QUEUE_UNKNOWN, detail=detail)
     return _tell_queue(state, kind, ask)
 
 
 def _tell_topic(state: QueueManager, topic_name: str, name: str) -> Told:
     topic = state.topics.get(topic_name)
     if topic is None:
-        return Told(reason=TOPIC_UNKNOWN, detail=f"there is no topic {topic_name!a} on {name}")
+        detail = f"there is no topic {quoted(topic_name)} on {name}"
+        return Told(reason=TOPIC_UNKNOWN, detail=detail)
     blocked = blocked_status(state, topic.destination)
     return Told(document=topic_status(topic) | {"blocked": blocked})
 
@@ -135,7 +142,7 @@ def _tell_queue(state: QueueManager, kind: str, ask: dict[str, Any]) -> Told:
     if kind == "GROUP":
         group = queue.groups.get(ask["group_id"])
         if group is None:
-            detail = f"queue {queue.name} has no group {ask['group_id'].hex()}"
+            detail = f"queue {queue.name} has no group {ask['group_id'][:GROUP_ID_BYTES].hex()}"
             return Told(reason=GROUP_UNKNOWN, detail=detail)
         after = (ask["group_sequence"], ask["offset"])
         return Told(document=group_document(queue, group, after, ask["limit"]))

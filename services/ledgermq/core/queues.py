@@ -24,6 +24,7 @@ from ledgermq.core.operations import (
     DeleteQueue,
     Upgrade,
 )
+from ledgermq.core.quoting import shown_name
 from ledgermq.core.reasons import (
     CORRECTION_INVALID,
     QUEUE_EXISTS,
@@ -54,7 +55,7 @@ __all__ = [
 
 
 def _unknown(name: str) -> Refusal:
-    return Refusal(QUEUE_UNKNOWN, f"queue {name} does not exist")
+    return Refusal(QUEUE_UNKNOWN, f"queue {shown_name(name)} does not exist")
 
 
 def check_settings(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ledgermq.core.limits import UNIT_OF_WORK_DESTINATIONS_MAX
 from ledgermq.core.message import Message
 from ledgermq.core.operations import AlterQueueManager
 from ledgermq.core.reasons import (
@@ -36,7 +37,20 @@ def storage_full(state: QueueManager, size_bytes: int) -> Refusal:
 def check_transaction_size(
     state: QueueManager, session: Session, messages: list[Message], size_bytes: int
 ) -> Refusal | None:
-    """Refuses a unit of work, or outside one a message, that is larger than a segment (DB-09)."""
+    """Refuses a unit of work, or outside one a message, that is larger than a segment (DB-09).
+
+    And a unit of work for more destinations than the outcome of its commit has room for.
+    """
+    destination = messages[0].queue.destination
+    if (
+        len(session.open_puts) >= UNIT_OF_WORK_DESTINATIONS_MAX
+        and destination not in session.open_puts
+    ):
+        return Refusal(
+            TRANSACTION_TOO_LARGE,
+            f"the unit of work has puts to {len(session.open_puts)} destinations, one commit puts "
+            "to no more; commit what it holds",
+        )
     limit = state.storage.settings.segment_bytes
     if session.open_bytes + size_bytes <= limit:
         return None

@@ -6,6 +6,7 @@ from typing import Final
 
 from ledgermq.core.limits import is_name
 from ledgermq.core.operations import OpenConsumer, Unsubscribe
+from ledgermq.core.quoting import quoted
 from ledgermq.core.reasons import (
     CLIENT_ID_MISSING,
     DESTINATION_INVALID,
@@ -54,7 +55,7 @@ def subscription_for(
     standing = turn.state.subscriptions.get(key)
     if standing is None:
         return wanted
-    where = f"subscription {key.name!a} of client id {key.client_id!a}"
+    where = f"subscription {quoted(key.name)} of client id {quoted(key.client_id)}"
     if standing.shared != wanted.shared:
         kind = "shared" if standing.shared else "not shared"
         return Refusal(SUBSCRIPTION_DIFFERS, f"{where} is {kind}: use another name")
@@ -84,13 +85,13 @@ def _key(
         if name:
             return Refusal(
                 SUBSCRIPTION_INVALID,
-                f"subscription {name!a} is neither durable nor shared: such have no name",
+                f"subscription {quoted(name)} is neither durable nor shared: such have no name",
             )
         return SubscriptionKey("consumer", f"{session.handle}/{operation.consumer}", client_id)
     if not is_name(name):
         return Refusal(
             SUBSCRIPTION_INVALID,
-            f"{name!a} is no subscription name: 1 to 128 of A-Z a-z 0-9 . _ / % -",
+            f"{quoted(name)} is no subscription name: 1 to 128 of A-Z a-z 0-9 . _ / % -",
         )
     if operation.shared and operation.no_local:
         return Refusal(SUBSCRIPTION_INVALID, "a shared subscription has no noLocal")
@@ -99,7 +100,7 @@ def _key(
     if not operation.shared and not client_id:
         return Refusal(
             CLIENT_ID_MISSING,
-            f"durable subscription {name!a} needs a client id, or must be shared",
+            f"durable subscription {quoted(name)} needs a client id, or must be shared",
         )
     if topic.owner is not None:
         return Refusal(
@@ -134,7 +135,7 @@ def _users(turn: Turn, subscription: Subscription) -> str:
             consumers = sum(one.open for one in mine)
             held = sum(one.in_flight for one in mine)
             client_id = session.connection.client_id
-            whose = f" of client id {client_id!a}" if client_id else ""
+            whose = f" of client id {quoted(client_id)}" if client_id else ""
             found.append(
                 f"session {handle}{whose} has {consumers} consumers and holds {held} deliveries"
             )
@@ -170,13 +171,13 @@ def unsubscribe(turn: Turn, session: Session, operation: Unsubscribe) -> Refusal
     if standing is None:
         return Refusal(
             SUBSCRIPTION_UNKNOWN,
-            f"there is no durable subscription {operation.subscription!a} of client id "
-            f"{client_id!a}",
+            f"there is no durable subscription {quoted(operation.subscription)} of client id "
+            f"{quoted(client_id)}",
         )
     if _in_use(standing):
         return Refusal(
             SUBSCRIPTION_IN_USE,
-            f"subscription {operation.subscription!a} is in use: {_users(turn, standing)}; close "
+            f"subscription {quoted(key.name)} is in use: {_users(turn, standing)}; close "
             "its consumers and settle their messages first",
         )
     end_subscription(turn.state, standing)

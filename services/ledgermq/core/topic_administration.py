@@ -6,6 +6,7 @@ from ledgermq.core.configuring import check_not_named, checked_settings
 from ledgermq.core.destinations import check_new_name, check_owner, configure, forget, keep
 from ledgermq.core.operations import AlterTopic, CreateTopic, DeleteTopic
 from ledgermq.core.queues import check_settings
+from ledgermq.core.quoting import shown_name
 from ledgermq.core.reasons import (
     TOPIC_EXISTS,
     TOPIC_IN_USE,
@@ -48,7 +49,7 @@ def alter_topic(turn: Turn, session: Session, operation: AlterTopic) -> Refusal 
     """Changes settings of a topic, which are those of its subscriptions too."""
     topic = turn.state.topics.get(operation.topic)
     if topic is None:
-        return Refusal(TOPIC_UNKNOWN, f"topic {operation.topic} does not exist")
+        return Refusal(TOPIC_UNKNOWN, f"topic {shown_name(operation.topic)} does not exist")
     refusal = check_settings(
         operation.description, operation.message_bytes_max, operation.unacknowledged_max
     )
@@ -74,7 +75,7 @@ def delete_topic(turn: Turn, session: Session, operation: DeleteTopic) -> Refusa
     """Deletes a topic without consumers or work in flight; durable subscriptions need a purge."""
     topic = turn.state.topics.get(operation.topic)
     if topic is None:
-        return Refusal(TOPIC_UNKNOWN, f"topic {operation.topic} does not exist")
+        return Refusal(TOPIC_UNKNOWN, f"topic {shown_name(operation.topic)} does not exist")
     refusal = check_owner(topic, session)
     if refusal is not None:
         return refusal

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ledgermq.core.outcomes import Addressed, Outcome, Refused
+from ledgermq.core.quoting import cut
 from ledgermq.core.reasons import Refusal
 from ledgermq.core.state import Connection, Message, Queue, QueueManager
 
@@ -60,7 +61,7 @@ class Turn:
             session=session,
             session_sequence=sequence,
             reason=refusal.reason,
-            detail=refusal.detail,
+            detail=cut(refusal.detail),
             expected_sequence=expected,
         )
 

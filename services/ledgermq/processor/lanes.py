@@ -11,7 +11,8 @@ import asyncio
 from collections import deque
 from typing import Any, NamedTuple
 
-from ledgermq.core.outcomes import Addressed, Delivered, Outcome, Refused
+from ledgermq.core.header_size import header_bytes
+from ledgermq.core.outcomes import Addressed, Committed, Delivered, Outcome, Refused
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.bodies import BodyStore
 from ledgermq.processor.producer import LaneBook, LogProducer
@@ -26,6 +27,10 @@ __all__ = ["Folded", "LaneWriter", "SendMark"]
 CHUNK = "ledgermq.outcome.Chunk"
 OUTCOME_BYTES = 80
 DELIVERED_MESSAGE_BYTES = 70
+# Of a header beside its texts: times, group and origin; then of each property, and of a run.
+HEADER_BYTES = 300
+PROPERTY_BYTES = 8
+RUN_BYTES = 24
 
 # What may be held before the fold waits: messages of deliveries, each other outcome as one.
 HELD_MESSAGES_MAX = 20_000
@@ -70,7 +75,13 @@ class _Draft:
 
 
 def _bytes_beside_bodies(delivered: Delivered) -> int:
-    return OUTCOME_BYTES + DELIVERED_MESSAGE_BYTES * len(delivered.messages)
+    size = OUTCOME_BYTES + DELIVERED_MESSAGE_BYTES * len(delivered.messages)
+    for message in delivered.messages:
+        header = message.get("header")
+        if header is not None:
+            size += HEADER_BYTES + PROPERTY_BYTES * len(header["properties"])
+            size += header_bytes(header)
+    return size
 
 
 class LaneWriter:
@@ -135,6 +146,9 @@ class LaneWriter:
             return size if size < 0 else size + _bytes_beside_bodies(outcome)
         if isinstance(outcome, Refused):
             return OUTCOME_BYTES + len(outcome.detail)
+        if isinstance(outcome, Committed):
+            runs = outcome.enqueued
+            return OUTCOME_BYTES + sum(len(run["destination"]) + RUN_BYTES for run in runs)
         return OUTCOME_BYTES
 
     def _draft(

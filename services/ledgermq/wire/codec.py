@@ -16,10 +16,11 @@ from typing import Any, Final, TypeVar
 from fastavro import schemaless_reader, schemaless_writer
 
 from ledgermq.core import administration, operations, outcomes, reasons
-from ledgermq.core.limits import PROTOCOL_VERSION
+from ledgermq.core.limits import LIST_ENTRIES_MAX, PROTOCOL_VERSION
 from ledgermq.core.operations import Operation, Put, Unreadable
 from ledgermq.core.outcomes import EMPTY_HEADER, Delivered, Outcome
 from ledgermq.wire.header_lists import NO_HEADER, join, split
+from ledgermq.wire.list_entries import has_too_many_entries
 from ledgermq.wire.schemas import KnownSchema, by_fingerprint, by_name
 
 __all__ = [
@@ -129,6 +130,9 @@ def decode_operation(value: bytes | None, active_version: int = PROTOCOL_VERSION
     if known.version > active_version:
         detail = f"{known.full_name} belongs to version {known.version}, active: {active_version}"
         return Unreadable(reason=reasons.VERSION_INACTIVE, detail=detail)
+    if has_too_many_entries(known.full_name, value, HEADER_BYTES):
+        detail = f"the lists of a {known.full_name} have more than {LIST_ENTRIES_MAX} entries"
+        return Unreadable(reason=reasons.RECORD_UNREADABLE, detail=detail)
     try:
         datum = _read(known, value)
         if kind is Put:
@@ -151,8 +155,8 @@ def _read(known: KnownSchema, value: bytes) -> Any:
             return_record_name_override=True,
         )
     except (EOFError, IndexError, ValueError, OverflowError, MemoryError, TypeError) as error:
-        detail = f"{known.full_name} does not decode: {type(error).__name__} {error}".rstrip()
-        raise UndecodableError(detail) from error
+        # Not what the library says: its words differ between versions, and may quote an address.
+        raise UndecodableError(f"{known.full_name} does not decode") from error
     if buffer.tell() != len(value):
         spare = len(value) - buffer.tell()
         raise UndecodableError(f"{known.full_name} is followed by {spare} bytes too many")
