@@ -8,12 +8,15 @@ It is the real fold and the real client, without Kafka and with a clock that the
     broker.advance(seconds=3600)
 
 What a program sees is what it would see of an installation; what it cannot see is speed,
-durability and a network that fails.
+durability and a network that fails. How long a message is held is measured by the test's clock:
+what is held while `advance` moves it by a second or more counts as handed over in a crash.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
+import weakref
 from collections import deque
 from datetime import UTC, datetime, timedelta
 from typing import Final
@@ -33,7 +36,7 @@ from ledgermq.core.administration import bodies_in
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.operations import Operation, Suspect, TimeAgreed
 from ledgermq.core.outcomes import Delivered, DeliveredMessage, Outcome, body_place
-from ledgermq.errors import ConnectionClosedError, IllegalStateError
+from ledgermq.errors import ConnectionClosedError, IllegalStateError, LedgerMQError
 from ledgermq.wire.answers import encode_answer
 from ledgermq.wire.codec import (
     decode_operation,
@@ -68,6 +71,7 @@ class MemoryBroker:
         self._state = new_state()
         self._contents: dict[int, list[bytes]] = {}
         self._lanes: dict[bytes, _Lane] = {}
+        self._connections: weakref.WeakSet[Connection] = weakref.WeakSet()
 
     @property
     def now(self) -> datetime:
@@ -83,9 +87,19 @@ class MemoryBroker:
         check_number("seconds", seconds)
         if not 0 <= seconds <= SECONDS_MAX:
             raise IllegalStateError(f"the clock was to move by {seconds} s, it only goes forward")
+        # Outside of the lock: sessions write while they hold their own.
+        self._let_sessions_tell()
         with self._lock:
             self._now_us += round(seconds * 1_000_000)
             self._append(TimeAgreed(worker=WORKER, writer_time=self._now_us))
+        self._let_sessions_tell()
+
+    def _let_sessions_tell(self) -> None:
+        """Sessions notice what they hold, or tell of it, as those of an installation do in time."""
+        for connection in list(self._connections):
+            if not connection.is_closed:
+                with contextlib.suppress(LedgerMQError):
+                    connection._keeper.tell_handed_over()
 
     def connect(
         self,
@@ -121,7 +135,9 @@ class MemoryBroker:
             redelivery_delay_ms=redelivery_delay_ms,
             redelivery_limit=redelivery_limit,
         )
-        return Connection(settings, put_messages_max, self._route)
+        connection = Connection(settings, put_messages_max, self._route)
+        self._connections.add(connection)
+        return connection
 
     def crash(self, connection: Connection) -> None:
         """Lets a connection die as its process would: its sessions end, their work goes back.
@@ -138,7 +154,8 @@ class MemoryBroker:
             ]
             if sessions:
                 self._append(Suspect(worker=WORKER, sessions=sessions))
-                self.advance(connection._settings.suspect_timeout_seconds + DEADLINE_SECONDS)
+        if sessions:
+            self.advance(connection._settings.suspect_timeout_seconds + DEADLINE_SECONDS)
 
     # -- the log, behind the lock ------------------------------------------------------------------
 
@@ -266,6 +283,9 @@ class _Log:
 
     def serve(self) -> None:
         """There is nothing on its way."""
+
+    def clock(self) -> float:
+        return self._broker._now_us / 1_000_000
 
     def wait_landed(self, receipt: LogReceipt, timeout_seconds: float) -> bool:
         return receipt.landed.wait(timeout_seconds)

@@ -20,7 +20,7 @@ from ledgermq_spark.directory import Directory
 from ledgermq_spark.get_options import options_of
 from ledgermq_spark.refusing import ScannedConsumer, ScannedSession, opening_refusal, refusal
 from ledgermq_spark.rounding import rounded
-from ledgermq_spark.settlements import segments_to, settle, settle_lost, take_segment
+from ledgermq_spark.settlements import handed_with, settle, settle_lost, take_segment
 
 __all__ = ["ConnectionScan"]
 
@@ -251,8 +251,8 @@ class ConnectionScan:
             consumer.credit = consumer.credit + event.number if event.number else 0
             if event.text:
                 consumer.complete = options_of(event.text).complete_message
-        elif kind == "Alive" and event.number in session.doubts:
-            session.handing.update(segments_to(session, event.number))
+        elif kind == "Alive":
+            session.handing.update(handed_with(session, event.number))
         elif kind == "CloseConsumer":
             yield from settle(session, named, position, kind, set())
             if session.consumers[event.consumer].open:
@@ -366,8 +366,6 @@ class ConnectionScan:
         if session.unit_ended and first <= last:
             yield _stray(event, "unit ended", first, last)
         yield from self._take(session, event, first, last)
-        if event.in_doubt and first <= last:
-            session.doubts.add(last)
         session.next_delivery = max(session.next_delivery, last + 1)
         if session.unit_begin is None:
             session.unit_begin = event.position

@@ -83,10 +83,8 @@ class ScannedSession:
     next_delivery: int = 1
     # Deliveries in flight and the consumer that each is claimed for; -1 where the claim is lost.
     in_flight: dict[int, int] = field(default_factory=dict)
-    # Up to where all was handed over; deliveries claimed to be in doubt, of those that are so
-    # together the last; and those told by Alive.
+    # Up to where all was handed over, and what Alive told of beyond that.
     handed: int = 0
-    doubts: set[int] = field(default_factory=set)
     handing: set[int] = field(default_factory=set)
     # Of deliveries in flight, the segments.
     segments: dict[int, Segment] = field(default_factory=dict)

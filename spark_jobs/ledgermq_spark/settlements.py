@@ -9,7 +9,7 @@ from typing import Any
 from ledgermq_spark.acts import Act, Event
 from ledgermq_spark.refusing import ScannedSession, Segment
 
-__all__ = ["runs", "segments_to", "settle", "settle_lost", "take_segment"]
+__all__ = ["handed_with", "runs", "settle", "settle_lost", "take_segment"]
 
 
 def runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
@@ -68,17 +68,13 @@ def take_segment(session: ScannedSession, number: int, event: Event, text: str) 
     return segment.unit if offset else None
 
 
-def segments_to(session: ScannedSession, last: int) -> list[int]:
-    """A delivery, and those right before it that brought the segments before this one."""
-    numbers = [last]
-    segment = session.segments.get(last)
-    while segment is not None and segment.offset:
-        before = session.segments.get(numbers[-1] - 1)
-        if before is None or not segment.goes_on(before):
-            break
-        numbers.append(numbers[-1] - 1)
-        segment = before
-    return numbers
+def handed_with(session: ScannedSession, last: int) -> list[int]:
+    """A delivery in flight, and those of its consumer before it; nothing if it is not in flight."""
+    consumer = session.in_flight.get(last)
+    if consumer is None:
+        return []
+    held = session.in_flight.items()
+    return [number for number, holder in held if number <= last and holder == consumer]
 
 
 def settle_lost(session: ScannedSession, position: int | None, how: str) -> Iterator[Act]:
@@ -102,7 +98,6 @@ def _part(
     deadline = session.deadline if position is None else None
     for number in numbers:
         session.in_flight.pop(number, None)
-        session.doubts.discard(number)
         session.segments.pop(number, None)
     for first, last in runs(numbers):
         yield Act(

@@ -253,9 +253,13 @@ def test_a_failed_listener_gives_its_message_back_as_seen(route, connection):
     """AUTO: what was acknowledged before is written first; a session that is gone does nothing."""
     session = connection.session()
     session._core.unwritten.add(1)
+    session._settling.call_locked(2, 2)
     session._settling.return_failed(2)
     assert [type(one) for one in route.log.operations[-2:]] == [Acknowledge, Recover]
     assert route.log.operations[-1].seen == [{"first": 2, "last": 2}]
+    session._settling.return_failed(2)
+    assert len(route.written(Recover)) == 1, "it is back already"
+    session._settling.call_locked(3, 3)
     session._core.forget("gone")
     session._settling.return_failed(3)
     assert len(route.written(Recover)) == 1

@@ -285,10 +285,10 @@ class Writer(Administering, HandlingWriter):
         self.write(op.Close(**self.common(session), seen=self.some_of(self.flights(session))))
 
     def hand_over(self, session: dict[str, Any]) -> None:
-        """Word of the delivery in doubt, or of another one."""
+        """Word of the delivery in doubt, of another one in flight, or of none."""
         doubts = [self.model.doubt(one) for one in self.model.consumers_of(session)]
-        handing = self.one([one for one in doubts if one] or (0, 1, 2))
-        self.write(op.Alive(**self.common(session), handing=handing))
+        told = self.one([[one for one in doubts if one], self.flights(session), [0, 1]])
+        self.write(op.Alive(**self.common(session), handing=self.one(told or (0, 1, 2))))
 
     def lose(self, session: dict[str, Any]) -> None:
         """A session that is not heard of again, and one that gets what it held."""

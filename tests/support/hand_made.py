@@ -47,6 +47,7 @@ class NotingLog:
         headers: The headers of each.
         asks: The questions, in order.
         beats: How many heartbeats.
+        now: What its clock shows, in seconds.
         served: How often reports were served.
         on_write: Called after each operation, in the thread of the writer.
         on_ask: Called after each question, likewise.
@@ -59,6 +60,7 @@ class NotingLog:
         self.headers: list[dict[str, bytes]] = []
         self.asks: list[dict[str, Any]] = []
         self.beats = 0
+        self.now = 0.0
         self.served = 0
         self.on_write: Callable[[Any], None] = lambda _: None
         self.on_ask: Callable[[dict[str, Any]], None] = lambda _: None
@@ -87,6 +89,10 @@ class NotingLog:
     def serve(self) -> None:
         """Counts."""
         self.served += 1
+
+    def clock(self) -> float:
+        """Stands still until the test moves it."""
+        return self.now
 
     def wait_landed(self, receipt: LogReceipt, timeout_seconds: float) -> bool:
         """Whether it landed; nothing lands later."""

@@ -343,27 +343,17 @@ class ModelOperations(ModelQuotas):
         return {"kind": "SessionEnded"}
 
     def do_alive(self, session: Row, entry: Any) -> None:
-        """A delivery in doubt that is being handed over."""
-        if entry.handing not in [self.doubt(one) for one in self.consumers_of(session)]:
-            return
-        for message in reversed(self.flight(session)):
-            if message["delivery"] == entry.handing:
-                message["handing"] = True
-                self.touch(message["queue"])
-                last = message
-            elif message["delivery"] < entry.handing and self._leads_to(message, last):
-                message["handing"] = True
-                last = message
-
-    def _leads_to(self, message: Row, behind: Row) -> bool:
-        """Whether a delivery came right before another one, with the segment before it."""
-        before = message["delivery"] == behind["delivery"] - 1
-        if not before or not self.is_segment(message) or not self.is_segment(behind):
-            return False
-        same = [(one["queue"], one["consumer"], self.group_id(one)) for one in (message, behind)]
-        numbers = [self.number_in_group(one) for one in (message, behind)]
-        follows = self.behind(message) == self.start(behind)
-        return same[0] == same[1] and numbers[0] == numbers[1] and follows
+        """A delivery in flight is handed over, and what its consumer was given before."""
+        doubts = [self.doubt(one) for one in self.consumers_of(session)]
+        held = self.flight(session)
+        for named in [one for one in held if one["delivery"] == entry.handing]:
+            for message in held:
+                number = message["delivery"]
+                before = message["consumer"] == named["consumer"] and number <= entry.handing
+                if before and number > session["handed_through"]:
+                    message["handing"] = True
+                    if number in doubts:
+                        self.touch(message["queue"])
 
     def do_upgrade(self, session: Row, entry: Any) -> str | None:
         """The active version changes."""

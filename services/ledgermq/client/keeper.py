@@ -57,6 +57,12 @@ class Keeper:
         if threading.current_thread() is not self._thread and self._thread.is_alive():
             self._thread.join()
 
+    def tell_handed_over(self) -> None:
+        """Lets each session tell what its application holds; by the clock of the log's route."""
+        now = self._transport.clock()
+        for core in self._router.cores():
+            core.tell_handed_over(now)
+
     def _run(self) -> None:
         pause = 0.0
         while not self._stopping.is_set():
@@ -88,6 +94,7 @@ class Keeper:
             self.soon()
         for core in cores:
             core.write_ripe_puts()
+        self.tell_handed_over()
         failed = bool(self._transport.failures)
         self._transport.failures.clear()
         longest = max((core.oldest_wait_seconds(now) for core in cores), default=0.0)

@@ -129,8 +129,7 @@ class Listening:
             listener = self._listeners[consumer]
             delivery, last, raw = consumer.take_locked()
             self._busy_with = consumer
-            if not settling.automatic:
-                settling.hand_over_run_locked(delivery, last)
+            settling.call_locked(delivery, last)
         message = Message(raw, consumer._destination, delivery, consumer._session)
         failed = False
         try:
@@ -140,13 +139,11 @@ class Listening:
             LOGGER.exception("the listener of %s failed on %r", consumer._destination, message)
         try:
             if failed:
-                self._failed(delivery, last)
+                self._failed(delivery)
             else:
                 self._failures = 0
-                if settling.automatic:
-                    # Only now: a message is acknowledged once its listener has returned (SES-05).
-                    with core.lock:
-                        settling.hand_over_run_locked(delivery, last)
+                with core.lock:
+                    settling.returned_locked(delivery, last)
         finally:
             with core.lock:
                 self._busy_with = None
@@ -170,7 +167,7 @@ class Listening:
             core.wait_locked(None)
         return None
 
-    def _failed(self, first: int, last: int) -> None:
+    def _failed(self, first: int) -> None:
         """AUTO and DUPS_OK: the message comes back, after a pause that grows with each failure.
 
         In the other modes nothing happens: the application settles or rolls back as it likes.
@@ -178,7 +175,7 @@ class Listening:
         if not self._settling.automatic:
             return
         self._failures += 1
-        self._settling.return_failed(first, last)
+        self._settling.return_failed(first)
         pause = min(PAUSE_FIRST_SECONDS * 2 ** (self._failures - 1), PAUSE_MAX_SECONDS)
         deadline = time.monotonic() + pause
         with self._core.lock:

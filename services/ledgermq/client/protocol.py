@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from ledgermq.client.buffer import ConsumerBuffer
+from ledgermq.client.handed_over import HandedOver
 from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.sizes import check_value
 from ledgermq.core.operations import Alive, Commit, Put, Recover, Rollback, SessionOperation
@@ -102,6 +103,8 @@ class SessionProtocol:
         self.delivery_highest = 0
         self.withdrawals = 0
         self.late: dict[int, DeliveryRanges] = {}
+        self.handed_over = HandedOver()
+        self._through_prepared = 0
 
     @property
     def full(self) -> bool:
@@ -137,11 +140,12 @@ class SessionProtocol:
             MessageTooLargeError: all of them together are more than a record can hold.
         """
         number = self.next_number
+        self._through_prepared = self.handed_through
         numbered = operation(
             session=self.handle,
             session_sequence=number,
             answered_through=self.answered_through,
-            handed_through=self.handed_through,
+            handed_through=self._through_prepared,
             **fields,
         )
         try:
@@ -160,6 +164,7 @@ class SessionProtocol:
     def register(self, pending: Pending) -> None:
         """An operation that was prepared last is on its way: its number is used."""
         self.next_number = pending.number + 1
+        self.handed_over.told_through = self._through_prepared
         self.pending[pending.number] = pending
         self.pending_bytes += len(pending.value)
         if pending.operation in WITHDRAWING:
@@ -249,6 +254,7 @@ class SessionProtocol:
         buffer = self.consumers.get(outcome.consumer)
         if buffer is not None:
             buffer.deliver(first, messages)
+            self.handed_over.give(buffer.number, first, last)
             if outcome.in_doubt:
                 # Of several segments that came complete it is the last.
                 buffer.doubt = last

@@ -77,10 +77,36 @@ class DeliveryRanges:
                 joined.append({"first": first, "last": last})
         return joined
 
+    def above(self, number: int) -> DeliveryRanges:
+        """Those that are higher than a number, as a set of their own."""
+        runs = self._runs
+        return DeliveryRanges((max(one, number + 1), last) for one, last in runs if last > number)
+
+    def common(self, other: DeliveryRanges) -> DeliveryRanges:
+        """What is in this set and in another one."""
+        found = DeliveryRanges()
+        ours, theirs = sorted(self._runs), sorted(other._runs)
+        here = there = 0
+        while here < len(ours) and there < len(theirs):
+            first = max(ours[here][0], theirs[there][0])
+            last = min(ours[here][1], theirs[there][1])
+            if first <= last:
+                found.add_range(first, last)
+            if ours[here][1] == last:
+                here += 1
+            else:
+                there += 1
+        return found
+
     @property
     def lowest(self) -> int:
         """The lowest number; only while there is one."""
         return min(first for first, _ in self._runs)
+
+    @property
+    def highest(self) -> int:
+        """The highest number; only while there is one."""
+        return max(last for _, last in self._runs)
 
     def __contains__(self, number: int) -> bool:
         return any(first <= number <= last for first, last in self._runs)

@@ -50,6 +50,9 @@ class LogOut(Protocol):
     def serve(self) -> None:
         """Takes in what became of earlier writes."""
 
+    def clock(self) -> float:
+        """Seconds by which an application holds messages: the machine's, or a test's."""
+
     def wait_landed(self, receipt: LogReceipt, timeout_seconds: float) -> bool:
         """Waits until an operation is on the log; False after the time-out."""
 

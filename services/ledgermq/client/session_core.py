@@ -6,13 +6,14 @@ Called by the connection's reader and keeper, which never wait here.
 from __future__ import annotations
 
 import logging
+from functools import partial
 from typing import Final
 
 from ledgermq.client.buffer import ConsumerBuffer
 from ledgermq.client.fitting import misfit
 from ledgermq.client.protocol import Pending
 from ledgermq.client.session_writing import SessionWriting
-from ledgermq.core.operations import Acknowledge, Alive, CloseConsumer, Commit
+from ledgermq.core.operations import Acknowledge, Alive, Close, CloseConsumer, Commit
 from ledgermq.core.outcomes import Delivered, Outcome, Refused, Reply, SessionEnded, Suspected
 from ledgermq.errors import (
     LedgerMQError,
@@ -159,6 +160,7 @@ class SessionCore(SessionWriting):
 
     def write_handing_locked(self, buffer: ConsumerBuffer) -> Pending:
         """Says that the message in doubt that comes next is about to be handed over (H20)."""
+        self.protocol.handed_over.tell(buffer.number, buffer.doubt)
         return self.write_locked(Alive, target=buffer.destination, handing=buffer.doubt)
 
     def tell_doubt_locked(self, buffer: ConsumerBuffer) -> None:
@@ -172,6 +174,22 @@ class SessionCore(SessionWriting):
         """Confirms the session, and clears a suspicion that may stand."""
         with self.lock:
             self._show_life_locked()
+
+    def tell_handed_over(self, now: float) -> None:
+        """Tells what the application has held for some time and no operation has told of.
+
+        So its backout counts if the session is lost (decision 24). `now` is a clock in seconds.
+        """
+        with self.lock:
+            protocol = self.protocol
+            going_back = protocol.withdrawals or any(
+                one.operation is Close for one in protocol.pending.values()
+            )
+            if self.ended or protocol.crowded or going_back:
+                return
+            held = (self.handed, self.unwritten, self.ripe)
+            for delivery in protocol.handed_over.due(now, held, protocol.handed_through):
+                self.write_locked(Alive, handing=delivery)
 
     def repeat_overdue(self, now: float, patience_seconds: float) -> bool:
         """Writes everything pending again if the oldest waits too long; tells whether it did."""
@@ -200,7 +218,7 @@ class SessionCore(SessionWriting):
         if self.ripe and not self.ended:
             ranges = self.ripe.take_all()
             try:
-                self.write_locked(
+                pending = self.write_locked(
                     Acknowledge,
                     on_settled=self._take_back_refused,
                     settles=ranges,
@@ -209,6 +227,7 @@ class SessionCore(SessionWriting):
             except LedgerMQError:
                 self.ripe.add_all(ranges)
                 raise
+            pending.undo = partial(self._take_back_early_locked, pending)
 
     def write_ripe_acknowledgements(self) -> bool:
         """Writes what waits since the keeper's last round; tells whether more has come since.
@@ -222,15 +241,15 @@ class SessionCore(SessionWriting):
             self.ripe.add_all(self.unwritten.take_all())
             return bool(self.ripe)
 
-    def _take_back_refused(self, pending: Pending) -> None:
-        """An acknowledgement was refused: administration took one of its messages away.
-
-        Or others are to be settled first: then it is written again with those that follow.
-        """
+    def _take_back_early_locked(self, pending: Pending) -> None:
+        """Others are to be settled before: it is written again with what follows."""
         if self.is_out_of_turn(pending) and pending.deliveries is not None:
-            with self.lock:
-                self.unwritten.add_all(pending.deliveries)
-        elif isinstance(pending.reply, Refused) and pending.deliveries is not None:
+            self.unwritten.add_all(pending.deliveries)
+
+    def _take_back_refused(self, pending: Pending) -> None:
+        """An acknowledgement was refused: administration took one of its messages away."""
+        refused = isinstance(pending.reply, Refused) and not self.is_out_of_turn(pending)
+        if refused and pending.deliveries is not None:
             with self.lock:
                 self.refused.add_all(pending.deliveries)
         elif isinstance(pending.error, UnexpectedReplyError):

@@ -86,6 +86,9 @@ class SessionWriting:
         self._user: int | None = None
         self.owner: int | None = None
         self._deferred: LedgerMQError | None = None
+        # Handed over, and neither settled nor given back; and, where the library acknowledges, what
+        # it has not written yet, what it writes next, and what was refused.
+        self.handed = DeliveryRanges()
         self.unwritten = DeliveryRanges()
         self.ripe = DeliveryRanges()
         self.refused = DeliveryRanges()

@@ -23,7 +23,8 @@ class Settling:
 
     Attributes:
         automatic: Whether the library acknowledges (AUTO, DUPS_OK).
-        handed: Handed over and neither settled nor given back (where the application does).
+        handed: Handed over and neither settled nor given back: where the application does that, or
+            while a listener has it.
     """
 
     def __init__(
@@ -40,16 +41,7 @@ class Settling:
         self._withdraw: type[Rollback | Recover] = (
             Rollback if core.mode == "TRANSACTED" else Recover
         )
-        self.handed = DeliveryRanges()
-
-    def hand_over_locked(self, delivery: int) -> None:
-        """The application gets one message now."""
-        if self.automatic:
-            self._core.unwritten.add(delivery)
-            if not self._lazy:
-                self._soon()
-        else:
-            self.handed.add(delivery)
+        self.handed = core.handed
 
     def hand_over_run_locked(self, first: int, last: int) -> None:
         """The application gets messages numbered one after the other."""
@@ -59,6 +51,20 @@ class Settling:
                 self._soon()
         else:
             self.handed.add_range(first, last)
+
+    def call_locked(self, first: int, last: int) -> None:
+        """A listener gets a message now: in every mode it counts as handed over (decision 24)."""
+        self.handed.add_range(first, last)
+
+    def returned_locked(self, first: int, last: int) -> None:
+        """AUTO and DUPS_OK: a listener has returned, so that its message is acknowledged (SES-05).
+
+        Unless the listener itself has given it back.
+        """
+        if self.automatic and first in self.handed:
+            for delivery in range(first, last + 1):
+                self.handed.discard(delivery)
+            self.hand_over_run_locked(first, last)
 
     def write_locked(self) -> None:
         """Writes what is to be acknowledged before a wait; DUPS_OK leaves it to the keeper."""
@@ -104,6 +110,8 @@ class Settling:
             AlreadySettledError: the message is settled or given back.
         """
         core = self._core
+        if self.automatic:
+            return None
         if deliveries is None:
             ranges = self.handed.take_all()
         elif all(self.handed.discard(delivery) for delivery in deliveries):
@@ -152,15 +160,16 @@ class Settling:
                 pending = core.write_locked(Acknowledge, deliveries=ranges.as_list())
                 core.await_locked(pending, timeout)
 
-    def return_failed(self, first: int, last: int | None = None) -> None:
-        """AUTO: gives back what a listener failed on, as seen, and everything behind it."""
+    def return_failed(self, first: int) -> None:
+        """AUTO: gives back what a listener failed on, as seen, and everything behind it.
+
+        Unless the listener itself has given it back.
+        """
         core = self._core
         with core.lock:
-            if core.ended:
+            if core.ended or first not in self.handed:
                 return
-            core.write_acknowledgements_locked()
-            seen = DeliveryRanges([(first, first if last is None else last)])
-            core.await_locked(core.write_locked(Recover, seen=seen.as_list()))
+        self.give_back(None)
 
     def give_back(self, timeout: float | None) -> None:
         """Rollback or recover: everything in flight returns, what was seen counts as backed out."""
@@ -178,6 +187,18 @@ class Settling:
         with core.lock:
             core.write_acknowledgements_locked()
             core.wait_for_room_locked(timeout)
+            if self.automatic:
+                self._take_back_early_locked(timeout)
             pending = core.write_locked(self._withdraw, seen=self.handed.as_list())
             core.await_locked(pending, timeout)
             self.handed.clear()
+
+    def _take_back_early_locked(self, timeout: float | None) -> None:
+        """AUTO: what is acknowledged too early, with others to be settled before, was seen too."""
+        core = self._core
+        pending = core.protocol.pending
+        # The keeper writes again what came back, a round later at the earliest.
+        while acknowledges := [one for one in pending.values() if one.operation is Acknowledge]:
+            core.await_settled_locked(acknowledges[0], timeout)
+        self.handed.add_all(core.unwritten.take_all())
+        self.handed.add_all(core.ripe.take_all())

@@ -161,6 +161,10 @@ class Transport:
         """Serves delivery reports."""
         self._producer.poll(timeout_seconds)
 
+    def clock(self) -> float:
+        """Seconds on the machine's clock that only goes forward."""
+        return time.monotonic()
+
     def wait_landed(self, receipt: LogReceipt, timeout_seconds: float) -> bool:
         """Waits until an operation is on the log; False after the time-out."""
         deadline = time.monotonic() + timeout_seconds

@@ -36,31 +36,24 @@ def tell_handed_through(turn: Turn, session: Session, through: int) -> None:
 
 
 def tell_handing(turn: Turn, session: Session, delivery: int) -> None:
-    """Notes that a delivery in doubt is about to be handed over; passes over any other."""
+    """Notes that a delivery in flight, and all of its consumer before it, is handed over.
+
+    A consumer is handed its deliveries in their order, so that one number tells of all of them,
+    also where `handed_through` has to wait for another consumer.
+    """
     message = session.deliveries.get(delivery)
-    if message is not None and message.consumer is not None:
-        consumer = message.consumer
-        if consumer.doubt == delivery:
-            for number in _unit_to(session, delivery):
-                session.handed_doubts[number] = None
-            _resolve(turn, consumer)
-
-
-def _unit_to(session: Session, delivery: int) -> list[int]:
-    """A delivery, and those right before it that brought the segments before this one."""
-    segment = session.deliveries[delivery]
-    found = [delivery]
-    while segment.offset:
-        before = session.deliveries.get(found[-1] - 1)
-        if before is None or before.consumer is not segment.consumer:
+    if message is None or message.consumer is None:
+        return
+    consumer, handed = message.consumer, session.handed_doubts
+    for number in reversed(session.deliveries):
+        if number <= session.handed_through:
             break
-        if before.group is not segment.group or before.group_sequence != segment.group_sequence:
-            break
-        if before.offset + before.length != segment.offset:
-            break
-        found.append(found[-1] - 1)
-        segment = before
-    return found
+        if number <= delivery and session.deliveries[number].consumer is consumer:
+            if number in handed:
+                break
+            handed[number] = None
+    if 0 < consumer.doubt <= delivery:
+        _resolve(turn, consumer)
 
 
 def leave_flight(turn: Turn, consumer: Consumer, delivery: int) -> None:

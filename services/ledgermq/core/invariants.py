@@ -184,9 +184,11 @@ def _check_session(state: QueueManager, session: Session) -> None:
     assert all(number < session.next_delivery for number in numbers), f"{where}: next delivery"
     assert session.handed_through < session.next_delivery, f"{where}: handed through"
     doubts = [one.doubt for one in session.consumers.values() if one.doubt]
-    for number in (*doubts, *session.handed_doubts):
+    for number in doubts:
         message = session.deliveries[number]
         assert in_doubt(message) or message.length, f"{where}: {number} is not in doubt"
+    for number in session.handed_doubts:
+        assert number in session.deliveries, f"{where}: {number} was handed over and is not there"
     counts = dict.fromkeys(session.consumers, 0)
     for number, message in session.deliveries.items():
         consumer = message.consumer

@@ -234,7 +234,7 @@ class Close(SessionOperation):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Alive(SessionOperation):
-    """Shows that a session lives; `handing` names the delivery in doubt that is handed over now."""
+    """Shows that a session lives, and that `handing` is handed over, as what came before it is."""
 
     handing: int = 0
 

@@ -182,7 +182,8 @@ class Session:
         self.consumer_highest = 0
         self.consumers: dict[int, Consumer] = {}
         self.deliveries: dict[int, Message] = {}
-        # Up to where the application was handed everything; what it was handed that is in doubt.
+        # Up to where the application was handed everything; what is in flight above that and was
+        # told as handed over too.
         self.handed_through = 0
         self.handed_doubts: dict[int, None] = {}
         # By destination; how much they take together.

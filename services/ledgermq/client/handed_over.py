@@ -1,0 +1,94 @@
+"""What a session has handed over and the log does not know yet (decision 24).
+
+Each operation tells `handed_through`. That stays below what any consumer still has in its buffer,
+and a session that only holds what it got writes nothing, so that the keeper asks here what is left
+to tell. What was handed over is noticed in one round and told in a later one, within a second of
+its being handed over; it is told once. A consumer hands its deliveries over in their order, so its
+last one tells of all of them (PROTOCOL.md §5 Delivery).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Final
+
+from ledgermq.client.ranges import DeliveryRanges
+
+__all__ = ["HandedOver"]
+
+# The keeper's rounds are half a second apart, so two of them come within the second.
+NOTICED_SECONDS: Final = 0.4
+PAUSE_SECONDS: Final = 1.0
+
+
+class HandedOver:
+    """Which deliveries of a session the log knows to be handed over.
+
+    Attributes:
+        told_through: What the operation written last told as `handed_through`.
+    """
+
+    __slots__ = ("_given", "_noticed", "_noticed_at", "_told", "_told_at", "told_through")
+
+    def __init__(self) -> None:
+        self.told_through = 0
+        # By consumer: what it was delivered, and up to where an Alive was `handing` it.
+        self._given: dict[int, DeliveryRanges] = {}
+        self._told: dict[int, int] = {}
+        self._noticed = DeliveryRanges()
+        self._noticed_at = 0.0
+        self._told_at = -math.inf
+
+    def give(self, consumer: int, first: int, last: int) -> None:
+        """A consumer was delivered messages, which it will hand over in this order."""
+        given = self._given.get(consumer)
+        if given is None:
+            given = self._given[consumer] = DeliveryRanges()
+        given.add_range(first, last)
+
+    def tell(self, consumer: int, delivery: int) -> None:
+        """An Alive is `handing` a delivery of a consumer."""
+        self._told[consumer] = delivery
+
+    def due(self, now: float, held: Iterable[DeliveryRanges], through: int) -> list[int]:
+        """What Alives are to be `handing` now, after which it counts as told; 0 is none by name.
+
+        `held` is what was handed over and is not settled, `through` what the next operation tells
+        as `handed_through`.
+        """
+        untold = self._untold(held, through)
+        if not untold:
+            self._noticed.clear()
+            return []
+        everything = DeliveryRanges()
+        for some in untold.values():
+            everything.add_all(some)
+        if not everything.common(self._noticed):
+            self._noticed, self._noticed_at = everything, now
+            return []
+        if now - self._noticed_at < NOTICED_SECONDS or now - self._told_at < PAUSE_SECONDS:
+            return []
+        self._noticed.clear()
+        self._told_at = now
+        beyond = {consumer: some.highest for consumer, some in untold.items()}
+        beyond = {consumer: last for consumer, last in beyond.items() if last > through}
+        self._told.update(beyond)
+        return list(beyond.values()) or [0]
+
+    def _untold(self, held: Iterable[DeliveryRanges], through: int) -> dict[int, DeliveryRanges]:
+        """What is held and no operation has told of, by consumer; forgets what matters no more."""
+        everything = DeliveryRanges()
+        for some in held:
+            everything.add_all(some)
+        lowest = everything.lowest if everything else through + 1
+        kept = {one: given.above(min(lowest - 1, through)) for one, given in self._given.items()}
+        self._given = {consumer: given for consumer, given in kept.items() if given}
+        beyond = everything.above(self.told_through)
+        if not beyond:
+            return {}
+        found = {
+            consumer: beyond.common(given).above(self._told.get(consumer, 0))
+            for consumer, given in self._given.items()
+        }
+        return {consumer: some for consumer, some in found.items() if some}

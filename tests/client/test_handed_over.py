@@ -1,0 +1,224 @@
+"""What a session tells of what it has handed over: when, how often, of what (decision 24)."""
+
+import threading
+
+import pytest
+
+from ledgermq.client.keeper import Keeper
+from ledgermq.core.operations import Acknowledge, Alive, Close, Recover
+from ledgermq.core.outcomes import Returned
+from support.hand_made import Desk, accepted, delivered
+
+MODES = ["AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED"]
+
+
+@pytest.fixture
+def desk():
+    """A router with a log that only notes."""
+    return Desk()
+
+
+@pytest.fixture
+def rounds(desk):
+    """Lets the keeper make rounds at moments of the clock; tells how many Alives there are."""
+    keeper = Keeper(desk.router, desk.log, 1e9)
+
+    def make(*moments):
+        written = []
+        for now in moments:
+            desk.log.now = now
+            keeper._round(now)
+            written.append(len(alives(desk)))
+        return written
+
+    return make
+
+
+def alives(desk):
+    """What was told: `handed_through` and `handing` of each Alive; repeats are the same one."""
+    told = {one.session_sequence: one for one in desk.log.operations if isinstance(one, Alive)}
+    return [(one.handed_through, one.handing) for one in told.values()]
+
+
+def got(core, *numbers, buffer):
+    """The application gets so many messages of a consumer, which are these deliveries."""
+    with core.lock:
+        for number in numbers:
+            assert buffer.take()[0] == number
+            core.handed.add(number)
+
+
+@pytest.fixture
+def holding(desk):
+    """A session of two consumers: 1, 2 and 5 were delivered to the first, 3 and 4 to the second."""
+    core = desk.session(5)
+    buffers = [core.protocol.open_consumer(f"queue:{name}", 10) for name in "ab"]
+    for first, count, consumer in ((1, 2, 1), (3, 2, 2), (5, 1, 1)):
+        core.take(delivered(0, 5, first, count, consumer))
+    return core, *buffers
+
+
+def test_what_is_held_is_told_within_a_second_and_once(desk, rounds, holding):
+    """One operation for a message that is held for an hour (decision 24)."""
+    core, first, _ = holding
+    got(core, 1, buffer=first)
+    assert rounds(100.0, 100.5, 101.0, 101.5, 3700.0) == [0, 1, 1, 1, 1]
+    assert alives(desk) == [(1, 0)]
+
+
+def test_a_session_that_holds_nothing_new_tells_nothing(desk, rounds, holding):
+    """Neither what is only prefetched, nor what an operation has told of, is told again."""
+    core, first, _ = holding
+    assert rounds(100.0, 100.5, 101.0) == [0, 0, 0]
+    got(core, 1, 2, buffer=first)
+    desk.write(core, Acknowledge, deliveries=[{"first": 1, "last": 1}])
+    core.handed.discard(1)
+    assert rounds(102.0, 102.5, 103.0) == [0, 0, 0]
+
+
+def test_what_is_settled_within_the_second_is_not_told(desk, rounds, holding):
+    """Nor does it make what came after it be told too early."""
+    core, first, _ = holding
+    got(core, 1, buffer=first)
+    assert rounds(100.0) == [0]
+    core.handed.clear()
+    got(core, 2, buffer=first)
+    assert rounds(100.5, 101.0) == [0, 1]
+    assert alives(desk) == [(2, 0)]
+
+
+def test_it_is_told_at_most_once_a_second(desk, rounds, holding):
+    """However often more is handed over, and however close the rounds are."""
+    core, first, second = holding
+    got(core, 1, buffer=first)
+    assert rounds(100.0, 100.5) == [0, 1]
+    got(core, 2, buffer=first)
+    assert rounds(100.6, 101.1, 101.4) == [1, 1, 1]
+    got(core, 3, buffer=second)
+    assert rounds(101.5, 101.6, 102.6) == [2, 2, 2]
+    assert alives(desk) == [(1, 0), (3, 0)]
+
+
+def test_what_one_consumer_handed_over_is_told_by_name_while_another_has_not(desk, rounds, holding):
+    """`handed_through` stays below what is in a buffer; one Alive for each such consumer."""
+    core, first, second = holding
+    got(core, 3, buffer=second)
+    assert rounds(100.0, 100.5, 101.0) == [0, 1, 1]
+    got(core, 4, buffer=second)
+    got(core, 1, buffer=first)
+    assert rounds(102.0, 102.5, 103.0) == [1, 2, 2]
+    got(core, 2, 5, buffer=first)
+    assert rounds(104.0, 104.5, 105.0) == [2, 3, 3]
+    assert alives(desk) == [(0, 3), (1, 4), (5, 0)]
+
+
+def test_the_last_that_is_held_is_named(desk, rounds, holding):
+    """The queue manager passes over a delivery that is settled (INDIVIDUAL)."""
+    core, _, second = holding
+    got(core, 3, 4, buffer=second)
+    core.handed.discard(4)
+    rounds(100.0, 100.5)
+    assert alives(desk) == [(0, 3)]
+
+
+def test_a_message_in_doubt_that_was_told_of_is_not_told_again(desk, rounds, holding):
+    """H20 has told it, exactly and in time."""
+    core, _, second = holding
+    with core.lock:
+        second.doubt = 3
+        core.write_handing_locked(second)
+    got(core, 3, buffer=second)
+    assert rounds(100.0, 100.5, 101.0) == [1, 1, 1]
+
+
+def test_what_a_closed_consumer_handed_over_is_told_too(desk, rounds, holding):
+    """It stays with the session."""
+    core, _, second = holding
+    got(core, 3, buffer=second)
+    with core.lock:
+        core.close_consumer_locked(2)
+    rounds(100.0, 100.5)
+    assert alives(desk) == [(0, 3)]
+
+
+@pytest.mark.parametrize("mode", ["AUTO", "DUPS_OK"])
+def test_what_is_acknowledged_in_time_is_not_told(desk, rounds, mode):
+    """AUTO and DUPS_OK write their acknowledgements within the second, which tell of it."""
+    core = desk.session(5, mode)
+    core.protocol.open_consumer("queue:a", 10)
+    core.take(delivered(0, 5, 1, 2))
+    with core.lock:
+        core.protocol.consumers[1].take()
+        core.unwritten.add(1)
+    assert rounds(100.0, 100.5, 101.0) == [0, 0, 0]
+    assert [one.handed_through for one in desk.log.operations] == [1]
+
+
+def test_in_a_crowd_it_is_told_later(desk, rounds, holding):
+    """A session with too much unanswered adds nothing of its own."""
+    core, first, _ = holding
+    for _ in range(240):
+        desk.write(core, Acknowledge, deliveries=[])
+    got(core, 1, buffer=first)
+    assert rounds(100.0, 100.5, 101.0) == [0, 0, 0]
+    core.take(accepted(7, 5, 1))
+    assert rounds(101.1, 101.6) == [0, 1]
+
+
+@pytest.mark.parametrize("kind", [Close, Recover])
+def test_what_goes_back_is_not_told(desk, rounds, holding, kind):
+    """The operation that gives it back names it."""
+    core, first, _ = holding
+    got(core, 1, buffer=first)
+    rounds(100.0)
+    desk.write(core, kind, seen=core.handed.as_list())
+    assert rounds(101.0, 102.0) == [0, 0]
+
+
+def test_after_it_went_back_what_comes_again_is_told(desk, rounds, holding):
+    """Under its new delivery number."""
+    core, first, _ = holding
+    got(core, 1, buffer=first)
+    desk.write(core, Recover, seen=core.handed.as_list())
+    core.handed.clear()
+    core.take(Returned(position=8, index=0, session=5, session_sequence=1, returned=5, discarded=0))
+    core.take(delivered(0, 5, 6, 2))
+    got(core, 6, buffer=first)
+    assert rounds(100.0, 100.5, 101.0) == [0, 1, 1]
+    assert alives(desk) == [(6, 0)]
+
+
+def test_a_session_that_is_over_tells_nothing(desk, rounds, holding):
+    """Its messages went back."""
+    core, first, _ = holding
+    got(core, 1, buffer=first)
+    rounds(100.0)
+    core.forget("gone")
+    assert rounds(101.0, 102.0) == [0, 0]
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_a_listener_works_on_is_told_in_every_mode(route, mode):
+    """While it runs, its message counts as handed over, also while `close` waits for it."""
+    entered, leave = threading.Event(), threading.Event()
+
+    def listener(_):
+        entered.set()
+        assert leave.wait(20)
+
+    with route.connected() as connection:
+        session = connection.session(ack=mode)
+        session.consumer("queue:a").set_message_listener(listener)
+        route.tell(delivered(0, session.handle, 1, 2))
+        assert entered.wait(20)
+        closing = threading.Thread(target=session.close)
+        closing.start()
+        before = len(route.written(Alive))
+        for now in (100.0, 101.0, 102.0):
+            route.log.now = now
+            connection._keeper.tell_handed_over()
+        told = [(one.handed_through, one.handing) for one in route.written(Alive)[before:]]
+        leave.set()
+        closing.join(20)
+    assert told == [(1, 0)]
+    assert not closing.is_alive()
