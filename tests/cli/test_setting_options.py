@@ -12,9 +12,15 @@ from ledgermq.testing import MemoryBroker
 
 
 @pytest.fixture
-def memory(plain, monkeypatch):
+def broker_in_memory():
+    """A queue manager in memory."""
+    return MemoryBroker()
+
+
+@pytest.fixture
+def memory(plain, monkeypatch, broker_in_memory):
     """Calls a command that speaks to a queue manager in memory."""
-    broker = MemoryBroker()
+    broker = broker_in_memory
 
     @contextlib.contextmanager
     def connect(target, *, client_id=None):
@@ -114,6 +120,19 @@ def test_db_18_manager_shows_and_alters_the_maximum_lifetime(memory):
     assert "maximum lifetime\tnone" in memory("manager", "show").lines
     assert memory("manager", "alter", "--no-automatic-creation").code == OK
     assert memory("manager", "show", "--json").document["automatic_creation"] is False
+
+
+def test_manager_shows_how_far_log_time_is_ahead_of_the_clock(memory, broker_in_memory):
+    """Nothing while it is not; a day, after the clock was a day ahead and was set back (H6)."""
+    broker_in_memory.advance(1)
+    assert "ahead of the clock\tnone" in memory("manager", "show").lines
+    broker_in_memory.advance(86_400)
+    broker_in_memory._now_us -= 86_400_000_000
+    broker_in_memory.advance(0)
+    assert "ahead of the clock\t1 day, 0:00:00" in memory("manager", "show").lines
+    told = memory("manager", "show", "--json").document
+    assert told["time"].startswith("2026-01-02T")
+    assert told["time_reference"].startswith("2026-01-01T")
 
 
 def test_redelivery_has_an_option_for_each_setting(memory):

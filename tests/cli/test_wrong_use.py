@@ -1,12 +1,13 @@
 """Errors for people: one clear sentence, an exit code that means something, never a traceback."""
 
 import socket
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from ledgermq.cli import exits
 from ledgermq.cli.bodies import properties_from
-from ledgermq.cli.doctor import durability
+from ledgermq.cli.doctor import durability, log_time
 from ledgermq.cli.running import UpRunningError, announce, running_bootstrap
 from ledgermq.errors import LedgerMQError, OutcomeUnknownError, TransactionInDoubtError
 
@@ -140,7 +141,8 @@ def test_doctor_finds_a_running_installation_healthy(cli, broker):
     checks = {one["check"]: one for one in answer.document["checks"]}
     assert answer.code == exits.OK, checks
     assert list(checks) == [
-        *("Java", "broker", "topics", "durability", "clock", "queue manager", "worker")
+        *("Java", "broker", "topics", "durability", "clock", "queue manager", "worker"),
+        "log time",
     ]
     assert "flushed" in checks["durability"]["found"]
     assert "QM1@" in checks["worker"]["found"]
@@ -169,6 +171,26 @@ def test_doctor_tells_the_two_durabilities_apart(replicas, in_sync, settings, ve
     found = durability(replicas, in_sync, settings)
     assert found[0] == verdict
     assert word in found[1]
+
+
+@pytest.mark.parametrize(
+    ("ahead", "moving", "verdict", "words"),
+    [
+        (-86_400, False, "ok", ["not ahead"]),
+        (60, False, "ok", ["not ahead"]),
+        (61, False, "warning", ["0:01:01 ahead", "stands still"]),
+        (86_400, False, "warning", ["1 day, 0:00:00 ahead", "stands still"]),
+        (86_400, True, "warning", ["1 day, 0:00:00 ahead", "7/8", "in 8 days, 0:00:00;"]),
+        (-5, True, "warning", ["0:00:00 ahead", "7/8"]),
+    ],
+)
+def test_doctor_says_how_far_log_time_is_ahead(ahead, moving, verdict, words):
+    """H6: by how much, that it goes on at 7/8 until when, or that it stands and why."""
+    clock = datetime(2026, 11, 1, tzinfo=UTC)
+    found = log_time(clock + timedelta(seconds=ahead), clock, moving=moving)
+    assert found[0] == verdict
+    assert [word for word in words if word not in found[1]] == []
+    assert log_time(None, clock, moving=False)[0] == "ok"
 
 
 @pytest.mark.kafka

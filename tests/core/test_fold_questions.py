@@ -222,6 +222,7 @@ def test_manager_status_counts_what_there_is():
         "name": "QM1",
         "position": 3,
         "time": START_US + 2_000_000,
+        "time_reference": None,
         "version": 1,
         "automatic_creation": False,
         "maximum_lifetime_ms": 2_592_000_000,

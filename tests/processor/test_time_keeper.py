@@ -6,7 +6,7 @@ import time
 import pytest
 
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.operations import Alive, Open, Tick, TimeAgreed
+from ledgermq.core.operations import Alive, Open, Suspect, Tick, TimeAgreed
 from ledgermq.processor import duties
 from ledgermq.processor.duties import TimeKeeper
 from ledgermq.processor.producer import LogClock
@@ -133,3 +133,160 @@ def test_time_is_not_agreed_on_twice_for_one_leap(start_us):
         assert state.time_stood_still
         asyncio.run(keeper.agree_time(state))
     assert len(ledger.entries) == 1
+
+
+class Installation:
+    """A keeper and the fold of what it writes; the log's clock and the machine's are one, and
+    a test sets them.
+    """
+
+    def __init__(self, monkeypatch, start_us):
+        self.now_us = start_us
+        monkeypatch.setattr(time, "time", lambda: self.now_us / SECOND_US)
+        monkeypatch.setattr(time, "monotonic", lambda: self.passed_us / SECOND_US)
+        self.passed_us = 10**9
+        self.state = opened(start_us)
+        self.ledger = Ledger(start_us)
+        self.keeper = keep(self.ledger)
+
+    def fold(self, operation):
+        """Appends and folds an entry, of the keeper's or another's."""
+        state = self.state
+        self.ledger.next_position = state.position + 2
+        ended = apply(state, operation, state.position + 1, self.now_us // 1000 * 1000)
+        if state.time_stood_still:
+            self._write(self.keeper.agree_time(state))
+        self.keeper.folded_to(state)
+        return [type(one.outcome).__name__ for one in ended]
+
+    def _write(self, duty):
+        before = len(self.ledger.entries)
+        self.ledger.next_position = self.state.position + 1
+        asyncio.run(duty)
+        told = []
+        for operation in self.ledger.entries[before:]:
+            self.ledger.set_time(self.now_us)
+            told += self.fold(operation)
+        return told
+
+    def suspect(self, *sessions):
+        """Lets the keeper put sessions under suspicion."""
+        return self._write(self.keeper.suspect(self.state, list(sessions)))
+
+    def run(self, seconds, *, heard=False, step=0.25):
+        """Lets time pass, with the keeper's duties; what ended, and after how long."""
+        found = []
+        for number in range(1, int(seconds / step) + 1):
+            self.now_us += int(step * SECOND_US)
+            self.passed_us += int(step * SECOND_US)
+            duty = self.keeper.let_time_pass(self.state, heartbeat_heard=heard)
+            found += [(one, number * step) for one in self._write(duty)]
+        return found
+
+    def leap(self, seconds):
+        """Sets the clock."""
+        self.now_us += int(seconds * SECOND_US)
+
+
+@pytest.fixture
+def day_ahead(monkeypatch, start_us):
+    """An installation whose clock leapt ahead by a day while a session lived, and was set back."""
+    found = Installation(monkeypatch, start_us)
+    found.fold(Alive(session=0, session_sequence=1, answered_through=0))
+    found.leap(86_400)
+    found.fold(Alive(session=0, session_sequence=2, answered_through=1))
+    assert found.state.time == found.now_us
+    found.leap(-86_400)
+    found.run(2)
+    return found
+
+
+def test_a_client_that_is_dead_after_the_clock_was_set_back_is_lost_in_time(day_ahead):
+    """A day ahead, a suspected session ends 8/7 of its time-out after the TimeAgreed, which the
+    keeper writes a second after the Suspect, and by one Tick (H6, H7).
+    """
+    assert day_ahead.suspect(0) == ["Suspected"]
+    ((ended, after),) = day_ahead.run(10)
+    assert ended == "SessionEnded"
+    assert 1 + 8 / 7 <= after <= 2.5
+    kinds = [type(one) for one in day_ahead.ledger.entries]
+    assert kinds == [TimeAgreed, Suspect, TimeAgreed, Tick]
+
+
+def test_with_nothing_to_wait_for_a_clock_that_was_set_back_costs_no_entry(day_ahead):
+    """No deadline and no heartbeat: a ledger at rest is left at rest, however time lies (H7)."""
+    written = len(day_ahead.ledger.entries)
+    assert not day_ahead.run(500)
+    assert len(day_ahead.ledger.entries) == written
+
+
+def test_a_heartbeat_after_the_clock_was_set_back_lets_time_go_on(day_ahead):
+    """While a connection lives, a TimeAgreed each 40 s keeps time passing, at 7/8 (H6)."""
+    before = len(day_ahead.ledger.entries)
+    began = day_ahead.state.time
+    day_ahead.run(401, heard=True)
+    assert len(day_ahead.ledger.entries) - before == 10
+    assert day_ahead.state.time - began == pytest.approx(360 * SECOND_US * 7 / 8, rel=0.01)
+
+
+def test_a_deadline_far_off_is_kept_while_ahead_by_an_entry_each_40_s(monkeypatch, start_us):
+    """Nobody is there, but something waits: time is kept passing until it is done (H6, H7)."""
+    found = Installation(monkeypatch, start_us)
+    found.leap(86_400)
+    found.run(5)
+    found.leap(-86_400)
+    found.run(1)
+    assert found.state.sessions == {}
+    found.fold(
+        Open(
+            connection=bytes(16),
+            lane=0,
+            session_key=bytes(16),
+            acknowledge_mode="CLIENT",
+            suspect_timeout_ms=45_000,
+        )
+    )
+    (session,) = found.state.sessions
+    found.fold(Alive(session=session, session_sequence=1, answered_through=0))
+    found.suspect(session)
+    before = len(found.ledger.entries)
+    ((ended, after),) = found.run(120)
+    assert ended == "SessionEnded"
+    assert 45 * 8 / 7 <= after <= 45 * 8 / 7 + 1
+    assert len(found.ledger.entries) - before == 2
+
+
+def test_a_worker_that_was_away_while_time_is_ahead_goes_on_from_where_time_was(day_ahead):
+    """Five minutes without an entry do not count as passed: the session still has its time-out
+    (H6), and nothing is written in a storm (H7).
+    """
+    day_ahead.fold(Suspect(worker="w", sessions=[0]))
+    before, began = len(day_ahead.ledger.entries), day_ahead.state.time
+    day_ahead.leap(300)
+    day_ahead.run(0.5)
+    assert day_ahead.state.time - began <= SECOND_US
+    ((ended, after),) = day_ahead.run(10)
+    assert ended == "SessionEnded"
+    assert after <= 8 / 7
+    assert len(day_ahead.ledger.entries) - before <= 3
+
+
+def test_clocks_that_disagree_after_one_was_set_back_cost_an_entry_a_second(day_ahead, monkeypatch):
+    """The log's clock was set back, the worker's was not: each TimeAgreed is refused, and one a
+    second is written at most (H7).
+    """
+    shown = lambda: (day_ahead.now_us + 60 * SECOND_US) / SECOND_US  # noqa: E731
+    monkeypatch.setattr(time, "time", shown)
+    day_ahead.ledger.set_time(day_ahead.now_us)
+    before = len(day_ahead.ledger.entries)
+    day_ahead.run(20, heard=True)
+    assert 15 <= len(day_ahead.ledger.entries) - before <= 21
+    assert day_ahead.state.time_reference < 0
+
+
+def test_how_far_log_time_is_ahead_is_shown(day_ahead):
+    """The metric's number: a day, and less as the clock catches up by an eighth (H6)."""
+    keeper, state = day_ahead.keeper, day_ahead.state
+    assert keeper.ahead_seconds(state) == pytest.approx(86_398, abs=1)
+    day_ahead.run(401, heard=True)
+    assert keeper.ahead_seconds(state) == pytest.approx(86_398 - 402 / 8, abs=42)

@@ -103,6 +103,15 @@ def test_what_comes_back_is_where_the_fold_has_it(monkeypatch, seed, parts):
     assert compare(log)["delayed"] > 0
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_messages_are_where_the_fold_has_them_though_the_clock_is_set_back(monkeypatch, seed):
+    """Expiries, births and delays while state time goes on from a reference (H6, INF-01)."""
+    log = WatchedLog(seed, monkeypatch)
+    parts = {"ends": True, "topics": True, "moves": True}
+    RandomLog(log, redelivery=True, clock=True, **parts).grow(400)
+    assert compare(log)["delayed"] > 0
+
+
 def test_random_logs_redeliver_in_every_way(monkeypatch):
     """Late, too often, from lost sessions of which nobody knows, and right before an entry."""
     log = WatchedLog(2, monkeypatch)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from typing import Any
 
 from ledgermq.core.outcomes import (
     Accepted,
@@ -20,7 +21,7 @@ from ledgermq.core.outcomes import (
     Suspected,
 )
 
-__all__ = ["Word", "describe", "matches", "spoken"]
+__all__ = ["Word", "describe", "matches", "segment_word", "spoken"]
 
 # A word of an outcome, and whether an expectation may leave it out.
 Word = tuple[str, bool]
@@ -136,3 +137,15 @@ def matches(expected: list[str], words: list[Word]) -> bool:
 def spoken(words: list[Word]) -> str:
     """An outcome as a text for people: all that must be written, and the session."""
     return " ".join(word for word, may_miss in words if not may_miss)
+
+
+def segment_word(told: dict[str, Any]) -> str:
+    """A segment as a script writes it."""
+    mark = {"active": "+", "free": "-", "pinned": ""}[told["state"]]
+    word = f"{mark}{told['number']}"
+    if told["bytes"]:
+        word += f":{told['bytes']}/{told['live_bytes']}*{told['live_messages']}"
+    oldest = told["oldest"]
+    if oldest is None:
+        return word
+    return f"{word}={oldest['destination'].removeprefix('queue:')}@{oldest['sequence']}"

@@ -49,6 +49,7 @@ class Writer(Administering, HandlingWriter):
     """Draws operations that suit the model's state."""
 
     weights: tuple[str, ...] = ()
+    leaps_us = LEAPS_US
 
     def __init__(self, draw: st.DrawFn) -> None:
         self.draw = draw
@@ -163,10 +164,10 @@ class Writer(Administering, HandlingWriter):
             chosen = [handle for handle in handles if self.draw(st.booleans())]
             self.write(op.Suspect(worker="w", sessions=chosen))
         elif kind == "agreed":
-            self.time += self.one(LEAPS_US)
+            self.time += self.one(self.leaps_us)
             self.write(op.TimeAgreed(worker="w", writer_time=self.time))
         else:
-            self.time += self.one(LEAPS_US) if kind == "leap" else 0
+            self.time += self.one(self.leaps_us) if kind == "leap" else 0
             self.write(op.Tick(worker="w"))
 
     def put(self, session: dict[str, Any], destination: str | None = None) -> None:

@@ -42,13 +42,12 @@ class Model(ModelOperations):
 
     def _pass_time(self, operation: Operation, time: int) -> None:
         """§6: what is due at or before the new time fires in order of (deadline, session)."""
-        self.log_time = time
+        self.log_time, self.stood_still = time, False
         if isinstance(operation, Unreadable) and operation.reason == "timestamp-untrusted":
             return
-        leap = self.time >= 0 and time - self.time > LEAP_US
-        agreed = type(operation).__name__ == "TimeAgreed" and self.agrees(operation)
-        if not leap or agreed:
-            self.time = max(self.time, time)
+        self._follow_clock(
+            time, type(operation).__name__ == "TimeAgreed" and self.agrees(operation)
+        )
         self.settle()
         self.release()
         while True:
@@ -70,6 +69,25 @@ class Model(ModelOperations):
             else:
                 return
             self.deliver_touched()
+
+    def _follow_clock(self, time: int, agreed: bool) -> None:
+        """§6: what the append time makes of state time and of the reference."""
+        ahead = self.reference >= 0
+        passed = time - (self.reference if ahead else self.time)
+        caught_up = 0 <= time - self.time <= LEAP_US
+        if self.time < 0 or (not ahead and caught_up):
+            self.time = time
+        elif ahead and 0 <= passed <= LEAP_US:
+            self.time = max(time, self.time + passed - -(-passed // 8))
+            self.reference = time
+        elif -LEAP_US <= passed < 0:
+            return
+        elif caught_up or agreed:
+            self.time, self.reference = max(time, self.time), time
+        else:
+            self.stood_still = True
+        if self.reference == self.time:
+            self.reference = -1
 
     def _in_session(self, kind: str, operation: SessionOperation) -> None:
         """§4, in its order."""

@@ -22,6 +22,8 @@ class ModelBase(ModelJournal):
         self.position = -1
         self.time = -1
         self.log_time = -1
+        self.reference = -1
+        self.stood_still = False
         self.version = 1
         self.automatic_creation = True
         self.maximum_lifetime_ms = 30 * 86_400_000

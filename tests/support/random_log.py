@@ -4,7 +4,7 @@
 `ends` messages that expire or wait to be born, and what else may end them meanwhile, `groups` those
 of groups, segments, get options and group affinity, `moves` settings of destinations and shorter
 lifetimes, so that messages expire and go elsewhere, `redelivery` delays and limits of redelivery,
-`quotas` what puts have to wait for.
+`quotas` what puts have to wait for, `clock` a clock of the log that leaps and is set back.
 """
 
 from __future__ import annotations
@@ -36,8 +36,10 @@ class RandomLog:
         redelivery: bool = False,
         ordered: bool = False,
         quotas: bool = False,
+        clock: bool = False,
     ) -> None:
         self.script = script
+        self.clock = clock
         self.random = script.random
         self.sessions: list[ScriptSession] = []
         self.connections = [script.identifier() for _ in range(4)]
@@ -63,6 +65,8 @@ class RandomLog:
         """Appends one entry, now and then of a session that is gone."""
         if self.ends is not None:
             self.ends.wait()
+        if self.clock and self.random.random() < 0.06:
+            self.set_clock()
         chance = self.random.random()
         alive = [one for one in self.sessions if one.handle in self.script.state.sessions]
         if chance < 0.03 and self.script.entries:
@@ -92,6 +96,14 @@ class RandomLog:
                 **more,
             )
         )
+
+    def set_clock(self) -> None:
+        """Sets the log's clock ahead or back; often a worker agrees with it at once."""
+        random, script = self.random, self.script
+        script.wait(random.choice((-86_400, -600, -120, -61, -30, 50, 61, 120, 600)))
+        if random.random() < 0.7:
+            script.wait(0.001)
+            script.add(op.TimeAgreed(worker="w", writer_time=script.now_us))
 
     def disturb(self) -> None:
         """Appends what belongs to no session: worker's entries, damaged records, leaps."""

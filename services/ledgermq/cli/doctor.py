@@ -6,6 +6,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 import click
@@ -15,7 +16,7 @@ from ledgermq.cli.output import Column, Output, count_of
 from ledgermq.cli.target import Target, target_options
 from ledgermq.errors import LedgerMQError
 
-__all__ = ["Finding", "doctor", "durability"]
+__all__ = ["Finding", "doctor", "durability", "log_time"]
 
 GOOD: Final = "ok"
 WARNING: Final = "warning"
@@ -31,6 +32,8 @@ COLUMNS: Final = (
 SKEW_SECONDS_MAX: Final = 10.0
 SKEW_SECONDS_NOTABLE: Final = 1.0
 LAG_NOTABLE: Final = 10_000
+# A clock that is up to 60 s behind log time is waited for (PROTOCOL.md §6).
+AHEAD_MAX: Final = timedelta(seconds=60)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +53,7 @@ class Finding:
 @click.command()
 @target_options
 def doctor(target: Target, output: Output) -> int:
-    """Check Java, broker, topics, durability, clocks and the worker.
+    """Check Java, broker, topics, durability, clocks, the worker and log time.
 
     The exit code is 4 if a check failed.
     """
@@ -75,13 +78,13 @@ def _examine(target: Target) -> Iterator[Finding]:
     metadata, finding = _broker(target)
     yield finding
     if metadata is None:
-        for check in ("topics", "durability", "clock", "queue manager", "worker"):
+        for check in ("topics", "durability", "clock", "queue manager", "worker", "log time"):
             yield Finding(check=check, verdict=NOT_LOOKED, found="the broker does not answer")
         return
     topics = _looked("topics", lambda one: _topics(one, metadata), target)
     yield topics
     if topics.verdict == BAD:
-        for check in ("durability", "clock", "queue manager", "worker"):
+        for check in ("durability", "clock", "queue manager", "worker", "log time"):
             yield Finding(check=check, verdict=NOT_LOOKED, found="the log topics are not right")
         return
     for check, look in (
@@ -89,6 +92,7 @@ def _examine(target: Target) -> Iterator[Finding]:
         ("clock", _clock),
         ("queue manager", _queue_manager),
         ("worker", _worker),
+        ("log time", _log_time),
     ):
         yield _looked(check, look, target)
 
@@ -217,7 +221,18 @@ def durability(replicas: int, in_sync: int, settings: dict[str, str]) -> tuple[s
 
 
 def _clock(target: Target) -> Finding:
-    """Compare our clock with the broker's stamp on a heartbeat that nobody waits for."""
+    """Compare our clock with the broker's."""
+    skew = _skew_seconds(target)
+    found = f"the broker's clock is {abs(skew):.3f} s {'ahead' if skew > 0 else 'behind'}"
+    if abs(skew) > SKEW_SECONDS_MAX:
+        found += ": a worker here could not agree on time; synchronise the clocks"
+        return Finding(check="clock", verdict=BAD, found=found)
+    verdict = WARNING if abs(skew) > SKEW_SECONDS_NOTABLE else GOOD
+    return Finding(check="clock", verdict=verdict, found=found)
+
+
+def _skew_seconds(target: Target) -> float:
+    """How far the broker's clock is ahead, by its stamp on a heartbeat that nobody waits for."""
     from confluent_kafka import Producer
 
     from ledgermq.wire.codec import encode_record
@@ -237,15 +252,9 @@ def _clock(target: Target) -> Finding:
         after = time.time()
         if not stamps or not isinstance(stamps[-1], int):
             found = f"the broker did not take a record: {stamps[-1] if stamps else 'no answer'}"
-            return Finding(check="clock", verdict=BAD, found=found)
+            raise RuntimeError(found)
         skews.append((after - before, stamps[-1] / 1000 - (before + after) / 2))
-    skew = min(skews)[1]
-    found = f"the broker's clock is {abs(skew):.3f} s {'ahead' if skew > 0 else 'behind'}"
-    if abs(skew) > SKEW_SECONDS_MAX:
-        found += ": a worker here could not agree on time; synchronise the clocks"
-        return Finding(check="clock", verdict=BAD, found=found)
-    verdict = WARNING if abs(skew) > SKEW_SECONDS_NOTABLE else GOOD
-    return Finding(check="clock", verdict=verdict, found=found)
+    return min(skews)[1]
 
 
 def _queue_manager(target: Target) -> Finding:
@@ -278,6 +287,36 @@ def _worker(target: Target) -> Finding:
         found += f"; it is {behind} entries behind the log"
         return Finding(check="worker", verdict=WARNING, found=found)
     return Finding(check="worker", verdict=GOOD, found=found)
+
+
+def _log_time(target: Target) -> Finding:
+    """Compare the queue manager's time with the broker's clock."""
+    with target.connect() as connection:
+        status = connection.admin.queue_manager_status()
+    skew = timedelta(seconds=_skew_seconds(target))
+    moving = status.time_reference is not None
+    verdict, found = log_time(status.time, datetime.now(UTC) + skew, moving=moving)
+    return Finding(check="log time", verdict=verdict, found=found)
+
+
+def log_time(time: datetime | None, clock: datetime, *, moving: bool) -> tuple[str, str]:
+    """Whether log time is ahead of the broker's clock, and if so what that means (H6)."""
+    if time is None:
+        return GOOD, "nothing is on the log yet"
+    ahead = time - clock
+    if ahead <= AHEAD_MAX and not moving:
+        return GOOD, "not ahead of the broker's clock"
+    # Whoever asks wants to know how long, not how many microseconds.
+    behind = timedelta(seconds=max(0, round(ahead.total_seconds())))
+    found = f"{behind} ahead of the broker's clock, which was set back: "
+    if moving:
+        found += f"it goes on at 7/8 of the clock's pace until that has caught up, in {8 * behind}"
+        return WARNING, found + "; what waits for a time waits a seventh longer until then"
+    return WARNING, found + (
+        "it stands still until a worker whose clock is the broker's has agreed on the time, which "
+        "it does when anything waits for a time; nothing expires and no dead client is found lost "
+        "before"
+    )
 
 
 def _log_end(target: Target, partition: int) -> int:

@@ -30,6 +30,9 @@ def show(target: Target, output: Output) -> int:
         if key in ("maximum_lifetime_ms", "journal_lifetime_ms"):
             label = key.removesuffix("_ms").replace("_", " ")
             labels[label] = duration_text(value) if value else NONE
+        elif key == "time_reference":
+            ahead = None if value is None else status["time"] - value
+            labels["ahead of the clock"] = NONE if ahead is None else str(ahead)
         elif key == "journal_backup":
             labels["journal backup"] = _backup_text(target, value)
         else:

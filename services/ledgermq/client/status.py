@@ -273,6 +273,8 @@ class SubscriptionStatus:
 class QueueManagerStatus:
     """A queue manager as a whole; `time` is log time, None before the first entry.
 
+    `time_reference` is the append time that log time goes on from, at 7/8 of the clock's pace,
+    while it is ahead of the clock because that was set back; None while it is not.
     `queues`, `topics`, `subscriptions`, `connections` and `sessions` are how many there are;
     `maximum_lifetime_ms` is how long a message stays at most, 0: for ever. `messages_max` and
     `bytes_max` are the quotas of all queues and topics together, 0: none; `messages` and `bytes`
@@ -285,6 +287,7 @@ class QueueManagerStatus:
     name: str
     position: int
     time: datetime | None
+    time_reference: datetime | None
     version: int
     automatic_creation: bool
     maximum_lifetime_ms: int
@@ -311,6 +314,7 @@ class QueueManagerStatus:
         known = time is not None and time >= 0
         told = {
             "time": datetime_from(time) if known else None,
+            "time_reference": _moment(document["time_reference"]),
             "journal_backup": JournalBackup.from_document(document["journal_backup"]),
         }
         return cls(**_known(cls, {**document, **told}))

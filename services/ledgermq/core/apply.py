@@ -130,7 +130,7 @@ def apply(state: QueueManager, operation: Operation, position: int, time: int) -
     """
     assert position == state.position + 1, f"position {position} after {state.position}"
     assert state.active_version == PROTOCOL_VERSION, "the caller stops at an unknown version"
-    turn = Turn(state, position, max(time, state.time))
+    turn = Turn(state, position)
     state.position = position
     advance(turn, operation, time)
     if isinstance(operation, SessionOperation):

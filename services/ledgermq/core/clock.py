@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 
 from ledgermq.core.blocked import next_time_out
-from ledgermq.core.limits import TIME_AGREEMENT_US, TIME_LEAP_US
+from ledgermq.core.limits import TIME_AGREEMENT_US, TIME_AHEAD_RATE, TIME_LEAP_US
 from ledgermq.core.operations import Operation, TimeAgreed, Unreadable
 from ledgermq.core.reasons import TIMESTAMP_UNTRUSTED
 from ledgermq.core.redelivery import end_wait
@@ -15,7 +15,7 @@ from ledgermq.core.state import QueueManager, Session
 from ledgermq.core.timing import expire_due
 from ledgermq.core.turn import Turn
 
-__all__ = ["advance", "agrees", "next_deadline"]
+__all__ = ["advance", "agrees", "next_deadline", "time_after"]
 
 
 def agrees(operation: TimeAgreed, time: int) -> bool:
@@ -23,18 +23,41 @@ def agrees(operation: TimeAgreed, time: int) -> bool:
     return abs(operation.writer_time - time) <= TIME_AGREEMENT_US
 
 
+def time_after(
+    time: int, reference: int, append_time: int, *, agreed: bool
+) -> tuple[int, int, bool]:
+    """State time and its reference after an entry, and whether the append time counted.
+
+    A reference of -1 is none: state time is not ahead of the clock, or not known to be for good.
+    """
+    if time < 0:
+        return append_time, -1, True
+    step = append_time - (time if reference < 0 else reference)
+    if -TIME_LEAP_US <= step < 0:
+        return time, reference, True
+    if 0 <= step <= TIME_LEAP_US:
+        share, whole = TIME_AHEAD_RATE
+        after = max(append_time, time + step * share // whole)
+    elif agreed or time <= append_time <= time + TIME_LEAP_US:
+        # What was leapt over is no time that passed, but where the clocks are by now.
+        after = max(append_time, time)
+    else:
+        return time, reference, False
+    return after, -1 if after == append_time else append_time, True
+
+
 def advance(turn: Turn, operation: Operation, time: int) -> None:
-    """Moves time to this entry's, if that counts, and fires what is due."""
+    """Lets the time pass that this entry brings, if it counts, and fires what is due."""
     state = turn.state
-    if isinstance(operation, Unreadable) and operation.reason == TIMESTAMP_UNTRUSTED:
-        # Its stamp is its writer's word, so it brings no time.
-        time = state.time
-    leaps = state.time >= 0 and time > state.time + TIME_LEAP_US
-    state.time_stood_still = leaps and not (
-        isinstance(operation, TimeAgreed) and agrees(operation, time)
-    )
-    if not state.time_stood_still and time > state.time:
-        state.time = time
+    counts = True
+    # Where the log did not stamp a record, its time is its writer's word, and it brings none.
+    if not (isinstance(operation, Unreadable) and operation.reason == TIMESTAMP_UNTRUSTED):
+        agreed = isinstance(operation, TimeAgreed) and agrees(operation, time)
+        state.time, state.time_reference, counts = time_after(
+            state.time, state.time_reference, time, agreed=agreed
+        )
+        turn.begins = max(time, state.time)
+    state.time_stood_still = not counts
     expire_due(turn)
     release(turn)
     while True:

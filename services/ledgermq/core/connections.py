@@ -6,6 +6,8 @@ that the connection that still has its id was its own; that one then ends in the
 
 from __future__ import annotations
 
+from typing import Any
+
 from ledgermq.core.destinations import end_temporaries
 from ledgermq.core.limits import (
     CLIENT_CHARACTERS_MAX,
@@ -20,7 +22,7 @@ from ledgermq.core.state import Connection, QueueManager, Session
 from ledgermq.core.subscribing import retire
 from ledgermq.core.turn import Turn
 
-__all__ = ["connection_for", "end_connection", "keep", "replaced_by"]
+__all__ = ["connection_for", "end_connection", "entry", "keep", "replaced_by", "restore"]
 
 
 def connection_for(turn: Turn, operation: Open) -> Connection | Refusal:
@@ -69,6 +71,26 @@ def keep(state: QueueManager, connection: Connection) -> None:
     state.connections[connection.identity] = connection
     if connection.client_id:
         state.client_ids[connection.client_id] = connection
+
+
+def entry(connection: Connection) -> dict[str, Any]:
+    """A connection as a checkpoint tells it."""
+    return {
+        "connection": connection.identity,
+        "lane": connection.lane,
+        "last_position": connection.last_position,
+        "last_index": connection.last_index,
+        "client_id": connection.client_id,
+        "takeover": connection.takeover,
+    }
+
+
+def restore(state: QueueManager, told: dict[str, Any]) -> None:
+    """Keeps the connection that an entry of a checkpoint tells."""
+    connection = Connection(told["connection"], told["lane"], told["client_id"], told["takeover"])
+    connection.last_position = told["last_position"]
+    connection.last_index = told["last_index"]
+    keep(state, connection)
 
 
 def end_connection(turn: Turn, connection: Connection) -> None:

@@ -47,6 +47,7 @@ __all__ = [
     "SUSPECT_TIMEOUT_MS_MIN",
     "TAKEOVER_BYTES_MAX",
     "TIME_AGREEMENT_US",
+    "TIME_AHEAD_RATE",
     "TIME_LEAP_US",
     "TIME_ROUNDING_US",
     "TIMING_MS_MAX",
@@ -110,6 +111,8 @@ DELIVERED_MESSAGES_MAX: Final = 1_000
 DELIVERED_CONTENT_BYTES_MAX: Final = 1024 * 1024
 BLOCK_MESSAGES: Final = 1024
 TIME_LEAP_US: Final = 60_000_000
+# How fast state time goes on while it is ahead of the clock: a fraction that whole ms divide.
+TIME_AHEAD_RATE: Final = (7, 8)
 TIME_AGREEMENT_US: Final = 10_000_000
 TIME_ROUNDING_US: Final = 50_000
 UNCONFIRMED_SESSION_US: Final = 30_000_000

@@ -307,6 +307,7 @@ def manager_status(state: QueueManager, name: str, worker: str) -> Document:
         "name": name,
         "position": state.position,
         "time": state.time,
+        "time_reference": None if state.time_reference < 0 else state.time_reference,
         "version": state.active_version,
         "automatic_creation": state.automatic_creation,
         "maximum_lifetime_ms": state.lifetimes.maximum_ms,

@@ -29,7 +29,7 @@ from ledgermq.core.queues import restore_group_order, set_affinity
 from ledgermq.core.quotas import bytes_of
 from ledgermq.core.selector import parse_selector
 from ledgermq.core.settings import settings_record
-from ledgermq.core.state import Connection, Consumer, Queue, QueueManager, Session, new_state
+from ledgermq.core.state import Consumer, Queue, QueueManager, Session, new_state
 from ledgermq.core.storage import Storage
 from ledgermq.core.topic_snapshot import (
     owner_of,
@@ -78,21 +78,12 @@ def root_of(state: QueueManager) -> Record:
         "queues": [_queue_entry(queue) for queue in state.queues.values()],
         "topics": [topic_entry(topic) for topic in state.topics.values()],
         "subscriptions": [subscription_entry(one) for one in state.subscriptions.values()],
-        "connections": [
-            {
-                "connection": one.identity,
-                "lane": one.lane,
-                "last_position": one.last_position,
-                "last_index": one.last_index,
-                "client_id": one.client_id,
-                "takeover": one.takeover,
-            }
-            for one in state.connections.values()
-        ],
+        "connections": [connections.entry(one) for one in state.connections.values()],
         "sessions": [_session_entry(session) for session in state.sessions.values()],
         "storage": state.storage.record(),
         "blocked_puts": blocked_entries(state),
         "journal": state.journal.record(),
+        "time_reference": state.time_reference,
     }
 
 
@@ -242,6 +233,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     state.active_version = root["version"]
     state.position = root["position"]
     state.time = root["time"]
+    state.time_reference = root["time_reference"]
     state.automatic_creation = root["automatic_creation"]
     state.wait_order = root["wait_order"]
     state.storage = Storage.restored(root["storage"])
@@ -259,11 +251,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
             if stored["uncounted_backout_count"] >= 0:
                 queue.doubts[stored["sequence"]] = stored["uncounted_backout_count"]
     for entry in root["connections"]:
-        told = (entry["connection"], entry["lane"], entry["client_id"], entry["takeover"])
-        connection = Connection(*told)
-        connection.last_position = entry["last_position"]
-        connection.last_index = entry["last_index"]
-        connections.keep(state, connection)
+        connections.restore(state, entry)
     restore_owners(state, root)
     for entry in root["sessions"]:
         _restore_session(state, entry)

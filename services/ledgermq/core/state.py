@@ -243,6 +243,7 @@ class QueueManager:
         "subscriptions",
         "time",
         "time_outs",
+        "time_reference",
         "time_stood_still",
         "topics",
         "wait_order",
@@ -252,6 +253,8 @@ class QueueManager:
         self.active_version = PROTOCOL_VERSION
         self.position = -1
         self.time = -1
+        # While state time is ahead of the clock: the append time that it goes on from.
+        self.time_reference = -1
         self.time_stood_still = False
         self.automatic_creation = True
         self.wait_order = 0

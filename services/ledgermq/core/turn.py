@@ -13,17 +13,18 @@ __all__ = ["Turn"]
 class Turn:
     """What the handlers of one entry share: state, position, outcomes so far, queues touched.
 
-    `begins` is when deadlines begin that the entry sets, in µs: its own time even where that did
-    not count, so that the TimeAgreed that follows does not end what has only begun.
+    `begins` is when deadlines begin that the entry sets, in µs: state time, or its own where that
+    is later and did not count, so that the TimeAgreed that follows does not end what has only
+    begun.
     `left` are queues that lost a receiver or a delivery: those that nothing keeps retire.
     """
 
     __slots__ = ("begins", "left", "next_index", "outcomes", "position", "state", "touched_queues")
 
-    def __init__(self, state: QueueManager, position: int, begins: int) -> None:
+    def __init__(self, state: QueueManager, position: int) -> None:
         self.state = state
         self.position = position
-        self.begins = begins
+        self.begins = state.time
         self.next_index = 0
         self.outcomes: list[Addressed] = []
         self.touched_queues: dict[int, Queue] = {}

@@ -9,9 +9,10 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from typing import Any
 
 from ledgermq.core.apply import next_deadline
+from ledgermq.core.clock import time_after
+from ledgermq.core.limits import TIME_LEAP_US
 from ledgermq.core.operations import Operation, Suspect, Tick, TimeAgreed
 from ledgermq.core.state import QueueManager
 from ledgermq.processor.producer import LogProducer
@@ -28,6 +29,11 @@ BACK_OFF_SECONDS = 1.0
 AGREE_BEYOND_US = 55_000_000
 STALE_US = 40_000_000
 TICK_MARGIN_US = 5_000
+
+
+def _clock_of(state: QueueManager) -> tuple[int, int, int | None]:
+    """What an entry of the worker's is to change."""
+    return state.time, state.time_reference, next_deadline(state)
 
 
 def _headers(queue_manager: str, worker: str, full_name: str) -> Headers:
@@ -49,7 +55,8 @@ class TimeKeeper:
         self._worker = worker
         self._unfolded: int | None = None
         self._writing = False
-        self._effect_before: tuple[int, Any] | None = None
+        self._effect_before: tuple[int, int, int | None] | None = None
+        self._was_ahead = False
         self._not_before = 0.0
         self.written = 0
 
@@ -62,12 +69,17 @@ class TimeKeeper:
         """The log's time by the worker's estimate, in µs."""
         return self._producer.clock.now_us()
 
+    def ahead_seconds(self, state: QueueManager) -> float:
+        """How far log time is ahead of the log's clock, by the worker's estimate of that."""
+        return max(0, state.time - self.estimate_us()) / 1_000_000
+
     def folded_to(self, state: QueueManager) -> None:
         """Notes that the fold has come on; backs off if the worker's own entry changed nothing."""
+        self._tell_whether_ahead(state)
         if self._unfolded is None or state.position < self._unfolded:
             return
         self._unfolded = None
-        if self._effect_before == (state.time, next_deadline(state)) or state.time_stood_still:
+        if self._effect_before == _clock_of(state) or state.time_stood_still:
             self._not_before = time.monotonic() + BACK_OFF_SECONDS
         self._effect_before = None
 
@@ -76,7 +88,7 @@ class TimeKeeper:
         if self.busy:
             return
         log.info(
-            "%s: the entry at position %d is over 60 s beyond the log's time; agreeing on it",
+            "%s: the entry at position %d is over 60 s from where log time goes on; agreeing on it",
             self._claim.queue_manager,
             state.position,
         )
@@ -86,12 +98,18 @@ class TimeKeeper:
         """Writes what the passing of time calls for, if anything."""
         if self.busy or state.time < 0:
             return
-        now_us = self.estimate_us()
+        now_us, reference = self.estimate_us(), state.time_reference
+        ahead = reference >= 0
+        passed_us = now_us - (reference if ahead else state.time)
+        after, _, _ = time_after(state.time, reference, now_us - TICK_MARGIN_US, agreed=True)
         deadline = next_deadline(state)
-        due = deadline is not None and now_us >= deadline + TICK_MARGIN_US
-        if due and now_us - state.time <= AGREE_BEYOND_US:
+        due = deadline is not None and after >= deadline
+        waited_for = heartbeat_heard or deadline is not None
+        # While log time is ahead, more than 60 s at once do not count as passed.
+        stale = passed_us > STALE_US and (waited_for if ahead else heartbeat_heard)
+        if due and passed_us <= AGREE_BEYOND_US:
             await self._append(Tick(worker=self._worker), state)
-        elif due or (heartbeat_heard and now_us - state.time > STALE_US):
+        elif due or stale or (waited_for and passed_us < -TIME_LEAP_US):
             await self._append(self._time_agreed(), state)
 
     async def suspect(self, state: QueueManager, sessions: list[int]) -> None:
@@ -103,6 +121,19 @@ class TimeKeeper:
                 ", ".join(map(str, sessions[:20])),
             )
             await self._append(Suspect(worker=self._worker, sessions=sessions), state)
+
+    def _tell_whether_ahead(self, state: QueueManager) -> None:
+        ahead = state.time_reference >= 0
+        if ahead and not self._was_ahead:
+            log.warning(
+                "%s: log time is %.0f s ahead of the clock, which was set back; it goes on at 7/8 "
+                "of the clock's pace until that has caught up",
+                self._claim.queue_manager,
+                (state.time - state.time_reference) / 1_000_000,
+            )
+        elif self._was_ahead and not ahead:
+            log.info("%s: the clock has caught up with log time", self._claim.queue_manager)
+        self._was_ahead = ahead
 
     def _time_agreed(self) -> TimeAgreed:
         return TimeAgreed(worker=self._worker, writer_time=int(time.time() * 1_000_000))
@@ -119,7 +150,7 @@ class TimeKeeper:
         finally:
             self._writing = False
         self.written += 1
-        self._effect_before = (state.time, next_deadline(state))
+        self._effect_before = _clock_of(state)
         self._unfolded = position
         if isinstance(operation, Suspect):
             self._effect_before = None

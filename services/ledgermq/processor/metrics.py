@@ -14,6 +14,7 @@ Sample = tuple[dict[str, str], float]
 HELP = {
     "ledgermq_projection_lag_records": "Operations on the log that are not folded yet.",
     "ledgermq_projection_position": "Last log position folded.",
+    "ledgermq_log_time_ahead_seconds": "How far log time is ahead of the log's clock.",
     "ledgermq_operations_folded_total": "Operations folded by this process.",
     "ledgermq_outcomes_written_total": "Outcomes handed to the lanes by this process.",
     "ledgermq_outcomes_unacknowledged_bytes": "Outcomes that the lanes have not acknowledged.",
@@ -52,6 +53,7 @@ def _of_owner(owner: Owner, samples: dict[str, list[Sample]]) -> None:
         end = owner.end_offset
         put("projection_lag_records", max(0, end - position - 1) if end is not None else 0)
         put("projection_position", position)
+        put("log_time_ahead_seconds", owner.time.ahead_seconds(folder.state))
         put("operations_folded_total", folder.operations)
     put("outcomes_written_total", owner.lanes.outcomes_written)
     for reason, count in sorted(owner.lanes.refused.items()):

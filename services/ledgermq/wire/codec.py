@@ -223,7 +223,7 @@ def decode_chunk(value: bytes) -> Chunk:
 
 def encode_record(full_name: str, datum: dict[str, Any]) -> bytes:
     """Any record of the protocol, framed; KeyError for a name that the protocol lacks."""
-    return _write(by_name(full_name), datum)
+    return _write(by_name(full_name).fitting(datum), datum)
 
 
 def decode_record(value: bytes | None) -> tuple[str, dict[str, Any]]:
@@ -233,4 +233,7 @@ def decode_record(value: bytes | None) -> tuple[str, dict[str, Any]]:
     known = by_fingerprint().get(value[2:HEADER_BYTES])
     if known is None:
         raise UndecodableError(f"unknown fingerprint {value[2:HEADER_BYTES].hex()}")
-    return known.full_name, _read(known, value)
+    datum: dict[str, Any] = _read(known, value)
+    if known.left_out:
+        datum |= known.left_out
+    return known.full_name, datum

@@ -22,12 +22,27 @@ __all__ = ["KnownSchema", "by_fingerprint", "by_name", "names", "schema_director
 
 
 class KnownSchema(NamedTuple):
-    """A schema of the protocol."""
+    """A schema of the protocol.
+
+    `shorter` is the schema without the last field, if that is `optional`: a record in which the
+    field has its default is written so, as it was before there was that field.
+    """
 
     full_name: str
     schema: Schema
     fingerprint: bytes
     version: int
+    shorter: KnownSchema | None
+    left_out: dict[str, Any]
+
+    def fitting(self, datum: dict[str, Any]) -> KnownSchema:
+        """The schema that a record is written in: the shortest that tells all of it."""
+        found = self
+        while found.shorter is not None:
+            if any(datum[name] != told for name, told in found.shorter.left_out.items()):
+                break
+            found = found.shorter
+        return found
 
 
 class _Files(AbstractSchemaRepository):
@@ -69,13 +84,27 @@ def by_name(full_name: str) -> KnownSchema:
     """The schema of a full name; KeyError if the protocol has none such."""
     if full_name not in names():
         raise KeyError(full_name)
-    schema = load_schema(full_name, repo=_Files(schema_directory()))
+    return _known(full_name, load_schema(full_name, repo=_Files(schema_directory())), {})
+
+
+def _known(full_name: str, schema: Any, left_out: dict[str, Any]) -> KnownSchema:
     canonical = to_parsing_canonical_form(schema)
     digest = bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
-    return KnownSchema(full_name, schema, digest, PROTOCOL_VERSION)
+    shorter = None
+    last = schema["fields"][-1] if schema.get("fields") else {}
+    if last.get("optional"):
+        rest = {**schema, "fields": schema["fields"][:-1]}
+        shorter = _known(full_name, rest, left_out | {last["name"]: last["default"]})
+    return KnownSchema(full_name, schema, digest, PROTOCOL_VERSION, shorter, left_out)
 
 
 @cache
 def by_fingerprint() -> dict[bytes, KnownSchema]:
     """All schemas of this version by the eight bytes that stand in front of a datum."""
-    return {by_name(name).fingerprint: by_name(name) for name in names()}
+    found = {}
+    for name in names():
+        known: KnownSchema | None = by_name(name)
+        while known is not None:
+            found[known.fingerprint] = known
+            known = known.shorter
+    return found
