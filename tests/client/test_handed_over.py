@@ -1,10 +1,15 @@
 """What a session tells of what it has handed over: when, how often, of what (decision 24)."""
 
+import itertools
 import threading
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from ledgermq.client.handed_over import HandedOver
 from ledgermq.client.keeper import Keeper
+from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.core.operations import Acknowledge, Alive, Close, Recover
 from ledgermq.core.outcomes import Returned
 from support.hand_made import Desk, accepted, delivered
@@ -222,3 +227,127 @@ def test_what_a_listener_works_on_is_told_in_every_mode(route, mode):
         closing.join(20)
     assert told == [(1, 0)]
     assert not closing.is_alive()
+
+
+def ranges_of(numbers):
+    """A set of ranges of some numbers."""
+    found = DeliveryRanges()
+    for number in numbers:
+        found.add(number)
+    return found
+
+
+def numbers_in(ranges):
+    """The numbers in a set of ranges, in order."""
+    told = ranges.as_list()
+    return [number for one in told for number in range(one["first"], one["last"] + 1)]
+
+
+@given(st.lists(st.integers(1, 30), unique=True), st.sets(st.integers(1, 30)), st.integers(0, 31))
+def test_ranges_in_common_and_above_are_those_of_the_sets(numbers, others, limit):
+    """In whatever order they were added."""
+    ranges = ranges_of(numbers)
+    assert numbers_in(ranges.common(ranges_of(sorted(others)))) == sorted(others & set(numbers))
+    above = ranges.above(limit)
+    assert numbers_in(above) == sorted(number for number in numbers if number > limit)
+    assert not above or above.highest == max(numbers)
+    assert len(ranges) == len(numbers)
+
+
+class Log:
+    """A session of three consumers and what the log knows of it, worked out number by number."""
+
+    def __init__(self):
+        self.word = HandedOver()
+        self.buffers = {1: [], 2: [], 3: []}
+        self.consumer_of = {}
+        self.held = {}
+        self.told = set()
+        self.told_at = []
+
+    def deliver(self, consumer, count, _now):
+        """A consumer is delivered some messages."""
+        first = len(self.consumer_of) + 1
+        numbers = range(first, first + count)
+        self.consumer_of |= dict.fromkeys(numbers, consumer)
+        self.buffers[consumer] += numbers
+        self.word.give(consumer, first, first + count - 1)
+
+    def take(self, consumer, count, now):
+        """The application gets some of them."""
+        for number in self.buffers[consumer][:count]:
+            self.held[number] = now
+        del self.buffers[consumer][:count]
+
+    def settle(self, consumer, count, _now):
+        """It settles the last ones that it has of a consumer."""
+        mine = [number for number in self.held if self.consumer_of[number] == consumer]
+        for number in mine[-count:]:
+            del self.held[number]
+
+    def operate(self, consumer, count, _now):
+        """An operation is written."""
+        self.word.told_through = self.through
+        self.told |= set(range(1, self.through + 1))
+
+    @property
+    def through(self):
+        """What an operation would tell as `handed_through`."""
+        return min([len(self.consumer_of) + 1, *self.unseen]) - 1
+
+    @property
+    def unseen(self):
+        """What was delivered and not handed over."""
+        return list(itertools.chain(*self.buffers.values()))
+
+    def round(self, now):
+        """The keeper looks; what it tells must be true, new and in time."""
+        due = self.word.due(now, [ranges_of(self.held)], self.through)
+        for number in due:
+            assert number == 0 or number in self.held, "passed over by the queue manager"
+            owner = self.consumer_of.get(number)
+            mine = {one for one in self.consumer_of if self.consumer_of[one] == owner}
+            self.told |= {one for one in mine if one <= number}
+        if due:
+            before = set(self.told)
+            self.operate(0, 0, now)
+            assert due != [0] or self.told != before, "nothing new was told"
+            self.told_at.append(now)
+        assert not self.told & set(self.unseen), "nobody has seen that"
+        late = {one for one, since in self.held.items() if now - since >= 1.0}
+        assert late <= self.told
+
+
+STEPS = st.lists(
+    st.tuples(
+        st.sampled_from(["deliver", "deliver", "take", "take", "settle", "operate", "wait"]),
+        st.integers(1, 3),
+        st.integers(1, 4),
+    ),
+    max_size=60,
+)
+
+
+@settings(max_examples=150)
+@given(STEPS)
+def test_what_is_held_is_told_in_time_and_nothing_else_ever(steps):
+    """Rounds are half a second apart, and whatever happens between them, what is held is told
+    within a second, at most once a second, and nothing that nobody has seen (decision 24).
+    """
+    log, now = Log(), 0.0
+    for what, consumer, count in steps:
+        if what == "wait":
+            now += 0.5
+            log.round(now)
+        else:
+            getattr(log, what)(consumer, count, now)
+    for _ in range(4):
+        now += 0.5
+        log.round(now)
+    assert set(log.held) <= log.told
+    count = len(log.told_at)
+    for _ in range(4):
+        now += 0.5
+        log.round(now)
+    assert len(log.told_at) == count, "told again"
+    assert all(after - before >= 1.0 for before, after in itertools.pairwise(log.told_at))
