@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 
 __all__ = ["PLAIN", "Options", "options_of"]
 
-GROUP_ID_DIGITS = 48
+MESSAGE_ID_DIGITS, GROUP_ID_DIGITS = 32, 48
+CORRELATION_ID_MAX = 64 * 1024
 GROUP_SEQUENCE_MAX = 999_999_999
 OFFSET_MAX = 2**53
 
@@ -33,9 +34,11 @@ class Options(NamedTuple):
 
     @property
     def in_range(self) -> bool:
-        """Whether a group id to match is one, and the numbers are within limits."""
+        """Whether ids to match are none that no message can have, and numbers are within limits."""
         return (
-            len(self.group_id) in (0, GROUP_ID_DIGITS)
+            len(self.message_id) <= MESSAGE_ID_DIGITS
+            and len(self.correlation_id or "") <= CORRELATION_ID_MAX
+            and len(self.group_id) in (0, GROUP_ID_DIGITS)
             and 0 <= self.group_sequence <= GROUP_SEQUENCE_MAX
             and -1 <= self.offset <= OFFSET_MAX
         )

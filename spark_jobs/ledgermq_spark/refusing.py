@@ -31,6 +31,9 @@ PUT_MESSAGES_MAX = 10_000
 CONTENT_BYTES_MAX = 8 * 1024 * 1024 - 4096
 HEADER_MAX = 64 * 1024
 ACTOR_MAX, REASON_MAX = 128, 1_024
+# Of what an Open says of its client, and of its takeover.
+CLIENT_MAX = 1_024
+UNIT_DESTINATIONS_MAX = 10_000
 SETTLING = ("Acknowledge", "Commit", "Rollback", "Recover", "Close")
 
 
@@ -124,6 +127,7 @@ def opening_refusal(
         1_000 <= event.suspect_timeout_ms <= 45_000
         and 0 <= event.lane <= INT_MAX
         and 0 <= event.redelivery_delay_ms <= TIMING_MS_MAX
+        and event.number <= CLIENT_MAX
     )
     if not in_range or (event.client_id and not valid_name(event.client_id)):
         return "setting-invalid"
@@ -264,6 +268,9 @@ def _room_refusal(session: ScannedSession, event: Event, directory: Directory) -
     needed = event.whole_high
     if session.transacted:
         needed = sum(session.open_bytes.values()) + event.whole_sum
+    crowded = session.transacted and len(session.open_puts) >= UNIT_DESTINATIONS_MAX
+    if crowded and store_of(event.target) not in session.open_puts:
+        return "transaction-too-large"
     if needed > directory.segment_bytes_at(event.position):
         return "transaction-too-large"
     if not 0 <= event.number <= TIMING_MS_MAX:

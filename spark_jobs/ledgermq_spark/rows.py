@@ -128,7 +128,8 @@ def operation_row(
 ) -> tuple[Any, ...]:
     """The row of one operation; `number` and `flag` mean what the kind has a use for.
 
-    `number` is the credit of a Get, the puts of a Commit, the version of an Upgrade, the sequence
+    `number` is the length of what an Open says of its client, or of its takeover if that is longer,
+    the credit of a Get, the puts of a Commit, the version of an Upgrade, the sequence
     number of a Correct, the delivery that an Alive is handing, the writer's clock of a TimeAgreed,
     how long a Put may wait in ms;
     `flag` the purge of a DeleteQueue or DeleteTopic, `gets_disabled` of an AlterQueue,
@@ -232,7 +233,9 @@ def _open_tail(one: op.Open) -> tuple[Any, ...]:
         one.lane,
         one.acknowledge_mode,
         one.suspect_timeout_ms,
-        *_NOTHING[:18],
+        *_NOTHING[:2],
+        max(len(one.client), len(one.takeover)),
+        *_NOTHING[:15],
     )
 
 

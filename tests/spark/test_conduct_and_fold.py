@@ -7,11 +7,14 @@ from dataclasses import replace
 import pytest
 
 from ledgermq.core import operations as op
+from ledgermq.core import storing
 from ledgermq.core.outcomes import Delivered, Refused
+from ledgermq_spark import refusing
 from support.conduct_feed import Scans
 from support.fifo_feed import NumberedScript, judged
 from support.log_writer import Script
 from support.random_endings import RandomEndings
+from support.random_groups import options
 
 
 def refused_in(script, scans):
@@ -59,6 +62,27 @@ def test_what_is_too_large_for_a_segment_is_refused():
     RandomEndings(script).grow(2_000)
     reasons = list(compare(script, Scans(script)).values())
     assert reasons.count("transaction-too-large") > 10
+
+
+def test_what_an_operation_names_beyond_its_bounds_is_refused(monkeypatch):
+    """What an Open says of its client, ids to match, and destinations of a unit of work (§3)."""
+    monkeypatch.setattr(storing, "UNIT_OF_WORK_DESTINATIONS_MAX", 2)
+    monkeypatch.setattr(refusing, "UNIT_DESTINATIONS_MAX", 2)
+    script = Script()
+    opening = {"lane": 0, "acknowledge_mode": "AUTO", "suspect_timeout_ms": 1_000}
+    for size in (1_024, 1_025):
+        for text in ({"client": "x" * size}, {"client_id": "c", "takeover": b"x" * size}):
+            ids = {"connection": script.identifier(), "session_key": script.identifier()}
+            script.add(op.Open(**opening, **ids, **text))
+    session = script.session("TRANSACTED")
+    for number in (1, 2, 1, 3):
+        session.put(f"q{number}", "x")
+    session.consumer("q1")
+    for ids in ({"message_id": bytes(17)}, {"correlation_id": "c" * 65_537}):
+        for match in (ids, {name: one[:-1] for name, one in ids.items()}):
+            session.send(op.Get, consumer=1, credit=1, options=options(**match))
+    reasons = list(compare(script, Scans(script)).values())
+    assert reasons == ["setting-invalid"] * 2 + ["transaction-too-large"] + ["options-invalid"] * 2
 
 
 @pytest.mark.parametrize("seed", range(4))
