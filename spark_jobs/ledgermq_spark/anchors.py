@@ -22,7 +22,11 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 __all__ = [
+    "ARCHIVE",
     "CHECKPOINT",
+    "GIVEN",
+    "OUTCOMES",
+    "SOURCES",
     "Anchor",
     "AnchorInvalidError",
     "ChainProof",
@@ -33,10 +37,11 @@ __all__ = [
 ]
 
 DIGEST_BYTES = 32
-GIVEN, CHECKPOINT, OUTCOMES = "given", "checkpoint", "outcomes"
+GIVEN, CHECKPOINT, OUTCOMES, ARCHIVE = "given", "checkpoint", "outcomes", "backup"
 SOURCES = {
     GIVEN: "the anchor that was given",
     CHECKPOINT: "the checkpoint",
+    ARCHIVE: "the backup of the journal",
     OUTCOMES: "the chunk of outcomes",
 }
 
@@ -132,7 +137,7 @@ def anchor_findings(
     Args:
         links: The chain, as rows of `position` (of the first) and `payload` (32 bytes a position).
         recorded: The outcomes on the lanes; the last one of a chunk has its `chain_digest`.
-        others: Anchors from elsewhere.
+        others: Anchors from elsewhere, none above the end of the log (`above`).
         position: The last position of which the chain is known.
         log_ends: Whether the log ends at that position.
         start: The first position of which the chain is known.
@@ -156,9 +161,7 @@ def anchor_findings(
             below = under.agg(f.coalesce(f.max("position"), f.lit(-1))).collect()[0][0]
     finally:
         compared.unpersist()
-    proof, evidence = prove(
-        sightings, position, agreeing_below=below, log_ends=log_ends, start=start
-    )
+    proof, evidence = prove(sightings, position, agreeing_below=below, start=start)
     return proof, evidence, [] if log_ends else _not_reached(others, position)
 
 
@@ -196,7 +199,6 @@ def prove(
     position: int,
     *,
     agreeing_below: int = -1,
-    log_ends: bool = True,
     start: int = 0,
 ) -> tuple[ChainProof, list[Evidence]]:
     """What sightings prove, and the evidence against the log or against anchors.
@@ -205,12 +207,10 @@ def prove(
         sightings: What the comparison found.
         position: The last position of which the chain is known.
         agreeing_below: The highest anchor that agrees below the lowest that does not; -1: none.
-        log_ends: Whether the log ends at that position, so that an anchor above tells of a cut.
         start: The first position of which the chain is known.
     """
     agreeing = [one for one in sightings if one.agrees]
     differing = sorted((one for one in sightings if one.agrees is False), key=lambda one: one[3])
-    above = sorted((one for one in sightings if one.agrees is None), key=lambda one: one[3])
     proven = max((one.highest for one in agreeing), default=-1)
     evidence: list[Evidence] = []
     bounds: tuple[int, int] | tuple[None, None] = (None, None)
@@ -222,9 +222,6 @@ def prove(
         else:
             bounds = (agreeing_below + 1, lowest)
             evidence.append(_differs(differing, bounds))
-    elif above and log_ends:
-        bounds = (position + 1, above[0].lowest)
-        evidence.append(_cut(above, position))
     counts: dict[str, int] = {}
     for source in SOURCES:
         count = sum(
@@ -278,18 +275,4 @@ def _differs(differing: Sequence[Sighting], bounds: tuple[int, int]) -> Evidence
         "left out, put in or moved)",
         expected=f"the digest chain of {SOURCES[differing[0].source]} at position {last}",
         found=f"another one there; {count} anchors in all differ",
-    )
-
-
-def _cut(above: Sequence[Sighting], position: int) -> Evidence:
-    lowest, highest = above[0].lowest, max(one.highest for one in above)
-    return Evidence(
-        kind="altered operations",
-        source="chain",
-        field="chain",
-        position=position + 1,
-        summary=f"the log was cut at its end: {SOURCES[above[0].source]} at position {lowest} "
-        "tells of records that are not there",
-        expected=f"records up to position {highest}",
-        found=f"the last one at position {position}",
     )

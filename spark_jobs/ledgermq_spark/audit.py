@@ -56,8 +56,9 @@ class Subject:
     """What is audited: everything that was read and computed, up to one position.
 
     `rebuilt_messages` holds the numbered messages of the rebuilt state; `chain` the digest chain at
-    the position; `first_findings` what was found before the outcomes could be compared, and
-    `unproven` what is known not to be provable.
+    the position; `first_findings` what was found before the outcomes could be compared,
+    `of_headers` what headers of records say against them, and `unproven` what is known not to be
+    provable.
     """
 
     queue_manager: str
@@ -83,6 +84,7 @@ class Subject:
     floors: dict[int, int]
     answered_until: int | None
     first_findings: list[Evidence] = field(default_factory=list)
+    of_headers: list[Evidence] = field(default_factory=list)
     unproven: list[str] = field(default_factory=list)
 
 
@@ -171,7 +173,8 @@ def audit(subject: Subject) -> AuditReport:
         )
     kept = kept_by(subject.tables, subject.totals, subject.subscription_totals)
     law = [*check_kept(kept, subject.position), *_miscounted(subject)]
-    anomalies, consequences = judge([*primary, *live, *law], secondary)
+    second = [*subject.of_headers, *secondary]
+    anomalies, consequences = judge([*primary, *live, *law], second)
     anomalies = name_messages(anomalies, subject.tables)
     verdict = "anomalies" if anomalies else "unproven" if unproven else "agrees"
     refusals, records = _refused(subject.expected)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from pyspark.sql import functions as f
 
 from ledgermq_spark.alignment import alignment
-from ledgermq_spark.anchors import CHECKPOINT, Anchor, ChainProof, anchor_findings
-from ledgermq_spark.audit import AuditReport, Subject, audit, unreadable_chunks
+from ledgermq_spark.anchors import CHECKPOINT, GIVEN, Anchor, ChainProof, anchor_findings
+from ledgermq_spark.audit import AuditReport, Subject, audit
 from ledgermq_spark.checkpoints import (
     Checkpoint,
     CheckpointBrokenError,
@@ -19,16 +19,28 @@ from ledgermq_spark.checkpoints import (
     read_checkpoints,
 )
 from ledgermq_spark.evidence import Evidence
-from ledgermq_spark.positions import partition_ranges
+from ledgermq_spark.judging import judge
 from ledgermq_spark.rebuild import Rebuilt, fold_log
+from ledgermq_spark.record_headers import check_operation_headers
+from ledgermq_spark.rows import OPERATION_COLUMNS
 from ledgermq_spark.tables import Tables, build_tables
 from ledgermq_spark.totals import depth_over_time, queue_totals, subscription_totals
+from ledgermq_spark.witnesses import Noted, Witnesses, hear
 from ledgermq_spark.work import STEPS, Work
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Auditing", "checkpoint_at", "lane_floors", "nothing_to_prove", "prove_chain"]
+__all__ = [
+    "Auditing",
+    "audit_of_nothing",
+    "checkpoint_at",
+    "checkpoints_of",
+    "lane_floors",
+    "nothing_to_prove",
+    "prove_chain",
+    "tell_of_cut",
+]
 
 
 class Auditing:
@@ -39,37 +51,35 @@ class Auditing:
         work: Work,
         position: int,
         with_tables: Callable[[Tables], None],
-        anchors: Sequence[Anchor],
+        noted: Noted,
     ) -> None:
         self._work = work
         self._with_tables = with_tables
-        self._anchors = anchors
+        self._noted = noted
         self._asked = position
         self._findings: list[Evidence] = []
+        self._of_headers: list[Evidence] = []
         self._unproven: list[str] = []
 
     def run(self, live_position: int | None) -> AuditReport:
         """Read, align, fold, build the tables, compare."""
         work, position, findings = self._work, self._asked, self._findings
         with work.stage("reading checkpoints"):
-            checkpoints = read_checkpoints(
-                work.bootstrap,
-                work.topics.checkpoints,
-                work.claim.partition,
-                work.claim.queue_manager,
-            )
+            checkpoints = checkpoints_of(work)
             live = checkpoint_at(checkpoints, position, live_position, findings)
         with work.stage("folding and reading the log", 1):
-            rebuilt, operations, recorded = _read_all(work, position)
-        findings.extend(unreadable_chunks(recorded))
-        recorded = recorded.where("position >= 0")
+            rebuilt, operations, lanes = _read_all(work, position)
+            told = hear(work, lanes, checkpoints, self._noted)
+        findings.extend(told.findings)
+        recorded = told.outcomes.where(f.col("position") <= position)
+        self._of_headers = [*check_operation_headers(operations), *told.of_headers]
+        operations = operations.select(*(name for name, _ in OPERATION_COLUMNS))
         with work.stage("comparing the digest chain", 2):
-            proof = prove_chain(
-                work, rebuilt, recorded, checkpoints, self._anchors, findings, self._unproven
-            )
+            proof = prove_chain(work, rebuilt, recorded, told, findings, self._unproven)
         with work.stage("aligning log and lanes", 3):
-            aligned = alignment(operations, recorded, position + 1)
+            aligned = alignment(operations, told.outcomes, position + 1)
         findings.extend(aligned.evidence)
+        proof = tell_of_cut(told, proof, findings)
         end = _comparable_end(rebuilt, aligned.comparable_until, findings, self._unproven)
         if end < position:
             live = None
@@ -103,6 +113,7 @@ class Auditing:
             subject = replace(
                 subject,
                 first_findings=self._findings,
+                of_headers=self._of_headers,
                 unproven=self._unproven,
                 totals=totals,
                 subscription_totals=subscription_totals(tables),
@@ -111,12 +122,19 @@ class Auditing:
         return replace(report, depth=depth_over_time(tables), seconds=work.seconds)
 
 
+def checkpoints_of(work: Work) -> Checkpoints:
+    """What stands on the queue manager's partition of the checkpoints topic."""
+    claim = work.claim
+    return read_checkpoints(
+        work.bootstrap, work.topics.checkpoints, claim.partition, claim.queue_manager
+    )
+
+
 def prove_chain(
     work: Work,
     rebuilt: Rebuilt,
     recorded: DataFrame,
-    checkpoints: Checkpoints,
-    given: Sequence[Anchor],
+    told: Witnesses,
     findings: list[Evidence],
     unproven: list[str],
     *,
@@ -126,28 +144,16 @@ def prove_chain(
 
     With a checkpoint as its base the chain begins there: that is then no anchor of its own.
     """
-    ends = work.log.end
-    if max(checkpoints.manifests, default=-1) >= ends:
-        # A checkpoint above the end that was pinned may be younger than that.
-        (now,) = partition_ranges(work.bootstrap, work.log.topic, [work.log.partition])
-        ends = now.end
-    start = 0 if base is None else base.position
-    known = [
-        Anchor(position, manifest["chain"], CHECKPOINT)
-        for position, manifest in checkpoints.manifests.items()
-        if (position < work.log.end or position >= ends)
-        and (base is None or position > base.position)
-    ]
-    links = rebuilt.links()
+    start, links, of_base = 0, rebuilt.links(), None
     if base is not None:
-        first = work.spark.createDataFrame(
-            [(base.position, bytes(base.manifest["chain"]))], links.schema
-        )
+        start = base.position
+        of_base = Anchor(start, bytes(base.manifest["chain"]), CHECKPOINT)
+        first = work.spark.createDataFrame([(start, of_base.digest)], links.schema)
         links = first.unionByName(links)
     proof, evidence, open_ends = anchor_findings(
         links,
         recorded.where(f.col("position") >= start),
-        [*known, *(one for one in given if one.position >= start)],
+        [one for one in told.anchors if one.position >= start and one != of_base],
         rebuilt.position,
         start=start,
         log_ends=rebuilt.stopped is None and rebuilt.position == work.log.end - 1,
@@ -156,10 +162,25 @@ def prove_chain(
     unproven.extend(open_ends)
     unproven.extend(
         f"the anchor at position {one.position} was not compared: what stood there is gone"
-        for one in given
-        if one.position < start
+        for one in told.anchors
+        if one.source == GIVEN and one.position < start
     )
     return proof
+
+
+def tell_of_cut(told: Witnesses, proof: ChainProof, findings: list[Evidence]) -> ChainProof:
+    """Adds to the findings that the log lost its tail, and to the proof where it differs.
+
+    A log that differs further down is another one, so that its end proves nothing more. Operations
+    that are missing above the end are told of with it, and not again.
+    """
+    if told.above is None or proof.differs_from is not None:
+        return proof
+    end = told.above.end
+    gaps = [one for one in findings if one.kind == "gap" and one.position >= end]
+    findings[:] = [one for one in findings if one not in gaps]
+    findings.append(told.above.evidence(gaps[0] if gaps else None))
+    return replace(proof, differs_from=end, differs_to=told.above.lowest)
 
 
 def _read_all(work: Work, position: int) -> tuple[Rebuilt, DataFrame, DataFrame]:
@@ -287,11 +308,29 @@ def lane_floors(work: Work, recorded: DataFrame) -> dict[int, int]:
     return floors | {-1: max(floors.values())}
 
 
+def audit_of_nothing(work: Work, noted: Noted) -> AuditReport:
+    """The audit of a log that holds nothing: then nobody may tell of a record on it."""
+    with work.stage("reading checkpoints"):
+        told = hear(work, work.outcomes(-1), checkpoints_of(work), noted)
+    findings = [*told.findings]
+    if told.above is not None:
+        findings.append(told.above.evidence())
+    anomalies, consequences = judge(findings, told.of_headers)
+    report = nothing_to_prove(work, -1)
+    return replace(
+        report,
+        verdict="anomalies" if anomalies else report.verdict,
+        anomalies=anomalies,
+        consequences=consequences,
+        seconds=work.seconds,
+    )
+
+
 def nothing_to_prove(work: Work, position: int) -> AuditReport:
     """The report on a log that is empty, or that has lost its beginning."""
     empty = position < 0
     why = (
-        "the log is empty"
+        "the log is empty: there was nothing to audit"
         if empty
         else f"the log begins at position {work.log.start}: what stood before can prove nothing"
     )

@@ -148,6 +148,9 @@ def _differing(
         )
         return
     for name in HEADER:
+        # The text of a refusal follows from its reason.
+        if name == "detail" and wanted["reason"] != row["reason"]:
+            continue
         if wanted[name] != row[name]:
             yield _altered(key, wanted, name, wanted[name], row[name], again)
     if wanted["kind"] == row["kind"] == "Delivered":

@@ -2,7 +2,7 @@
 
 Outcomes are compared by a hash of their fields inside Spark; only those that differ come to the
 driver, for `classify`. A recorded outcome may repeat, if its repeats are equal. The text that
-explains a refusal to people is not compared.
+explains a refusal to people is compared too: it follows from entry and state alone.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ KEYS_MAX = 500
 # What is not there, but of which nothing is proven.
 UNPROVEN = {"expired", "unanswered"}
 CHAIN = ("previous_position", "previous_index")
-UNCOMPARED = ("position", "index", "detail", "content_digests", *CHAIN)
+UNCOMPARED = ("position", "index", "content_digests", *CHAIN)
 COMPARED = tuple(name for name, _ in OUTCOME_COLUMNS if name not in UNCOMPARED)
 Key = tuple[int, int]
 Row = dict[str, Any]

@@ -13,6 +13,7 @@ __all__ = [
     "PartitionRange",
     "PositionOutOfRangeError",
     "QueueManagerUnknownError",
+    "log_consumer",
     "parse_moment",
     "partition_ranges",
     "resolve_at",
@@ -57,7 +58,7 @@ def partition_ranges(bootstrap: str, topic: str, partitions: list[int]) -> list[
     """
     from confluent_kafka import KafkaException, TopicPartition
 
-    consumer = _consumer(bootstrap)
+    consumer = log_consumer(bootstrap)
     try:
         metadata = consumer.list_topics(topic, timeout=REQUEST_TIMEOUT_SECONDS).topics.get(topic)
         if metadata is None or metadata.error is not None:
@@ -144,7 +145,7 @@ def _last_position_by(bootstrap: str, log: PartitionRange, moment: datetime, whe
         )
     # Asks for the first record that was appended after the moment.
     moment_ms = int(moment.timestamp() * 1000)
-    consumer = _consumer(bootstrap)
+    consumer = log_consumer(bootstrap)
     try:
         wanted = TopicPartition(log.topic, log.partition, moment_ms + 1)
         answer = consumer.offsets_for_times([wanted], timeout=REQUEST_TIMEOUT_SECONDS)[0]
@@ -160,7 +161,8 @@ def _last_position_by(bootstrap: str, log: PartitionRange, moment: datetime, whe
     return after - 1
 
 
-def _consumer(bootstrap: str) -> Any:
+def log_consumer(bootstrap: str) -> Any:
+    """A consumer that looks at places of the log, and reads little of what stands there."""
     from confluent_kafka import Consumer
 
     return Consumer(
@@ -169,6 +171,8 @@ def _consumer(bootstrap: str) -> Any:
             "group.id": "ledgermq-spark-unused",
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
+            "fetch.message.max.bytes": 65_536,
+            "queued.min.messages": 1,
             "allow.auto.create.topics": False,
             "log_level": 0,
         }

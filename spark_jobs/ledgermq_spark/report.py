@@ -23,7 +23,7 @@ SUMMARIES = {
 }
 TITLES = {"agrees": "Agrees", "anomalies": "Anomalies found", "unproven": "Unproven"}
 MEANINGS = {
-    "altered operations": "The operations are not those that an anchor's digest was taken of.",
+    "altered operations": "An anchor, a place above the log's end, or a header tells of others.",
     "altered copy": "What was written again for a trim is not the message that was put.",
     "gap": "Something that later entries build on is missing.",
     "lost": "The log calls for it, but nobody was told.",

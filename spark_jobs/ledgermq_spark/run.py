@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
+from ledgermq_spark.above import archive_anchors
 from ledgermq_spark.anchors import Anchor
 from ledgermq_spark.audit import AuditReport
-from ledgermq_spark.auditing import Auditing, nothing_to_prove
+from ledgermq_spark.auditing import Auditing, audit_of_nothing
 from ledgermq_spark.history import Life, life_of
 from ledgermq_spark.positions import (
     PositionOutOfRangeError,
@@ -20,6 +21,7 @@ from ledgermq_spark.positions import (
 from ledgermq_spark.rebuild import Progress, rebuild_at
 from ledgermq_spark.tables import Tables, build_tables, write_tables
 from ledgermq_spark.trimmed import audit_of_rest
+from ledgermq_spark.witnesses import Noted
 from ledgermq_spark.work import STEPS, Work, begin
 
 if TYPE_CHECKING:
@@ -116,6 +118,7 @@ def run_audit(
     progress: Progress | None = None,
     with_tables: Callable[[Tables], None] | None = None,
     anchors: Sequence[Anchor] = (),
+    archive: Path | None = None,
 ) -> AuditReport:
     """Audit a queue manager: operations, outcomes, tables, rebuild and live state at one position.
 
@@ -131,16 +134,24 @@ def run_audit(
         progress: Called as the audit goes on.
         with_tables: Called with the tables that were built, for those who want more of them.
         anchors: Positions with the digest chain that somebody noted there, to hold it against.
+        archive: A directory of backups of the journal: each noted the digest chain of its time.
 
     Raises:
         PositionOutOfRangeError: `at` lies before the log's start or after its end.
         QueueManagerUnknownError: Nobody claimed that name.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
+        JournalArchiveError: A manifest of the archive cannot be read.
     """
+    noted = Noted(
+        anchors=[*anchors, *archive_anchors(archive, queue_manager)], live_position=live_position
+    )
     work = begin(bootstrap, queue_manager, topic_prefix, spark, directory, progress)
+    if live_position is not None and live_position >= work.log.end:
+        # The worker knows more than there is: what is left is audited, and that is told.
+        at = live_position = None
+    if work.log.end == 0 and at is None:
+        return audit_of_nothing(work, noted)
     position = resolve_at(bootstrap, work.log, at if live_position is None else live_position)
-    if position < 0:
-        return nothing_to_prove(work, position)
     if work.log.start > 0:
-        return audit_of_rest(work, position, live_position, anchors)
-    return Auditing(work, position, with_tables or (lambda _: None), anchors).run(live_position)
+        return audit_of_rest(work, position, live_position, noted)
+    return Auditing(work, position, with_tables or (lambda _: None), noted).run(live_position)

@@ -7,28 +7,31 @@ fold that begins with the checkpoint, which is taken as it is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from ledgermq_spark.anchors import Anchor
-from ledgermq_spark.audit import AuditReport, unreadable_chunks
-from ledgermq_spark.auditing import checkpoint_at, lane_floors, nothing_to_prove, prove_chain
-from ledgermq_spark.checkpoints import (
-    Checkpoint,
-    CheckpointBrokenError,
-    Checkpoints,
-    read_checkpoints,
+from ledgermq_spark.audit import AuditReport
+from ledgermq_spark.auditing import (
+    checkpoint_at,
+    checkpoints_of,
+    lane_floors,
+    nothing_to_prove,
+    prove_chain,
+    tell_of_cut,
 )
+from ledgermq_spark.checkpoints import Checkpoint, CheckpointBrokenError, Checkpoints
 from ledgermq_spark.classify import classify
 from ledgermq_spark.compare import Differences, differences
 from ledgermq_spark.conservation import CONSERVATION, check_counts
 from ledgermq_spark.evidence import Evidence
+from ledgermq_spark.judging import judge
 from ledgermq_spark.rebuild import Rebuilt, fold_log
+from ledgermq_spark.record_headers import check_operation_headers
 from ledgermq_spark.relocations import altered_copies
 from ledgermq_spark.states import compare_live
+from ledgermq_spark.witnesses import Noted, hear
 from ledgermq_spark.work import STEPS, Work
 
 if TYPE_CHECKING:
@@ -38,20 +41,24 @@ __all__ = ["audit_of_rest"]
 
 
 def audit_of_rest(
-    work: Work, position: int, live_position: int | None, anchors: Sequence[Anchor]
+    work: Work, position: int, live_position: int | None, noted: Noted
 ) -> AuditReport:
     """Audits what is left of a log, from the oldest whole checkpoint that covers its beginning."""
     with work.stage("reading checkpoints"):
-        checkpoints = read_checkpoints(
-            work.bootstrap,
-            work.topics.checkpoints,
-            work.claim.partition,
-            work.claim.queue_manager,
-        )
+        checkpoints = checkpoints_of(work)
         base = _base(work, checkpoints, position)
+    with work.stage("reading the log", 1):
+        told = hear(work, work.outcomes(position), checkpoints, noted)
+        operations = work.operations(position)
+        of_headers = [*check_operation_headers(operations), *told.of_headers]
+    findings = [*told.findings]
     if base is None:
-        return nothing_to_prove(work, position)
-    findings: list[Evidence] = []
+        if told.above is not None:
+            findings.append(told.above.evidence())
+        anomalies, consequences = judge(findings, of_headers)
+        report = nothing_to_prove(work, position)
+        verdict = "anomalies" if anomalies else report.verdict
+        return replace(report, verdict=verdict, anomalies=anomalies, consequences=consequences)
     reach = (
         f"the log begins at position {work.log.start}: what stood before can prove nothing. The "
         f"proof reaches from position {base.position + 1} on; the state up to {base.position} is "
@@ -59,20 +66,17 @@ def audit_of_rest(
     )
     unproven = [reach]
     live = checkpoint_at(checkpoints, position, live_position, findings)
-    with work.stage("folding and reading the log", 1):
+    with work.stage("folding", 2):
         rebuilt = _fold(work, base, position)
-        recorded = work.outcomes(position)
-    findings.extend(unreadable_chunks(recorded))
-    recorded = recorded.where(f.col("position") >= 0)
+    recorded = told.outcomes.where(f.col("position") <= position)
     with work.stage("comparing the digest chain", 3):
-        proof = prove_chain(
-            work, rebuilt, recorded, checkpoints, anchors, findings, unproven, base=base
-        )
+        proof = prove_chain(work, rebuilt, recorded, told, findings, unproven, base=base)
+        proof = tell_of_cut(told, proof, findings)
     with work.stage("comparing", 5):
         rest = recorded.where(f.col("position").between(base.position + 1, rebuilt.position))
         found = _differences(work, rebuilt, rest, live)
         findings.extend(classify(found, set(), {}))
-        findings.extend(altered_copies(work.operations(position), rebuilt.outcomes()))
+        findings.extend(altered_copies(operations, rebuilt.outcomes()))
         notes = _compare_states(rebuilt, live, findings)
     if rebuilt.stopped is not None:
         unproven.append(f"the fold stopped above position {rebuilt.position}")
@@ -81,13 +85,15 @@ def audit_of_rest(
         for missing in ("expired", "unanswered")
         if found.totals.get(missing)
     ]
+    anomalies, consequences = judge(findings, of_headers)
     work.tell("done", STEPS, STEPS)
     return replace(
         nothing_to_prove(work, position),
         time=rebuilt.time,
         position=rebuilt.position,
-        verdict="anomalies" if findings else "unproven",
-        anomalies=findings,
+        verdict="anomalies" if anomalies else "unproven",
+        anomalies=anomalies,
+        consequences=consequences,
         unproven=unproven,
         notes=notes,
         compared={

@@ -55,13 +55,20 @@ class Work:
     def operations(self, position: int) -> DataFrame:
         """The decoded operations up to a position, kept on disk."""
         wanted = replace(self.log, end=position + 1)
-        return self.store.keep("operations", read_operations(self.spark, self.bootstrap, wanted))
+        name = self.claim.queue_manager
+        frame = read_operations(self.spark, self.bootstrap, wanted, name)
+        return self.store.keep("operations", frame)
 
     def outcomes(self, position: int) -> DataFrame:
-        """The decoded outcomes of all lanes, kept on disk; none above a position in mid-log."""
-        frame = read_outcomes(self.spark, self.bootstrap, self.lanes, split=2)
+        """The decoded outcomes of all lanes, kept on disk.
+
+        None between a position in mid-log and the end of the log.
+        """
+        name = self.claim.queue_manager
+        frame = read_outcomes(self.spark, self.bootstrap, self.lanes, name, split=2)
         if position < self.log.end - 1:
-            frame = frame.where(f.col("position") <= position)
+            at = f.col("position")
+            frame = frame.where((at <= position) | (at >= self.log.end))
         return self.store.keep("outcomes", frame)
 
 

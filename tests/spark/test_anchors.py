@@ -117,14 +117,6 @@ def test_two_anchors_of_one_position_that_differ_contradict_each_other(spark):
     assert "the anchor that was given" in found.summary
 
 
-def test_a_log_that_was_cut_at_its_end_is_told_by_an_anchor_above_it(spark):
-    """The records up to the anchor were there once."""
-    proof, (found,), _ = findings(spark, ORIGINAL[:12], [3, 8, 15])
-    assert (found.kind, found.position) == ("altered operations", 12)
-    assert "cut at its end" in found.summary
-    assert (proof.differs_from, proof.differs_to) == (12, 15)
-
-
 def test_an_anchor_above_what_was_audited_is_unproven(spark):
     """An audit of the past does not hold what came later against the log."""
     others = [Anchor(15, chain_of(ORIGINAL)[15])]

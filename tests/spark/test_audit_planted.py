@@ -5,14 +5,20 @@ from dataclasses import replace
 
 import pytest
 
+from ledgermq.core.operations import CreateQueue
+from ledgermq.core.outcomes import Refused
 from ledgermq.wire.codec import decode_record, encode_record
 from ledgermq_spark.audit import audit
 from ledgermq_spark.checkpoints import BLOCK, ROOT, Checkpoint
+from ledgermq_spark.classify import classify
+from ledgermq_spark.compare import differences
 from ledgermq_spark.conservation import CONSERVATION
-from ledgermq_spark.evidence import hexadecimal
+from ledgermq_spark.evidence import Evidence, hexadecimal
+from ledgermq_spark.judging import judge
 from ledgermq_spark.totals import queue_totals
 from support.audits import audited, subject_of
-from support.log_writer import Script, fold
+from support.frames import outcomes_frame
+from support.log_writer import LANES, Script, ScriptSession, fold
 from support.planting import PLANTS, conversation
 from support.random_log import RandomLog
 
@@ -47,6 +53,35 @@ def test_what_merely_looks_like_an_anomaly_is_none(spark, tmp_path):
     assert all(one["balances"] for one in report.totals)
 
 
+def _with_refusal(recorded, position, **changes):
+    """The refusal at a position, recorded with other fields."""
+    ((at, one),) = [
+        (at, one) for at, one in enumerate(recorded[position]) if isinstance(one.outcome, Refused)
+    ]
+    recorded[position][at] = one._replace(outcome=replace(one.outcome, **changes))
+
+
+def test_the_text_of_a_refusal_is_compared(spark):
+    """It follows from entry and state alone, also where no session is known; once each."""
+    script = Script()
+    session = script.session()
+    twice = [session.send(CreateQueue, queue="q") for _ in range(4)]
+    unknown = ScriptSession(script=script, handle=7).put("q", "x")
+    recorded = deepcopy(script.outcomes)
+    _with_refusal(recorded, twice[1], detail="no room")
+    _with_refusal(recorded, twice[2], reason="queue-unknown", detail="no such queue")
+    _with_refusal(recorded, unknown, detail="who is that?")
+    expected = outcomes_frame(spark, script.outcomes, as_folded=True)
+    compared = differences(expected, outcomes_frame(spark, recorded), LANES)
+    told = classify(compared, set(), {})
+    assert [(one.kind, one.position, one.field) for one in told] == [
+        ("altered outcome", twice[1], "detail"),
+        ("altered outcome", twice[2], "reason"),
+        ("altered outcome", unknown, "detail"),
+    ]
+    assert told[0].found == "no room"
+
+
 @pytest.fixture(scope="module")
 def small(spark, tmp_path_factory):
     """A small clean log as the audit looks at it, with its live state."""
@@ -56,6 +91,16 @@ def small(spark, tmp_path_factory):
     manifest = {"position": subject.position, "digest": ""}
     live = Checkpoint(manifest=manifest, root=subject.root_bytes, blocks=subject.blocks())
     return replace(subject, live=live)
+
+
+def test_what_headers_deny_is_an_anomaly_beside_others(small):
+    """The audit lists it; it follows from another finding at that position."""
+    denied = Evidence(kind="altered operations", summary="", source="headers", position=1)
+    assert audit(replace(small, of_headers=[denied])).anomalies == [denied]
+    here = replace(denied, kind="lost", source="outcomes", session=0)
+    assert judge([here], [denied]) == ([here], 1)
+    elsewhere = replace(here, position=2)
+    assert judge([elsewhere], [denied]) == ([elsewhere, denied], 0)
 
 
 def test_a_live_state_that_is_the_rebuilt_one_agrees(small):

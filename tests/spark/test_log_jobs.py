@@ -1,21 +1,15 @@
 """Tests of rebuild, audit, tables and trace on logs that stand on a real broker."""
 
 import json
-import uuid
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from typing import Any
 
 import pytest
 from confluent_kafka import TopicPartition
-from confluent_kafka.admin import AdminClient
 
-from ledgermq.core.outcomes import Addressed
 from ledgermq.core.snapshot import blocks, root_of
-from ledgermq.wire.codec import encode_record
-from ledgermq.wire.registry import claim_queue_manager
-from ledgermq.wire.topics import Topics, ensure_topics
-from ledgermq_spark.checkpoints import BLOCK, MANIFEST, encode_root, state_digest
+from ledgermq.wire.topics import Topics
+from ledgermq_spark.checkpoints import encode_root
 from ledgermq_spark.evidence import hexadecimal
 from ledgermq_spark.jobs import audit as audit_job
 from ledgermq_spark.jobs import rebuild as rebuild_job
@@ -23,105 +17,12 @@ from ledgermq_spark.jobs import tables as tables_job
 from ledgermq_spark.positions import PositionOutOfRangeError, QueueManagerUnknownError
 from ledgermq_spark.rebuild import LogTrimmedError
 from ledgermq_spark.run import rebuild_at, run_audit, trace_message
-from support.log_writer import (
-    LANES,
-    Entry,
-    Script,
-    append_operations,
-    append_records,
-    chunks,
-    fold,
-)
+from support.broker_logs import trim, write
+from support.log_writer import Script, chain_of
 from support.planting import conversation
 from support.random_log import RandomLog
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Written:
-    """A log on the broker, and what it came to."""
-
-    bootstrap: str
-    prefix: str
-    entries: list[Entry]
-    outcomes: list[list[Addressed]]
-
-    @property
-    def where(self) -> dict[str, Any]:
-        """How the jobs find it."""
-        return {"topic_prefix": self.prefix}
-
-    def state_at(self, position: int) -> Any:
-        """The state as the fold has it after a position."""
-        return fold(self.entries[: position + 1])[0]
-
-    def write_checkpoint(self, position: int) -> str:
-        """Writes a checkpoint as a worker would; returns the digest of its state."""
-        state = self.state_at(position)
-        root = encode_root(root_of(state))
-        parts = [(root, "root", "", -1)] + [
-            (encode_record(BLOCK, one), "block", one["queue"], one["block"])
-            for one in blocks(state)
-        ]
-        digest = state_digest([part for part, *_ in parts])
-        rebuilt = rebuild_chain(self.entries[: position + 1])
-        manifest = {
-            "queue_manager": "QM1",
-            "position": position,
-            "append_time_ms": self.entries[position].time_us // 1000,
-            "version": 1,
-            "cluster_id": "",
-            "topic_id": "",
-            "chain": rebuilt,
-            "record_digest": b"",
-            "lane_ends": [],
-            "chunks": [
-                {"kind": kind, "digest": sha(part), "queue": queue, "block": block}
-                for part, kind, queue, block in parts
-            ],
-            "digest": digest,
-            "worker": "test",
-        }
-        records = [(0, f"QM1/chunk/{sha(part)}".encode(), part) for part, *_ in parts]
-        key = f"QM1/manifest/{position}".encode()
-        records.append((0, key, encode_record(MANIFEST, manifest)))
-        append_records(self.bootstrap, Topics(self.prefix).checkpoints, records)
-        return digest
-
-
-def sha(part: bytes) -> str:
-    """SHA-256 in hexadecimal."""
-    import hashlib
-
-    return hashlib.sha256(part).hexdigest()
-
-
-def rebuild_chain(entries: list[Entry]) -> bytes:
-    """The digest chain over entries, as PROTOCOL.md §10 defines it."""
-    import hashlib
-
-    chain = bytes(32)
-    for offset, entry in enumerate(entries):
-        head = offset.to_bytes(8, "big") + (entry.time_us // 1000).to_bytes(8, "big")
-        chain = hashlib.sha256(chain + head + (entry.value or b"")).digest()
-    return chain
-
-
-def write(bootstrap: str, entries: list[Entry], *, without: int | None = None) -> Written:
-    """Writes operations, and the outcomes of all of them, even of one that is left out."""
-    prefix = f"spark-{uuid.uuid4().hex[:8]}"
-    topics = Topics(prefix)
-    ensure_topics(bootstrap, topics, partitions=1, lanes=LANES)
-    claim = claim_queue_manager(bootstrap, topics, "QM1", lanes=LANES)
-    kept = [one for at, one in enumerate(entries) if at != without]
-    stamped = append_operations(bootstrap, topics, "QM1", claim.partition, kept)
-    if without is not None:
-        missing = replace(entries[without], time_us=stamped[without - 1].time_us)
-        stamped = [*stamped[:without], missing, *stamped[without:]]
-    _, outcomes = fold(stamped)
-    append_records(bootstrap, topics.outcomes, chunks(outcomes, claim.partition))
-    return Written(bootstrap=bootstrap, prefix=prefix, entries=stamped, outcomes=outcomes)
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +43,7 @@ def test_a_rebuild_is_the_fold_at_any_position(spark, log):
         assert rebuilt.position == position
         assert rebuilt.root_bytes == encode_root(root_of(state))
         assert rebuilt.blocks() == list(blocks(state))
-        assert rebuilt.chain == rebuild_chain(log.entries[: position + 1])
+        assert rebuilt.chain == chain_of(log.entries)[position]
         names = [row["name"] for row in rebuilt.queue_statuses(spark).collect()]
         assert names == sorted(state.queues)
 
@@ -217,7 +118,9 @@ def test_a_missing_operation_is_found_once_and_names_its_messages(spark, broker)
     )
     log = write(broker.bootstrap, script.entries, without=position)
     report = run_audit(log.bootstrap, "QM1", spark=spark, **log.where)
-    (found,) = report.anomalies
+    altered, found = report.anomalies
+    assert (altered.kind, altered.source) == ("altered operations", "chain")
+    assert altered.position <= position
     assert (found.kind, found.position, found.queue) == ("gap", position, "b")
     for message in outcome.messages:
         assert hexadecimal(message["message_id"]) in found.message_id
@@ -233,7 +136,7 @@ def test_a_missing_worker_entry_is_found_by_the_positions_that_moved(spark, brok
     tick = script.add(Tick(worker="w"))
     conversation(script, "b")
     log = write(broker.bootstrap, script.entries, without=tick)
-    (found,) = run_audit(log.bootstrap, "QM1", spark=spark, **log.where).anomalies
+    _, found = run_audit(log.bootstrap, "QM1", spark=spark, **log.where).anomalies
     assert (found.kind, found.position) == ("gap", tick)
 
 
@@ -254,13 +157,6 @@ def test_a_trimmed_log_and_an_expired_lane_are_unproven(spark, broker):
         rebuild_at(log.bootstrap, "QM1", 1, spark=spark, **log.where)
     with pytest.raises(LogTrimmedError, match="begins at position 3"):
         rebuild_at(log.bootstrap, "QM1", spark=spark, **log.where)
-
-
-def trim(bootstrap: str, *places: TopicPartition) -> None:
-    """Deletes the records below offsets, as retention would."""
-    admin = AdminClient({"bootstrap.servers": bootstrap})
-    for future in admin.delete_records(list(places)).values():
-        future.result(timeout=20)
 
 
 @pytest.mark.long

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -42,7 +43,7 @@ def outcomes_frame(spark: Any, outcomes: list[list[Addressed]], *, as_folded: bo
             row = outcome_row(
                 one.outcome, one.connection, lane, previous, with_content=not as_folded
             )
-            rows.append(row if as_folded else (*row, 0, lane, len(rows), None))
+            rows.append(row if as_folded else (*row, 0, lane, len(rows), None, None))
     return _frame(spark, OUTCOME_COLUMNS if as_folded else RECORDED_COLUMNS, rows)
 
 
@@ -54,6 +55,14 @@ def stored_frame(spark: Any, message_blocks: list[dict[str, Any]]) -> Any:
 
 def _frame(spark: Any, columns: Any, rows: list[Any]) -> Any:
     return spark.createDataFrame(pa.Table.from_batches([arrow_batch(columns, rows)]))
+
+
+def recorded_frame(spark: Any, positions: Iterable[int], answers: Iterable[int] = ()) -> Any:
+    """Outcomes at positions, and answers that are true at positions, as the lanes have them."""
+    told = [{"position": position, "index": 0, "kind": "Accepted"} for position in positions]
+    told += [{"position": -1, "kind": "Answer", "number": position} for position in answers]
+    rows = [tuple(one.get(name) for name, _ in RECORDED_COLUMNS) for one in told]
+    return _frame(spark, RECORDED_COLUMNS, rows)
 
 
 def anchored_frame(spark: Any, anchors: list[tuple[int, bytes]]) -> Any:

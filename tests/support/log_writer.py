@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import random
 import time
 from collections.abc import Callable, Iterable
@@ -11,10 +12,10 @@ from typing import Any
 from ledgermq.core import operations as op
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.outcomes import Addressed, Delivered
-from ledgermq.core.reasons import TIMESTAMP_UNTRUSTED
 from ledgermq.core.state import QueueManager
-from ledgermq.wire.codec import decode_operation, encode_chunk, encode_operation
+from ledgermq.wire.codec import NOT_STAMPED, decode_operation, encode_chunk, encode_operation
 from ledgermq.wire.content import Content, encode_content
+from ledgermq.wire.headers import Headers, chunk_headers
 from ledgermq.wire.topics import Topics, lane_partition
 
 START_US = 1_760_000_000_000_000
@@ -71,7 +72,7 @@ def fold_one(
     operation: op.Operation = decode_operation(entry.value)
     time_us = entry.time_us
     if entry.stamp != LOG_APPEND_TIME:
-        operation = op.Unreadable(reason=TIMESTAMP_UNTRUSTED, detail="not stamped by the log")
+        operation = NOT_STAMPED
         time_us = state.time
     if isinstance(operation, op.Put):
         for index, message in enumerate(operation.messages):
@@ -257,27 +258,49 @@ class ScriptSession:
         return self.send(op.Close, seen=ranges(*seen))
 
 
-Chunk = tuple[int, bytes, bytes]
+# Partition, key, value and headers of a record.
+Chunk = tuple[int, bytes, bytes, Headers]
 
 
-def chunks(outcomes: list[list[Addressed]], partition: int, size: int = 50) -> list[Chunk]:
-    """Outcomes as (partition, key, value) records of the lanes, in the order of the log."""
+def chain_of(entries: list[Entry]) -> list[bytes]:
+    """The digest chain at each position, as PROTOCOL.md §10 defines it."""
+    found, chain = [], bytes(32)
+    for offset, entry in enumerate(entries):
+        head = offset.to_bytes(8, "big") + (entry.time_us // 1000).to_bytes(8, "big")
+        chain = hashlib.sha256(chain + head + (entry.value or b"")).digest()
+        found.append(chain)
+    return found
+
+
+def chunks(
+    outcomes: list[list[Addressed]], partition: int, chain: list[bytes], size: int = 50
+) -> list[Chunk]:
+    """Outcomes as records of the lanes, in the order of the log."""
     records: list[Chunk] = []
     pending: dict[bytes, list[Addressed]] = {}
 
+    def add(lane: int, group: list[Addressed]) -> None:
+        first, last, connection = group[0].outcome, group[-1].outcome, group[0].connection
+        previous = (group[0].previous_position, group[0].previous_index)
+        found = [one.outcome for one in group]
+        name = "ledgermq.outcome.Chunk"
+        records.append(
+            (
+                lane_partition(partition, LANES, lane),
+                (connection or b"").hex().encode(),
+                encode_chunk(*previous, found, chain[last.position]),
+                chunk_headers("QM1", connection, first.position, first.index, name),
+            )
+        )
+
     def flush(connection: bytes) -> None:
         group = pending.pop(connection)
-        lane = lane_partition(partition, LANES, group[0].lane)
-        value = encode_chunk(
-            group[0].previous_position, group[0].previous_index, [one.outcome for one in group]
-        )
-        records.append((lane, connection.hex().encode(), value))
+        add(group[0].lane, group)
 
     for found in outcomes:
         for one in found:
             if one.connection is None:
-                value = encode_chunk(-1, -2, [one.outcome])
-                records.append((lane_partition(partition, LANES, 0), b"", value))
+                add(0, [one])
                 continue
             pending.setdefault(one.connection, []).append(one)
             if len(pending[one.connection]) >= size:
@@ -319,18 +342,18 @@ def append_operations(
                 producer.poll(0.1)
         producer.poll(0)
     assert producer.flush(60) == 0
-    first = min(stamped)
+    first = min(stamped, default=0)
     return [replace(entry, time_us=stamped[first + at] * 1000) for at, entry in enumerate(entries)]
 
 
-def append_records(bootstrap: str, topic: str, records: Iterable[Chunk]) -> None:
-    """Appends (partition, key, value) records to a log topic."""
+def append_records(bootstrap: str, topic: str, records: Iterable[tuple[Any, ...]]) -> None:
+    """Appends records to a log topic: partition, key, value and, if there are any, headers."""
     from confluent_kafka import Producer
 
     settings = {"bootstrap.servers": bootstrap, "linger.ms": 5, "message.max.bytes": 11_000_000}
     producer = Producer(settings)
     problems: list[Any] = []
-    for partition, key, value in records:
+    for partition, key, value, *headers in records:
         while True:
             try:
                 producer.produce(
@@ -338,6 +361,7 @@ def append_records(bootstrap: str, topic: str, records: Iterable[Chunk]) -> None
                     key=key,
                     value=value,
                     partition=partition,
+                    headers=headers[0] if headers else None,
                     on_delivery=lambda problem, _: problems.append(problem) if problem else None,
                 )
                 break

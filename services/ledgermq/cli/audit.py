@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ledgermq.cli.history import Moment, position_at, progress_bar
+from ledgermq.cli.journal_choice import directory_option
 from ledgermq.cli.output import Column, Output, iso_time
 from ledgermq.cli.spark import quiet_spark
 from ledgermq.cli.target import Target, target_options
@@ -97,6 +98,7 @@ class AnchorText(click.ParamType):
     multiple=True,
     help="A position and digest as `ledgermq chain show` printed it; may be repeated.",
 )
+@directory_option
 @target_options
 def audit(
     target: Target,
@@ -105,6 +107,7 @@ def audit(
     without_live: bool,
     report_directory: Path | None,
     anchors: tuple[Any, ...],
+    directory: Path | None,
 ) -> int:
     """Audit the queue manager: log, recorded outcomes, tables, rebuild and live state.
 
@@ -131,6 +134,7 @@ def audit(
             topic_prefix=target.topic_prefix,
             progress=tell,
             anchors=anchors,
+            archive=directory or target.data_directory / "journal",
             **engine.options("audit"),
         )
     written = None if report_directory is None else write_report(report, report_directory)[0]

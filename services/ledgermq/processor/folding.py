@@ -15,9 +15,8 @@ from typing import Any
 
 from ledgermq.core.apply import apply
 from ledgermq.core.limits import PROTOCOL_VERSION
-from ledgermq.core.operations import Operation, Put, SessionOperation, Unreadable
+from ledgermq.core.operations import Operation, Put, SessionOperation
 from ledgermq.core.outcomes import Delivered
-from ledgermq.core.reasons import TIMESTAMP_UNTRUSTED
 from ledgermq.core.state import QueueManager
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.bodies import BodyStore
@@ -25,7 +24,7 @@ from ledgermq.processor.digests import chain_next
 from ledgermq.processor.lanes import Folded
 from ledgermq.processor.settings import WorkerSettings
 from ledgermq.processor.silence import Silence
-from ledgermq.wire.codec import decode_operation
+from ledgermq.wire.codec import NOT_STAMPED, decode_operation
 
 __all__ = ["FoldFaultError", "Folder", "VersionUnknownError"]
 
@@ -152,11 +151,7 @@ class Folder:
     def _read(self, record: Any, value: bytes | None) -> Operation:
         """The operation in a record; its bodies are kept at hand."""
         if record.timestamp_type != LOG_APPEND_TIME:
-            return Unreadable(
-                reason=TIMESTAMP_UNTRUSTED,
-                detail="the record carries its writer's time; set message.timestamp.type of the "
-                "operations topic to LogAppendTime again",
-            )
+            return NOT_STAMPED
         operation = decode_operation(value, self.state.active_version)
         if type(operation) is Put:
             self._bodies.add(record.offset, operation.messages, len(value or b""))

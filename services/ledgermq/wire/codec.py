@@ -25,6 +25,7 @@ from ledgermq.wire.schemas import KnownSchema, by_fingerprint, by_name
 
 __all__ = [
     "MARKER",
+    "NOT_STAMPED",
     "Chunk",
     "UndecodableError",
     "decode_chunk",
@@ -45,6 +46,13 @@ OPERATION: Final = "ledgermq.operation."
 OUTCOME: Final = "ledgermq.outcome."
 CHUNK: Final = "ledgermq.outcome.Chunk"
 
+# What every reader of the log makes of a record that carries its writer's time.
+NOT_STAMPED: Final = Unreadable(
+    reason=reasons.TIMESTAMP_UNTRUSTED,
+    detail="the record carries its writer's time; set message.timestamp.type of the operations "
+    "topic to LogAppendTime again",
+)
+
 
 class UndecodableError(ValueError):
     """Bytes that are no record of this protocol version; the text says why."""
@@ -54,8 +62,8 @@ class UndecodableError(ValueError):
 class Chunk:
     """Outcomes of one connection, in order, and the outcome before the first of them.
 
-    `chain` is the digest chain over the operations up to the position of the last outcome, if the
-    writer told it (PROTOCOL.md §10).
+    `chain` is the digest chain over the operations up to the position of the last outcome, which
+    every worker owes (PROTOCOL.md §10).
     """
 
     previous_position: int
