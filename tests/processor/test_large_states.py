@@ -90,6 +90,7 @@ def test_a_client_in_a_hole_is_told_all_that_is_in_flight(place, monkeypatch):
         assert connection.admin.queue_status("q").message_count == 0
 
 
+@pytest.mark.long
 def test_12_000_queues_are_listed_and_a_restart_has_them(place):
     """`queue list` was refused for its size; a checkpoint of as many queues is whole."""
     worker = place.worker("first", CHECKPOINT_SECONDS=3600)
