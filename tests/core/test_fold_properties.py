@@ -181,6 +181,17 @@ def _shorter(original):
     return lambda message, consumer: original(message, consumer) // 2
 
 
+def _tells_of_one(original):
+    def tell_handing(turn, session, delivery):
+        before = dict(session.handed_doubts)
+        original(turn, session, delivery)
+        for number in [one for one in session.handed_doubts if one not in before]:
+            if number != delivery:
+                del session.handed_doubts[number]
+
+    return tell_handing
+
+
 def _stays_on(original):
     return lambda self, position, *, on: original(self, position, on=True)
 
@@ -202,6 +213,7 @@ FAULTS = [
     (Queue, "forget", _losing),
     (sessions, "_discard_open_puts", _keeps_puts),
     (sessions, "keep_reply", _forgets_reply),
+    (sessions, "tell_handing", _tells_of_one),
     (sessions, "show_life", _keeps_suspicion),
     (sessions, "set_deadline", _later),
     (delivery, "_give", _does_nothing),
@@ -215,7 +227,7 @@ FAULTS = [
 # Those that only few histories show.
 RARE = (
     *("_step_for_no_step", "_counted_backouts_all_count", "take_delivery_does_nothing"),
-    "transfer_does_nothing",
+    *("transfer_does_nothing", "tell_handing_tells_of_one"),
 )
 
 
