@@ -195,7 +195,8 @@ class Session(Closing):
 
         Raises:
             OutOfTurnError: it still is refused; the unit of work is as it was.
-            TransactionTooLargeError: a put was too large for it; it goes on without that.
+            TransactionTooLargeError: a put was too large for it; it goes on without that. Or more
+                was got than one commit can name: roll back.
             TransactionRolledBackError: it could not be done, and all of it was undone.
             TransactionInDoubtError: no outcome within the time-out; see its `resolve`.
             IllegalStateError: the session is not transacted, or closed.

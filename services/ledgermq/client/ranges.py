@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ledgermq.core.limits import LIST_ENTRIES_MAX
 from ledgermq.core.operations import DeliveryRange
 
 __all__ = ["DeliveryRanges"]
@@ -97,6 +98,21 @@ class DeliveryRanges:
             else:
                 there += 1
         return found
+
+    def parts(self) -> list[DeliveryRanges]:
+        """The set in parts that rise, each of as many ranges as one operation may have."""
+        if len(self._runs) <= LIST_ENTRIES_MAX:
+            return [self]
+        ranges = [(one["first"], one["last"]) for one in self.as_list()]
+        starts = range(0, len(ranges), LIST_ENTRIES_MAX)
+        return [DeliveryRanges(ranges[at : at + LIST_ENTRIES_MAX]) for at in starts]
+
+    def as_seen(self) -> list[DeliveryRange]:
+        """The ranges of deliveries that go back as seen; of very many the oldest that may be named.
+
+        The others go back too, and do not count as backed out.
+        """
+        return self.parts()[0].as_list()
 
     @property
     def lowest(self) -> int:

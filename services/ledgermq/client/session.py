@@ -105,7 +105,8 @@ class Session(SessionCommitting):
             OutOfTurnError: it still is refused; the unit of work is as it was, so commit again, or
                 roll back.
             TransactionTooLargeError: a put was refused that was too large for a segment together
-                with those before it; commit again without it, or roll back (DB-09).
+                with those before it; commit again without it, or roll back (DB-09). Or more was
+                got than one commit can name: roll back.
             TransactionRolledBackError: it could not be done, and all of it was undone; or the
                 session was lost, or ended by administration (SES-20).
             TransactionInDoubtError: no outcome within the time-out; see its `resolve`.
@@ -274,13 +275,13 @@ class Session(SessionCommitting):
                 self._sends.write_locked()
                 core.write_acknowledgements_locked()
                 seen = self._settling.handed
-                pending = core.write_locked(Close, seen=seen.as_list())
+                pending = core.write_locked(Close, seen=seen.as_seen())
                 core.await_locked(pending, timeout)
         except DeliveryUnknownError:
             known = self._settling.in_flight()
             with core.lock:
                 seen.keep_only(known)
-                pending = core.write_locked(Close, seen=seen.as_list())
+                pending = core.write_locked(Close, seen=seen.as_seen())
                 core.await_locked(pending, timeout)
         except (SessionLostError, OutcomeUnknownError):
             # Gone is gone, by this Close or before it; what is in doubt was put off for later.

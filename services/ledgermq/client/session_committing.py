@@ -50,6 +50,11 @@ class SessionCommitting(SessionSettling):
         commitment = Commitment(waited=waited)
         self._commitments[commitment] = None
         try:
+            if len(handed.parts()) > 1:
+                raise TransactionTooLargeError(
+                    "the unit of work has got messages with so many others between them that one "
+                    "commit cannot name them; roll back, and commit more often"
+                )
             pending = core.write_locked(
                 Commit,
                 on_settled=partial(self._commit_settled, commitment, unit, handed, marks),

@@ -216,18 +216,21 @@ class SessionCore(SessionWriting):
 
     def _write_ripe_locked(self) -> None:
         if self.ripe and not self.ended:
-            ranges = self.ripe.take_all()
+            parts = self.ripe.take_all().parts()
             try:
-                pending = self.write_locked(
-                    Acknowledge,
-                    on_settled=self._take_back_refused,
-                    settles=ranges,
-                    deliveries=ranges.as_list(),
-                )
+                while parts:
+                    pending = self.write_locked(
+                        Acknowledge,
+                        on_settled=self._take_back_refused,
+                        settles=parts[0],
+                        deliveries=parts[0].as_list(),
+                    )
+                    pending.undo = partial(self._take_back_early_locked, pending)
+                    del parts[0]
             except LedgerMQError:
-                self.ripe.add_all(ranges)
+                for part in parts:
+                    self.ripe.add_all(part)
                 raise
-            pending.undo = partial(self._take_back_early_locked, pending)
 
     def write_ripe_acknowledgements(self) -> bool:
         """Writes what waits since the keeper's last round; tells whether more has come since.
@@ -261,7 +264,9 @@ class SessionCore(SessionWriting):
 
     def close_consumer_locked(self, number: int) -> Pending:
         """Closes a consumer; deliveries that cross the close are given back after it."""
-        unseen = self.protocol.close_consumer(number)
+        unseen, *further = self.protocol.close_consumer(number).parts()
+        for part in further:
+            self.protocol.late[number].add_all(part)
         return self.write_locked(
             CloseConsumer,
             on_settled=lambda pending: self._give_back_late(number, pending),
@@ -275,8 +280,8 @@ class SessionCore(SessionWriting):
             return
         with self.lock:
             late = self.protocol.take_late(number)
-            if late and not self.ended:
-                self.write_locked(CloseConsumer, consumer=number, unseen=late.as_list())
+            for part in late.parts() if late and not self.ended else ():
+                self.write_locked(CloseConsumer, consumer=number, unseen=part.as_list())
 
 
 def _why_ended(reason: str) -> str:

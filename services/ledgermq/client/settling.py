@@ -122,18 +122,24 @@ class Settling:
             )
         if not ranges:
             return None
+        parts = ranges.parts()
         try:
-            core.wait_for_room_locked(timeout)
-            pending = core.write_locked(
-                Acknowledge,
-                on_settled=None if wait else self._settled_later,
-                settles=ranges,
-                deliveries=ranges.as_list(),
-            )
+            while True:
+                core.wait_for_room_locked(timeout)
+                last = parts[0]
+                pending = core.write_locked(
+                    Acknowledge,
+                    on_settled=None if wait and len(parts) == 1 else self._settled_later,
+                    settles=last,
+                    deliveries=last.as_list(),
+                )
+                del parts[0]
+                if not parts:
+                    return pending, last
         except LedgerMQError:
-            self.handed.add_all(ranges)
+            for part in parts:
+                self.handed.add_all(part)
             raise
-        return pending, ranges
 
     def _settled_later(self, pending: Pending) -> None:
         """The outcome of an acknowledgement that nobody waits for."""
@@ -156,8 +162,8 @@ class Settling:
         with core.lock:
             ranges = core.refused.take_all()
             ranges.keep_only(known)
-            if ranges:
-                pending = core.write_locked(Acknowledge, deliveries=ranges.as_list())
+            for part in ranges.parts() if ranges else ():
+                pending = core.write_locked(Acknowledge, deliveries=part.as_list())
                 core.await_locked(pending, timeout)
 
     def return_failed(self, first: int) -> None:
@@ -189,7 +195,7 @@ class Settling:
             core.wait_for_room_locked(timeout)
             if self.automatic:
                 self._take_back_early_locked(timeout)
-            pending = core.write_locked(self._withdraw, seen=self.handed.as_list())
+            pending = core.write_locked(self._withdraw, seen=self.handed.as_seen())
             core.await_locked(pending, timeout)
             self.handed.clear()
 
