@@ -11,7 +11,13 @@ import pytest
 from ledgermq.core.limits import LIST_ENTRIES_MAX
 from ledgermq.core.operations import Acknowledge, Unreadable
 from ledgermq.wire import list_entries
-from ledgermq.wire.codec import decode_operation, encode_operation, encode_record
+from ledgermq.wire.codec import (
+    UndecodableError,
+    decode_operation,
+    decode_record,
+    encode_operation,
+    encode_record,
+)
 from ledgermq.wire.list_entries import has_too_many_entries
 from support.large_operations import OPERATIONS
 from support.samples import VARIANTS, sample, schema_of
@@ -82,6 +88,17 @@ def test_an_operation_with_more_ranges_than_may_be_is_record_unreadable():
         assert found.detail == (
             "the lists of a ledgermq.operation.Acknowledge have more than 65536 entries"
         )
+
+
+def test_a_question_with_more_numbers_than_may_be_is_not_read():
+    """A worker reads questions so; what it trusts, such as checkpoints, may be longer (§9)."""
+    ask = sample("ledgermq.question.Ask", 0)
+    selection = sample("ledgermq.type.MessageSelection", 0)
+    selection["sequences"] = [{"first": 1, "last": 1}] * (LIST_ENTRIES_MAX + 1)
+    value = encode_record("ledgermq.question.Ask", ask | {"selection": selection})
+    with pytest.raises(UndecodableError, match="more than 65536 entries"):
+        decode_record(value, short_lists=True)
+    assert decode_record(value)[0] == "ledgermq.question.Ask"
 
 
 def test_records_with_a_million_ranges_take_no_memory():

@@ -154,7 +154,7 @@ class SideTopic:
         if listener is None:
             return
         try:
-            full_name, datum = decode_record(record.value)
+            full_name, datum = decode_record(record.value, short_lists=True)
         except UndecodableError as error:
             log.warning(
                 "the record at %s-%d@%d is passed over: %s",

@@ -138,16 +138,22 @@ def decode_operation(value: bytes | None, active_version: int = PROTOCOL_VERSION
     if known.version > active_version:
         detail = f"{known.full_name} belongs to version {known.version}, active: {active_version}"
         return Unreadable(reason=reasons.VERSION_INACTIVE, detail=detail)
-    if has_too_many_entries(known.full_name, value, HEADER_BYTES):
-        detail = f"the lists of a {known.full_name} have more than {LIST_ENTRIES_MAX} entries"
-        return Unreadable(reason=reasons.RECORD_UNREADABLE, detail=detail)
     try:
+        _check_lists(known, value)
         datum = _read(known, value)
         if kind is Put:
             join(datum["messages"], datum.pop("headers"), NO_HEADER)
         return kind(**datum)
     except ValueError as error:
         return Unreadable(reason=reasons.RECORD_UNREADABLE, detail=str(error))
+
+
+def _check_lists(known: KnownSchema, value: bytes) -> None:
+    """Raises UndecodableError for lists that are too long, before anything is made of them."""
+    if has_too_many_entries(known.full_name, value, HEADER_BYTES):
+        raise UndecodableError(
+            f"the lists of a {known.full_name} have more than {LIST_ENTRIES_MAX} entries"
+        )
 
 
 def _read(known: KnownSchema, value: bytes) -> Any:
@@ -234,13 +240,18 @@ def encode_record(full_name: str, datum: dict[str, Any]) -> bytes:
     return _write(by_name(full_name).fitting(datum), datum)
 
 
-def decode_record(value: bytes | None) -> tuple[str, dict[str, Any]]:
-    """Full name and datum of any framed record; UndecodableError if it is none."""
+def decode_record(value: bytes | None, *, short_lists: bool = False) -> tuple[str, dict[str, Any]]:
+    """Full name and datum of any framed record; UndecodableError if it is none.
+
+    With `short_lists` also if its lists have more entries than those of an operation may have.
+    """
     if not value or value[:2] != MARKER or len(value) < HEADER_BYTES:
         raise UndecodableError("no single-object marker and fingerprint at the start")
     known = by_fingerprint().get(value[2:HEADER_BYTES])
     if known is None:
         raise UndecodableError(f"unknown fingerprint {value[2:HEADER_BYTES].hex()}")
+    if short_lists:
+        _check_lists(known, value)
     datum: dict[str, Any] = _read(known, value)
     if known.left_out:
         datum |= known.left_out
