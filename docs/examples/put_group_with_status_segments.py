@@ -4,9 +4,11 @@ r"""Puts one group in several units of work without a get in between (GRP-36, GR
         kafka://localhost:9092/QM1 queue:parts queue:parts.status 9
 
 As `put_group.py`, but each status is put as a segment of one logical message, so that no unit of
-work has to take the one before it away. The last unit of work puts the last segment and takes the
-whole logical message with one get. After a crash the status queue is browsed in logical order until
-no further segments come: the last one says how far the group is.
+work has to take the one before it away. The last unit of work puts the last segment; one more
+takes the whole logical message with one get, because a session never gets what it has put and not
+committed. After a crash the status queue is browsed in logical order until no further segments
+come: the last one says how far the group is. A crash between the last two units of work leaves all
+of the group and the whole status: the next start finds its last segment, puts nothing and takes it.
 """
 
 from __future__ import annotations
@@ -50,8 +52,9 @@ def put_group(session: ledgermq.Session, target: str, status: str, bodies: list[
             offset += len(text)
             session.commit()
 
-    # All is put. What the status queue holds is one whole logical message: one get clears it. Were
-    # this program killed just before, the next start would find the last segment and come here.
+    # All is put and committed, so that this session can get it. What the status queue holds is one
+    # whole logical message: one get clears it. Were this program killed just before, the next start
+    # would find the last segment and come here.
     status_reader.receive(5, complete_message=True)
     session.commit()
 

@@ -40,7 +40,8 @@ def furthest(run) -> int:
 
 def test_what_was_consumed_is_backed_up_and_put_again_at_a_later_date(plain, tmp_path, monkeypatch):
     """Journaling is off by default; on, it pins the log until a backup; what has expired leaves
-    the journal with that and is republished from the archive (DB-17, DB-18, DB-19).
+    the journal with that and is republished from the archive (DB-17, DB-18, DB-19); its
+    directory appears with that backup (decision 35).
     """
     data = tmp_path / "installation"
     with (

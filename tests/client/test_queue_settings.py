@@ -42,9 +42,9 @@ def test_settings_that_cannot_be_are_wrong_use():
     """An unknown name, a value of another kind and a destination that is none."""
     with pytest.raises(TypeError, match="expiry_destination"):
         settings_given(expiry="queue:old")
-    with pytest.raises(ledgermq.IllegalStateError, match="milliseconds"):
+    with pytest.raises(ledgermq.ArgumentTypeError, match="milliseconds"):
         settings_given(time_to_live_override_ms="soon")
-    with pytest.raises(ledgermq.IllegalStateError):
+    with pytest.raises(ledgermq.ArgumentTypeError):
         settings_given(time_to_live_override_ms=True)
     with pytest.raises(ledgermq.InvalidDestinationError):
         settings_given(expiry_destination="old")

@@ -91,7 +91,9 @@ def test_steps_alone_may_be_longer_than_the_reference_allows():
     pairs = settings_given(redelivery_steps=[(1, 60_000), (2, 0)])
     assert pairs == told
     assert (settings_given(redelivery_steps="") or {})["redelivery_steps"] == []
-    for wrong in (5, [(1,)], [(1, "2")]):
+    with pytest.raises(ledgermq.ArgumentTypeError, match="redelivery_steps"):
+        settings_given(redelivery_steps=5)
+    for wrong in ([(1,)], [(1, "2")]):
         with pytest.raises(ledgermq.IllegalStateError, match="redelivery"):
             settings_given(redelivery_steps=wrong)
 

@@ -34,7 +34,9 @@ def test_a_body_is_cut_between_characters_and_anywhere_in_bytes(text, max_segmen
 @pytest.mark.parametrize("max_segment", [0, -1, 2.0, True, "9"])
 def test_the_size_of_a_segment_is_a_number_above_0(connection, queue, max_segment):
     """Anything else is a mistake in the program."""
-    with connection.session() as session, pytest.raises(ledgermq.IllegalStateError):
+    whole = type(max_segment) is int
+    error = ledgermq.IllegalStateError if whole else ledgermq.ArgumentTypeError
+    with connection.session() as session, pytest.raises(error, match="max_segment"):
         session.producer(queue).send_segmented("text", max_segment=max_segment)
 
 

@@ -89,7 +89,8 @@ def test_what_a_message_cannot_carry_is_refused_by_name(connection, queue, body,
 @pytest.mark.parametrize("priority", [-1, 10, 4.5, True, "7"])
 def test_a_priority_outside_0_to_9_is_refused(connection, queue, priority):
     """Only the whole numbers 0 to 9 are priorities."""
-    with connection.session() as session, pytest.raises(ledgermq.MessageFormatError):
+    error = ledgermq.MessageFormatError if type(priority) is int else ledgermq.ArgumentTypeError
+    with connection.session() as session, pytest.raises(error, match="priority"):
         session.producer(queue).send("x", priority=priority)
 
 

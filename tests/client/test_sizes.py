@@ -27,7 +27,6 @@ OVER = {
     "content and correlation id": {"body": b"x" * 8_384_000, "correlation_id": "z" * 5000},
     "content and type": {"body": b"x" * 8_384_000, "type": "z" * 5000},
     "correlation id": {"body": b"", "correlation_id": "z" * (HEADER_BYTES_MAX + 1)},
-    "reply_to": {"body": b"", "reply_to": "queue:" + "z" * 9_000_000},
 }
 
 

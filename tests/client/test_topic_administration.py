@@ -80,7 +80,7 @@ def test_topic_that_exists_is_not_created_again(connection, topic):
     assert (caught.value.code, caught.value.destination) == ("topic-exists", f"topic:{topic}")
 
 
-@pytest.mark.parametrize("name", ["", "a b", "x" * 129, "queue:orders", "ä", None, 7])
+@pytest.mark.parametrize("name", ["", "a b", "x" * 129, "queue:orders", "ä"])
 def test_name_that_no_topic_may_have_is_refused(connection, name):
     """Before anything is written to the log; names of temporary ones are for the fold to refuse."""
     for call in (connection.admin.create_topic, connection.admin.topic):

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from functools import partial
 
 from ledgermq.aio.waiting import Closing, Entered
+from ledgermq.client.argument_types import typed
 from ledgermq.client.browser import Browser as ThreadedBrowser
 from ledgermq.client.getting import GetMatch, Order
 from ledgermq.client.message import Message
@@ -14,6 +15,7 @@ from ledgermq.client.message import Message
 __all__ = ["Browser", "Browsing"]
 
 
+@typed
 class Browser(Closing):
     """Made by `session.browser(...)`; what `ledgermq.Browser` is, awaited."""
 

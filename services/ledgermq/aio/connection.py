@@ -11,6 +11,7 @@ from ledgermq.aio.session import Session
 from ledgermq.aio.waiting import Closing, Entered, Waker
 from ledgermq.client.acknowledge_mode import AckMode
 from ledgermq.client.admin import Admin
+from ledgermq.client.argument_types import typed
 from ledgermq.client.connection import Connection as ThreadedConnection
 from ledgermq.client.getting import Order
 from ledgermq.client.message import Message
@@ -30,6 +31,7 @@ def connect(address: str = "kafka://localhost:9092", **settings: Any) -> Entered
     return Entered(opening())
 
 
+@typed
 class Connection(Closing):
     """A connection used from one event loop; made of one that is open already."""
 

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 
 from ledgermq.aio.browser import Browser
 from ledgermq.aio.waiting import Closing, News
+from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
 from ledgermq.client.consumer import Consumer as ThreadedConsumer
 from ledgermq.client.getting import GetMatch, Order
@@ -18,6 +19,7 @@ from ledgermq.errors import DeliveryUnknownError
 __all__ = ["Consumer", "Message"]
 
 
+@typed
 class Message(ThreadedMessage):
     """A message as `ledgermq.Message` has it; acknowledging is awaited."""
 
@@ -51,6 +53,7 @@ class Message(ThreadedMessage):
             raise
 
 
+@typed
 class Consumer(Closing):
     """Made by `session.consumer(...)`; iterate over it with `async for`."""
 

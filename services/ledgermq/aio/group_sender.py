@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from ledgermq.client.argument_types import typed
 from ledgermq.client.group_sender import GroupSender as ThreadedGroupSender
 from ledgermq.client.message_kinds import Sendable
 from ledgermq.client.receipts import SendReceipt
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["GroupSender"]
 
 
+@typed
 class GroupSender:
     """Made by `producer.group()`, for an `async with` block; see `ledgermq.GroupSender`.
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 
 from ledgermq.aio.group_sender import GroupSender
 from ledgermq.aio.waiting import News
+from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
 from ledgermq.client.destinations import is_topic
 from ledgermq.client.grouping import GroupPlace
@@ -21,6 +22,7 @@ from ledgermq.wire.content import PropertyValue
 __all__ = ["Producer"]
 
 
+@typed
 class Producer:
     """Made by `session.producer(...)`."""
 

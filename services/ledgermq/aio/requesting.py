@@ -6,6 +6,7 @@ import asyncio
 from typing import TYPE_CHECKING, Any
 
 from ledgermq.aio.waiting import Closing
+from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
 from ledgermq.client.requesting import check_for_requests
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 __all__ = ["Requestor"]
 
 
+@typed
 class Requestor(Closing):
     """Made by `session.requestor(destination)`; one request at a time. See `ledgermq.Requestor`."""
 

@@ -14,6 +14,7 @@ from ledgermq.aio.producer import Producer
 from ledgermq.aio.requesting import Requestor
 from ledgermq.aio.waiting import Closing, Entered, News, Waker
 from ledgermq.client.acknowledge_mode import AckMode
+from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
 from ledgermq.client.getting import GetMatch, Getting, Order
 from ledgermq.client.message_kinds import Sendable
@@ -26,6 +27,7 @@ from ledgermq.errors import OutOfTurnError, SessionLostError, TransactionTooLarg
 __all__ = ["Session"]
 
 
+@typed
 class Session(Closing):
     """Made by `connection.session(...)`; of one event loop.
 

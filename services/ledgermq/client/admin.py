@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 
+from ledgermq.client.argument_types import typed
 from ledgermq.client.destinations import queue_name, topic_name
 from ledgermq.client.group_state import GroupState
 from ledgermq.client.questions import Answer, Questions
@@ -29,6 +30,7 @@ GROUPS_PER_PAGE: Final = 200
 SEGMENTS_PER_PAGE: Final = 10_000
 
 
+@typed
 class Admin(Relocating):
     """`connection.admin`; a queue is named `orders` or `queue:orders`, a topic likewise.
 

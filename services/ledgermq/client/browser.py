@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from ledgermq.client.argument_types import typed
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.getting import USUAL, GetMatch, Getting, Order
 from ledgermq.client.message import Message
@@ -43,6 +44,7 @@ class Cursor(NamedTuple):
     offset: int = 0
 
 
+@typed
 class Browser:
     """The available messages of a queue in delivery or logical order.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Unpack
 
+from ledgermq.client.argument_types import typed
 from ledgermq.client.destinations import queue_name, topic_name
 from ledgermq.client.queue_settings import QueueSettings, settings_given
 from ledgermq.client.session_core import SessionCore
@@ -29,6 +30,7 @@ from ledgermq.core.outcomes import Reply
 __all__ = ["Changes"]
 
 
+@typed
 class Changes:
     """The changing half of `connection.admin`; each returns the log position of its outcome."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ledgermq.client.argument_types import typed
 from ledgermq.client.connection import Connection
 from ledgermq.client.settings import SEND_TIMEOUT_SECONDS_DEFAULT, settings_from
 from ledgermq.core.limits import PUT_MESSAGES_MAX
@@ -10,6 +11,7 @@ from ledgermq.errors import IllegalStateError
 __all__ = ["connect"]
 
 
+@typed
 def connect(
     address: str = "kafka://localhost:9092",
     *,

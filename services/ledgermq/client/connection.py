@@ -19,6 +19,7 @@ from typing import Final
 
 from ledgermq.client.acknowledge_mode import AckMode
 from ledgermq.client.admin import Admin
+from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
 from ledgermq.client.browser import Browser
 from ledgermq.client.getting import GetMatch, Getting, Order
@@ -48,6 +49,7 @@ SERVE_SECONDS: Final = 0.02
 _ALIVE: weakref.WeakSet[Connection] = weakref.WeakSet()
 
 
+@typed
 class Connection:
     """Made by `connect`; closes itself and its sessions at the end of a `with` block."""
 

@@ -6,10 +6,11 @@ from collections.abc import Iterator
 from types import TracebackType
 from typing import TYPE_CHECKING, NamedTuple
 
+from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_number, check_seconds
 from ledgermq.client.asking import Asking
 from ledgermq.client.call_options import NONE_GIVEN, CallOptions
-from ledgermq.client.destinations import checked_destination
+from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.getting import GetMatch, Getting, Order
 from ledgermq.client.listening import Listener
 from ledgermq.client.message import Message
@@ -18,7 +19,7 @@ from ledgermq.client.settings import PREFETCH_DEFAULT
 from ledgermq.client.while_open import WhileOpen
 from ledgermq.core.limits import CREDIT_MAX
 from ledgermq.core.operations import OpenConsumer
-from ledgermq.errors import IllegalStateError, LedgerMQError
+from ledgermq.errors import IllegalStateError, InvalidDestinationError, LedgerMQError
 from ledgermq.warning_kinds import give_warning
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ class Source(NamedTuple):
     redelivery_delay_ms: int = -1
 
 
+@typed
 class Consumer(Asking):
     """Made by `session.consumer(destination)`; counts as a receiver of the queue while open.
 
@@ -70,6 +72,14 @@ class Consumer(Asking):
         self._core.check_open()
         self._settling = session._settling
         self._destination = checked_destination(destination)
+        if not is_topic(self._destination) and (
+            source.subscription or source.durable or source.shared
+        ):
+            raise InvalidDestinationError(
+                f"{destination} is a queue, which has no subscriptions: name a topic, or leave "
+                "out subscription, durable and shared",
+                destination=destination,
+            )
         self._prefetch = PREFETCH_DEFAULT if prefetch is None else prefetch
         if not 0 <= self._prefetch <= CREDIT_MAX:
             raise IllegalStateError(f"prefetch is {prefetch}, must be 0 to {CREDIT_MAX:,}")

@@ -11,6 +11,7 @@ __all__ = ["checked_destination", "is_topic", "queue_name", "topic_name"]
 
 QUEUE: Final = "queue:"
 TOPIC: Final = "topic:"
+SHOWN_MAX: Final = 160
 
 
 def checked_destination(text: str) -> str:
@@ -21,15 +22,22 @@ def checked_destination(text: str) -> str:
     """
     if not isinstance(text, str) or not text.startswith((QUEUE, TOPIC)):
         raise InvalidDestinationError(
-            f"{text!r} is no destination: write queue:NAME or topic:NAME, as in queue:orders",
+            f"{_shown(text)} is no destination: write queue:NAME or topic:NAME, as in queue:orders",
             destination=str(text),
         )
     if not is_name(text.partition(":")[2]):
         raise InvalidDestinationError(
-            f"{text!r} is no destination: a name has 1 to 128 characters of A-Z a-z 0-9 . _ / % -",
+            f"{_shown(text)} is no destination: a name has 1 to 128 characters of "
+            "A-Z a-z 0-9 . _ / % -",
             destination=text,
         )
     return text
+
+
+def _shown(text: object) -> str:
+    """What was given, in a message: no more of it than a line."""
+    shown = repr(text)
+    return shown if len(shown) <= SHOWN_MAX else shown[:SHOWN_MAX] + "..."
 
 
 def queue_name(text: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, cast
 
+from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
 from ledgermq.client.grouping import PutState, left_open
 from ledgermq.client.making import Sending
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["GroupPutting"]
 
 
+@typed
 class GroupPutting:
     """What `Producer` is made of beside its plain sends."""
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING
 
+from ledgermq.client.argument_types import typed
 from ledgermq.client.grouping import (
     GroupPlace,
     PutState,
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["GroupSender"]
 
 
+@typed
 class GroupSender:
     """Made by `producer.group()`; numbers the messages and ends the group with `last=True`.
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ledgermq.client.argument_types import typed
 from ledgermq.client.changing import Changes
 from ledgermq.client.destinations import checked_destination
 from ledgermq.client.message import Message
@@ -65,6 +66,7 @@ class Handled:
     origins: tuple[OriginCount, ...] = ()
 
 
+@typed
 class Handling(Changes):
     """The part of `connection.admin` that touches messages; only those that nobody holds.
 

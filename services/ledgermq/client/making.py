@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ledgermq.client.arguments import check_flag, check_number
+from ledgermq.client.destinations import checked_destination
 from ledgermq.client.message_kinds import Sendable
 from ledgermq.client.property_access import PropertyAccess, check_property_names
 from ledgermq.client.sizes import MESSAGE_BYTES_MAX, encoded_bytes
@@ -79,6 +80,8 @@ class MessageMaker:
                 destination=destination,
             )
         check_flag("persistent", persistent)
+        if reply_to is not None:
+            checked_destination(reply_to)
         times_ms = _times_ms(destination, sending.time_to_live, sending.delivery_delay)
         if isinstance(body, PropertyAccess):
             properties = body.properties if properties is None else properties

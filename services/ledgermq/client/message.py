@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+from ledgermq.client.argument_types import typed
 from ledgermq.client.getting import GroupStatus, SegmentStatus
 from ledgermq.client.instants import EPOCH, datetime_from
 from ledgermq.client.message_kinds import EMPTY, kind_of, typed_message
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Message"]
 
 
+@typed
 class Message(PropertyAccess):
     """One message: header fields at once, body and properties decoded on first use.
 

@@ -7,6 +7,7 @@ from functools import partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
+from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_flag, check_seconds
 from ledgermq.client.destinations import checked_destination
 from ledgermq.client.group_putting import GroupPutting
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = ["Producer"]
 
 
+@typed
 class Producer(GroupPutting):
     """Made by `session.producer(destination)`; writes nothing by itself.
 

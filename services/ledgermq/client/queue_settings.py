@@ -16,7 +16,7 @@ from typing import Annotated, Any, Final, TypeAlias, TypedDict, Unpack, get_type
 
 from ledgermq.client.destinations import checked_destination
 from ledgermq.core.settings import FIFO_MODES, POLICIES, given_settings
-from ledgermq.errors import IllegalStateError
+from ledgermq.errors import ArgumentTypeError, IllegalStateError
 from ledgermq.redelivery import REDELIVERY_SETTINGS, parse_redelivery, parse_steps
 
 __all__ = ["Kind", "QueueSettings", "Setting", "setting_keywords", "settings_given"]
@@ -171,7 +171,7 @@ def settings_given(own: str = "", /, **settings: Unpack[QueueSettings]) -> dict[
         setting = keywords.get(keyword.removesuffix(PERCENT) if whole else keyword)
         if setting is None or (whole and setting.kind is not Kind.PERCENT):
             known = ", ".join(keywords)
-            raise TypeError(f"there is no setting {keyword}; there are: {known}")
+            raise ArgumentTypeError(f"there is no setting {keyword}; there are: {known}")
         name = keyword + PERCENT if setting.kind is Kind.PERCENT and not whole else keyword
         told[name] = None if value is None else _value(name, setting, value, whole)
     redelivery = settings.get(REDELIVERY)
@@ -194,7 +194,7 @@ def _steps(value: Any) -> list[Any]:
     if isinstance(value, str):
         return list(parse_steps(value)) if value.strip() else []
     if not isinstance(value, Iterable):
-        raise IllegalStateError(f"redelivery_steps is {value!r}, it is given as {Kind.STEPS.value}")
+        raise ArgumentTypeError(f"redelivery_steps is {value!r}, it is given as {Kind.STEPS.value}")
     pairs = [tuple(one.values()) if isinstance(one, Mapping) else tuple(one) for one in value]
     for pair in pairs:
         if len(pair) != 2 or not all(type(one) is int for one in pair):
@@ -220,7 +220,7 @@ def _value(name: str, setting: Setting, value: Any, whole: bool) -> Any:
     if kind is Kind.CHOICE and isinstance(value, enum.Enum):
         value = value.value
     if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
-        raise IllegalStateError(f"{name} is {value!r}, it is given as {kind.value}")
+        raise ArgumentTypeError(f"{name} is {value!r}, it is given as {kind.value}")
     if kind is Kind.CHOICE and value not in setting.choices:
         known = ", ".join(setting.choices)
         raise IllegalStateError(f"{name} is {value!r}, it is one of {known}")

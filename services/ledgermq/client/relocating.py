@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
+from ledgermq.client.argument_types import typed
 from ledgermq.client.handling import Handling
 from ledgermq.client.pins import LogPins, Pin
 from ledgermq.core.administration import Relocate, RelocatedMessage
@@ -59,6 +60,7 @@ class Relocated:
     dry_run: bool
 
 
+@typed
 class Relocating(Handling):
     """The part of `connection.admin` that writes old live messages again."""
 

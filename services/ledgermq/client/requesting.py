@@ -6,6 +6,7 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
 from ledgermq.errors import IllegalStateError
 
@@ -42,6 +43,7 @@ def check_for_requests(session: Session) -> None:
         )
 
 
+@typed
 class Requestor:
     """Made by `session.requestor(destination)`; one request at a time.
 

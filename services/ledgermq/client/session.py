@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ledgermq.client.acknowledge_mode import AckMode
+from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
 from ledgermq.client.grouping import PutStates
 from ledgermq.client.listening import Listening
@@ -42,6 +43,7 @@ __all__ = ["Session"]
 LOGGER = logging.getLogger("ledgermq.client")
 
 
+@typed
 class Session(SessionCommitting):
     """Made by `connection.session(...)`; closes itself at the end of a `with` block."""
 

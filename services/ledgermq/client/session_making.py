@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, cast
 
+from ledgermq.client.argument_types import typed
 from ledgermq.client.destinations import is_topic
 from ledgermq.client.getting import GetMatch, Getting, Order
 from ledgermq.client.settings import checked_delay_ms
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
 __all__ = ["SessionMaking"]
 
 
+@typed
 class SessionMaking:
     """The part of `Session` that makes things."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ledgermq.client.acknowledge_mode import AckMode
+from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
 from ledgermq.client.protocol import Pending
 from ledgermq.client.ranges import DeliveryRanges
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = ["SessionSettling"]
 
 
+@typed
 class SessionSettling(SessionMaking):
     """The part of a session that settles without units of work."""
 

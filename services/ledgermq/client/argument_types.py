@@ -1,0 +1,127 @@
+"""Types of arguments, checked at the edge: a wrong one is told of by name, before anything else.
+
+A class, or a function, is marked with `typed`; what its annotations say is what its public calls
+take. What names no type known here, such as a body, is left to the call itself.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, NamedTuple, TypeVar
+
+from ledgermq.errors import ArgumentTypeError
+
+__all__ = ["typed"]
+
+Marked = TypeVar("Marked", bound=Callable[..., Any])
+
+
+class _Kind(NamedTuple):
+    """What an argument may be, and how that is said."""
+
+    types: tuple[type, ...]
+    words: str
+
+
+# By the name that annotations have; a class of ours is known by its name alone.
+KINDS: Final = {
+    "str": _Kind((str,), "text"),
+    "bytes": _Kind((bytes,), "bytes"),
+    "int": _Kind((int,), "a whole number"),
+    "float": _Kind((float, int), "a number"),
+    "bool": _Kind((bool,), "True or False"),
+    "None": _Kind((type(None),), "None"),
+    "Mapping": _Kind((Mapping,), "a mapping such as a dict"),
+    "Iterable": _Kind((Iterable,), "something to iterate over"),
+    "Listener": _Kind((Callable,), "something to call"),  # type: ignore[arg-type]
+    "AckMode": _Kind((str,), "an AckMode"),
+    "Order": _Kind((str,), "an Order"),
+}
+OWN: Final = ("Browser", "GetMatch", "GroupPlace", "Message")
+
+
+def typed(marked: Marked) -> Marked:
+    """Marks a function, or all public methods of a class: their arguments are checked.
+
+    Such a call raises ArgumentTypeError for a value that is not what its annotation says.
+    """
+    if not inspect.isclass(marked):
+        checked: Marked = _checked(marked)
+        return checked
+    for name, member in list(vars(marked).items()):
+        if inspect.isfunction(member) and not name.startswith("_"):
+            setattr(marked, name, _checked(member))
+    return marked
+
+
+def _checked(function: Any) -> Any:
+    parameters = list(inspect.signature(function).parameters.values())
+    checks = {
+        one.name: check
+        for one in parameters
+        if one.kind is not one.VAR_KEYWORD and (check := _check_of(one.name, one.annotation))
+    }
+    if not checks:
+        return function
+    placed = [checks.get(one.name) for one in parameters if one.kind is not one.KEYWORD_ONLY]
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        for value, check in zip(args, placed, strict=False):
+            if check is not None:
+                check(value)
+        for name, value in kwargs.items():
+            check = checks.get(name)
+            if check is not None:
+                check(value)
+        return function(*args, **kwargs)
+
+    return call
+
+
+def _check_of(name: str, annotation: Any) -> Callable[[object], None] | None:
+    """Refuses what an argument of that name cannot be; None: it may be anything."""
+    parts = [part.partition("[")[0].strip() for part in _alternatives(str(annotation))]
+    if not all(part in KINDS or part in OWN for part in parts):
+        return None
+    kinds = [KINDS[part] for part in parts if part in KINDS]
+    types = tuple(one for kind in kinds for one in kind.types)
+    own = {part for part in parts if part in OWN}
+    takes_flags = bool in types
+    words = " or ".join(
+        [*(f"a {part}" for part in parts if part in OWN), *(k.words for k in kinds)]
+    )
+
+    def check(value: object) -> None:
+        if isinstance(value, bool):
+            fits = takes_flags
+        else:
+            fits = isinstance(value, types) or any(
+                one.__name__ in own for one in type(value).__mro__
+            )
+        if not fits:
+            raise ArgumentTypeError(
+                f"{name} is {_shown(value)}, a {type(value).__name__}: it must be {words}"
+            )
+
+    return check
+
+
+def _alternatives(annotation: str) -> list[str]:
+    """The parts of a union; what stands in brackets is passed over."""
+    parts, depth = [""], 0
+    for letter in annotation:
+        depth += (letter == "[") - (letter == "]")
+        if letter == "|" and not depth:
+            parts.append("")
+        else:
+            parts[-1] += letter
+    return parts
+
+
+def _shown(value: object) -> str:
+    """A value in a message: no more of it than a line."""
+    text = repr(value)
+    return text if len(text) <= 60 else text[:60] + "..."

@@ -1,0 +1,135 @@
+"""Wrong types of arguments, over the whole public API: an error of ours that names the argument."""
+
+import asyncio
+import inspect
+
+import pytest
+
+import ledgermq
+from ledgermq import aio
+from ledgermq.client.admin import Admin
+from ledgermq.client.group_sender import GroupSender
+from ledgermq.client.queue_settings import setting_keywords
+from ledgermq.testing import MemoryBroker
+
+CLASSES = [
+    *(ledgermq.Session, ledgermq.Producer, ledgermq.Consumer, ledgermq.Browser),
+    *(ledgermq.Connection, Admin, ledgermq.Message, ledgermq.Requestor, GroupSender),
+    *(aio.Session, aio.Producer, aio.Consumer, aio.Browser, aio.Connection, aio.Message),
+]
+# What the call itself judges: bodies and values, which may be of many types, and what is not ours.
+JUDGED_BY_THE_CALL = {
+    *("body", "bodies", "value", "default", "numbers", "sequences", "confirm", "messages"),
+    *("settings", "fields", "target", "details", "read"),
+}
+
+
+class Odd:
+    """What no argument may be."""
+
+
+def calls():
+    """Every public method of the classes and each argument of it whose type is checked."""
+    for one in CLASSES:
+        for name, method in inspect.getmembers(one, inspect.isfunction):
+            if name.startswith("_") or name.endswith("_locked") or "propert" in name:
+                # Accessors of properties raise the errors of Jakarta Messaging, by name too.
+                continue
+            for argument in list(inspect.signature(method).parameters.values())[1:]:
+                if argument.kind is argument.VAR_KEYWORD or argument.name in JUDGED_BY_THE_CALL:
+                    continue
+                place = f"{one.__module__}.{one.__name__}.{name}-{argument.name}"
+                yield pytest.param(one, method, argument.name, id=place)
+
+
+@pytest.mark.parametrize(("one", "method", "argument"), calls())
+def test_a_value_of_the_wrong_type_is_refused_by_name(one, method, argument):
+    """Decision 29: a LedgerMQ error that is a TypeError, raised before anything else is done."""
+    with pytest.raises(
+        ledgermq.ArgumentTypeError, match=rf"^{argument} is .* it must be"
+    ) as caught:
+        method(object.__new__(one), **{argument: Odd()})
+    assert isinstance(caught.value, TypeError)
+    assert isinstance(caught.value, ledgermq.LedgerMQError)
+
+
+@pytest.fixture
+def memory():
+    """A connection to a queue manager in memory that nobody else uses."""
+    with MemoryBroker().connect(timeout=20.0) as opened:
+        yield opened
+
+
+WRONG = {
+    "unsubscribe": lambda session: session.unsubscribe(None),
+    "subscription": lambda session: session.consumer("topic:t", subscription=7, shared=True),
+    "selector": lambda session: session.consumer("queue:q", selector=7),
+    "browser": lambda session: session.browser("queue:q", selector=b"a = 1"),
+    "priority": lambda session: session.producer("queue:q").send("x", priority="x"),
+    "flag": lambda session: session.producer("queue:q").send("x", priority=True),
+    "properties": lambda session: session.producer("queue:q").send("x", properties=[]),
+    "destination": lambda session: session.producer(7),
+    "durable": lambda session: session.consumer("queue:q", durable="no"),
+    "prefetch": lambda session: session.consumer("queue:q", prefetch=1.5),
+    "match": lambda session: session.consumer("queue:q", match={"sequence": 1}),
+    "producer": lambda session: session.producer("queue:q", persistent=1),
+    "time": lambda session: session.producer("queue:q").send("x", time_to_live="1"),
+}
+
+
+@pytest.mark.parametrize("call", WRONG)
+def test_wrong_types_end_their_own_call_and_nothing_else(memory, call):
+    """Decision 29: the session goes on, and nothing was written."""
+    memory.admin.create_queue("q")
+    with memory.session() as session:
+        with pytest.raises(ledgermq.ArgumentTypeError):
+            WRONG[call](session)
+        assert session.producer("queue:q").send("fine").sequence == 0
+
+
+def test_what_is_text_and_no_destination_is_an_invalid_destination(memory):
+    """Decision 29: a reply_to, and a subscription of a queue, of each kind (SES-34, SES-35)."""
+    with memory.session() as session:
+        with pytest.raises(ledgermq.InvalidDestinationError, match="nowhere"):
+            session.producer("queue:q").send("x", reply_to="nowhere")
+        for kind in ({"shared": True}, {"durable": True}, {"shared": True, "durable": True}):
+            with pytest.raises(ledgermq.InvalidDestinationError, match="no subscriptions"):
+                session.consumer("queue:q", subscription="s", **kind)
+
+
+@pytest.mark.parametrize("name", setting_keywords())
+def test_settings_of_the_wrong_type_are_refused_by_name(memory, name):
+    """Decision 29: each setting of a queue and of a topic."""
+    for create in (memory.admin.create_queue, memory.admin.create_topic):
+        with pytest.raises(
+            (ledgermq.ArgumentTypeError, ledgermq.InvalidDestinationError)
+        ) as caught:
+            create("q", **{name: Odd()})
+        assert name in str(caught.value) or "destination" in name
+    with pytest.raises(ledgermq.ArgumentTypeError, match="no setting"):
+        memory.admin.create_queue("q", nonsense=1)
+
+
+@pytest.mark.parametrize("name", list(inspect.signature(ledgermq.connect).parameters))
+def test_connect_names_what_is_of_the_wrong_type(name):
+    """Decision 29: before anything is connected."""
+    with pytest.raises(ledgermq.ArgumentTypeError, match=rf"^{name} is"):
+        ledgermq.connect(**{name: Odd()})
+
+
+def test_a_coroutine_refuses_wrong_types_too(memory):
+    """Decision 29: where it is awaited, with the session as it was."""
+
+    async def work():
+        async with aio.Connection(memory).session() as session:
+            producer = session.producer("queue:q")
+            with pytest.raises(ledgermq.ArgumentTypeError, match=r"^subscription is None"):
+                await session.unsubscribe(None)
+            with pytest.raises(ledgermq.ArgumentTypeError, match=r"^selector is 7"):
+                async with session.consumer("queue:q", selector=7):
+                    pass
+            with pytest.raises(ledgermq.InvalidDestinationError):
+                await producer.send("x", reply_to="nowhere")
+            return (await producer.send("x")).sequence
+
+    assert asyncio.run(work()) == 0
