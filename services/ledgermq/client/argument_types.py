@@ -25,6 +25,13 @@ class _Kind(NamedTuple):
     words: str
 
 
+class _Check(NamedTuple):
+    """The types that fit without a look, and what refuses a value that does not fit."""
+
+    usual: frozenset[type]
+    refuse: Callable[[object], None]
+
+
 # By the name that annotations have; a class of ours is known by its name alone.
 KINDS: Final = {
     "str": _Kind((str,), "text"),
@@ -65,24 +72,27 @@ def _checked(function: Any) -> Any:
     }
     if not checks:
         return function
-    placed = [checks.get(one.name) for one in parameters if one.kind is not one.KEYWORD_ONLY]
+    placed = [
+        (place, checks[one.name])
+        for place, one in enumerate(parameters)
+        if one.kind is not one.KEYWORD_ONLY and one.name in checks
+    ]
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        for value, check in zip(args, placed, strict=False):
-            if check is not None:
-                check(value)
+        for place, check in placed:
+            if place < len(args) and type(args[place]) not in check.usual:
+                check.refuse(args[place])
         for name, value in kwargs.items():
-            check = checks.get(name)
-            if check is not None:
-                check(value)
+            if name in checks and type(value) not in checks[name].usual:
+                checks[name].refuse(value)
         return function(*args, **kwargs)
 
     return call
 
 
-def _check_of(name: str, annotation: Any) -> Callable[[object], None] | None:
-    """Refuses what an argument of that name cannot be; None: it may be anything."""
+def _check_of(name: str, annotation: Any) -> _Check | None:
+    """What an argument of that name may be; None: anything."""
     parts = [part.partition("[")[0].strip() for part in _alternatives(str(annotation))]
     if not all(part in KINDS or part in OWN for part in parts):
         return None
@@ -94,7 +104,7 @@ def _check_of(name: str, annotation: Any) -> Callable[[object], None] | None:
         [*(f"a {part}" for part in parts if part in OWN), *(k.words for k in kinds)]
     )
 
-    def check(value: object) -> None:
+    def refuse(value: object) -> None:
         if isinstance(value, bool):
             fits = takes_flags
         else:
@@ -106,7 +116,8 @@ def _check_of(name: str, annotation: Any) -> Callable[[object], None] | None:
                 f"{name} is {_shown(value)}, a {type(value).__name__}: it must be {words}"
             )
 
-    return check
+    usual = {one for one in types if one is not Mapping} | ({dict} if Mapping in types else set())
+    return _Check(frozenset(usual), refuse)
 
 
 def _alternatives(annotation: str) -> list[str]:
