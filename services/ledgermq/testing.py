@@ -18,6 +18,7 @@ import contextlib
 import threading
 import weakref
 from collections import deque
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
@@ -160,7 +161,7 @@ class MemoryBroker:
     # -- the log, behind the lock ------------------------------------------------------------------
 
     def _route(self, settings: ConnectionSettings, _deadline: float) -> Route:
-        lane = _Lane()
+        lane = _Lane(lambda: self._now_us)
         with self._lock:
             self._lanes[settings.identity] = lane
         return Route(lane, _Log(self, settings.identity))
@@ -237,7 +238,8 @@ class _Lane:
 
     lane = 0
 
-    def __init__(self) -> None:
+    def __init__(self, log_time: Callable[[], int]) -> None:
+        self.log_time = log_time
         self._values: list[bytes] = []
         self._closed = False
         self._changed = threading.Condition()

@@ -253,9 +253,9 @@ class ConnectionScan:
                 consumer.complete = options_of(event.text).complete_message
         elif kind == "Alive":
             session.handing.update(handed_with(session, event.number))
-        elif kind == "CloseConsumer":
+        elif kind in ("GiveBack", "CloseConsumer"):
             yield from settle(session, named, position, kind, set())
-            if session.consumers[event.consumer].open:
+            if kind == "CloseConsumer" and session.consumers[event.consumer].open:
                 yield self._consumer_closed(session, event.consumer, position, None)
         elif kind == "Acknowledge":
             yield from settle(session, named, position, kind, None)

@@ -148,13 +148,13 @@ def refusal(session: ScannedSession, event: Event, directory: Directory) -> str 
         if not session.consumer_highest < event.consumer <= CONSUMER_MAX:
             return "consumer-exists"
         return _consumer_refusal(session, event, directory)
-    if kind in ("Get", "CloseConsumer"):
+    if kind in ("Get", "GiveBack", "CloseConsumer"):
         consumer = session.consumers.get(event.consumer)
         if consumer is None:
             return "consumer-unknown"
         if not consumer.open:
             # Closing again returns what crossed the first close; without such, it is unknown.
-            if kind == "Get" or event.consumer not in session.in_flight.values():
+            if kind != "CloseConsumer" or event.consumer not in session.in_flight.values():
                 return "consumer-unknown"
         elif kind == "Get":
             return _get_refusal(session, consumer, event, directory)

@@ -273,6 +273,7 @@ def _relocate_tail(one: Relocate) -> tuple[Any, ...]:
 _SESSION_TAILS: dict[type, Any] = {
     op.OpenConsumer: lambda one: _tail(consumer=one.consumer, target=one.destination),
     op.CloseConsumer: lambda one: _tail(consumer=one.consumer, ranges=one.unseen),
+    op.GiveBack: lambda one: _tail(consumer=one.consumer, ranges=one.unseen),
     op.Put: _put_tail,
     Relocate: _relocate_tail,
     op.Get: lambda one: _tail(consumer=one.consumer, number=one.credit),

@@ -300,13 +300,14 @@ class Writer(Administering, HandlingWriter):
             self.receive(self.one(self.model.sessions))
 
     def close_consumer(self, session: dict[str, Any]) -> None:
-        """End of a consumer, if there is one."""
+        """End of a consumer, if there is one, or that it gives something back."""
         mine = [one["number"] for one in self.model.consumers_of(session) if one["open"]]
         # One that holds something, if there is one: most of them do not.
         holding = [number for number in mine if self.flights(session, number)]
         number = self.one(holding or mine or [1])
         unseen = self.some_of(self.flights(session, number))
-        self.write(op.CloseConsumer(**self.common(session), consumer=number, unseen=unseen))
+        kind = self.one((op.CloseConsumer, op.GiveBack))
+        self.write(kind(**self.common(session), consumer=number, unseen=unseen))
 
 
 WEIGHTS = (

@@ -26,6 +26,7 @@ class HandLane:
 
     Attributes:
         missing: What the next read says of missing records.
+        time_us: The time of the log, as far as known.
         failures: Raised by the next reads, one each.
         closed: Whether it was left.
     """
@@ -34,6 +35,7 @@ class HandLane:
 
     def __init__(self) -> None:
         self.missing = False
+        self.time_us = -1
         self.failures: deque[Exception] = deque()
         self.closed = False
         self._values: list[bytes] = []
@@ -62,6 +64,10 @@ class HandLane:
             found, self._values = self._values, []
             missing, self.missing = self.missing, False
         return found, missing
+
+    def log_time(self) -> int:
+        """What the test says."""
+        return self.time_us
 
     def close(self) -> None:
         """Leaves it."""

@@ -53,6 +53,24 @@ class ModelDelivery(ModelHandling):
             consumer["options"] = options
             self.go_to(consumer, consumer["place"])
 
+    def do_give_back(self, session: Row, entry: Any) -> str | None:
+        """Unseen deliveries return; the consumer is behind what it still has, or settled last."""
+        mine = [one for one in self.consumers_of(session) if one["number"] == entry.consumer]
+        if not mine or not mine[0]["open"]:
+            return "consumer-unknown"
+        (consumer,) = mine
+        named = self.named(session, entry.unseen)
+        if named is None or any(one["consumer"] != entry.consumer for one in named):
+            return "delivery-unknown"
+        for message in named:
+            self.back(message, backout=False)
+        if named:
+            left = [one for one in self.flight(session) if one["consumer"] == entry.consumer]
+            left.sort(key=lambda one: one["delivery"])
+            place = self.place_after(left[-1]) if left else consumer["settled"]
+            self.go_to(consumer, place)
+        return None
+
     def go_to(self, consumer: Row, place: Place | None) -> None:
         """A consumer comes to a place; its group is kept for it if it is for no other."""
         consumer["place"] = place

@@ -185,6 +185,7 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
     st.builds(op.CreateTemporary, **common, destination=destinations),
     st.builds(op.Unsubscribe, **common, subscription=st.sampled_from(("s", "x"))),
     st.builds(op.CloseConsumer, **common, consumer=small, unseen=ranges),
+    st.builds(op.GiveBack, **common, consumer=small, unseen=ranges),
     st.builds(
         op.Put,
         **common,

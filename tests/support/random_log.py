@@ -207,7 +207,8 @@ class RandomLog:
             number = random.choice(numbers)
             mine = [at for at, one in known.deliveries.items() if one.consumer.number == number]
             unseen = ranges(*mine[: random.randrange(3)])
-            session.send(op.CloseConsumer, consumer=number, unseen=unseen)
+            kind = random.choice((op.CloseConsumer, op.GiveBack))
+            session.send(kind, consumer=number, unseen=unseen)
         else:
             session.get(random.choice((1, 2, 5)), random.choice(numbers))
 

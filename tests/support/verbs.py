@@ -189,6 +189,12 @@ def _close_consumer(player: Player, line: Line) -> Operation:
     )
 
 
+def _give_back(player: Player, line: Line) -> Operation:
+    return operations.GiveBack(
+        **common(player, line), consumer=int(line.words[0]), unseen=_ranges(line.words[1:])
+    )
+
+
 def _put(player: Player, line: Line) -> Operation:
     return operations.Put(
         **common(player, line),
@@ -294,6 +300,7 @@ VERBS: dict[str, Verb] = {
     "alive": _alive,
     "close": _seen(operations.Close),
     "close-consumer": _close_consumer,
+    "give-back": _give_back,
     "commit": _commit,
     "consumer": _consumer,
     "end-session": _ended(operations.EndSession),

@@ -161,6 +161,8 @@ class Witness:
         for delivery in _numbers(operation.unseen):
             self._back(operation.session, delivery)
 
+    _on_give_back = _on_close_consumer
+
     def _on_rollback(self, operation: Any, position: int, outcome: Any) -> None:
         self._all_back(operation.session, outcome)
 

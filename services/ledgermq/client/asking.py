@@ -148,6 +148,7 @@ class Asking:
             MatchOptionsError: the options asked for before were refused.
         """
         core, buffer = self._core, self._buffer
+        core.give_back_expired_locked(buffer)
         if core.refused:
             self._repair_locked()
         if self._asked is not None:

@@ -11,14 +11,20 @@ over with its last message only.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
+from typing import Final
 
 from ledgermq.client.ranges import DeliveryRanges
-from ledgermq.client.segments import ends_unit, further_of, join, left_open
+from ledgermq.client.segments import ends_unit, further_of, group_of, join, left_open
 from ledgermq.core.get_options import PLAIN, Options
 from ledgermq.core.outcomes import DeliveredMessage
 from ledgermq.warning_kinds import LedgerMQWarning
 
-__all__ = ["ConsumerBuffer"]
+__all__ = ["NEVER", "ConsumerBuffer"]
+
+NEVER: Final = 2**63
+# Of how many messages that were given back it is known that the log sees their time otherwise.
+RETURNED_MAX: Final = 10_000
 
 
 class ConsumerBuffer:
@@ -27,6 +33,7 @@ class ConsumerBuffer:
     Attributes:
         count: How many messages can be taken.
         doubt: The delivery in doubt that the queue manager must hear of first; 0: none.
+        expires_at: When, by the log, the first of what is here may expire; NEVER: nothing does.
         options: What the credit granted last is for.
         unfinished: What a get in another order now would leave incomplete; None: nothing.
     """
@@ -37,13 +44,16 @@ class ConsumerBuffer:
         "_first",
         "_gathered",
         "_joins",
+        "_over",
         "_place",
+        "_returned",
         "_segments",
         "_segments_first",
         "count",
         "destination",
         "doubt",
         "due",
+        "expires_at",
         "number",
         "options",
         "prefetch",
@@ -69,9 +79,14 @@ class ConsumerBuffer:
         self._segments_first = 0
         self._gathered: list[tuple[int, DeliveredMessage]] = []
         self._joins = False
+        # What was found expired last, and what went back for that, by sequence number.
+        self._over: list[int] = []
+        self._returned: dict[int, None] = {}
+        self.expires_at = NEVER
 
     def deliver(self, first_delivery: int, messages: list[DeliveredMessage]) -> None:
         """Takes in messages numbered from `first_delivery` on."""
+        self.expires_at = min(self.expires_at, min(map(_expiry, messages), default=NEVER))
         if self.options.complete_message:
             self._join(first_delivery, messages)
         else:
@@ -189,6 +204,59 @@ class ConsumerBuffer:
         if self.doubt == doubt:
             self.doubt = 0
 
+    # -- what expires here -------------------------------------------------------------------------
+
+    def _entries(self) -> Iterator[tuple[int, DeliveredMessage]]:
+        """Everything that can be taken, with its first delivery number, in order."""
+        place, batch = self._place, self._batch
+        yield from enumerate(batch[place:], self._first + place)
+        for first, messages in self._batches:
+            yield from enumerate(messages, first)
+
+    def expired(self, now: int) -> DeliveryRanges:
+        """The deliveries that nobody shall get any more, because they have expired.
+
+        In logical order what follows an item of a group goes with it, and comes again in order if
+        it may; a group that was being gathered goes as a whole. What comes back although it was
+        returned is not returned again: the log knows the time better.
+        """
+        found = DeliveryRanges()
+        if self._segments:
+            return found  # the rest of a message is about to come
+        self.expires_at = NEVER
+        self._over = []
+        broken = False
+        entries = [*self._gathered, *self._entries()]
+        for first, raw in entries:
+            whole = (raw, *further_of(raw))
+            moment = min(map(_expiry, whole))
+            over = moment <= now and raw["sequence"] not in self._returned
+            if over:
+                self._over.append(raw["sequence"])
+                broken = broken or (self.options.logical_order and group_of(raw) is not None)
+            if over or broken:
+                found.add_range(first, first + len(whole) - 1)
+            elif moment > now:
+                self.expires_at = min(self.expires_at, moment)
+        if broken and self._gathered:
+            found = self.unseen()
+        return found
+
+    def drop(self, unseen: DeliveryRanges) -> None:
+        """Forgets deliveries that went back; they can be asked for again."""
+        gone = set(unseen.numbers())
+        left = [(first, raw) for first, raw in self._entries() if first not in gone]
+        self.due += self.count - len(left)
+        self._batch, self._place = [], 0
+        self._batches = deque((first, [raw]) for first, raw in left)
+        self.count = len(left)
+        self._gathered = [one for one in self._gathered if one[0] not in gone]
+        if self.doubt in gone:
+            self.doubt = 0
+        self._returned |= dict.fromkeys(self._over)
+        while len(self._returned) > RETURNED_MAX:
+            del self._returned[next(iter(self._returned))]
+
     # -- credit ------------------------------------------------------------------------------------
 
     def grant(self) -> int:
@@ -234,3 +302,11 @@ class ConsumerBuffer:
     def _add_to(self, ranges: DeliveryRanges, first: int, messages: list[DeliveredMessage]) -> None:
         further = len(further_of(messages[0])) if self._joins else 0
         ranges.add_range(first, first + len(messages) - 1 + further)
+
+
+def _expiry(message: DeliveredMessage) -> int:
+    """When a message expires, in µs by the log."""
+    header = message.get("header")
+    if header is None or header["expires_at"] < 0:
+        return NEVER
+    return header["expires_at"]

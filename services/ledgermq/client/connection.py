@@ -274,6 +274,7 @@ class Connection:
             send_timeout_seconds=self._settings.send_timeout_seconds,
             allow_pickle=self._settings.allow_pickle,
             redelivery_limit=self._settings.redelivery_limit,
+            log_time=self._lane.log_time,
         )
 
     def _session_closed(self, session: Session) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_number, check_seconds
 from ledgermq.client.asking import Asking
+from ledgermq.client.buffer import NEVER
 from ledgermq.client.call_options import NONE_GIVEN, CallOptions
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.getting import GetMatch, Getting, Order
@@ -158,6 +159,7 @@ class Consumer(Asking):
             self._wanted = wanted
             buffer.put_back_gathered()
             ready = buffer.count and buffer.due < buffer.threshold and not buffer.in_doubt
+            ready = ready and buffer.expires_at == NEVER
             if not ready and not self._fill_locked(timeout):
                 return None
             first, last, raw = self.take_locked()

@@ -94,6 +94,7 @@ class Keeper:
             self.soon()
         for core in cores:
             core.write_ripe_puts()
+            core.give_back_expired()
         self.tell_handed_over()
         failed = bool(self._transport.failures)
         self._transport.failures.clear()

@@ -8,9 +8,16 @@ import logging
 import random
 from typing import Final
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+from confluent_kafka import (
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
 
 from ledgermq.client.broker_news import BrokerNews
+from ledgermq.client.log_clock import LogClock
 from ledgermq.client.settings import ConnectionSettings
 from ledgermq.client.transport import KAFKA_COMMON, KAFKA_SECONDS_MAX
 from ledgermq.errors import BrokerUnavailableError, LogError
@@ -36,6 +43,7 @@ class LaneReader:
         self._topic = settings.topics.outcomes
         self._key = settings.identity.hex().encode()
         self._partition = -1
+        self._clock = LogClock()
         self.lane = -1
         self._consumer = Consumer(
             KAFKA_COMMON
@@ -118,11 +126,18 @@ class LaneReader:
                 missing = self._cope(error) or missing
                 continue
             self._news.well()
+            stamp, appended_ms = record.timestamp()
+            if stamp == TIMESTAMP_LOG_APPEND_TIME:
+                self._clock.note(appended_ms * 1000)
             if record.key() == key:
                 value = record.value()
                 if value is not None:
                     values.append(value)
         return values, missing
+
+    def log_time(self) -> int:
+        """The time of the log in µs since 1970, as far as known; -1: not at all."""
+        return self._clock.now_us()
 
     def _cope(self, error: KafkaError) -> bool:
         """Deals with an error of the consumer; True if records were skipped."""

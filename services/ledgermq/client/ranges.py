@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from ledgermq.core.limits import LIST_ENTRIES_MAX
 from ledgermq.core.operations import DeliveryRange
@@ -63,6 +63,23 @@ class DeliveryRanges:
         taken = DeliveryRanges()
         taken._runs, self._runs = self._runs, []
         return taken
+
+    def numbers(self) -> Iterator[int]:
+        """Each number."""
+        for first, last in self._runs:
+            yield from range(first, last + 1)
+
+    def halves(self) -> tuple[DeliveryRanges, DeliveryRanges]:
+        """The lower and the higher half of the numbers."""
+        lower, higher, left = DeliveryRanges(), DeliveryRanges(), len(self) // 2
+        for first, last in sorted(self._runs):
+            middle = min(last, first + left - 1)
+            if first <= middle:
+                lower.add_range(first, middle)
+            if middle < last:
+                higher.add_range(max(first, middle + 1), last)
+            left -= max(0, middle - first + 1)
+        return lower, higher
 
     def clear(self) -> None:
         """Empties this set."""

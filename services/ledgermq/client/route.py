@@ -29,6 +29,9 @@ class LaneIn(Protocol):
     def read(self, timeout_seconds: float) -> tuple[list[bytes], bool]:
         """Waits for records; returns the values that are ours, and whether some may be missing."""
 
+    def log_time(self) -> int:
+        """The time of the log in µs since 1970, as far as known; -1: not at all."""
+
     def close(self) -> None:
         """Leaves the lane."""
 

@@ -12,8 +12,9 @@ from typing import Final
 from ledgermq.client.buffer import ConsumerBuffer
 from ledgermq.client.fitting import misfit
 from ledgermq.client.protocol import Pending
+from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.session_writing import SessionWriting
-from ledgermq.core.operations import Acknowledge, Alive, Close, CloseConsumer, Commit
+from ledgermq.core.operations import Acknowledge, Alive, Close, CloseConsumer, Commit, GiveBack
 from ledgermq.core.outcomes import Delivered, Outcome, Refused, Reply, SessionEnded, Suspected
 from ledgermq.errors import (
     LedgerMQError,
@@ -261,6 +262,42 @@ class SessionCore(SessionWriting):
     def is_out_of_turn(self, pending: Pending) -> bool:
         """Whether an operation was refused because others are to be settled first."""
         return isinstance(pending.reply, Refused) and pending.reply.reason == OUT_OF_TURN
+
+    def give_back_expired_locked(self, buffer: ConsumerBuffer) -> None:
+        """Gives back what has expired where it waited for the application (SES-66)."""
+        now = self.log_time()
+        if now < buffer.expires_at or self.ended or self.protocol.crowded:
+            return
+        expired = buffer.expired(now)
+        if expired:
+            self._give_back_locked(buffer.number, expired)
+            buffer.drop(expired)
+
+    def give_back_expired(self) -> None:
+        """The same of all consumers, also of those that nobody receives from."""
+        with self.lock:
+            if not self.closing:
+                for buffer in self.protocol.consumers.values():
+                    self.give_back_expired_locked(buffer)
+
+    def _give_back_locked(self, number: int, unseen: DeliveryRanges) -> None:
+        self.write_locked(
+            GiveBack,
+            on_settled=partial(self._gave_back, number),
+            settles=unseen,
+            consumer=number,
+            unseen=unseen.as_list(),
+        )
+
+    def _gave_back(self, number: int, pending: Pending) -> None:
+        """If administration took one of them away, the others still go back."""
+        unseen = pending.deliveries
+        if not isinstance(pending.reply, Refused) or unseen is None or len(unseen) < 2:
+            return
+        with self.lock:
+            if number in self.protocol.consumers and not self.ended:
+                for half in unseen.halves():
+                    self._give_back_locked(number, half)
 
     def close_consumer_locked(self, number: int) -> Pending:
         """Closes a consumer; deliveries that cross the close are given back after it."""

@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from ledgermq.client.arguments import check_number, check_seconds
 from ledgermq.client.callbacks import Callbacks
+from ledgermq.client.log_clock import UNKNOWN
 from ledgermq.client.making import aged
 from ledgermq.client.protocol import Pending, SessionProtocol
 from ledgermq.client.ranges import DeliveryRanges
@@ -63,6 +64,7 @@ class SessionWriting:
         send_timeout_seconds: float = SEND_TIMEOUT_SECONDS_DEFAULT,
         allow_pickle: bool = False,
         redelivery_limit: int = -1,
+        log_time: Callable[[], int] = lambda: UNKNOWN,
     ) -> None:
         self.handle = handle
         self.mode = mode
@@ -71,6 +73,7 @@ class SessionWriting:
         self._send_timeout_seconds = send_timeout_seconds
         self.allow_pickle = allow_pickle
         self.redelivery_limit = redelivery_limit
+        self.log_time = log_time
         self.protocol = SessionProtocol(handle)
         self.lock = threading.Lock()
         self.condition = threading.Condition(self.lock)

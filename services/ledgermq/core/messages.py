@@ -24,12 +24,13 @@ from ledgermq.core.operations import (
     Acknowledge,
     CloseConsumer,
     Get,
+    GiveBack,
     Header,
     OpenConsumer,
     Put,
 )
 from ledgermq.core.outcomes import Accepted, Enqueued, Reply
-from ledgermq.core.places import disagrees, keep_group, leave_queue
+from ledgermq.core.places import disagrees, follow, keep_group, leave_queue, place_after
 from ledgermq.core.quotas import bytes_of
 from ledgermq.core.reasons import (
     CONSUMER_EXISTS,
@@ -60,7 +61,15 @@ from ledgermq.core.turn import Turn
 # By whether it is a segment.
 _KINDS = (GroupedMessage, SegmentMessage)
 
-__all__ = ["acknowledge", "close_consumer", "get", "open_consumer", "put", "take_in"]
+__all__ = [
+    "acknowledge",
+    "close_consumer",
+    "get",
+    "give_back_unseen",
+    "open_consumer",
+    "put",
+    "take_in",
+]
 
 
 def put(turn: Turn, session: Session, operation: Put) -> Reply | Refusal | Waits:
@@ -289,6 +298,27 @@ def close_consumer(turn: Turn, session: Session, operation: CloseConsumer) -> Re
     consumer.open = False
     if not consumer.in_flight:
         session.consumers.pop(consumer.number, None)
+    return None
+
+
+def give_back_unseen(turn: Turn, session: Session, operation: GiveBack) -> Refusal | None:
+    """Returns unseen deliveries of an open consumer without a backout; its credit stays.
+
+    It goes on in its group behind what it still has in flight, or has settled last.
+    """
+    consumer = _open_consumer_of(session, operation.consumer)
+    if isinstance(consumer, Refusal):
+        return consumer
+    refusal = check_deliveries(session, operation.unseen, consumer)
+    if refusal is not None:
+        return refusal
+    for one in operation.unseen:
+        for delivery in range(one["first"], one["last"] + 1):
+            give_back(turn, session, delivery, backed_out=False)
+    if operation.unseen:
+        held = (one for one in reversed(session.deliveries.values()) if one.consumer is consumer)
+        last = next(held, None)
+        follow(turn, consumer, consumer.settled_place if last is None else place_after(last))
     return None
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "EndSession",
     "Get",
     "GetOptions",
+    "GiveBack",
     "Group",
     "Header",
     "Open",
@@ -170,6 +171,14 @@ class OpenConsumer(SessionOperation):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CloseConsumer(SessionOperation):
     """Closes a consumer; deliveries that the application never saw go back."""
+
+    consumer: int
+    unseen: list[DeliveryRange]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GiveBack(SessionOperation):
+    """Returns deliveries of an open consumer that the application never saw."""
 
     consumer: int
     unseen: list[DeliveryRange]
