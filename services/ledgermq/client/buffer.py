@@ -17,7 +17,7 @@ from typing import Final
 from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.segments import ends_unit, further_of, group_of, join, left_open
 from ledgermq.core.get_options import PLAIN, Options
-from ledgermq.core.outcomes import DeliveredMessage
+from ledgermq.core.outcomes import EMPTY_HEADER, DeliveredMessage
 from ledgermq.warning_kinds import LedgerMQWarning
 
 __all__ = ["NEVER", "ConsumerBuffer"]
@@ -306,7 +306,5 @@ class ConsumerBuffer:
 
 def _expiry(message: DeliveredMessage) -> int:
     """When a message expires, in µs by the log."""
-    header = message.get("header")
-    if header is None or header["expires_at"] < 0:
-        return NEVER
-    return header["expires_at"]
+    moment = message.get("header", EMPTY_HEADER).get("expires_at", -1)
+    return NEVER if moment < 0 else moment
