@@ -135,3 +135,21 @@ def test_a_delivery_to_a_session_whose_unit_of_work_was_ended_is_told():
         planted.outcomes[position].append(given._replace(outcome=again))
         strays = [one.kind for one in Scans(planted).acts if one.what == "stray"]
         assert strays == kinds
+
+
+def test_what_was_given_back_unseen_is_in_flight_no_longer():
+    """The consumer stays, with its credit; only what it holds can go back (SES-66)."""
+    script = Script()
+    putter, taker = script.session(), script.session("CLIENT")
+    taker.consumer("q", credit=9)
+    putter.put("q", "a", "b", "c")
+    first = [{"first": 1, "last": 1}, {"first": 3, "last": 3}]
+    taker.send(op.GiveBack, consumer=1, unseen=first)
+    taker.send(op.GiveBack, consumer=1, unseen=first)
+    taker.send(op.GiveBack, consumer=2, unseen=[])
+    taker.send(op.Get, consumer=1, credit=0)
+    taker.send(op.CloseConsumer, consumer=1, unseen=[])
+    taker.send(op.GiveBack, consumer=1, unseen=[{"first": 2, "last": 2}])
+    reasons = compare(script, Scans(script)).values()
+    assert list(reasons) == ["delivery-unknown", "consumer-unknown", "consumer-unknown"]
+    assert list(script.state.sessions[taker.handle].deliveries) == [2, 4, 5]
