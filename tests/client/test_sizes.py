@@ -190,7 +190,7 @@ def test_a_text_that_no_record_holds_is_refused_by_name(broker, what):
         with pytest.raises(ledgermq.LedgerMQError) as raised:
             TEXTS[what](connection, session, "x" * 9_000_000)
         named = what.split()[-1] if "browser" in what or "ended" not in what else "subscription"
-        named = "correlation_id" if what == "match" else named
+        named = "correlation id" if what == "match" else named
         assert named in str(raised.value)
         assert broker._state.position <= written + (what == "match") * 2
         assert session.producer(QUEUE).send("y").sequence == 1
