@@ -38,7 +38,7 @@ def gap(number, expected):
 
 
 def delivered(first, count, consumer=1):
-    """A delivery of messages that are named by their delivery numbers."""
+    """A delivery of messages whose sequence numbers are their delivery numbers."""
     return Delivered(
         position=0,
         index=0,
@@ -46,7 +46,7 @@ def delivered(first, count, consumer=1):
         consumer=consumer,
         destination="queue:q",
         first_delivery=first,
-        messages=list(range(first, first + count)),
+        messages=[{"sequence": number} for number in range(first, first + count)],
     )
 
 
@@ -161,7 +161,7 @@ def test_credit_buffered_and_due_messages_add_up_to_the_prefetch(prefetch, steps
     for step in steps:
         if step == "deliver" and credit:
             some = min(credit, 3)
-            buffer.deliver(number, [None] * some)
+            buffer.deliver(number, [{}] * some)
             credit, number = credit - some, number + some
         elif step == "take" and buffer.count:
             buffer.take()
@@ -358,9 +358,9 @@ def test_the_next_delivery_is_in_doubt_until_it_was_told_of():
     assert not buffer.in_doubt
     buffer.doubt = 4
     assert not buffer.in_doubt
-    buffer.deliver(3, [None, None])
+    buffer.deliver(3, [{}, {}])
     assert not buffer.in_doubt
-    assert buffer.take() == (3, None)
+    assert buffer.take() == (3, {})
     assert buffer.in_doubt
     buffer.resolve(3)
     assert buffer.in_doubt
