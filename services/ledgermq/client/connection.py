@@ -1,8 +1,7 @@
 """Connections: the way from an application to one queue manager.
 
-A connection has one producer to the log, one reader of its outcome lane and one keeper, whatever
-the number of its sessions. It may be used from any number of threads. It does not survive a fork:
-the child connects anew.
+It has one producer to the log, one reader of its outcome lane and one keeper, for any number of
+sessions. Any number of threads may use it. It does not survive a fork: the child connects anew.
 """
 
 from __future__ import annotations
