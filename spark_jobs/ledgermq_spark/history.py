@@ -276,7 +276,6 @@ _ENDS = {
     "Recover": "its session recovered",
     "close": "its session was closed",
     "CloseConsumer": "its consumer was closed before the application saw it",
-    "GiveBack": "it was given back before the application saw it, as a rule because it had expired",
     "lost": "its session was lost: nothing was heard of its client in time",
     "unconfirmed": "its session was never confirmed",
     "taken over": "another connection took over its session's client id",
