@@ -305,14 +305,14 @@ def test_a_route_checks_the_broker_before_it_looks_for_the_queue_manager(monkeyp
     monkeypatch.setattr(routes, "Transport", Part)
     monkeypatch.setattr(routes, "find_claim", find)
     settings = settings_from("kafka://h:1", **GIVEN)
-    start = [("made", 1), ("check_broker", 1.0), ("find", True)]
+    start = [("made", 2), ("check_broker", 1.0), ("find", True)]
     if fails:
         with pytest.raises(ledgermq.QueueManagerNotFoundError):
             routes.kafka_route(settings, 0.0)
         assert told == [*start, ("close",)]
     else:
         lane, log = routes.kafka_route(settings, 0.0)
-        assert told == [*start, ("start", "claim", 1.0), ("made", 2), ("warm_up", 1.0)]
+        assert told == [*start, ("start", "claim", 1.0), ("made", 3), ("warm_up", 1.0)]
         assert isinstance(lane, Part)
         assert isinstance(log, Part)
 
