@@ -12,7 +12,7 @@ export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-all demo bench soak golden-update rules mutants lock clean
+.PHONY: help setup check test test-all demo bench soak fuzz golden-update rules mutants lock clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ bench: setup ## measure speed and write what was found
 
 soak: setup ## kill the worker ROUNDS=200 times with a deep queue (ARGS='--depth 1000000 --seed 1')
 	PYTHONPATH=tests $(BIN)/python -m support.soak --rounds $(or $(ROUNDS),200) $(ARGS)
+
+fuzz: setup ## write ROUNDS=10000 bad records to all topics; no worker may stay stopped (ARGS=--help)
+	PYTHONPATH=tests $(BIN)/python -m support.fuzz --rounds $(or $(ROUNDS),10000) $(ARGS)
 
 golden-update: $(STAMP) ## rewrite the golden logs; review the change with git diff
 	LEDGERMQ_GOLDEN_UPDATE=1 $(BIN)/python -m pytest -q tests/golden

@@ -32,13 +32,13 @@ from ledgermq_spark.settings import (
     manager_settings_valid,
     settings_refusal,
 )
+from ledgermq_spark.skipped import Versions
 from ledgermq_spark.subscriptions import Subscriptions
 
 __all__ = ["read_directory"]
 
 CONTENT_BYTES_MAX = 8 * 1024 * 1024 - 4096
-DESCRIPTION_MAX = 1024
-UNACKNOWLEDGED_MAX = 1_000_000
+DESCRIPTION_MAX, UNACKNOWLEDGED_MAX = 1024, 1_000_000
 # What is no operation, in the order in which it counts at one place.
 RANKS = {"Closed": 0, "Free": 1, "Ended": 2}
 
@@ -73,8 +73,7 @@ class _Reader:
         # Of messages removed by hand from the queue that stands: when each would have expired.
         self._gone: dict[str, list[int | None]] = {}
         self._removed: set[tuple[str, int, int]] = set()
-        self._version = 1
-        self._storage, self._backups = Storage(), Backups()
+        self._storage, self._backups, self._versions = Storage(), Backups(), Versions()
         self._subscriptions = Subscriptions(self._found)
         self._connections: dict[str, _Connection] = {}
         self._of_session: dict[int, str] = {}
@@ -340,11 +339,13 @@ class _Reader:
         return self._backups.refusal(row.position, row.settings)
 
     def _Upgrade(self, row: AdministrationRow) -> str | None:  # noqa: N802
-        if row.number is None or not self._version < row.number < 2**31:
+        if not self._versions.upgrade(row.number):
             return "version-invalid"
-        self._version = row.number
         self._found.version_raised_at = row.position
         return None
+
+    def _VersionOffered(self, row: AdministrationRow) -> None:  # noqa: N802
+        self._versions.offer(row.number)
 
     def _EndSession(self, row: AdministrationRow) -> str | None:  # noqa: N802
         if row.number == row.session:

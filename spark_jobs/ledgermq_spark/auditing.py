@@ -23,6 +23,8 @@ from ledgermq_spark.judging import judge
 from ledgermq_spark.rebuild import Rebuilt, fold_log
 from ledgermq_spark.record_headers import check_operation_headers
 from ledgermq_spark.rows import OPERATION_COLUMNS
+from ledgermq_spark.skipped import declaration_notes, operations_of, recorded_of
+from ledgermq_spark.stopping import hole_told
 from ledgermq_spark.tables import Tables, build_tables
 from ledgermq_spark.totals import depth_over_time, queue_totals, subscription_totals
 from ledgermq_spark.witnesses import Noted, Witnesses, hear
@@ -71,13 +73,15 @@ class Auditing:
             rebuilt, operations, lanes = _read_all(work, position)
             told = hear(work, lanes, checkpoints, self._noted)
         findings.extend(told.findings)
-        recorded = told.outcomes.where(f.col("position") <= position)
+        answered = recorded_of(told.outcomes, rebuilt.skipped)
+        recorded = answered.where(f.col("position") <= position)
         self._of_headers = [*check_operation_headers(operations), *told.of_headers]
         operations = operations.select(*(name for name, _ in OPERATION_COLUMNS))
+        operations = operations_of(operations, rebuilt.skipped)
         with work.stage("comparing the digest chain", 2):
             proof = prove_chain(work, rebuilt, recorded, told, findings, self._unproven)
         with work.stage("aligning log and lanes", 3):
-            aligned = alignment(operations, told.outcomes, position + 1)
+            aligned = alignment(operations, answered, position + 1)
         findings.extend(aligned.evidence)
         proof = tell_of_cut(told, proof, findings)
         end = _comparable_end(rebuilt, aligned.comparable_until, findings, self._unproven)
@@ -90,6 +94,8 @@ class Auditing:
                     rebuilt = _fold(work, end)
         report = self._compare(rebuilt, operations, recorded, live)
         report = replace(report, chain_proof=proof.as_dict() | {"told": proof.told()})
+        if rebuilt.skipped:
+            report = replace(report, notes=[*report.notes, *declaration_notes(operations)])
         if end < position:
             note = f"nothing above position {end} was compared, up to {position}"
             report = replace(report, notes=[*report.notes, note])
@@ -242,7 +248,7 @@ def _comparable_end(
                 summary="the log has a hole: positions are missing from it",
                 position=stopped["position"],
                 expected=f"a record at position {stopped['position']}",
-                found=f"the next record at position {stopped['found']}",
+                found=hole_told(stopped),
             )
         )
     elif stopped is not None:

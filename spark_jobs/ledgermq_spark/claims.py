@@ -10,6 +10,7 @@ from pyspark.sql import functions as f
 from ledgermq_spark.destinations import is_topic
 from ledgermq_spark.evidence import Evidence, hexadecimal, shown
 from ledgermq_spark.relocations import relocation_refusals
+from ledgermq_spark.skipped import entry_refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -191,6 +192,7 @@ def check_refusals(tables: Tables, expected: DataFrame) -> list[Evidence]:
     refusals.extend(relocation_refusals(tables))
     administrative = spark.createDataFrame(refusals, "position long, reason string")
     mine = refused.unionByName(disagrees).unionByName(unreadable).unionByName(administrative)
+    mine = mine.unionByName(entry_refusals(tables.facts.operations))
     again = acts.where("reason = 'repeated'").select("position")
     other = (
         _of_own_entry(tables, expected.where("kind = 'Refused'"))

@@ -1,8 +1,9 @@
 """The fold inside Spark: one task per queue manager streams its log through `core.apply`.
 
 A task keeps one state and one batch of records in memory, whatever the length of the log. It stops,
-and says so in a row, where no fold may go on: at a hole in the positions, and before an entry of a
-protocol version that it does not know.
+and says so in a row, where no fold may go on: at a hole in the positions that nobody declared
+skipped, and before an entry of a protocol version that it does not know; before an entry that
+brings a version, too, until its plan has what stands above (PROTOCOL.md §8).
 """
 
 from __future__ import annotations
@@ -15,11 +16,13 @@ from typing import TYPE_CHECKING, Any
 
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.limits import PROTOCOL_VERSION
+from ledgermq.core.operations import Operation
 from ledgermq.core.outcomes import Addressed
 from ledgermq.core.query import queue_statuses
 from ledgermq.core.snapshot import blocks, restore, root_of
 from ledgermq.core.state import QueueManager
 from ledgermq.core.topic_query import subscription_statuses, topic_statuses
+from ledgermq.core.versions import SKIPPED, may_be_skipped, time_of_hole
 from ledgermq.wire.checkpoint_chunks import encode_block_record
 from ledgermq.wire.codec import decode_record, outcome_from_union
 from ledgermq_spark.checkpoints import encode_root
@@ -27,6 +30,7 @@ from ledgermq_spark.inbound import Arrival, Inbound
 from ledgermq_spark.outcome_rows import OUTCOME_COLUMNS, outcome_row
 from ledgermq_spark.read_log import as_operation
 from ledgermq_spark.rows import BYTES, LONG, TEXT, arrow_batch
+from ledgermq_spark.skipped import Skipped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,6 +68,16 @@ class FoldPlan:
     with_outcomes: bool = False
     with_links: bool = False
     with_inbound: bool = False
+    # Positions that were declared skipped, once somebody has looked ahead for them.
+    skips: tuple[tuple[int, int], ...] = ()
+    looked_ahead: bool = False
+
+    def skips_all(self, first: int, last: int) -> bool:
+        """Whether all of some positions were declared skipped."""
+        return all(
+            any(one[0] <= position <= one[1] for one in self.skips)
+            for position in range(first, last + 1)
+        )
 
 
 Row = tuple[Any, ...]
@@ -170,14 +184,25 @@ class _Fold:
         sha256 = hashlib.sha256
         chain = self.chain
         for offset, time_ms, stamp, value in zip(offsets, times_ms, stamps, values, strict=True):
-            problem = self._problem(offset)
+            hole = self._hole_before(offset)
+            if hole is not None:
+                for position in range(hole.first, hole.last + 1):
+                    chain = sha256(chain + position.to_bytes(8, "big") + bytes(8)).digest()
+                    outcomes = apply(state, SKIPPED, position, time_of_hole(state))
+                    rows.extend(_outcome_rows(partition, outcomes) if tells else ())
+                    links.append(chain)
+                rows.append(_skipped_row(partition, hole))
+            operation = as_operation(value, stamp)
+            problem = self._problem(offset, operation)
             if problem is not None:
                 rows.append(_row("stopped", partition, json.dumps(problem).encode()))
                 self.stopped = True
                 break
-            head = offset.to_bytes(8, "big") + time_ms.to_bytes(8, "big")
+            if may_be_skipped(state, operation) and self.plan.skips_all(offset, offset):
+                operation = SKIPPED
+                rows.append(_skipped_row(partition, Skipped(offset, offset, False)))
+            head = offset.to_bytes(8, "big") + time_ms.to_bytes(8, "big", signed=True)
             chain = sha256(chain + head + (value or b"")).digest()
-            operation = as_operation(value, stamp)
             # A time that nobody trusts moves no clock.
             time_us = time_ms * 1000 if stamp == 1 else state.time
             if inbound is not None:
@@ -191,17 +216,31 @@ class _Fold:
             links.append(chain)
         self.chain = chain
         if self.plan.with_links and links:
-            rows.append(_row("links", partition, b"".join(links), block=offsets[0]))
+            first = state.position + 1 - len(links)
+            rows.append(_row("links", partition, b"".join(links), block=first))
         return rows
 
-    def _problem(self, offset: int) -> dict[str, Any] | None:
+    def _hole_before(self, offset: int) -> Skipped | None:
+        """The positions without a record before the next one, if all were declared skipped."""
+        first = self.state.position + 1
+        if first < offset and self.plan.skips_all(first, offset - 1):
+            return Skipped(first, offset - 1, True)
+        return None
+
+    def _problem(self, offset: int, operation: Operation) -> dict[str, Any] | None:
         expected = self.state.position + 1
         if offset != expected:
             return {"why": "hole", "position": expected, "found": offset}
         if self.state.active_version != PROTOCOL_VERSION:
             version = self.state.active_version
             return {"why": "version", "position": offset, "version": version}
+        if not self.plan.looked_ahead and may_be_skipped(self.state, operation):
+            return {"why": "look ahead", "position": offset}
         return None
+
+
+def _skipped_row(partition: int, one: Skipped) -> Row:
+    return _row("skipped", partition, json.dumps([one.first, one.last, one.hole]).encode())
 
 
 def _outcome_rows(partition: int, outcomes: list[Addressed]) -> list[Row]:

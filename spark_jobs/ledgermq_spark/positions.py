@@ -93,7 +93,7 @@ def parse_moment(text: str) -> int | datetime:
         PositionOutOfRangeError: The text is neither.
     """
     position = text.rpartition("@")[2].strip()
-    if position.isdigit():
+    if position.isascii() and position.isdigit():
         return int(position)
     try:
         moment = datetime.fromisoformat(text.strip())

@@ -6,7 +6,7 @@ import json
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -17,6 +17,7 @@ from pyspark.sql import functions as f
 from ledgermq.errors import LedgerMQError
 from ledgermq.wire.codec import decode_record
 from ledgermq.wire.registry import Claim, find_queue_manager
+from ledgermq.wire.skipping import LookAhead
 from ledgermq.wire.topics import Topics
 from ledgermq_spark.checkpoints import Checkpoint, read_checkpoints, state_digest
 from ledgermq_spark.fold import FOLD_COLUMNS, FoldPlan, fold_task, starting_state, state_rows
@@ -38,6 +39,8 @@ from ledgermq_spark.rows import (
     spark_schema,
 )
 from ledgermq_spark.session import spark_session
+from ledgermq_spark.skipped import Skipped
+from ledgermq_spark.stopping import FoldStoppedError, why_stopped
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -57,12 +60,6 @@ __all__ = [
 Progress: TypeAlias = Callable[[str, int, int], None]
 
 
-class FoldStoppedError(LedgerMQError):
-    """The fold may not go on: the log has a hole, or an entry of an unknown protocol version."""
-
-    code = "fold-stopped"
-
-
 class LogTrimmedError(LedgerMQError):
     """The start of the log is gone and no checkpoint stands in for it."""
 
@@ -74,7 +71,8 @@ class Rebuilt:
     """The state of a queue manager at one position, as the fold says it.
 
     Times are microseconds since 1970 UTC. `rows` keeps everything the fold told, on disk.
-    `stopped` says where and why it could not reach the position asked for, or is None.
+    `stopped` says where and why it could not reach the position asked for, or is None; `skipped`
+    what was passed over on the way because it was declared skipped.
     """
 
     queue_manager: str
@@ -90,6 +88,7 @@ class Rebuilt:
     seconds: float
     operations: int
     stopped: dict[str, Any] | None
+    skipped: list[Skipped] = field(default_factory=list)
 
     @property
     def root(self) -> dict[str, Any]:
@@ -281,22 +280,9 @@ def rebuild_at(
         directory=directory,
     )
     if rebuilt.stopped is not None:
-        raise FoldStoppedError(_why_stopped(queue_manager, rebuilt.stopped))
+        raise FoldStoppedError(why_stopped(queue_manager, rebuilt.stopped))
     tell("done", 3, 3)
     return rebuilt
-
-
-def _why_stopped(queue_manager: str, stopped: dict[str, Any]) -> str:
-    where = f"{queue_manager}@{stopped['position']}"
-    if stopped["why"] == "version":
-        return (
-            f"the entries from {where} on need protocol version {stopped['version']}, which this "
-            "program does not know: upgrade it"
-        )
-    return (
-        f"the log has a hole: position {where} is missing, the next record is "
-        f"{stopped['found']}; the operations topic was trimmed inside or damaged"
-    )
 
 
 # Parts of which there is one row, and which fit the driver.
@@ -338,13 +324,18 @@ def fold_log(
             "is gone, and no whole checkpoint covers it"
         )
     path = str((directory or Path(tempfile.mkdtemp(prefix="ledgermq-rebuild-"))) / "fold")
-    _fold_rows(spark, bootstrap, plan, log, position).write.mode("overwrite").parquet(path)
-    rows = spark.read.schema(spark_schema(FOLD_COLUMNS)).parquet(path)
-    small = {
-        row["part"]: row["payload"]
-        for row in rows.where(f.col("part").isin(*SMALL)).select("part", "payload").collect()
-    }
+    rows, small, skipped = _folded(spark, bootstrap, plan, log, position, path)
+    stopped = json.loads(small["stopped"]) if "stopped" in small else None
+    if stopped is not None and stopped["why"] != "version":
+        ahead = LookAhead(bootstrap, log.topic, log.partition)
+        ahead.look(stopped["position"])
+        skips = tuple((one.first, one.last) for one in ahead.declared)
+        plan = replace(plan, skips=skips, looked_ahead=True)
+        rows, small, skipped = _folded(spark, bootstrap, plan, log, position, path)
+        stopped = json.loads(small["stopped"]) if "stopped" in small else None
     end = json.loads(small["end"])
+    if stopped is None and end["position"] < position:
+        stopped = {"why": "hole", "position": end["position"] + 1, "found": None}
     root = bytes(small["root"])
     return Rebuilt(
         queue_manager=claim.queue_manager,
@@ -359,8 +350,29 @@ def fold_log(
         rows=rows,
         seconds=time.monotonic() - started,
         operations=end["position"] + 1 - plan.start,
-        stopped=json.loads(small["stopped"]) if "stopped" in small else None,
+        stopped=stopped,
+        skipped=skipped,
     )
+
+
+def _folded(
+    spark: SparkSession,
+    bootstrap: str,
+    plan: FoldPlan,
+    log: PartitionRange,
+    position: int,
+    path: str,
+) -> tuple[DataFrame, dict[str, Any], list[Skipped]]:
+    """Folds as planned: all rows, those parts that there is one of, what was passed over."""
+    _fold_rows(spark, bootstrap, plan, log, position).write.mode("overwrite").parquet(path)
+    rows = spark.read.schema(spark_schema(FOLD_COLUMNS)).parquet(path)
+    told = rows.where(f.col("part").isin(*SMALL, "skipped")).select("part", "payload").collect()
+    small = {row["part"]: row["payload"] for row in told}
+    skipped = [Skipped(*json.loads(row["payload"])) for row in told if row["part"] == "skipped"]
+    if "end" not in small:
+        # Not one record stands there, so no task began.
+        return _folded(spark, bootstrap, plan, log, plan.start - 1, path)
+    return rows, small, sorted(skipped, key=lambda one: one.first)
 
 
 def _fold_rows(

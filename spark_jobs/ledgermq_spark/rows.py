@@ -15,7 +15,12 @@ import pyarrow as pa
 from pyspark.sql import types as t
 
 from ledgermq.core import operations as op
-from ledgermq.core.administration import BackUpJournal, Relocate
+from ledgermq.core.administration import (
+    BackUpJournal,
+    PositionsSkipped,
+    Relocate,
+    VersionOffered,
+)
 from ledgermq.core.header_size import header_bytes
 from ledgermq_spark.headers import (
     content_digest,
@@ -129,9 +134,9 @@ def operation_row(
     """The row of one operation; `number` and `flag` mean what the kind has a use for.
 
     `number` is the length of what an Open says of its client, or of its takeover if that is longer,
-    the credit of a Get, the puts of a Commit, the version of an Upgrade, the sequence
-    number of a Correct, the delivery that an Alive is handing, the writer's clock of a TimeAgreed,
-    how long a Put may wait in ms;
+    the credit of a Get, the puts of a Commit, the version of an Upgrade or a VersionOffered, the
+    sequence number of a Correct, the delivery that an Alive is handing, the writer's clock of a
+    TimeAgreed, how long a Put may wait in ms;
     `flag` the purge of a DeleteQueue or DeleteTopic, `gets_disabled` of an AlterQueue,
     `automatic_creation` of an AlterQueueManager. `target` is a destination, or the bare name where
     only queues are meant. `settings` are those given, as JSON. `headers` is null where no message
@@ -165,6 +170,12 @@ def _first_columns(
         return (*start, *_tail(sessions=list(operation.sessions)))
     if isinstance(operation, op.TimeAgreed):
         return (*start, *_tail(number=operation.writer_time))
+    if isinstance(operation, VersionOffered):
+        return (*start, *_tail(number=operation.version))
+    if isinstance(operation, PositionsSkipped):
+        place: op.DeliveryRange = {"first": operation.first, "last": operation.last}
+        who = ("SKIP", operation.actor, operation.reason)
+        return (*start, *_tail(ranges=[place], correction=who))
     return (*start, *_tail())
 
 

@@ -56,6 +56,8 @@ def directory_from(log: Scanned, deliveries: DataFrame) -> Directory:
     uses = uses.where("NOT regexp_like(queue, '^(topic:)?temporary/')")
     deletes = [one for one in rows if one.kind in DELETES]
     rows.extend(_first_uses(uses, deletes))
+    if any(one.kind == "Upgrade" for one in rows):
+        rows.extend(_offers(operations))
     corrects = [one for one in rows if one.kind == "Correct"]
     temporaries = any(one.kind == "CreateTemporary" for one in rows)
     consumers = any(one.kind == "OpenConsumer" for one in rows)
@@ -147,6 +149,12 @@ def _asked(operations: DataFrame, acts: DataFrame) -> list[AdministrationRow]:
         .collect()
     )
     return [AdministrationRow(**row.asDict()) for row in found]
+
+
+def _offers(operations: DataFrame) -> list[AdministrationRow]:
+    """What versions workers offered."""
+    found = operations.where("kind = 'VersionOffered'").select("position", "number").collect()
+    return [AdministrationRow(row[0], "VersionOffered", "", number=row[1]) for row in found]
 
 
 def _first_uses(uses: DataFrame, deletes: list[AdministrationRow]) -> list[AdministrationRow]:

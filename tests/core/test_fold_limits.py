@@ -159,9 +159,9 @@ def test_operations_ask_for_nothing_special_unless_told():
 
 def test_apply_stops_at_a_version_that_it_does_not_know():
     """After an Upgrade to an unknown version no entry is folded (H3)."""
-    state = play_lines("open", "upgrade 2").state
+    state = play_lines("open", "offer 2", "upgrade 2").state
     with pytest.raises(AssertionError, match="unknown version"):
-        apply(state, Tick(worker="w"), 2, 0)
+        apply(state, Tick(worker="w"), 3, 0)
 
 
 def test_a_retry_costs_the_window_nothing():

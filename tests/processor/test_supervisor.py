@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from ledgermq.cli.main import main
 from ledgermq.core import operations as op
+from ledgermq.core.administration import VersionOffered
 from ledgermq.processor.supervisor import Supervisor
 from ledgermq.wire.registry import find_queue_manager
 from ledgermq.wire.topics import Topics
@@ -97,8 +99,8 @@ def test_a_signal_stops_worker_and_broker_in_order(owner):
     wait_until_gone(worker, broker)
 
 
-def test_a_worker_that_refuses_to_run_is_not_started_again(tmp_path):
-    """Exit code 4 asks for a person: the supervisor ends with it and shows the reason."""
+def test_a_worker_that_refuses_to_run_is_not_started_again_before_somebody_helps(tmp_path):
+    """Exit code 4 asks for a person: the supervisor ends, and the command that it shows helps."""
     said = []
     supervisor = Supervisor(tmp_path, tell=said.append)
     with supervisor:
@@ -106,10 +108,18 @@ def test_a_worker_that_refuses_to_run_is_not_started_again(tmp_path):
         claim = find_queue_manager(supervisor.bootstrap, topics, "QM1")
         client = RawClient(supervisor.bootstrap, topics, claim)
         session = client.open()
-        session.do(op.Upgrade, version=9)
+        client.write(VersionOffered(worker="w", version=9))
+        upgrade = session.write(op.Upgrade, version=9)
+        session.reply(upgrade)
         session.write(op.Alive)
         client.flush()
         assert supervisor.run() == 4
         client.close()
     assert "the worker refuses to run" in said[0]
     assert "protocol version 9" in said[0]
+    command = f"log skip {session.positions[upgrade][0]}"
+    assert f"ledgermq {command} --queue-manager QM1" in said[0]
+    options = ["--data-dir", str(tmp_path), "--reason", "a mistake", "--timeout", "5", "--yes"]
+    assert main([*command.split(), *options]) == 0
+    with Supervisor(tmp_path) as supervisor:
+        assert supervisor.restarts == 0

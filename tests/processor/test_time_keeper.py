@@ -5,6 +5,7 @@ import time
 
 import pytest
 
+from ledgermq.core.administration import VersionOffered
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.operations import Alive, Open, Suspect, Tick, TimeAgreed
 from ledgermq.processor import duties
@@ -290,3 +291,20 @@ def test_how_far_log_time_is_ahead_is_shown(day_ahead):
     assert keeper.ahead_seconds(state) == pytest.approx(86_398, abs=1)
     day_ahead.run(401, heard=True)
     assert keeper.ahead_seconds(state) == pytest.approx(86_398 - 402 / 8, abs=42)
+
+
+def test_a_version_above_all_that_were_offered_is_offered_once(start_us, monkeypatch):
+    """A worker of version 1 offers nothing; a newer one offers its version until it stands (H3)."""
+    state, ledger = opened(start_us), Ledger(start_us)
+    keeper = keep(ledger)
+    asyncio.run(keeper.offer_version(state))
+    assert not ledger.entries
+    monkeypatch.setattr(duties, "PROTOCOL_VERSION", 2)
+    for _ in range(3):
+        asyncio.run(keeper.offer_version(state))
+    assert ledger.entries == [VersionOffered(worker="worker", version=2)]
+    apply(state, ledger.entries[0], 1, start_us)
+    keeper.folded_to(state)
+    monkeypatch.setattr(duties.time, "monotonic", lambda: 1e9)
+    asyncio.run(keeper.offer_version(state))
+    assert len(ledger.entries) == 1

@@ -8,6 +8,7 @@ import time
 import pytest
 
 from ledgermq.core import operations as op
+from ledgermq.core.administration import VersionOffered
 from ledgermq.wire.codec import encode_operation
 from ledgermq.wire.headers import operation_headers
 from support import topic_surgery as surgery
@@ -140,6 +141,7 @@ def test_an_unknown_active_version_stops_the_worker_before_the_next_entry(place)
     worker = place.worker("first")
     client = place.client()
     session = client.open()
+    client.write(VersionOffered(worker="w", version=2))
     session.do(op.Upgrade, version=2)
     session.write(op.Alive)
     client.flush()
@@ -147,20 +149,3 @@ def test_an_unknown_active_version_stops_the_worker_before_the_next_entry(place)
     assert "protocol version 2 is active, this worker knows 1" in worker.log
     again = place.worker("first", ready=False)
     assert again.wait() == 4
-
-
-def test_a_hole_in_the_ledger_stops_the_worker(place):
-    """A position that is missing is never folded over: the worker stops and names it (H9)."""
-    from confluent_kafka import Producer
-
-    worker = place.worker()
-    producer = Producer({"bootstrap.servers": place.bootstrap, "transactional.id": "intruder"})
-    producer.init_transactions(20)
-    producer.begin_transaction()
-    producer.produce(place.topics.operations, value=ALIVE, partition=0)
-    producer.commit_transaction(20)
-    client = place.client()
-    client.write_raw(ALIVE)
-    client.flush()
-    assert worker.wait() == 4
-    assert "has no record at 1, the next one is at 2" in worker.log

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ledgermq.core import operations
+from ledgermq.core.administration import PositionsSkipped, VersionOffered
 from ledgermq.core.operations import Operation
 from ledgermq.core.settings import given_settings
 from support.script import Line, time_us
@@ -148,6 +149,18 @@ def _upgrade(player: Player, line: Line) -> Operation:
     return operations.Upgrade(**common(player, line), version=int(line.words[0]))
 
 
+def _offer(player: Player, line: Line) -> Operation:
+    return VersionOffered(worker="w1", version=int(line.words[0]))
+
+
+def _skip(player: Player, line: Line) -> Operation:
+    """`skip FIRST LAST [actor=NAME] [reason=WORD]`, empty where they are given as none."""
+    first, last = map(int, line.words)
+    given = {name: line.options.get(name, "operator") for name in ("actor", "reason")}
+    told = {name: "" if text == "none" else text for name, text in given.items()}
+    return PositionsSkipped(first=first, last=last, **told)
+
+
 def _correct(player: Player, line: Line) -> Operation:
     queue, sequence, action = line.words
     return operations.Correct(
@@ -169,5 +182,7 @@ ADMINISTRATION_VERBS: dict[str, Verb] = {
     "create-topic": _create_topic,
     "delete": _delete,
     "delete-topic": _delete_topic,
+    "offer": _offer,
+    "skip": _skip,
     "upgrade": _upgrade,
 }

@@ -216,3 +216,24 @@ class ModelAdministration(ModelTopics):
         self.set_storage(entry)
         self.set_journal(entry)
         return None
+
+    def do_upgrade(self, session: Row, entry: Any) -> str | None:
+        """The active version changes."""
+        if not self.version < entry.version <= self.offered:
+            return "version-invalid"
+        self.version = entry.version
+        return None
+
+    def do_version_offered(self, entry: Any) -> str | None:
+        """A worker knows a version."""
+        if not 1 <= entry.version <= 32_767:
+            return "version-invalid"
+        self.offered = max(self.offered, entry.version)
+        return None
+
+    def do_positions_skipped(self, entry: Any) -> str | None:
+        """Nothing happens: whoever reads the log looks ahead for it."""
+        if not 0 <= entry.first <= entry.last < self.position:
+            return "selection-invalid"
+        good = 0 < len(entry.actor) <= 128 and 0 < len(entry.reason) <= 1_024
+        return None if good else "reason-invalid"

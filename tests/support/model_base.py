@@ -24,7 +24,7 @@ class ModelBase(ModelJournal):
         self.log_time = -1
         self.reference = -1
         self.stood_still = False
-        self.version = 1
+        self.version = self.offered = 1
         self.automatic_creation = True
         self.maximum_lifetime_ms = 30 * 86_400_000
         self.messages_max = self.bytes_max = 0

@@ -355,13 +355,6 @@ class ModelOperations(ModelQuotas):
                     if number in doubts:
                         self.touch(message["queue"])
 
-    def do_upgrade(self, session: Row, entry: Any) -> str | None:
-        """The active version changes."""
-        if not self.version < entry.version <= INT_MAX:
-            return "version-invalid"
-        self.version = entry.version
-        return None
-
     def do_correct(self, session: Row, entry: Any) -> str | None:
         """One message is removed or released."""
         if self.queue(entry.queue) is None:

@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ledgermq.core import operations as op
-from ledgermq.core.administration import BackUpJournal
+from ledgermq.core.administration import BackUpJournal, PositionsSkipped, VersionOffered
 from ledgermq.core.operations import Operation
 from support.verbs import group_id, identifier
 
@@ -278,6 +278,10 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         through=small,
         kept_from=small,
         needed_from=small,
+    ),
+    st.builds(VersionOffered, worker=st.just("w"), version=st.sampled_from((-1, 0, 1, 5, 2**30))),
+    st.builds(
+        PositionsSkipped, first=small, last=small, actor=actors, reason=st.sampled_from(("", "r"))
     ),
     st.builds(op.Tick, worker=st.just("w")),
     st.builds(

@@ -10,6 +10,7 @@ lifetimes, so that messages expire and go elsewhere, `redelivery` delays and lim
 from __future__ import annotations
 
 from ledgermq.core import operations as op
+from ledgermq.core.administration import PositionsSkipped, VersionOffered
 from support.log_writer import Script, ScriptSession, ranges
 from support.random_ends import RandomEnds
 from support.random_groups import RandomGroups
@@ -132,6 +133,9 @@ class RandomLog:
             script.add_value(script.entries[-1].value, stamp=0)
         elif what == 6:
             script.add(op.Suspect(worker="w", sessions=[]))
+            script.add(VersionOffered(worker="w", version=5))
+            script.add(PositionsSkipped(first=0, last=0, actor="a", reason="r"))
+            script.add(PositionsSkipped(first=7, last=2, actor="a", reason="r"))
         else:
             script.wait(random.random())
             script.add(op.Tick(worker="w"))

@@ -144,7 +144,7 @@ class RawClient:
             if message.error() is not None:
                 raise AssertionError(message.error())
             headers = dict(message.headers() or [])
-            if headers[CONNECTION] == self.connection.hex().encode():
+            if headers.get(CONNECTION) == self.connection.hex().encode():
                 self._take(headers["ce_type"].decode(), message.value())
 
     def read_until(self, enough: Any, seconds: float = 20.0) -> None:

@@ -15,6 +15,7 @@ from ledgermq.core.operations import (
     PutMessage,
     Unreadable,
 )
+from ledgermq.core.versions import SKIPPED
 from support.administration_verbs import ADMINISTRATION_VERBS
 from support.handling_verbs import HANDLING_VERBS
 from support.script import Line, ScriptError, time_us
@@ -279,8 +280,10 @@ def _again(player: Player, line: Line) -> Operation:
 
 
 def _record(player: Player, line: Line) -> Entry:
-    """`record empty|HEX`, or `record untrusted` for one that is stamped by its writer."""
+    """`record empty|HEX`, `record untrusted` if stamped by its writer, `record skipped`."""
     word = line.words[0]
+    if word == "skipped":
+        return SKIPPED
     if word == "empty":
         return None
     if word == "untrusted":

@@ -1,6 +1,7 @@
 """`ledgermq log trim` cuts the beginning of the ledger that nothing needs any more.
 
-`ledgermq log relocate` writes again what old live messages need of it.
+`ledgermq log relocate` writes again what old live messages need of it, `ledgermq log skip` declares
+positions skipped at which every worker stops.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import click
 from ledgermq.cli.exits import OK, REFUSED
 from ledgermq.cli.history import Moment
 from ledgermq.cli.output import Column, Output, count_of, iso_time
+from ledgermq.cli.skipping import skip
 from ledgermq.cli.target import Target, target_options
 from ledgermq.errors import LedgerMQError
 
@@ -344,3 +346,6 @@ def _cut(target: Target, claim: Claim, before: int) -> None:
         raise TrimRefusedError(
             f"Kafka did not cut the log of {claim.queue_manager}: {error.args[0].str()}"
         ) from error
+
+
+log.add_command(skip)

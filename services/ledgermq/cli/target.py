@@ -26,7 +26,14 @@ if TYPE_CHECKING:
     from ledgermq.wire.registry import Claim
     from ledgermq.wire.topics import Topics
 
-__all__ = ["BOOTSTRAP_DEFAULT", "Target", "data_directory_option", "json_option", "target_options"]
+__all__ = [
+    "BOOTSTRAP_DEFAULT",
+    "Target",
+    "data_directory_option",
+    "json_option",
+    "resting_target_options",
+    "target_options",
+]
 
 BOOTSTRAP_DEFAULT: Final = "localhost:9092"
 QUEUE_MANAGER_DEFAULT: Final = "QM1"
@@ -196,8 +203,30 @@ def _running_on(directory: Path) -> str | None:
     return found
 
 
-def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that name its target; it gets `target` and `output`."""
+@contextlib.contextmanager
+def _broker_on(directory: Path) -> Iterator[str | None]:
+    """The address of what runs on a directory; if nothing does, its broker runs meanwhile.
+
+    A worker that refuses to run ends `ledgermq up`, and the command that helps wants the log.
+    """
+    from ledgermq.embedded import EmbeddedBroker
+
+    if running_bootstrap(directory) is None and (directory / "broker" / "data").is_dir():
+        with EmbeddedBroker(directory / "broker") as broker:
+            yield broker.bootstrap
+    else:
+        yield _running_on(directory)
+
+
+def target_options(
+    command: Callable[..., Any], *, starts_broker: bool = False
+) -> Callable[..., Any]:
+    """Give a command the options that name its target; it gets `target` and `output`.
+
+    Args:
+        command: The command.
+        starts_broker: Whether it starts the broker of a data directory on which nothing runs.
+    """
 
     @functools.wraps(command)
     def with_target(
@@ -210,15 +239,23 @@ def target_options(command: Callable[..., Any]) -> Callable[..., Any]:
         as_json: bool,
         **rest: Any,
     ) -> Any:
-        target = Target(
-            bootstrap=bootstrap or _running_on(data_directory) or BOOTSTRAP_DEFAULT,
-            queue_manager=queue_manager,
-            topic_prefix=topic_prefix,
-            timeout_seconds=timeout_seconds,
-            data_directory=data_directory,
-        )
-        return command(target=target, output=Output(as_json=as_json), **rest)
+        with contextlib.ExitStack() as stack:
+            if starts_broker and not bootstrap:
+                bootstrap = stack.enter_context(_broker_on(data_directory))
+            target = Target(
+                bootstrap=bootstrap or _running_on(data_directory) or BOOTSTRAP_DEFAULT,
+                queue_manager=queue_manager,
+                topic_prefix=topic_prefix,
+                timeout_seconds=timeout_seconds,
+                data_directory=data_directory,
+            )
+            return command(target=target, output=Output(as_json=as_json), **rest)
 
     for option in reversed(_OPTIONS):
         with_target = option(with_target)
     return with_target
+
+
+def resting_target_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """As `target_options`, for what must be done when `ledgermq up` does not run any more."""
+    return target_options(command, starts_broker=True)

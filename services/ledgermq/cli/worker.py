@@ -10,7 +10,12 @@ import click
 from ledgermq.cli.exits import OK, REFUSED
 from ledgermq.cli.output import Output
 from ledgermq.cli.running import running_bootstrap
-from ledgermq.cli.target import BOOTSTRAP_DEFAULT, Target, data_directory_option, target_options
+from ledgermq.cli.target import (
+    BOOTSTRAP_DEFAULT,
+    Target,
+    data_directory_option,
+    resting_target_options,
+)
 
 __all__ = ["checkpoint", "worker"]
 
@@ -75,7 +80,7 @@ def checkpoint() -> None:
 
 @checkpoint.command()
 @click.option("--yes", is_flag=True, help="Do it.")
-@target_options
+@resting_target_options
 def discard(target: Target, output: Output, yes: bool) -> int:
     """Discard all checkpoints of the queue manager, so that its worker starts from the log.
 

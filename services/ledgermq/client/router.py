@@ -96,15 +96,20 @@ class Router:
         """Takes records of this connection in the order of the lane."""
         for value in values:
             try:
-                name, datum = decode_record(value)
+                self._take_one(value)
             except UndecodableError as error:
                 LOGGER.warning("a record of the lane is skipped: %s", error)
-                continue
-            if name == CHUNK:
-                outcomes = [outcome_from_union(one) for one in datum["outcomes"]]
-                self._take_chunk(datum["previous_position"], datum["previous_index"], outcomes)
-            elif name == ANSWER:
-                self._take_answer(datum)
+            except Exception:
+                # Anybody can write to the lane: what stands behind it must still be read.
+                LOGGER.exception("a record of the lane is skipped")
+
+    def _take_one(self, value: bytes) -> None:
+        name, datum = decode_record(value)
+        if name == CHUNK:
+            outcomes = [outcome_from_union(one) for one in datum["outcomes"]]
+            self._take_chunk(datum["previous_position"], datum["previous_index"], outcomes)
+        elif name == ANSWER:
+            self._take_answer(datum)
 
     def _take_chunk(
         self, previous_position: int, previous_index: int, outcomes: list[Outcome]

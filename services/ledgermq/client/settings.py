@@ -118,7 +118,11 @@ def _with_port(host: str, address: str) -> str:
     name, colon, port = bare.rpartition(":")
     if not colon:
         return f"{host}:{KAFKA_PORT_DEFAULT}"
-    if not port.isdigit() or not 0 < int(port) < 65536 or (not name and not host.startswith("[")):
+    if (
+        not (port.isascii() and port.isdigit())
+        or not 0 < int(port) < 65536
+        or (not name and not host.startswith("["))
+    ):
         raise AddressError(f"{host!r} in address {address!r} is no HOST:PORT")
     return host
 

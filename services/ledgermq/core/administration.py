@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypedDict
 
+from ledgermq.core.limits import ACTOR_CHARACTERS_MAX, DESCRIPTION_CHARACTERS_MAX
 from ledgermq.core.operations import Header, Operation, Put, PutMessage, SessionOperation
 
 __all__ = [
@@ -15,10 +16,12 @@ __all__ = [
     "MessagePlace",
     "MessageSelection",
     "MoveMessages",
+    "PositionsSkipped",
     "PurgeQueue",
     "Relocate",
     "RelocatedMessage",
     "SequenceRange",
+    "VersionOffered",
     "bodies_in",
 ]
 
@@ -112,6 +115,33 @@ class Relocate(SessionOperation):
     messages: list[RelocatedMessage]
     actor: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VersionOffered(Operation):
+    """Tells the highest protocol version that a worker knows, for an Upgrade to make active."""
+
+    worker: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PositionsSkipped(Operation):
+    """Declares positions below, at which every worker stops, to be passed over (§8)."""
+
+    first: int
+    last: int
+    actor: str
+    reason: str
+
+    def counts_at(self, position: int) -> bool:
+        """Whether it counts where it stands: it names what is below it, who asks for it, and why.
+
+        The fold refuses what does not.
+        """
+        below = 0 <= self.first <= self.last < position
+        who = 0 < len(self.actor) <= ACTOR_CHARACTERS_MAX
+        return below and who and 0 < len(self.reason) <= DESCRIPTION_CHARACTERS_MAX
 
 
 def bodies_in(operation: Operation) -> list[bytes] | None:

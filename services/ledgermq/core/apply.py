@@ -25,14 +25,17 @@ from ledgermq.core import (
     sessions,
     subscribing,
     topic_administration,
+    versions,
 )
 from ledgermq.core.administration import (
     BackUpJournal,
     CopyMessages,
     DeleteMessages,
     MoveMessages,
+    PositionsSkipped,
     PurgeQueue,
     Relocate,
+    VersionOffered,
 )
 from ledgermq.core.blocked import Waits, is_waiting
 from ledgermq.core.clock import advance, agrees, next_deadline
@@ -119,7 +122,7 @@ HANDLERS: dict[type[SessionOperation], Handler] = {
     Rollback: sessions.rollback,
     RollbackTransaction: ending.rollback_transaction,
     Unsubscribe: subscribing.unsubscribe,
-    Upgrade: queues.upgrade,
+    Upgrade: versions.upgrade,
 }
 
 
@@ -228,6 +231,10 @@ def _apply_outside(turn: Turn, operation: Operation, time: int) -> None:
         if not agrees(operation, time):
             detail = f"the writer's clock says {operation.writer_time} µs, the log {time} µs"
             refusal = Refusal(TIME_DISAGREES, detail)
+    elif isinstance(operation, VersionOffered):
+        refusal = versions.offer_version(turn.state, operation)
+    elif isinstance(operation, PositionsSkipped):
+        refusal = versions.check_skip(operation, turn.position)
     elif isinstance(operation, Unreadable):
         refusal = Refusal(operation.reason, operation.detail)
     else:

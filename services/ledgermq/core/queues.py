@@ -13,7 +13,6 @@ from ledgermq.core.limits import (
     DESCRIPTION_CHARACTERS_MAX,
     QUOTA_MAX,
     TIMING_MS_MAX,
-    VERSION_MAX,
 )
 from ledgermq.core.message import Message
 from ledgermq.core.operations import (
@@ -22,7 +21,6 @@ from ledgermq.core.operations import (
     Correct,
     CreateQueue,
     DeleteQueue,
-    Upgrade,
 )
 from ledgermq.core.quoting import shown_name
 from ledgermq.core.reasons import (
@@ -33,7 +31,6 @@ from ledgermq.core.reasons import (
     QUEUE_UNKNOWN,
     SEQUENCE_UNKNOWN,
     SETTING_INVALID,
-    VERSION_INVALID,
     Refusal,
 )
 from ledgermq.core.settling import give_back, take_delivery
@@ -50,7 +47,6 @@ __all__ = [
     "delete_queue",
     "restore_group_order",
     "set_affinity",
-    "upgrade",
 ]
 
 
@@ -204,17 +200,6 @@ def alter_queue_manager(
         turn.state.automatic_creation = operation.automatic_creation
     configure_storage(turn.state, operation)
     configure_journal(turn, operation)
-    return None
-
-
-def upgrade(turn: Turn, session: Session, operation: Upgrade) -> Refusal | None:
-    """Sets the version that later entries are read by; a fold without it stops there (H3)."""
-    active = turn.state.active_version
-    if not active < operation.version <= VERSION_MAX:
-        return Refusal(
-            VERSION_INVALID, f"version {operation.version} is not above the active one, {active}"
-        )
-    turn.state.active_version = operation.version
     return None
 
 

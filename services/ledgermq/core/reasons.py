@@ -31,6 +31,7 @@ __all__ = [
     "OPTIONS_INVALID",
     "OUT_OF_TURN",
     "POSITION_NOT_REACHED",
+    "POSITION_SKIPPED",
     "PUTS_DISABLED",
     "PUTS_MISMATCH",
     "QUEUE_EXISTS",
@@ -98,6 +99,7 @@ NOT_TRANSACTED: Final = "not-transacted"
 OPTIONS_INVALID: Final = "options-invalid"
 OUT_OF_TURN: Final = "out-of-turn"
 POSITION_NOT_REACHED: Final = "position-not-reached"
+POSITION_SKIPPED: Final = "position-skipped"
 PUTS_DISABLED: Final = "puts-disabled"
 PUTS_MISMATCH: Final = "puts-mismatch"
 QUEUE_EXISTS: Final = "queue-exists"

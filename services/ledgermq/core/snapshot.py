@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ledgermq.core import connections
+from ledgermq.core import connections, versions
 from ledgermq.core.blocked_snapshot import (
     blocked_entries,
     commit_entry,
@@ -67,7 +67,7 @@ class TakenBlock(NamedTuple):
 def root_of(state: QueueManager) -> Record:
     """The Root of a state; replies stay outcome objects for the codec to write."""
     return {
-        "version": state.active_version,
+        "version": versions.versions_number(state),
         "position": state.position,
         "time": state.time,
         "automatic_creation": state.automatic_creation,
@@ -230,7 +230,7 @@ def blocks(state: QueueManager) -> Iterator[Record]:
 def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     """The state that a Root and its blocks tell; inverse of `root_of` and `blocks`."""
     state = new_state()
-    state.active_version = root["version"]
+    versions.restore_versions(state, root["version"])
     state.position = root["position"]
     state.time = root["time"]
     state.time_reference = root["time_reference"]

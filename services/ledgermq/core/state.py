@@ -234,6 +234,7 @@ class QueueManager:
         "lifetimes",
         "messages_max",
         "named",
+        "offered_version",
         "position",
         "queues",
         "sessions",
@@ -251,6 +252,8 @@ class QueueManager:
 
     def __init__(self) -> None:
         self.active_version = PROTOCOL_VERSION
+        # The highest that a worker said it knows.
+        self.offered_version = PROTOCOL_VERSION
         self.position = -1
         self.time = -1
         # While state time is ahead of the clock: the append time that it goes on from.

@@ -12,6 +12,7 @@ from ledgermq.core import query
 from ledgermq.core.outcomes import DeliveredMessage, Outcome
 from ledgermq.core.reasons import POSITION_NOT_REACHED
 from ledgermq.core.state import QueueManager
+from ledgermq.errors import LedgerMQError
 from ledgermq.processor.bodies import BodyStore
 from ledgermq.processor.kept_answers import KeptAnswers
 from ledgermq.processor.lanes import LaneWriter
@@ -26,6 +27,10 @@ ANSWER_TOO_LARGE = "answer-too-large"
 ANSWER_EXPIRED = "answer-expired"
 # Kinds of which a page after the first is of an answer that was kept, not of the state as it is.
 KINDS_KEPT = ("RESYNC", "BROWSE")
+QUESTION_FAILED = "question-failed"
+WAITING_MAX = 10_000
+# It may quote what was asked, which may be as long as a record.
+DETAIL_CHARACTERS_MAX = 2_000
 ANSWER_BYTES_MAX = 9 * 1024 * 1024
 PATIENCE_SECONDS_MAX = 300.0
 
@@ -67,6 +72,10 @@ class Answerer:
 
     def take(self, ask: dict[str, Any]) -> None:
         """Takes a question; it is answered when its position is reached or its patience ends."""
+        if len(self._waiting) >= WAITING_MAX:
+            # Whoever asks so much does not read the answers; an asker asks again.
+            log.warning("%s: %d questions wait; half are dropped", self._name, WAITING_MAX)
+            del self._waiting[: WAITING_MAX // 2]
         self._waiting.append(Question(ask=ask, arrived=time.monotonic()))
 
     @property
@@ -92,8 +101,23 @@ class Answerer:
             elif question.ask["kind"] == "CHECKPOINT":
                 checkpoints.append(question)
             else:
-                await self._answer(state, question)
+                await self._answer_if_it_can(state, question)
         return checkpoints
+
+    async def _answer_if_it_can(self, state: QueueManager, question: Question) -> None:
+        """Anybody can ask anything, and a question changes nothing: so none ends the worker.
+
+        Raises:
+            LedgerMQError: The log has not what it must have, or a lane takes no more.
+        """
+        try:
+            await self._answer(state, question)
+        except LedgerMQError:
+            raise
+        except Exception:
+            log.exception("%s: a question has no answer: %.1000r", self._name, question.ask)
+            detail = "the question led to a fault of the worker, which is in its log"
+            self.refuse(state, question, QUESTION_FAILED, detail)
 
     async def _answer(self, state: QueueManager, question: Question) -> None:
         after: str = question.ask["after"]
@@ -182,7 +206,7 @@ class Answerer:
 
     def refuse(self, state: QueueManager, question: Question, reason: str, detail: str) -> None:
         """Sends a refusal."""
-        number = question.ask["question"]
+        number, detail = question.ask["question"], detail[:DETAIL_CHARACTERS_MAX]
         value = encode_answer(number, state.position, state.time, reason=reason, detail=detail)
         self._send(question, value, state.position)
 

@@ -10,6 +10,7 @@ from ledgermq.processor.checkpoint_loading import read_manifests
 from ledgermq.processor.digests import CHAIN_START, chain_next
 from ledgermq.processor.log_reading import LogUnreadableError, partition_reader
 from ledgermq.wire.registry import Claim
+from ledgermq.wire.skipping import Hole, LookAhead, skip_command
 from ledgermq.wire.topics import Topics
 
 __all__ = ["ChainLink", "read_chain"]
@@ -53,11 +54,32 @@ def read_chain(
                 )
             chain, start = usable[-1]["chain"], usable[-1]["position"] + 1
         expected = start
+        ahead = LookAhead(bootstrap, topics.operations, claim.partition)
         for record in reader.records(topics.operations, claim.partition, start, position + 1):
-            if record.offset() != expected:
-                break
-            chain = chain_next(chain, expected, record.timestamp()[1], record.value())
-            expected += 1
-        if expected != position + 1:
-            raise LogUnreadableError(f"{where} has no record at {expected}: the log has a hole")
+            offset = record.offset() or 0
+            chain = _over_hole(ahead, topics, claim, chain, Hole(expected, offset - 1))
+            chain = chain_next(chain, offset, record.timestamp()[1], record.value())
+            expected = offset + 1
+        chain = _over_hole(ahead, topics, claim, chain, Hole(expected, position))
     return ChainLink(position, chain, start)
+
+
+def _over_hole(ahead: LookAhead, topics: Topics, claim: Claim, chain: bytes, hole: Hole) -> bytes:
+    """The chain behind positions that have no record, if there are any and they are declared.
+
+    Raises:
+        LogUnreadableError: Nobody declared them skipped.
+    """
+    if hole.first > hole.last:
+        return chain
+    if not ahead.skipped(hole.first):
+        ahead.look(hole.first)
+    if ahead.skipped_through(hole) < hole.last:
+        raise LogUnreadableError(
+            f"{topics.operations}-{claim.partition} has no record at {hole.first}: the log has a "
+            "hole. If there was none, as where a Kafka transaction ended, declare it skipped: "
+            f"`{skip_command(topics, claim.queue_manager, hole)}`"
+        )
+    for position in range(hole.first, hole.last + 1):
+        chain = chain_next(chain, position, 0, None)
+    return chain

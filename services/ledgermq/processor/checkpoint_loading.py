@@ -18,6 +18,8 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
+from ledgermq.core.administration import VersionOffered
+from ledgermq.core.operations import Upgrade
 from ledgermq.core.outcomes import Reply
 from ledgermq.core.snapshot import restore
 from ledgermq.core.state import QueueManager, new_state
@@ -32,8 +34,14 @@ from ledgermq.processor.log_reading import (
 )
 from ledgermq.wire.checkpoint_chunks import ChunkError, chunk_of, references_of
 from ledgermq.wire.checkpoint_keys import chunk_key, manifest_key
-from ledgermq.wire.codec import UndecodableError, decode_record, outcome_from_union
+from ledgermq.wire.codec import (
+    UndecodableError,
+    decode_operation,
+    decode_record,
+    outcome_from_union,
+)
 from ledgermq.wire.registry import Claim
+from ledgermq.wire.skipping import LookAhead
 from ledgermq.wire.topics import Topics, lane_partition
 
 __all__ = [
@@ -48,6 +56,7 @@ __all__ = [
 
 log = logging.getLogger(__name__)
 
+FIRST_VERSION = 1
 MANIFEST = "ledgermq.checkpoint.Manifest"
 
 
@@ -114,6 +123,8 @@ def load(
     for at, manifest in enumerate(manifests):
         problem = _problem(reader, topics, claim, identity, manifest, shelf)
         loaded = None if problem else _restored(manifest, shelf, identity)
+        if loaded is not None and _is_overtaken(reader, bootstrap, topics, claim, loaded.state):
+            loaded, problem = None, "an entry at or below it was declared skipped since"
         if loaded is not None:
             # What is passed over counts for nothing: it would keep real checkpoints from staying.
             loaded.manifests = [_stored(one, shelf) for one in manifests[at : at + 3]]
@@ -213,6 +224,23 @@ def _damage(manifest: dict[str, Any], shelf: Shelf) -> str | None:
     if state_digest(digests) != manifest["digest"]:
         return "the digest of its list of chunks is wrong"
     return None
+
+
+def _is_overtaken(
+    reader: PartitionReader, bootstrap: str, topics: Topics, claim: Claim, state: QueueManager
+) -> bool:
+    """Whether an entry that brought a version was declared skipped above a checkpoint (§8)."""
+    if max(state.active_version, state.offered_version) == FIRST_VERSION:
+        return False
+    topic, partition = topics.operations, claim.partition
+    ahead = LookAhead(bootstrap, topic, partition)
+    ahead.look(state.position)
+    for one in ahead.declared:
+        first = max(one.first, reader.ends(topic, partition)[0])
+        for record in reader.records(topic, partition, first, min(one.last, state.position) + 1):
+            if type(decode_operation(record.value())) in (Upgrade, VersionOffered):
+                return True
+    return False
 
 
 def _check_log(

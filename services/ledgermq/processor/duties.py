@@ -1,4 +1,5 @@
-"""What a worker writes on the ledger itself: Tick, TimeAgreed, Suspect (PROTOCOL.md §6; H6, H7).
+"""What a worker writes on the ledger itself: Tick, TimeAgreed, Suspect, VersionOffered (PROTOCOL.md
+§6, §8; H6, H7).
 
 At most one entry of the worker is unfolded per queue manager; after one that changed nothing the
 next waits a second.
@@ -10,9 +11,10 @@ import logging
 import time
 import uuid
 
+from ledgermq.core.administration import VersionOffered
 from ledgermq.core.apply import next_deadline
 from ledgermq.core.clock import time_after
-from ledgermq.core.limits import TIME_LEAP_US
+from ledgermq.core.limits import PROTOCOL_VERSION, TIME_LEAP_US
 from ledgermq.core.operations import Operation, Suspect, Tick, TimeAgreed
 from ledgermq.core.state import QueueManager
 from ledgermq.processor.producer import LogProducer
@@ -134,6 +136,15 @@ class TimeKeeper:
         elif self._was_ahead and not ahead:
             log.info("%s: the clock has caught up with log time", self._claim.queue_manager)
         self._was_ahead = ahead
+
+    async def offer_version(self, state: QueueManager) -> None:
+        """Offers the version that this worker knows, if no worker offered one as high (§8)."""
+        if not self.busy and state.offered_version < PROTOCOL_VERSION:
+            log.info(
+                "%s: offering protocol version %d", self._claim.queue_manager, PROTOCOL_VERSION
+            )
+            offer = VersionOffered(worker=self._worker, version=PROTOCOL_VERSION)
+            await self._append(offer, state)
 
     def _time_agreed(self) -> TimeAgreed:
         return TimeAgreed(worker=self._worker, writer_time=int(time.time() * 1_000_000))

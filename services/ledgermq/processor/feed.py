@@ -109,6 +109,9 @@ class RecordFeed:
                 "group.id": "ledgermq-feed",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
+                # By default librdkafka hides what an aborted transaction wrote, and waits for the
+                # end of one that is open.
+                "isolation.level": "read_uncommitted",
                 "fetch.wait.max.ms": 100,
                 "fetch.message.max.bytes": FETCH_BYTES,
                 "queued.max.messages.kbytes": 32 * 1024,

@@ -3,7 +3,9 @@ beside it.
 
 Nothing here waits. A record that is no operation is folded as `Unreadable` with its reason, so
 that it is refused with its position and never skipped (H29); a record out of turn is never folded
-(H9); an active version that this code does not know stops the worker before the entry (H3).
+(H9); an active version that this code does not know stops the worker before the entry (H3). A
+position without a record, and an entry that brings a version, are folded as nothing if an operator
+declared them skipped.
 """
 
 from __future__ import annotations
@@ -11,13 +13,15 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
-from typing import Any
+from typing import Any, NamedTuple
 
+from ledgermq.core.administration import VersionOffered
 from ledgermq.core.apply import apply
 from ledgermq.core.limits import PROTOCOL_VERSION
-from ledgermq.core.operations import Operation, Put, SessionOperation
+from ledgermq.core.operations import Operation, Put, SessionOperation, Upgrade
 from ledgermq.core.outcomes import Delivered
 from ledgermq.core.state import QueueManager
+from ledgermq.core.versions import SKIPPED, may_be_skipped, time_of_hole
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.bodies import BodyStore
 from ledgermq.processor.digests import chain_next
@@ -25,6 +29,8 @@ from ledgermq.processor.lanes import Folded
 from ledgermq.processor.settings import WorkerSettings
 from ledgermq.processor.silence import Silence
 from ledgermq.wire.codec import NOT_STAMPED, decode_operation
+from ledgermq.wire.skipping import Hole, LookAhead, skip_command
+from ledgermq.wire.topics import Topics
 
 __all__ = ["FoldFaultError", "Folder", "VersionUnknownError"]
 
@@ -32,6 +38,7 @@ log = logging.getLogger(__name__)
 
 LOG_APPEND_TIME = 1
 DELIVERED_MESSAGES_MAX = 5_000
+BRING_VERSIONS = (Upgrade, VersionOffered)
 
 
 class VersionUnknownError(LedgerMQError):
@@ -46,6 +53,13 @@ class FoldFaultError(LedgerMQError):
     code = "fold-fault"
 
 
+class NoRecord(NamedTuple):
+    """What stands in place of a record at a hole: nobody can be told of its refusal."""
+
+    offset: int
+    headers: tuple[()] = ()
+
+
 class Folder:
     """Folds one queue manager's records in order."""
 
@@ -56,8 +70,15 @@ class Folder:
         chain: bytes,
         bodies: BodyStore,
         silence: Silence,
+        topics: Topics,
+        ahead: LookAhead,
     ) -> None:
         self._name = name
+        self._topics = topics
+        # What stands above; whether the next entry wants a look at it, and which one had one.
+        self.ahead = ahead
+        self.look_wanted = False
+        self.looked_at = -1
         self.state = state
         self.chain = chain
         self._bodies = bodies
@@ -119,11 +140,16 @@ class Folder:
                 raise VersionUnknownError(
                     f"{self._name}: from position {offset} on protocol version "
                     f"{state.active_version} is active, this worker knows {PROTOCOL_VERSION}; "
-                    "install a LedgerMQ that knows it"
+                    f"install a LedgerMQ that knows it. If the Upgrade was a mistake and no worker "
+                    f"ever ran with that version, declare it skipped and start the worker again: "
+                    f"`{self.skip_command(state.position, state.position)}`"
                 )
-            backlog.popleft()
             value = record.value
             operation = self._read(record, value)
+            if operation is None:
+                self.look_wanted = True
+                break
+            backlog.popleft()
             try:
                 found = apply(state, operation, offset, record.timestamp * 1000)
             except Exception as error:
@@ -148,13 +174,33 @@ class Folder:
         self.operations += count
         return folded
 
-    def _read(self, record: Any, value: bytes | None) -> Operation:
-        """The operation in a record; its bodies are kept at hand."""
+    def fold_hole(self, last: int, count_max: int) -> list[Folded]:
+        """Folds positions that have no record, and were declared skipped; from the next one on."""
+        state, found = self.state, []
+        for position in range(state.position + 1, min(last, state.position + count_max) + 1):
+            outcomes = apply(state, SKIPPED, position, time_of_hole(state))
+            self.chain = chain_next(self.chain, position, 0, None)
+            found.append((NoRecord(position), outcomes, self.chain))
+        # A checkpoint names the record that it was taken at, so none is taken here.
+        self.last_record = None
+        return found
+
+    def skip_command(self, first: int, last: int) -> str:
+        """How positions are declared skipped."""
+        return skip_command(self._topics, self._name, Hole(first, last))
+
+    def _read(self, record: Any, value: bytes | None) -> Operation | None:
+        """The operation in a record; its bodies are kept at hand. None: look ahead first."""
         if record.timestamp_type != LOG_APPEND_TIME:
             return NOT_STAMPED
         operation = decode_operation(value, self.state.active_version)
         if type(operation) is Put:
             self._bodies.add(record.offset, operation.messages, len(value or b""))
+        elif type(operation) in BRING_VERSIONS and may_be_skipped(self.state, operation):
+            if self.looked_at != record.offset:
+                return None
+            if self.ahead.skipped(record.offset):
+                return SKIPPED
         return operation
 
     def _fault(self, offset: int, operation: Operation, error: Exception) -> FoldFaultError:

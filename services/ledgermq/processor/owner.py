@@ -25,7 +25,8 @@ from ledgermq.processor.checkpoint_loading import Loaded, load
 from ledgermq.processor.checkpoints import Checkpointer
 from ledgermq.processor.crash_points import crash_point, is_armed
 from ledgermq.processor.duties import TimeKeeper
-from ledgermq.processor.folding import Folder
+from ledgermq.processor.folding import Folder, VersionUnknownError
+from ledgermq.processor.holes import HoleWatch
 from ledgermq.processor.lanes import LaneWriter
 from ledgermq.processor.log_reading import partition_reader
 from ledgermq.processor.log_sizes import LogSizes
@@ -35,6 +36,7 @@ from ledgermq.processor.side_topic import SideTopic
 from ledgermq.processor.silence import SilenceWatch
 from ledgermq.processor.transport import DrainedChunk
 from ledgermq.wire.registry import Claim
+from ledgermq.wire.skipping import LookAhead
 from ledgermq.wire.topics import Topics
 
 __all__ = ["LogCutError", "Owner", "Surroundings"]
@@ -43,11 +45,11 @@ log = logging.getLogger(__name__)
 
 DUTY_SECONDS = 0.05
 SILENCE_SECONDS = 0.5
-SEEKS_MAX = 5
+SEEKS_MAX = 2
 
 
 class LogCutError(LedgerMQError):
-    """The operations log lost what was folded already, or has a hole."""
+    """The operations log lost what was folded already."""
 
     code = "log-cut"
 
@@ -103,6 +105,7 @@ class Owner:
         self.time = TimeKeeper(claim, around.producer, settings.worker_name)
         self.watch = SilenceWatch(claim, around.side_topic, self.time)
         self.folder: Folder | None = None
+        self.holes: HoleWatch | None = None
         self.checkpoints: CheckpointKeeper | None = None
         self.end_offset: int | None = None
         self._wake = asyncio.Event()
@@ -214,12 +217,22 @@ class Owner:
 
         loaded = await asyncio.to_thread(in_thread)
         name = self.claim.queue_manager
-        self.folder = Folder(name, loaded.state, loaded.chain, self.bodies, self.watch.silence)
+        topics = self._around.topics
+        ahead = LookAhead(
+            settings.bootstrap,
+            topics.operations,
+            self.claim.partition,
+            settings.request_timeout_seconds,
+        )
+        self.folder = Folder(
+            name, loaded.state, loaded.chain, self.bodies, self.watch.silence, topics, ahead
+        )
+        self.holes = HoleWatch(self.claim, self.folder, self._around.side_topic)
         checkpointer = Checkpointer(
             self.claim,
             loaded,
             bootstrap=settings.bootstrap,
-            topics=self._around.topics,
+            topics=topics,
             worker=settings.worker_name,
             timeout_seconds=settings.request_timeout_seconds,
         )
@@ -250,7 +263,7 @@ class Owner:
         if now >= self._next_duty:
             self._next_duty = now + DUTY_SECONDS
             await self._duties(folder, now)
-        return len(folder) > 0
+        return len(folder) > 0 and not self._waits_at_hole
 
     async def _fold(self, folder: Folder) -> bool:
         """Folds a slice and sends its outcomes; whether more records wait."""
@@ -258,9 +271,15 @@ class Owner:
             return False
         if folder.next_offset != folder.expected:
             await self._close_gap(folder)
-            return len(folder) > 0
+            return len(folder) > 0 and not self._waits_at_hole
         settings, state = self._settings, folder.state
-        folded = folder.fold_slice(settings.slice_records, settings.slice_bytes)
+        assert self.holes is not None
+        self.holes.waits = False
+        try:
+            folded = folder.fold_slice(settings.slice_records, settings.slice_bytes)
+        except VersionUnknownError:
+            await self.holes.begin_anew_if_skipped()
+            raise
         crash_point("after-fold")
         if state.time_stood_still:
             await self.time.agree_time(state)
@@ -269,6 +288,8 @@ class Owner:
             self._around.producer.flush(10.0)
             crash_point("after-produce")
         self.time.folded_to(state)
+        if folder.look_wanted:
+            await self.holes.look_at_next()
         if self._held and not folder.crowded(settings, share=0.5):
             self._release()
         if not len(folder):
@@ -282,7 +303,8 @@ class Owner:
         checkpoints = self.checkpoints
         assert checkpoints is not None
         # Until it has folded what was there when it came, an owner would tell of the past.
-        if self.answers.waiting and folder.state.position >= self._answers_from:
+        told = self._waits_at_hole or folder.state.position >= self._answers_from
+        if self.answers.waiting and told:
             checkpoints.wanted += await self.answers.answer_due(folder.state)
         checkpoints.look(folder, self.lanes, self.answers)
 
@@ -305,15 +327,17 @@ class Owner:
             )
         if found is None:
             return
+        assert self.holes is not None
         position, times = self._seeks
         times = times + 1 if position == expected else 1
         self._seeks = (expected, times)
-        if times > SEEKS_MAX:
-            raise LogCutError(
-                f"{self.claim.queue_manager}: {self.tp.topic}-{self.tp.partition} has no record "
-                f"at {expected}, the next one is at {found}. The ledger has no holes by itself: "
-                "was it written to with Kafka transactions, or compacted?"
-            )
+        if times > SEEKS_MAX or self.holes.is_known(expected):
+            passed = await self.holes.pass_over()
+            if passed:
+                await self.lanes.send(passed)
+            if passed is not None:
+                return
+            self._seeks = (expected, 1)
         log.info(
             "%s: record %d came where %d was expected; seeking back",
             self.claim.queue_manager,
@@ -324,14 +348,22 @@ class Owner:
         self._release()
         await self._around.consumer.seek_to(self.tp, expected)
 
+    @property
+    def _waits_at_hole(self) -> bool:
+        """Whether the fold stands before a hole; then questions are answered as of before it."""
+        return self.holes is not None and self.holes.waits
+
     async def _duties(self, folder: Folder, now: float) -> None:
         """What time asks for: ticks, agreed time, suspicion, rest."""
         self.time.folded_to(folder.state)
         heard, self._heartbeat_heard = self._heartbeat_heard, False
         await self.time.let_time_pass(folder.state, heartbeat_heard=heard)
+        await self.time.offer_version(folder.state)
         if now >= self._next_silence:
             self._next_silence = now + SILENCE_SECONDS
             self.bodies.rest()
+            if self.holes is not None and self.holes.end_is_due:
+                self._beside(self.holes.look_at_end())
             silence = self.watch.silence
             silence.forget_gone(folder.state)
             idle = self._suspecting is None or self._suspecting.done()

@@ -115,11 +115,17 @@ class SideTopic:
             log.warning("the end of %s is unknown: %s", self._topics.questions, error)
             return False
         limit = time.monotonic() + timeout_seconds
-        while self._next.get(tp, -1) < end:
+        while not await self._has_read(tp, end):
             if time.monotonic() > limit or tp not in self._next:
                 return False
             await asyncio.sleep(0.01)
         return True
+
+    async def _has_read(self, tp: TopicPartition, end: int) -> bool:
+        """Whether all below an offset was heard; behind a Kafka transaction stand no records."""
+        if self._consumer is None or self._next.get(tp, -1) >= end:
+            return tp in self._next
+        return int(await self._consumer.position(tp)) >= end
 
     async def end_of_operations(self, partition: int) -> int | None:
         """The end offset of the operations of a queue manager, or None if it is not known."""

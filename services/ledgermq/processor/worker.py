@@ -25,6 +25,7 @@ from ledgermq.processor.folding import VersionUnknownError
 from ledgermq.processor.metrics import metrics_text
 from ledgermq.processor.owner import LogCutError, Owner, Surroundings
 from ledgermq.processor.producer import LogProducer
+from ledgermq.processor.registry_following import RegistryFollower
 from ledgermq.processor.settings import WorkerSettings
 from ledgermq.processor.side_topic import SideTopic
 from ledgermq.processor.transport import DrainedChunk
@@ -142,7 +143,8 @@ class Worker:
         producer = LogProducer(
             settings.bootstrap, self._topics, self._fail, settings.outcomes_unsent_bytes
         )
-        side_topic = SideTopic(settings.bootstrap, self._topics, self._registry_changed)
+        follower = RegistryFollower(settings, self._topics, self._take_claims)
+        side_topic = SideTopic(settings.bootstrap, self._topics, follower.changed)
         await side_topic.start()
         app.on_partitions_assigned.connect(self._on_assigned)
         app.consumer.set_wanted_positions(self._wanted_positions)
@@ -158,6 +160,7 @@ class Worker:
             self._watched(side_topic.run()),
             self._watched(self._nudge()),
             self._watched(self._run_application(app)),
+            self._watched(follower.run()),
         ]
         log.info(
             "worker %s on %s started%s",
@@ -300,19 +303,8 @@ class Worker:
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 
-    def _registry_changed(self) -> None:
-        """Reads the registry again when a claim was written."""
-        self._closing.add(task := self._watched(self._read_registry()))
-        task.add_done_callback(self._closing.discard)
-
-    async def _read_registry(self) -> None:
-        settings = self._settings
-        claims = await asyncio.to_thread(
-            list_queue_managers,
-            settings.bootstrap,
-            self._topics,
-            timeout_seconds=settings.request_timeout_seconds,
-        )
+    def _take_claims(self, claims: list[Claim]) -> None:
+        """Takes up queue managers that were claimed while the worker runs."""
         self._claims.update({claim.partition: claim for claim in claims})
         if self._around is not None:
             self._take_over()

@@ -24,6 +24,7 @@ from ledgermq.wire.list_entries import has_too_many_entries
 from ledgermq.wire.schemas import KnownSchema, by_fingerprint, by_name
 
 __all__ = [
+    "HEADER_BYTES",
     "MARKER",
     "NOT_STAMPED",
     "Chunk",

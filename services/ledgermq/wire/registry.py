@@ -9,7 +9,14 @@ from __future__ import annotations
 import uuid
 from typing import Final, NamedTuple
 
-from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+from confluent_kafka import (
+    OFFSET_BEGINNING,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    Producer,
+    TopicPartition,
+)
 
 from ledgermq.core.limits import is_name
 from ledgermq.wire.codec import UndecodableError, decode_record, encode_record
@@ -50,6 +57,7 @@ def list_queue_managers(
             "enable.auto.commit": False,
             "auto.offset.reset": "error",
             "enable.partition.eof": True,
+            "isolation.level": "read_uncommitted",
             # The end is only told when a fetch that waits for more comes back empty.
             "fetch.wait.max.ms": 10,
             "log_level": 0,
@@ -72,7 +80,7 @@ def _read(consumer: Consumer, topics: Topics, timeout_seconds: float) -> list[Cl
             "start a worker first, or check the topic prefix"
         )
     partitions = len(metadata[topics.operations].partitions)
-    consumer.assign([TopicPartition(topics.registry, 0, 0)])
+    consumer.assign([TopicPartition(topics.registry, 0, OFFSET_BEGINNING)])
     claims: dict[int, Claim] = {}
     while True:
         record = consumer.poll(timeout_seconds)

@@ -1,0 +1,102 @@
+"""Protocol versions: offered by workers, made active by Upgrade (PROTOCOL.md §8; H3).
+
+Of positions that an operator declared skipped those alone count that every worker stops at: holes,
+and entries by which a version comes that nobody may know (`may_be_skipped`).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ledgermq.core.actors import check_actor
+from ledgermq.core.administration import PositionsSkipped, VersionOffered
+from ledgermq.core.limits import VERSION_MAX
+from ledgermq.core.operations import Operation, Unreadable, Upgrade
+from ledgermq.core.reasons import (
+    POSITION_SKIPPED,
+    SELECTION_INVALID,
+    VERSION_INVALID,
+    Refusal,
+)
+from ledgermq.core.state import QueueManager, Session
+from ledgermq.core.turn import Turn
+
+__all__ = [
+    "SKIPPED",
+    "check_skip",
+    "may_be_skipped",
+    "offer_version",
+    "restore_versions",
+    "time_of_hole",
+    "upgrade",
+    "versions_number",
+]
+
+# What stands in place of an entry at a position that was declared skipped.
+SKIPPED: Final = Unreadable(
+    reason=POSITION_SKIPPED, detail="the position was declared skipped (`ledgermq log skip`)"
+)
+_OFFERED_SHIFT: Final = 16
+
+
+def upgrade(turn: Turn, session: Session, operation: Upgrade) -> Refusal | None:
+    """Sets the version that later entries are read by; a fold without it stops there (H3)."""
+    active, offered = turn.state.active_version, turn.state.offered_version
+    if operation.version <= active:
+        return Refusal(
+            VERSION_INVALID, f"version {operation.version} is not above the active one, {active}"
+        )
+    if operation.version > offered:
+        return Refusal(
+            VERSION_INVALID,
+            f"version {operation.version} was never offered by a worker, the highest that was is "
+            f"{offered}; start a worker of a LedgerMQ that knows it",
+        )
+    turn.state.active_version = operation.version
+    return None
+
+
+def offer_version(state: QueueManager, operation: VersionOffered) -> Refusal | None:
+    """Notes the highest version that a worker offered."""
+    if not 1 <= operation.version <= VERSION_MAX:
+        return Refusal(
+            VERSION_INVALID, f"version {operation.version} is none, must be 1 to {VERSION_MAX}"
+        )
+    state.offered_version = max(state.offered_version, operation.version)
+    return None
+
+
+def check_skip(operation: PositionsSkipped, position: int) -> Refusal | None:
+    """Refuses a declaration that names what is not below it, or not who declares it and why."""
+    if operation.counts_at(position):
+        return None
+    return check_actor(operation.actor, operation.reason) or Refusal(
+        SELECTION_INVALID,
+        f"{operation.first} to {operation.last} are no positions below {position}",
+    )
+
+
+def may_be_skipped(state: QueueManager, operation: Operation) -> bool:
+    """Whether the next entry brings a version, so that it counts if it was declared skipped."""
+    if isinstance(operation, Upgrade):
+        return state.active_version < operation.version <= VERSION_MAX
+    if isinstance(operation, VersionOffered):
+        return state.offered_version < operation.version <= VERSION_MAX
+    return False
+
+
+def time_of_hole(state: QueueManager) -> int:
+    """The time at which a hole is folded, so that none passes: where the agreed clock is."""
+    return state.time if state.time_reference < 0 else state.time_reference
+
+
+def versions_number(state: QueueManager) -> int:
+    """Active and offered version as the Root holds them: the active one alone where they agree."""
+    active, offered = state.active_version, state.offered_version
+    return active if offered == active else offered << _OFFERED_SHIFT | active
+
+
+def restore_versions(state: QueueManager, number: int) -> None:
+    """Inverse of `versions_number`."""
+    state.active_version = number & ((1 << _OFFERED_SHIFT) - 1)
+    state.offered_version = max(state.active_version, number >> _OFFERED_SHIFT)

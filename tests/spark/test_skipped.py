@@ -1,0 +1,91 @@
+"""Logs with holes and foreign versions: rebuild and audit agree with the worker (§8; H3, H9)."""
+
+import subprocess
+import sys
+
+import pytest
+from confluent_kafka import Producer
+
+from ledgermq.core import operations as op
+from ledgermq.core.administration import VersionOffered
+from ledgermq.processor.chain_reading import read_chain
+from ledgermq.processor.log_reading import LogUnreadableError
+from ledgermq.wire.codec import encode_operation
+from ledgermq_spark.rebuild import rebuild_at
+from ledgermq_spark.run import run_audit
+from ledgermq_spark.stopping import FoldStoppedError
+from support.history import check_history
+from support.worker_process import new_place
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
+
+
+@pytest.fixture
+def place(broker, tmp_path):
+    """One queue manager on topics of its own."""
+    found = new_place(broker.bootstrap, tmp_path)
+    yield found
+    found.close()
+
+
+def in_transaction(place, value=None):
+    """Writes a record in a Kafka transaction."""
+    producer = Producer({"bootstrap.servers": place.bootstrap, "transactional.id": "intruder"})
+    producer.init_transactions(20)
+    producer.begin_transaction()
+    producer.produce(place.topics.operations, value=value, partition=0)
+    producer.commit_transaction(20)
+
+
+def skip(place, *arguments):
+    """`ledgermq log skip` as an operator calls it."""
+    command = [sys.executable, "-m", "ledgermq.cli.main", "log", "skip", *map(str, arguments)]
+    command += ["--bootstrap", place.bootstrap, "--topic-prefix", place.topics.prefix]
+    command += ["--reason", "a test", "--timeout", "5"]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+def test_rebuild_audit_and_chain_agree_with_the_worker_on_what_was_skipped(spark, place):
+    """An undeclared hole is an error that names the command; a declared one is audited (§8)."""
+    worker = place.worker("first")
+    client = place.client()
+    session = client.open()
+    session.put("queue:a", 2)
+    session.do(op.Commit, deliveries=[], puts=2)
+    in_transaction(place, b"rubbish")
+    where = {"topic_prefix": place.topics.prefix, "spark": spark}
+    with pytest.raises(FoldStoppedError, match="`ledgermq log skip 4`"):
+        rebuild_at(place.bootstrap, "QM1", **where)
+    with pytest.raises(LogUnreadableError, match="`ledgermq log skip 4 "):
+        read_chain(place.bootstrap, place.topics, place.claim, 4)
+    refused = skip(place, 2, "--through", 4, "--yes")
+    assert (refused.returncode, "holds a Commit" in refused.stderr) == (1, True), refused.stderr
+    assert skip(place, 4).returncode == 2
+    assert skip(place, 4, "--yes").returncode == 0
+    upgrading = place.client(1).open()
+    client.write_raw(encode_operation(VersionOffered(worker="w", version=3)))
+    client.flush()
+    upgrade = upgrading.write(op.Upgrade, version=3)
+    upgrading.reply(upgrade)
+    position = upgrading.positions[upgrade][0]
+    session.write(op.Alive)
+    client.flush()
+    assert worker.wait() == 4
+    done = skip(place, position, "--yes")
+    assert done.returncode == 0, done.stderr
+    place.worker("second")
+    session.put("queue:a", 1)
+    session.do(op.Commit, deliveries=[], puts=1)
+    answer = client.ask("CHECKPOINT")
+    fold, _ = check_history(place)
+    report = run_audit(place.bootstrap, "QM1", live_position=answer["position"], **where)
+    assert report.anomalies == []
+    assert report.verdict == "agrees"
+    told = [one for one in report.notes if "were declared skipped" in one]
+    assert [one.partition(" were")[0] for one in told] == [
+        "positions 4 to 4",
+        f"positions {position} to {position}",
+    ]
+    assert report.position == answer["position"] <= fold.state.position
+    link = read_chain(place.bootstrap, place.topics, place.claim, report.position)
+    assert link.digest.hex() == report.chain

@@ -1,0 +1,331 @@
+"""Bad records on all five topics beside honest traffic: none may stop a worker without a remedy.
+
+`make fuzz` writes 10,000 (`ROUNDS=1000` fewer, `ARGS='--seed 7'` the same again): records of any
+schema with any values, cut and flipped, with any key and headers, in Kafka transactions now and
+then; offers of versions that do not exist; checkpoints that are whole, and of nothing. After each
+batch the worker must have folded all of it. Where it waits or refuses to run, the command that its
+log names is run as it stands, and must help. At the end the lanes must hold the fold of the ledger,
+and a worker without checkpoints must come to the same.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import hashlib
+import io
+import re
+import shlex
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from confluent_kafka import Producer
+
+from ledgermq.cli.main import main
+from ledgermq.core import administration
+from ledgermq.core import operations as op
+from ledgermq.core.administration import VersionOffered
+from ledgermq.embedded import EmbeddedBroker
+from ledgermq.processor.digests import chunk_digest, state_digest
+from ledgermq.processor.log_reading import log_identity, partition_reader
+from ledgermq.wire.codec import decode_operation, encode_record
+from ledgermq.wire.topics import lane_partition
+from support.bad_records import BadRecords
+from support.history import fold_log, recorded_outcomes
+from support.raw_client import RawSession
+from support.traffic import Traffic
+from support.worker_process import Place, WorkerProcess, new_place
+
+__all__ = ["Fuzz"]
+
+SETTLE_SECONDS = 90.0
+ANSWER_SECONDS = 3.0
+CHECKPOINT_SECONDS = 1
+FOREIGN = ("fuzz", b"1")
+# What bad operations of a session must not do: it would be legal, and end the honest traffic.
+LEFT_OUT = {"AlterQueueManager", "EndSession", "RollbackTransaction", "Upgrade", "Open"}
+# A worker that says this met something that it should have been able to refuse.
+FAULTS = ("a question has no answer", "the fold failed", "the worker cannot go on")
+
+
+class Fuzz:
+    """Bad records on one place; it has no worker yet."""
+
+    def __init__(
+        self, place: Place, seed: int = 1, say: Callable[[str], None] = lambda _: None
+    ) -> None:
+        self.place = place
+        self.bad = BadRecords(seed)
+        self.random = self.bad.random
+        self.written = 0
+        self.remedies: list[str] = []
+        self._say = say
+        self._read_of_log = 0
+        self._transactions = 0
+        settings = {"bootstrap.servers": place.bootstrap, "message.max.bytes": 10_000_000}
+        self._producer = Producer(settings)
+        self._worker = self._start(ready=True)
+        self._asker = place.client(1)
+        self._traffic = Traffic(place.client(0), place.client(1), seed)
+        self._session: RawSession = place.client(0).open("CLIENT")
+
+    def _start(self, *, ready: bool = False) -> WorkerProcess:
+        self._read_of_log = 0
+        self._helped = False
+        return self.place.worker("fuzzed", ready=ready, CHECKPOINT_SECONDS=CHECKPOINT_SECONDS)
+
+    # Writing ------------------------------------------------------------------------------------
+
+    def batch(self, count: int) -> None:
+        """Writes bad records between good ones; then all of it must be folded."""
+        started = time.monotonic()
+        for number in range(count):
+            self._write_one()
+            if number % 10 == 0:
+                self._traffic.step()
+        for topic in self.random.sample(self._topics(), 2):
+            self._in_transaction(topic)
+        assert self._producer.flush(60) == 0, "the broker did not take everything"
+        self._settle()
+        if self.random.random() < 0.5:
+            self._worker.kill()
+            self._whole_checkpoint()
+            self._worker = self._start()
+            self._settle()
+        self._round_trip()
+        self._say(
+            f"{self.written:,} bad records, {len(self.remedies)} remedies, "
+            f"{time.monotonic() - started:.1f} s"
+        )
+
+    def _topics(self) -> list[str]:
+        topics = self.place.topics
+        return [
+            *(topics.registry, topics.operations, topics.outcomes),
+            *(topics.questions, topics.checkpoints),
+        ]
+
+    def _write_one(self) -> None:
+        topics, one = self.place.topics, self.random
+        topic = one.choice(self._topics())
+        self.written += 1
+        if topic == topics.operations and one.random() < 0.5:
+            self._in_turn()
+            return
+        kind = topic.rpartition(".")[2].rstrip("s")
+        key = self.bad.key()
+        value = self.bad.value(f"ledgermq.{kind}.")
+        partition = one.randrange(self.place.claim.lanes) if topic == topics.outcomes else 0
+        self._produce(topic, partition, key, value)
+
+    def _produce(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
+        headers = [*self.bad.headers(), FOREIGN]
+        self._producer.produce(topic, key=key, value=value, partition=partition, headers=headers)
+        self._producer.poll(0)
+
+    def _in_turn(self) -> None:
+        """An operation that is its session's next one, with any values in its fields."""
+        kinds = [
+            found
+            for module in (op, administration)
+            for name, found in vars(module).items()
+            if name in module.__all__ and name not in LEFT_OUT and isinstance(found, type)
+            if issubclass(found, op.SessionOperation) and found is not op.SessionOperation
+        ]
+        kind = self.random.choice([one for one in kinds if one.__name__ != "HandlingOperation"])
+        session = self._session
+        if kind is op.Close:
+            self._session = session.client.open("CLIENT")
+        session.answered = session.sequence
+        value = self.bad.record(f"ledgermq.operation.{kind.__name__}")
+        operation = decode_operation(value)
+        fields = {name: getattr(operation, name) for name in kind.__dataclass_fields__}
+        for name in ("session", "session_sequence", "answered_through", "handed_through"):
+            fields.pop(name)
+        session.write(kind, **fields)
+
+    def _in_transaction(self, topic: str) -> None:
+        """Records in a Kafka transaction, committed or aborted: its end leaves a hole."""
+        self._transactions += 1
+        name = f"{self.place.topics.prefix}-{self._transactions}"
+        settings = {"bootstrap.servers": self.place.bootstrap, "transactional.id": name}
+        producer = Producer(settings)
+        producer.init_transactions(20)
+        producer.begin_transaction()
+        producer.produce(
+            topic, key=self.bad.key(), value=b"rubbish", partition=0, headers=[FOREIGN]
+        )
+        producer.flush(20)
+        if self.random.random() < 0.5:
+            producer.commit_transaction(20)
+        else:
+            producer.abort_transaction(20)
+
+    def unknown_version(self) -> None:
+        """Offers a version that does not exist and makes it the active one: no worker goes on."""
+        client = self.place.client(1)
+        session = client.open()
+        client.write(VersionOffered(worker="fuzz", version=self.random.randint(2, 32_767)))
+        session.write(op.Upgrade, version=2)
+        client.flush()
+        self._settle()
+        assert any("log skip" in one for one in self.remedies), "the version stopped nobody"
+
+    def _whole_checkpoint(self) -> None:
+        """A checkpoint of this log whose chunks are all there, and are no state."""
+        place, one = self.place, self.random
+        with partition_reader(place.bootstrap, 20) as reader:
+            position = one.randrange(reader.ends(place.topics.operations, 0)[1])
+            record = reader.record_at(place.topics.operations, 0, position)
+        if record is None:
+            return
+        names = ["ledgermq.checkpoint.Root", "ledgermq.checkpoint.MessageBlock"]
+        chunks = [self.bad.record(name) for name in names[: one.randint(1, 2)]]
+        digests = [chunk_digest(chunk) for chunk in chunks]
+        identity = log_identity(place.bootstrap, place.topics.operations, 20)
+        manifest = {
+            "queue_manager": "QM1",
+            "position": position,
+            "append_time_ms": record.timestamp()[1] if one.random() < 0.7 else 1,
+            "version": 1,
+            "cluster_id": identity.cluster_id,
+            "topic_id": identity.topic_id,
+            "chain": one.randbytes(32),
+            "record_digest": hashlib.sha256(record.value() or b"").digest(),
+            "lane_ends": [0],
+            "chunks": [
+                {"kind": kind, "digest": digest, "queue": "", "block": -1}
+                for kind, digest in zip(("root", "block"), digests, strict=False)
+            ],
+            "digest": state_digest(digests),
+            "worker": "fuzz",
+        }
+        for digest, chunk in zip(digests, chunks, strict=True):
+            self._produce(place.topics.checkpoints, 0, f"QM1/chunk/{digest}".encode(), chunk)
+        value = encode_record("ledgermq.checkpoint.Manifest", manifest)
+        self._produce(place.topics.checkpoints, 0, f"QM1/manifest/{position}".encode(), value)
+        self._producer.flush(20)
+
+    # Looking ------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Waits until all that was written is folded; helps as the worker's log says."""
+        limit = time.monotonic() + SETTLE_SECONDS
+        while not self._answers():
+            assert time.monotonic() < limit, f"it does not go on:\n{self._worker.log[-4000:]}"
+            self._help()
+        for fault in FAULTS:
+            assert fault not in self._worker.log, self._worker.log[-8000:]
+
+    def _answers(self) -> bool:
+        """Whether the worker folds an entry that is written now, and says so."""
+        landed = self._asker.write(op.Tick(worker="fuzz"))
+        self._asker.flush()
+        wait_ms = int(ANSWER_SECONDS * 1000)
+        number = self._asker.ask_only("QUEUE_MANAGER", not_before=landed[0], wait_ms=wait_ms)
+        limit = time.monotonic() + ANSWER_SECONDS
+        while number not in self._asker.answers and time.monotonic() < limit:
+            self._asker.read(0.05)
+            if self._worker.code is not None or "`ledgermq " in self._unread():
+                return False
+        answer = self._asker.answers.get(number)
+        return answer is not None and not answer["reason"]
+
+    def _unread(self) -> str:
+        return self._worker.log[self._read_of_log :]
+
+    def _help(self) -> None:
+        """Runs the command that the worker's log names; starts it again if it ended."""
+        said = self._unread()
+        commands = re.findall(r"`(ledgermq (?:log skip|checkpoint discard)[^`]*)`", said)
+        self._read_of_log += len(said)
+        code = self._worker.code
+        if code is not None:
+            assert code in (1, 4), f"ended with {code}:\n{said[-4000:]}"
+            self._helped = self._helped or bool(commands) or "must start again" in said
+            assert self._helped, f"ended with {code}, and no remedy:\n{said[-4000:]}"
+        for command in dict.fromkeys(commands):
+            self._run(command)
+            self._helped = True
+        if code is not None:
+            self._worker = self._start()
+
+    def _run(self, command: str) -> None:
+        arguments = [*shlex.split(command)[1:], "--bootstrap", self.place.bootstrap]
+        if "--topic-prefix" not in arguments:
+            arguments += ["--topic-prefix", self.place.topics.prefix]
+        output = io.StringIO()
+        with contextlib.redirect_stdout(output), contextlib.redirect_stderr(output):
+            code = main([*arguments, "--timeout", "5"])
+        assert code == 0, f"{command} did not help: {output.getvalue()}"
+        self.remedies.append(command)
+
+    def _round_trip(self) -> None:
+        """A real client sends and receives, with rubbish on its lane under its own name."""
+        with self.place.connect() as connection, connection.session(transacted=True) as session:
+            name = connection._settings.identity.hex().encode()
+            claim = self.place.claim
+            for lane in range(claim.lanes):
+                partition = lane_partition(claim.partition, claim.lanes, lane)
+                for _ in range(3):
+                    value = self.bad.broken(self.bad.record("ledgermq.question.Answer"))
+                    self._produce(self.place.topics.outcomes, partition, name, value)
+            self._producer.flush(20)
+            body = f"batch {self.written}"
+            session.producer("queue:real").send(body)
+            session.commit()
+            message = session.consumer("queue:real").receive(timeout=20)
+            assert message is not None
+            assert message.body == body
+            session.commit()
+
+    def check(self) -> None:
+        """The lanes hold the fold of the ledger, and without checkpoints it comes to the same."""
+        self._traffic.settle()
+        self._worker.kill()
+        self._run("ledgermq checkpoint discard --queue-manager QM1 --yes")
+        self._worker = self._start()
+        self._settle()
+        assert "(from the beginning)" in self._worker.log
+        fold, recorded = fold_log(self.place), recorded_outcomes(self.place, foreign=FOREIGN)
+        wrong = [
+            (one, outcome)
+            for one, outcome in fold.outcomes.items()
+            if recorded.outcomes.get(one) != outcome
+            and getattr(outcome, "reason", "") != "position-skipped"
+        ]
+        assert not wrong, f"{len(wrong)} outcomes are not on the lanes, the first: {wrong[:3]}"
+        self._say(f"{len(fold.outcomes):,} outcomes are on the lanes as the fold has them")
+
+
+def _main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=10_000, help="bad records")
+    parser.add_argument("--batch", type=int, default=250)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    given = parser.parse_args()
+
+    def say(text: str) -> None:
+        print(time.strftime("%H:%M:%S"), text, flush=True)
+
+    say(f"seed {given.seed}, {given.rounds:,} bad records")
+    with tempfile.TemporaryDirectory(prefix="ledgermq-fuzz-") as name:
+        directory = Path(name)
+        with EmbeddedBroker(directory / "broker") as broker:
+            place: Any = new_place(broker.bootstrap, directory)
+            try:
+                fuzz = Fuzz(place, given.seed, say)
+                while fuzz.written < given.rounds:
+                    fuzz.batch(min(given.batch, given.rounds - fuzz.written))
+                fuzz.unknown_version()
+                fuzz.check()
+                say(f"done: {len(fuzz.remedies)} remedies were asked for, and each helped")
+            finally:
+                place.close()
+
+
+if __name__ == "__main__":
+    _main()
