@@ -20,7 +20,7 @@ QUEUE = "queue:q"
 
 
 @pytest.fixture
-def broker():
+def memory():
     """A queue manager in memory, whose clock the test moves."""
     return MemoryBroker()
 
@@ -41,13 +41,13 @@ def counts(connection):
 
 @pytest.mark.parametrize("ack", ["AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED"])
 @pytest.mark.parametrize("how", ["receive", "receive_many", "until_idle", "iterator"])
-def test_what_expired_while_it_was_prefetched_is_not_handed_over(broker, ack, how):
+def test_what_expired_while_it_was_prefetched_is_not_handed_over(memory, ack, how):
     """It goes back without a backout, counts as expired, and later messages come in its place."""
-    with broker.connect() as connection, connection.session(ack=ack) as session:
+    with memory.connect() as connection, connection.session(ack=ack) as session:
         put(connection, "first", "s1", "s2", "last", "s3")
         consumer = session.consumer(QUEUE)
         assert consumer.receive(20).body == "first"
-        broker.advance(2)
+        memory.advance(2)
         if how == "receive":
             found = [consumer.receive(20), consumer.receive(0)][:1]
         elif how == "receive_many":
@@ -64,22 +64,22 @@ def test_what_expired_while_it_was_prefetched_is_not_handed_over(broker, ack, ho
             session.commit()
         elif ack in ("CLIENT", "INDIVIDUAL"):
             session.acknowledge()
-    with broker.connect() as connection:
+    with memory.connect() as connection:
         assert counts(connection) == (0, 3)
 
 
-def test_what_expires_goes_back_although_nobody_receives(broker, eventually):
+def test_what_expires_goes_back_although_nobody_receives(memory, eventually):
     """The keeper of the connection returns it: its place and its quota are free."""
-    with broker.connect() as connection, connection.session() as session:
+    with memory.connect() as connection, connection.session() as session:
         put(connection, "s1", "s2", "long")
         consumer = session.consumer(QUEUE)
         assert consumer.receive(20).body == "s1"
-        broker.advance(2)
+        memory.advance(2)
         eventually(lambda: counts(connection)[1] == 1)
         assert consumer.receive(20).body == "long"
 
 
-def test_a_listener_does_not_get_what_expired_while_another_message_was_handled(broker):
+def test_a_listener_does_not_get_what_expired_while_another_message_was_handled(memory):
     """It waited for the listener to return."""
     seen, go_on, done = [], threading.Event(), threading.Event()
 
@@ -90,25 +90,25 @@ def test_a_listener_does_not_get_what_expired_while_another_message_was_handled(
         if message.body == "last":
             done.set()
 
-    with broker.connect() as connection, connection.session() as session:
+    with memory.connect() as connection, connection.session() as session:
         put(connection, "first", "s1", "s2", "last")
         consumer = session.consumer(QUEUE)
         consumer.set_message_listener(listener)
         while not seen:
             time.sleep(0.01)
-        broker.advance(2)
+        memory.advance(2)
         go_on.set()
         assert done.wait(20)
         assert seen == ["first", "last"]
-    with broker.connect() as connection:
+    with memory.connect() as connection:
         assert counts(connection) == (0, 2)
 
 
-def test_a_coroutine_does_not_get_what_expired(broker):
+def test_a_coroutine_does_not_get_what_expired(memory):
     """The client for asyncio, in AUTO and in a unit of work."""
 
     async def main():
-        async with aio.Connection(broker.connect()) as connection:
+        async with aio.Connection(memory.connect()) as connection:
             for transacted in (False, True):
                 put(connection._connection, "first", "s1", "last")
                 async with (
@@ -116,7 +116,7 @@ def test_a_coroutine_does_not_get_what_expired(broker):
                     session.consumer(QUEUE) as consumer,
                 ):
                     assert (await consumer.receive(20)).body == "first"
-                    broker.advance(2)
+                    memory.advance(2)
                     assert (await consumer.receive(20)).body == "last"
                     if transacted:
                         await session.commit()
@@ -125,9 +125,9 @@ def test_a_coroutine_does_not_get_what_expired(broker):
     asyncio.run(asyncio.wait_for(main(), 30))
 
 
-def test_nothing_of_a_group_is_passed_over(broker):
+def test_nothing_of_a_group_is_passed_over(memory):
     """An item that expired goes back with what follows it in logical order (GRP-03, GRP-14)."""
-    with broker.connect() as connection, connection.session() as session:
+    with memory.connect() as connection, connection.session() as session:
         with session.producer(QUEUE).group() as group:
             for number in range(1, 5):
                 life = 1 if number == 3 else 0
@@ -135,7 +135,7 @@ def test_nothing_of_a_group_is_passed_over(broker):
         with connection.session(transacted=True) as other:
             consumer = other.consumer(QUEUE, order="LOGICAL")
             assert consumer.receive(20).body == "1"
-            broker.advance(2)
+            memory.advance(2)
             assert consumer.receive(20).body == "2"
             assert consumer.receive(0.1) is None
             assert counts(connection) == (3, 1)
@@ -143,9 +143,9 @@ def test_nothing_of_a_group_is_passed_over(broker):
         assert [one.body for one in connection.browser(QUEUE)] == ["4"]
 
 
-def test_a_group_that_was_being_gathered_goes_back_as_a_whole(broker):
+def test_a_group_that_was_being_gathered_goes_back_as_a_whole(memory):
     """It is not complete any more, so nothing of it comes (GRP-20)."""
-    with broker.connect() as connection, connection.session() as session:
+    with memory.connect() as connection, connection.session() as session:
         with session.producer(QUEUE).group() as group:
             for number in range(1, 5):
                 group.send(str(number), last=number == 4, time_to_live=1 if number == 2 else 0)
@@ -158,39 +158,39 @@ def test_a_group_that_was_being_gathered_goes_back_as_a_whole(broker):
             time.sleep(0.01)
         with session._core.lock:
             consumer._buffer.gather()
-        broker.advance(2)
+        memory.advance(2)
         assert consumer.receive_group(0.1) == []
         assert counts(connection) == (3, 1)
         put(connection, "alone")
         assert [one.body for one in consumer.receive_group(20)] == ["alone"]
 
 
-def test_a_message_in_segments_expires_with_any_of_them(broker):
+def test_a_message_in_segments_expires_with_any_of_them(memory):
     """Got complete, it goes back with all its segments (GRP-38)."""
-    with broker.connect() as connection, connection.session() as session:
+    with memory.connect() as connection, connection.session() as session:
         producer = session.producer(QUEUE)
         producer.send("first")
         producer.send_segmented("x" * 30, max_segment=10, time_to_live=1)
         producer.send("last")
         consumer = session.consumer(QUEUE, complete_message=True)
         assert consumer.receive(20).body == "first"
-        broker.advance(2)
+        memory.advance(2)
         assert consumer.receive(20).body == "last"
         assert counts(connection)[1] == 3
 
 
-def test_what_expired_in_doubt_makes_room_for_the_next(broker):
+def test_what_expired_in_doubt_makes_room_for_the_next(memory):
     """A message that a lost session held, prefetched and expired (H20)."""
-    first = broker.connect()
+    first = memory.connect()
     put(first, "s1", "last")
     held = first.session(ack="CLIENT").consumer(QUEUE)
     assert held.receive(20).body == "s1"
-    broker.crash(first)
-    with broker.connect() as connection, connection.session() as session:
+    memory.crash(first)
+    with memory.connect() as connection, connection.session() as session:
         put(connection, "s2")
         consumer = session.consumer(QUEUE)
         assert consumer.receive(20).body == "last"
-        broker.advance(2)
+        memory.advance(2)
         put(connection, "new")
         assert consumer.receive(20).body == "new"
 

@@ -31,7 +31,7 @@ OVER = {
 
 
 @pytest.fixture
-def broker():
+def memory():
     """A queue manager in memory."""
     return MemoryBroker()
 
@@ -50,9 +50,9 @@ def ways(session):
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("what", OVER)
-def test_what_is_too_large_together_ends_its_call_alone(broker, mode, what):
+def test_what_is_too_large_together_ends_its_call_alone(memory, mode, what):
     """Content, header and the whole operation are checked before a session number is used."""
-    with broker.connect() as connection, connection.session(ack=mode) as session:
+    with memory.connect() as connection, connection.session(ack=mode) as session:
         for way, send in ways(session).items():
             number = session._core.protocol.next_number
             with pytest.raises(ledgermq.MessageTooLargeError, match="bytes") as raised:
@@ -65,12 +65,12 @@ def test_what_is_too_large_together_ends_its_call_alone(broker, mode, what):
         assert len(list(connection.browser(QUEUE))) == len(ways(session))
 
 
-def test_a_coroutine_that_sends_too_much_ends_alone(broker):
+def test_a_coroutine_that_sends_too_much_ends_alone(memory):
     """The client for asyncio checks the same, before it writes anything."""
 
     async def main():
         async with (
-            aio.Connection(broker.connect()) as connection,
+            aio.Connection(memory.connect()) as connection,
             connection.session() as session,
         ):
             producer = session.producer(QUEUE)
@@ -116,9 +116,9 @@ def test_a_segment_has_room_for_what_goes_along_with_it(connection, queue):
             producer.send(body, segmentation_allowed=True, properties={"p": "y" * 70_000})
 
 
-def test_properties_that_leave_no_room_for_data_are_an_error(broker):
+def test_properties_that_leave_no_room_for_data_are_an_error(memory):
     """A queue whose limit is smaller than what stands around a body: no endless cutting."""
-    with broker.connect() as connection, connection.session() as session:
+    with memory.connect() as connection, connection.session() as session:
         connection.admin.create_queue("q", message_bytes_max=40)
         producer = session.producer(QUEUE)
         with pytest.raises(ledgermq.MessageTooLargeError, match="no room"):
@@ -182,17 +182,17 @@ TEXTS = {
 
 
 @pytest.mark.parametrize("what", TEXTS)
-def test_a_text_that_no_record_holds_is_refused_by_name(broker, what):
+def test_a_text_that_no_record_holds_is_refused_by_name(memory, what):
     """Nothing is written: no number of the session is used, and the session goes on."""
-    with broker.connect() as connection, connection.session() as session:
+    with memory.connect() as connection, connection.session() as session:
         session.producer(QUEUE).send("x")
-        written = broker._state.position
+        written = memory._state.position
         with pytest.raises(ledgermq.LedgerMQError) as raised:
             TEXTS[what](connection, session, "x" * 9_000_000)
         named = what.split()[-1] if "browser" in what or "ended" not in what else "subscription"
         named = "correlation id" if what == "match" else named
         assert named in str(raised.value)
-        assert broker._state.position <= written + (what == "match") * 2
+        assert memory._state.position <= written + (what == "match") * 2
         assert session.producer(QUEUE).send("y").sequence == 1
         assert connection.admin.create_queue("other") > written
 
@@ -232,16 +232,16 @@ class Choosy:
 
 
 @pytest.fixture
-def choosy(broker):
+def choosy(memory):
     """A connection whose producer refuses what it is told to."""
     made = []
 
     def route(settings, deadline):
-        found = broker._route(settings, deadline)
+        found = memory._route(settings, deadline)
         made.append(Choosy(found.log))
         return found._replace(log=made[0])
 
-    with broker.connect() as plain:
+    with memory.connect() as plain:
         settings = plain._settings
     from ledgermq.client.connection import Connection
 
