@@ -227,7 +227,7 @@ FAULTS = [
 # Those that only few histories show.
 RARE = (
     *("_step_for_no_step", "_counted_backouts_all_count", "take_delivery_does_nothing"),
-    *("transfer_does_nothing", "tell_handing_tells_of_one"),
+    "transfer_does_nothing",
 )
 
 

@@ -288,8 +288,8 @@ class Writer(Administering, HandlingWriter):
     def hand_over(self, session: dict[str, Any]) -> None:
         """Word of the delivery in doubt, of another one in flight, or of none."""
         doubts = [self.model.doubt(one) for one in self.model.consumers_of(session)]
-        told = self.one([[one for one in doubts if one], self.flights(session), [0, 1]])
-        self.write(op.Alive(**self.common(session), handing=self.one(told or (0, 1, 2))))
+        told = [one for one in doubts if one] or [*self.flights(session), 0, 1]
+        self.write(op.Alive(**self.common(session), handing=self.one(told)))
 
     def lose(self, session: dict[str, Any]) -> None:
         """A session that is not heard of again, and one that gets what it held."""
