@@ -259,7 +259,8 @@ def _copies(
     )
     for copy in copies:
         one = subscriptions[copy["subscription"]]
-        if copy["fate"] != "dropped" or copy["fate_position"] != one.ended:
+        over = one.ended if one.stopped is None else one.stopped
+        if copy["fate"] != "dropped" or over is None or copy["fate_position"] < over:
             yield from _departure(tables, copy, stays, f"in {_called(one)}: ")
         else:
             yield LifeStep(
