@@ -142,6 +142,9 @@ class Fuzz:
         session.answered = session.sequence
         value = self.bad.record(f"ledgermq.operation.{kind.__name__}")
         operation = decode_operation(value)
+        if isinstance(operation, op.Unreadable):
+            session.client.write_raw(value)
+            return
         fields = {name: getattr(operation, name) for name in kind.__dataclass_fields__}
         for name in ("session", "session_sequence", "answered_through", "handed_through"):
             fields.pop(name)
