@@ -42,7 +42,7 @@ def calls():
                 yield pytest.param(one, method, argument.name, id=place)
 
 
-@pytest.mark.parametrize(("one", "method", "argument"), calls())
+@pytest.mark.parametrize(("one", "method", "argument"), list(calls()))
 def test_a_value_of_the_wrong_type_is_refused_by_name(one, method, argument):
     """Decision 29: a LedgerMQ error that is a TypeError, raised before anything else is done."""
     with pytest.raises(
@@ -133,3 +133,20 @@ def test_a_coroutine_refuses_wrong_types_too(memory):
             return (await producer.send("x")).sequence
 
     assert asyncio.run(work()) == 0
+
+
+def test_an_error_shows_no_more_than_a_line_of_what_was_given():
+    """Three million characters in a log file help nobody."""
+    long = "\x01" * 3_000_000
+    with MemoryBroker().connect() as connection, connection.session() as session:
+        for call in (
+            lambda: session.producer(f"queue:{long}"),
+            lambda: session.consumer("topic:t", subscription=long, durable=True, shared=True),
+            lambda: session.consumer("queue:q", prefetch=long),
+            lambda: connection.session(ack=long),
+            lambda: ledgermq.connect(f"kafka://127.0.0.1:1/{long}"),
+            lambda: ledgermq.connect("kafka://127.0.0.1:1/QM1", client_id=long),
+        ):
+            with pytest.raises(ledgermq.LedgerMQError) as caught:
+                call()
+            assert len(str(caught.value)) < 1_000

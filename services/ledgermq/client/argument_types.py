@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
-from ledgermq.errors import ArgumentTypeError
+from ledgermq.client.arguments import wrong_type
 
 __all__ = ["typed"]
 
@@ -112,9 +112,7 @@ def _check_of(name: str, annotation: Any) -> _Check | None:
                 one.__name__ in own for one in type(value).__mro__
             )
         if not fits:
-            raise ArgumentTypeError(
-                f"{name} is {_shown(value)}, a {type(value).__name__}: it must be {words}"
-            )
+            raise wrong_type(name, value, words)
 
     usual = {one for one in types if one is not Mapping} | ({dict} if Mapping in types else set())
     return _Check(frozenset(usual), refuse)
@@ -130,9 +128,3 @@ def _alternatives(annotation: str) -> list[str]:
         else:
             parts[-1] += letter
     return parts
-
-
-def _shown(value: object) -> str:
-    """A value in a message: no more of it than a line."""
-    text = repr(value)
-    return text if len(text) <= 60 else text[:60] + "..."

@@ -7,10 +7,23 @@ from typing import Final
 from ledgermq.core.limits import TIMING_MS_MAX
 from ledgermq.errors import ArgumentTypeError, IllegalStateError
 
-__all__ = ["SECONDS_MAX", "check_flag", "check_number", "check_seconds"]
+__all__ = ["SECONDS_MAX", "check_flag", "check_number", "check_seconds", "shown", "wrong_type"]
 
 # A hundred years: less than what the clocks and locks of Python can wait for.
 SECONDS_MAX: Final = TIMING_MS_MAX // 1000
+SHOWN_CHARACTERS_MAX: Final = 160
+
+
+def shown(value: object) -> str:
+    """A value in a message: no more of it than a line or two."""
+    text = repr(value)
+    return text if len(text) <= SHOWN_CHARACTERS_MAX else text[:SHOWN_CHARACTERS_MAX] + "..."
+
+
+def wrong_type(name: str, value: object, wanted: str) -> ArgumentTypeError:
+    """The error for an argument that is of another type than its call takes."""
+    kind = type(value).__name__
+    return ArgumentTypeError(f"{name} is {shown(value)}, of type {kind}: it must be {wanted}")
 
 
 def check_seconds(name: str, seconds: float | None) -> None:
@@ -37,9 +50,7 @@ def check_number(name: str, value: object, what: str = "") -> None:
         ArgumentTypeError: it is something else.
     """
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ArgumentTypeError(
-            f"{name} is {value!r}, a {type(value).__name__}: it must be a number{what}"
-        )
+        raise wrong_type(name, value, f"a number{what}")
 
 
 def check_flag(name: str, value: object) -> None:
@@ -49,6 +60,4 @@ def check_flag(name: str, value: object) -> None:
         ArgumentTypeError: it is something else.
     """
     if not isinstance(value, bool):
-        raise ArgumentTypeError(
-            f"{name} is {value!r}, a {type(value).__name__}: it must be True or False"
-        )
+        raise wrong_type(name, value, "True or False")

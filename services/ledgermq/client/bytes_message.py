@@ -10,6 +10,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any, Final
 
+from ledgermq.client.arguments import shown
 from ledgermq.client.typed_message import TypedMessage
 from ledgermq.errors import (
     MessageEOFError,
@@ -187,12 +188,14 @@ class BytesMessage(TypedMessage):
         kinds = (int, float) if form in (">f", ">d") else (int,)
         if type(value) not in kinds:
             named = " or ".join(kind.__name__ for kind in kinds)
-            raise UnsupportedValueError(f"{value!r} is {type(value).__name__}, it must be {named}")
+            raise UnsupportedValueError(
+                f"{shown(value)} is {type(value).__name__}, it must be {named}"
+            )
         try:
             self._data += struct.pack(form, value)
         except (struct.error, OverflowError) as error:
             bits = struct.calcsize(form) * 8
-            raise UnsupportedValueError(f"{value!r} does not fit into {bits} bits") from error
+            raise UnsupportedValueError(f"{shown(value)} does not fit into {bits} bits") from error
 
     def write_boolean(self, value: bool) -> None:
         """Writes a truth value as one byte."""

@@ -19,7 +19,7 @@ from typing import Final
 from ledgermq.client.acknowledge_mode import AckMode
 from ledgermq.client.admin import Admin
 from ledgermq.client.argument_types import typed
-from ledgermq.client.arguments import check_seconds
+from ledgermq.client.arguments import check_seconds, shown
 from ledgermq.client.browser import Browser
 from ledgermq.client.getting import GetMatch, Getting, Order
 from ledgermq.client.keeper import Keeper
@@ -130,7 +130,7 @@ class Connection:
             mode = AckMode.TRANSACTED if transacted else AckMode(ack)
         except ValueError:
             raise IllegalStateError(
-                f"{ack!r} is no acknowledge mode; there are {', '.join(AckMode)}"
+                f"{shown(ack)} is no acknowledge mode; there are {', '.join(AckMode)}"
             ) from None
         delay_ms = checked_delay_ms(redelivery_delay_ms, self._settings.redelivery_delay_ms)
         session = Session(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ledgermq.client.arguments import shown
 from ledgermq.core.limits import is_name
 from ledgermq.errors import InvalidDestinationError
 
@@ -11,7 +12,6 @@ __all__ = ["checked_destination", "is_topic", "queue_name", "topic_name"]
 
 QUEUE: Final = "queue:"
 TOPIC: Final = "topic:"
-SHOWN_MAX: Final = 160
 
 
 def checked_destination(text: str) -> str:
@@ -22,22 +22,16 @@ def checked_destination(text: str) -> str:
     """
     if not isinstance(text, str) or not text.startswith((QUEUE, TOPIC)):
         raise InvalidDestinationError(
-            f"{_shown(text)} is no destination: write queue:NAME or topic:NAME, as in queue:orders",
+            f"{shown(text)} is no destination: write queue:NAME or topic:NAME, as in queue:orders",
             destination=str(text),
         )
     if not is_name(text.partition(":")[2]):
         raise InvalidDestinationError(
-            f"{_shown(text)} is no destination: a name has 1 to 128 characters of "
+            f"{shown(text)} is no destination: a name has 1 to 128 characters of "
             "A-Z a-z 0-9 . _ / % -",
             destination=text,
         )
     return text
-
-
-def _shown(text: object) -> str:
-    """What was given, in a message: no more of it than a line."""
-    shown = repr(text)
-    return shown if len(shown) <= SHOWN_MAX else shown[:SHOWN_MAX] + "..."
 
 
 def queue_name(text: str) -> str:
@@ -64,7 +58,7 @@ def topic_name(text: str) -> str:
     name = text.removeprefix(TOPIC) if isinstance(text, str) else text
     if not isinstance(name, str) or not is_name(name):
         raise InvalidDestinationError(
-            f"{text!r} names no topic: a name has 1 to 128 characters of A-Z a-z 0-9 . _ / % -",
+            f"{shown(text)} names no topic: 1 to 128 characters of A-Z a-z 0-9 . _ / % -",
             destination=str(text),
         )
     return name

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from ledgermq.client.arguments import shown
 from ledgermq.core.get_options import PLAIN, Options, check
 from ledgermq.core.limits import GROUP_ID_BYTES, MESSAGE_ID_BYTES
 from ledgermq.errors import GetOptionsError
@@ -102,7 +103,7 @@ class Getting(NamedTuple):
             logical_order = Order(self.order) is Order.LOGICAL
         except ValueError:
             raise GetOptionsError(
-                f"{self.order!r} is no order; there are {', '.join(Order)}"
+                f"{shown(self.order)} is no order; there are {', '.join(Order)}"
             ) from None
         options = Options(
             logical_order,
@@ -159,7 +160,7 @@ def _message_id(given: bytes | str) -> bytes:
         found = b""
     if len(found) != MESSAGE_ID_BYTES:
         raise GetOptionsError(
-            f"{given!r} is no message id: {MESSAGE_ID_BYTES} bytes, or {2 * MESSAGE_ID_BYTES} "
+            f"{shown(given)} is no message id: {MESSAGE_ID_BYTES} bytes, or {2 * MESSAGE_ID_BYTES} "
             "hexadecimal digits"
         )
     return found

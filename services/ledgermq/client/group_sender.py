@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from ledgermq.client.argument_types import typed
+from ledgermq.client.arguments import shown
 from ledgermq.client.grouping import (
     GroupPlace,
     PutState,
@@ -56,7 +57,7 @@ class GroupSender:
         self._state = PutState()
         if type(after) is not int or not 0 <= after <= GROUP_SEQUENCE_MAX:
             raise InvalidGroupError(
-                f"after is {after!r}, must be 0 to {GROUP_SEQUENCE_MAX}",
+                f"after is {shown(after)}, must be 0 to {GROUP_SEQUENCE_MAX}",
                 destination=self._destination,
             )
         if after and group_id is None:

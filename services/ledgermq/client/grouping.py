@@ -13,6 +13,7 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
+from ledgermq.client.arguments import shown
 from ledgermq.core.limits import GROUP_ID_BYTES, GROUP_SEQUENCE_MAX, OFFSET_MAX
 from ledgermq.core.operations import Group
 from ledgermq.errors import IncompleteGroupError, IncompleteMessageError, InvalidGroupError
@@ -160,7 +161,7 @@ def checked_group_id(group_id: bytes, destination: str) -> bytes:
     """
     if type(group_id) is not bytes or len(group_id) != GROUP_ID_BYTES or not any(group_id):
         raise InvalidGroupError(
-            f"{group_id!r} is no group id: it is {GROUP_ID_BYTES} bytes that are not all zero; "
+            f"{shown(group_id)} is no group id: {GROUP_ID_BYTES} bytes, not all of them zero; "
             "leave it out for a new one",
             destination=destination,
         )

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Final, NamedTuple
 
-from ledgermq.client.arguments import check_flag, check_number
+from ledgermq.client.arguments import check_flag, check_number, shown
 from ledgermq.client.destinations import checked_destination
 from ledgermq.client.message_kinds import Sendable
 from ledgermq.client.property_access import PropertyAccess, check_property_names
@@ -76,7 +76,7 @@ class MessageMaker:
         properties, correlation_id, reply_to, type_, priority, persistent = sending[:6]
         if type(priority) is not int or not 0 <= priority <= PRIORITY_MAX:
             raise MessageFormatError(
-                f"priority is {priority!r}, must be a whole number from 0 to {PRIORITY_MAX}",
+                f"priority is {shown(priority)}, must be a whole number from 0 to {PRIORITY_MAX}",
                 destination=destination,
             )
         check_flag("persistent", persistent)

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Literal
 
 from ledgermq.client.argument_types import typed
-from ledgermq.client.arguments import check_flag, check_seconds
+from ledgermq.client.arguments import check_flag, check_seconds, shown
 from ledgermq.client.destinations import checked_destination
 from ledgermq.client.group_putting import GroupPutting
 from ledgermq.client.grouping import GroupPlace, PutState
@@ -391,7 +391,7 @@ class Producer(GroupPutting):
 def _check_call(timeout: float | None, confirm: str) -> None:
     check_seconds("timeout", timeout)
     if confirm not in ("outcome", "log"):
-        raise IllegalStateError(f'confirm is {confirm!r}, must be "outcome" or "log"')
+        raise IllegalStateError(f'confirm is {shown(confirm)}, must be "outcome" or "log"')
 
 
 def _numbered(batch: Batch, reply: Reply) -> SendReceipt:

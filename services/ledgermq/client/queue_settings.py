@@ -14,6 +14,7 @@ from datetime import timedelta
 from functools import cache
 from typing import Annotated, Any, Final, TypeAlias, TypedDict, Unpack, get_type_hints
 
+from ledgermq.client.arguments import shown
 from ledgermq.client.destinations import checked_destination
 from ledgermq.core.settings import FIFO_MODES, POLICIES, given_settings
 from ledgermq.errors import ArgumentTypeError, IllegalStateError
@@ -194,11 +195,15 @@ def _steps(value: Any) -> list[Any]:
     if isinstance(value, str):
         return list(parse_steps(value)) if value.strip() else []
     if not isinstance(value, Iterable):
-        raise ArgumentTypeError(f"redelivery_steps is {value!r}, it is given as {Kind.STEPS.value}")
+        raise ArgumentTypeError(
+            f"redelivery_steps is {shown(value)}, it is given as {Kind.STEPS.value}"
+        )
     pairs = [tuple(one.values()) if isinstance(one, Mapping) else tuple(one) for one in value]
     for pair in pairs:
         if len(pair) != 2 or not all(type(one) is int for one in pair):
-            raise IllegalStateError(f"a redelivery step is (retries, delay in ms), not {pair!r}")
+            raise IllegalStateError(
+                f"a redelivery step is (retries, delay in ms), not {shown(pair)}"
+            )
     return [{"retries": retries, "delay_ms": delay_ms} for retries, delay_ms in pairs]
 
 
@@ -220,8 +225,8 @@ def _value(name: str, setting: Setting, value: Any, whole: bool) -> Any:
     if kind is Kind.CHOICE and isinstance(value, enum.Enum):
         value = value.value
     if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
-        raise ArgumentTypeError(f"{name} is {value!r}, it is given as {kind.value}")
+        raise ArgumentTypeError(f"{name} is {shown(value)}, it is given as {kind.value}")
     if kind is Kind.CHOICE and value not in setting.choices:
         known = ", ".join(setting.choices)
-        raise IllegalStateError(f"{name} is {value!r}, it is one of {known}")
+        raise IllegalStateError(f"{name} is {shown(value)}, it is one of {known}")
     return value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
+from ledgermq.client.arguments import shown
 from ledgermq.errors import IllegalStateError, MessageFormatError, MessageTooLargeError
 from ledgermq.wire.content import encode_fields
 
@@ -55,7 +56,7 @@ def pieces_of(body: Any, bytes_max: int, destination: str) -> list[str | bytes]:
     """
     if type(bytes_max) is not int or bytes_max < 1:
         raise IllegalStateError(
-            f"max_segment is {bytes_max!r}, must be a whole number of bytes above 0"
+            f"max_segment is {shown(bytes_max)}, must be a whole number of bytes above 0"
         )
     data = body_bytes(body, destination)
     if not isinstance(body, str):

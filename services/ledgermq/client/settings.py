@@ -8,7 +8,7 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Final
 
-from ledgermq.client.arguments import SECONDS_MAX, check_number
+from ledgermq.client.arguments import SECONDS_MAX, check_number, shown
 from ledgermq.core.limits import (
     REDELIVERY_LIMIT_MAX,
     SUSPECT_TIMEOUT_MS_MAX,
@@ -99,17 +99,17 @@ def parse_address(address: str) -> tuple[str, str]:
     """
     form = "kafka://HOST:PORT[,HOST:PORT...]/QUEUE-MANAGER"
     if not address.startswith(SCHEME):
-        raise AddressError(f"address {address!r} must begin with {SCHEME}, as in {form}")
+        raise AddressError(f"address {shown(address)} must begin with {SCHEME}, as in {form}")
     hosts, _, path = address.removeprefix(SCHEME).partition("/")
     queue_manager = path or QUEUE_MANAGER_DEFAULT
     if not is_name(queue_manager):
         raise AddressError(
-            f"{queue_manager!r} in address {address!r} is no queue manager name: "
+            f"{shown(queue_manager)} in address {shown(address)} is no queue manager name: "
             "1 to 128 characters of A-Z a-z 0-9 . _ / % -"
         )
     servers = [_with_port(host.strip(), address) for host in hosts.split(",") if host.strip()]
     if not servers:
-        raise AddressError(f"address {address!r} names no host, as in {form}")
+        raise AddressError(f"address {shown(address)} names no host, as in {form}")
     return ",".join(servers), queue_manager
 
 
@@ -123,7 +123,7 @@ def _with_port(host: str, address: str) -> str:
         or not 0 < int(port) < 65536
         or (not name and not host.startswith("["))
     ):
-        raise AddressError(f"{host!r} in address {address!r} is no HOST:PORT")
+        raise AddressError(f"{shown(host)} in address {shown(address)} is no HOST:PORT")
     return host
 
 
@@ -149,7 +149,7 @@ def settings_from(
     bootstrap, queue_manager = parse_address(address)
     if client_id and not is_name(client_id):
         raise InvalidClientIDError(
-            f"{client_id!r} is no client id: 1 to 128 characters of A-Z a-z 0-9 . _ / % -"
+            f"{shown(client_id)} is no client id: 1 to 128 characters of A-Z a-z 0-9 . _ / % -"
         )
     if application and len(application) > APPLICATION_CHARACTERS_MAX:
         raise AddressError(
