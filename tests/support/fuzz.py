@@ -158,14 +158,26 @@ class Fuzz:
         producer = Producer(settings)
         producer.init_transactions(20)
         producer.begin_transaction()
+        landed: list[int] = []
         producer.produce(
-            topic, key=self.bad.key(), value=b"rubbish", partition=0, headers=[FOREIGN]
+            topic,
+            key=self.bad.key(),
+            value=b"rubbish",
+            partition=0,
+            headers=[FOREIGN],
+            on_delivery=lambda _, record: landed.append(record.offset()),
         )
         producer.flush(20)
         if self.random.random() < 0.5:
             producer.commit_transaction(20)
         else:
             producer.abort_transaction(20)
+        # The broker marks the end a moment later.
+        limit = time.monotonic() + 20
+        with partition_reader(self.place.bootstrap, 20) as reader:
+            while reader.ends(topic, 0)[1] < landed[0] + 2:
+                assert time.monotonic() < limit, f"no marker came on {topic}"
+                time.sleep(0.01)
 
     def unknown_version(self) -> None:
         """Offers a version that does not exist and makes it the active one: no worker goes on."""
