@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 SKIPPED = Unreadable(reason="position-skipped", detail="declared skipped")
-VERSION_MAX = 32_767
+VERSION_MAX = 2**31 - 1
 NOTES_MAX = 50
 
 

@@ -183,7 +183,7 @@ class Fuzz:
         """Offers a version that does not exist and makes it the active one: no worker goes on."""
         client = self.place.client(1)
         session = client.open()
-        client.write(VersionOffered(worker="fuzz", version=self.random.randint(2, 32_767)))
+        client.write(VersionOffered(worker="fuzz", version=self.random.randint(2, 2**31 - 1)))
         session.write(op.Upgrade, version=2)
         client.flush()
         self._settle()

@@ -226,7 +226,7 @@ class ModelAdministration(ModelTopics):
 
     def do_version_offered(self, entry: Any) -> str | None:
         """A worker knows a version."""
-        if not 1 <= entry.version <= 32_767:
+        if not 1 <= entry.version <= 2**31 - 1:
             return "version-invalid"
         self.offered = max(self.offered, entry.version)
         return None

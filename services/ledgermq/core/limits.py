@@ -82,8 +82,7 @@ REDELIVERY_STEPS_MAX: Final = 100
 CONSUMER_NUMBER_MAX: Final = 2**31 - 1
 REDELIVERY_LIMIT_MAX: Final = 2**31 - 1
 LANE_MAX: Final = 2**31 - 1
-# The Root holds the active and the offered one in one Avro int.
-VERSION_MAX: Final = 2**15 - 1
+VERSION_MAX: Final = 2**31 - 1
 DESCRIPTION_CHARACTERS_MAX: Final = 1024
 ACTOR_CHARACTERS_MAX: Final = 128
 # What an Open says of its client, and shows to take its client id over.

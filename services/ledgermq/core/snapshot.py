@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
-from ledgermq.core import connections, versions
+from ledgermq.core import connections
 from ledgermq.core.blocked_snapshot import (
     blocked_entries,
     commit_entry,
@@ -40,6 +40,7 @@ from ledgermq.core.topic_snapshot import (
     store_name,
     subscription_entry,
     topic_entry,
+    unacknowledged_limits,
 )
 
 __all__ = [
@@ -66,8 +67,9 @@ class TakenBlock(NamedTuple):
 
 def root_of(state: QueueManager) -> Record:
     """The Root of a state; replies stay outcome objects for the codec to write."""
+    active = state.active_version
     return {
-        "version": versions.versions_number(state),
+        "version": active,
         "position": state.position,
         "time": state.time,
         "automatic_creation": state.automatic_creation,
@@ -84,6 +86,8 @@ def root_of(state: QueueManager) -> Record:
         "blocked_puts": blocked_entries(state),
         "journal": state.journal.record(),
         "time_reference": state.time_reference,
+        "offered_version": state.offered_version if state.offered_version > active else 0,
+        "topic_unacknowledged_max": unacknowledged_limits(state.topics.values()),
     }
 
 
@@ -230,7 +234,8 @@ def blocks(state: QueueManager) -> Iterator[Record]:
 def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     """The state that a Root and its blocks tell; inverse of `root_of` and `blocks`."""
     state = new_state()
-    versions.restore_versions(state, root["version"])
+    state.active_version = root["version"]
+    state.offered_version = max(root["version"], root["offered_version"])
     state.position = root["position"]
     state.time = root["time"]
     state.time_reference = root["time_reference"]

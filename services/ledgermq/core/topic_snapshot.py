@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from typing import Any, Final
+from collections.abc import Iterable
+from typing import Any
 
 from ledgermq.core.destinations import configure, find_destination, keep
 from ledgermq.core.selector import parse_selector
@@ -21,12 +22,10 @@ __all__ = [
     "store_name",
     "subscription_entry",
     "topic_entry",
+    "unacknowledged_limits",
 ]
 
 Record = dict[str, Any]
-
-# One field has two settings, so that a state without the later one is the bytes that it was.
-LIMIT_UNIT: Final = 2**32
 
 
 def owner_of(found: Queue) -> bytes:
@@ -51,7 +50,7 @@ def topic_entry(topic: Topic) -> Record:
         "name": topic.name,
         "created_position": topic.created_position,
         "description": topic.description,
-        "message_bytes_max": topic.message_bytes_max + topic.unacknowledged_max * LIMIT_UNIT,
+        "message_bytes_max": topic.message_bytes_max,
         "next_sequence": topic.next_sequence,
         "sent_and_committed": topic.sent_and_committed,
         "dropped": topic.dropped,
@@ -63,6 +62,11 @@ def topic_entry(topic: Topic) -> Record:
         "bytes_high": topic.bytes_high,
         "moved": topic.moved,
     }
+
+
+def unacknowledged_limits(topics: Iterable[Topic]) -> dict[str, int]:
+    """How much a session may hold of a subscription, by the topics that limit it (SES-07)."""
+    return {one.name: one.unacknowledged_max for one in topics if one.unacknowledged_max}
 
 
 def subscription_entry(subscription: Subscription) -> Record:
@@ -97,8 +101,8 @@ def restore_topics(state: QueueManager, root: Record) -> None:
     for entry in root["topics"]:
         topic = Topic(entry["name"], entry["created_position"])
         topic.description = entry["description"]
-        limits = divmod(entry["message_bytes_max"], LIMIT_UNIT)
-        topic.unacknowledged_max, topic.message_bytes_max = limits
+        topic.message_bytes_max = entry["message_bytes_max"]
+        topic.unacknowledged_max = root["topic_unacknowledged_max"].get(topic.name, 0)
         topic.next_sequence = entry["next_sequence"]
         topic.sent_and_committed = entry["sent_and_committed"]
         topic.dropped = entry["dropped"]

@@ -26,17 +26,14 @@ __all__ = [
     "check_skip",
     "may_be_skipped",
     "offer_version",
-    "restore_versions",
     "time_of_hole",
     "upgrade",
-    "versions_number",
 ]
 
 # What stands in place of an entry at a position that was declared skipped.
 SKIPPED: Final = Unreadable(
     reason=POSITION_SKIPPED, detail="the position was declared skipped (`ledgermq log skip`)"
 )
-_OFFERED_SHIFT: Final = 16
 
 
 def upgrade(turn: Turn, session: Session, operation: Upgrade) -> Refusal | None:
@@ -88,15 +85,3 @@ def may_be_skipped(state: QueueManager, operation: Operation) -> bool:
 def time_of_hole(state: QueueManager) -> int:
     """The time at which a hole is folded, so that none passes: where the agreed clock is."""
     return state.time if state.time_reference < 0 else state.time_reference
-
-
-def versions_number(state: QueueManager) -> int:
-    """Active and offered version as the Root holds them: the active one alone where they agree."""
-    active, offered = state.active_version, state.offered_version
-    return active if offered == active else offered << _OFFERED_SHIFT | active
-
-
-def restore_versions(state: QueueManager, number: int) -> None:
-    """Inverse of `versions_number`."""
-    state.active_version = number & ((1 << _OFFERED_SHIFT) - 1)
-    state.offered_version = max(state.active_version, number >> _OFFERED_SHIFT)
