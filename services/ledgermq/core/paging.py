@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from typing import Any, Final
 
@@ -10,6 +11,7 @@ __all__ = ["PAGE_BYTES", "page_of", "place_in"]
 
 Document = dict[str, Any]
 PAGE_BYTES: Final = 2 * 1024 * 1024
+_NUMBER: Final = re.compile("[0-9]{1,19}")
 
 
 def page_of(entries: Iterable[tuple[str, Document]]) -> tuple[list[Document], str]:
@@ -32,4 +34,4 @@ def page_of(entries: Iterable[tuple[str, Document]]) -> tuple[list[Document], st
 def place_in(after: str) -> int:
     """The number in a place that a question names; -1 where there is none."""
     digits = after.partition(" ")[0]
-    return int(digits) if digits.isascii() and digits.isdigit() and len(digits) < 20 else -1
+    return int(digits) if _NUMBER.fullmatch(digits) else -1
