@@ -278,6 +278,7 @@ def test_a_text_that_is_no_address_is_refused(address):
 
 # Refusals that no operation of this client can meet, and those that the protocol core deals with.
 ELSEWHERE = {
+    reasons.POSITION_SKIPPED,
     reasons.RECORD_EMPTY,
     reasons.RECORD_UNREADABLE,
     reasons.SCHEMA_UNKNOWN,

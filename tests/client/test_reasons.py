@@ -9,6 +9,7 @@ from ledgermq.core import reasons
 REASONS = [getattr(reasons, name) for name in reasons.__all__ if name.isupper()]
 # Records that no client of ours writes, and what client and worker settle between them.
 NEVER_RAISED = {
+    "position-skipped",
     "record-empty",
     "record-unreadable",
     "schema-unknown",

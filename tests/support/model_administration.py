@@ -233,7 +233,7 @@ class ModelAdministration(ModelTopics):
 
     def do_positions_skipped(self, entry: Any) -> str | None:
         """Nothing happens: whoever reads the log looks ahead for it."""
-        if not 0 <= entry.first <= entry.last < self.position:
-            return "selection-invalid"
-        good = 0 < len(entry.actor) <= 128 and 0 < len(entry.reason) <= 1_024
-        return None if good else "reason-invalid"
+        if not (0 < len(entry.actor) <= 128 and 0 < len(entry.reason) <= 1_024):
+            return "reason-invalid"
+        below = 0 <= entry.first <= entry.last < self.position
+        return None if below else "selection-invalid"
