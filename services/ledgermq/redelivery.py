@@ -12,9 +12,9 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from ledgermq.core.limits import REDELIVERY_LIMIT_MAX, REDELIVERY_STEPS_MAX, is_name
-from ledgermq.core.settings import DEFAULTS, RedeliveryStep
 from ledgermq.errors import IllegalStateError
+from ledgermq.protocol.limits import REDELIVERY_LIMIT_MAX, REDELIVERY_STEPS_MAX, is_name
+from ledgermq.protocol.settings import DEFAULTS, RedeliveryStep
 
 __all__ = ["REDELIVERY_SETTINGS", "parse_redelivery", "parse_steps"]
 

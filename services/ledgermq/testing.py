@@ -33,11 +33,11 @@ from ledgermq.client.settings import (
 )
 from ledgermq.client.transport import LogReceipt
 from ledgermq.core import query
-from ledgermq.core.administration import bodies_in
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.operations import Operation, Suspect, TimeAgreed
-from ledgermq.core.outcomes import Delivered, DeliveredMessage, Outcome, body_place
 from ledgermq.errors import ConnectionClosedError, IllegalStateError, LedgerMQError
+from ledgermq.protocol.administration import bodies_in
+from ledgermq.protocol.operations import Operation, Suspect, TimeAgreed
+from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Outcome, body_place
 from ledgermq.wire.answers import encode_answer
 from ledgermq.wire.codec import (
     decode_operation,

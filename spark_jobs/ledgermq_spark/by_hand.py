@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from ledgermq.core.selector import SelectorError, parse_selector
+from ledgermq.selector import SelectorError, parse_selector
 from ledgermq_spark.destinations import is_topic, store_of
 from ledgermq_spark.matching import Selected, matches
 

@@ -15,14 +15,14 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.limits import PROTOCOL_VERSION
-from ledgermq.core.operations import Operation
-from ledgermq.core.outcomes import Addressed
 from ledgermq.core.query import queue_statuses
 from ledgermq.core.snapshot import blocks, restore, root_of
 from ledgermq.core.state import QueueManager
 from ledgermq.core.topic_query import subscription_statuses, topic_statuses
 from ledgermq.core.versions import SKIPPED, may_be_skipped, time_of_hole
+from ledgermq.protocol.limits import PROTOCOL_VERSION
+from ledgermq.protocol.operations import Operation
+from ledgermq.protocol.outcomes import Addressed
 from ledgermq.wire.checkpoint_chunks import encode_block_record
 from ledgermq.wire.codec import decode_record, outcome_from_union
 from ledgermq_spark.checkpoints import encode_root

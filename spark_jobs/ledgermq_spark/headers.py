@@ -9,8 +9,8 @@ from dataclasses import asdict
 from hashlib import blake2b
 from typing import Any
 
-from ledgermq.core import operations as op
-from ledgermq.core.administration import BackUpJournal, HandlingOperation, Relocate
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.administration import BackUpJournal, HandlingOperation, Relocate
 
 __all__ = [
     "content_digest",

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from itertools import groupby
 from typing import NamedTuple
 
-from ledgermq.core import operations as op
-from ledgermq.core import outcomes as out
 from ledgermq.core.state import QueueManager
+from ledgermq.protocol import operations as op
+from ledgermq.protocol import outcomes as out
 
 __all__ = ["Arrival", "Inbound"]
 

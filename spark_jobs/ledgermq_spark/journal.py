@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
-from ledgermq.core.operations import Put
+from ledgermq.protocol.operations import Put
 from ledgermq.wire.codec import encode_record
 from ledgermq.wire.journaled import JournaledMessage
 from ledgermq.wire.registry import Claim

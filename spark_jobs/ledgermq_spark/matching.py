@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-from ledgermq.core.selector import parse_selector
+from ledgermq.selector import parse_selector
 
 __all__ = ["Selected", "matches"]
 

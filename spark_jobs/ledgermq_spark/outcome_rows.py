@@ -6,7 +6,7 @@ from typing import Any
 
 from pyspark.sql import types as t
 
-from ledgermq.core import outcomes as out
+from ledgermq.protocol import outcomes as out
 from ledgermq_spark.headers import content_digest, group_columns
 from ledgermq_spark.rows import BYTES, FLAG, LONG, LONGS, TEXT, TEXTS
 

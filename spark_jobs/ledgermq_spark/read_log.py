@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
-from ledgermq.core.operations import Operation
+from ledgermq.protocol.operations import Operation
 from ledgermq.wire.codec import (
     NOT_STAMPED,
     UndecodableError,

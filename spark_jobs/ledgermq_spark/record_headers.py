@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from pyspark.sql import functions as f
 
-from ledgermq.core.operations import Open, Operation, SessionOperation, Unreadable
+from ledgermq.protocol.operations import Open, Operation, SessionOperation, Unreadable
 from ledgermq.wire.codec import full_name_of
 from ledgermq.wire.headers import chunk_headers, operation_headers, with_identity
 from ledgermq_spark.evidence import Evidence

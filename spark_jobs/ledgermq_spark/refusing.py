@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ledgermq.core.selector import SelectorError, parse_selector
+from ledgermq.selector import SelectorError, parse_selector
 from ledgermq_spark.acts import Event
 from ledgermq_spark.destinations import (
     is_temporary,

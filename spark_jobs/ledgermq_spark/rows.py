@@ -14,14 +14,14 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import types as t
 
-from ledgermq.core import operations as op
-from ledgermq.core.administration import (
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.administration import (
     BackUpJournal,
     PositionsSkipped,
     Relocate,
     VersionOffered,
 )
-from ledgermq.core.header_size import header_bytes
+from ledgermq.protocol.header_size import header_bytes
 from ledgermq_spark.headers import (
     content_digest,
     grouping,

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from ledgermq.core.operations import Unreadable
+from ledgermq.protocol.operations import Unreadable
 from ledgermq_spark.rows import OPERATION_COLUMNS, operation_row, spark_schema
 
 if TYPE_CHECKING:

@@ -10,10 +10,10 @@ import pytest
 from pyspark.sql import SparkSession
 
 import ledgermq
-from ledgermq.core.operations import Acknowledge, Tick
-from ledgermq.core.outcomes import Delivered, Outcome
 from ledgermq.embedded import EmbeddedBroker
 from ledgermq.processor.supervisor import running_installation
+from ledgermq.protocol.operations import Acknowledge, Tick
+from ledgermq.protocol.outcomes import Delivered, Outcome
 from ledgermq.wire.codec import (
     UndecodableError,
     decode_chunk,

@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 from ledgermq.cli.exits import OK, REFUSED, USAGE
-from ledgermq.core.operations import CloseConsumer, OpenConsumer
+from ledgermq.protocol.operations import CloseConsumer, OpenConsumer
 
 pytestmark = pytest.mark.kafka
 

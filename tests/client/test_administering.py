@@ -12,8 +12,8 @@ from ledgermq.client.settings import (
     PickleWarning,
     settings_from,
 )
-from ledgermq.core import operations
-from ledgermq.core.operations import Get, OpenConsumer, Put
+from ledgermq.protocol import operations
+from ledgermq.protocol.operations import Get, OpenConsumer, Put
 from ledgermq.testing import MemoryBroker
 from ledgermq.wire.answers import encode_answer
 from support.hand_made import delivered

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ledgermq import MessageFormatError, Order, SegmentStatus
 from ledgermq.client.buffer import ConsumerBuffer
-from ledgermq.core.get_options import Options
+from ledgermq.protocol.get_options import Options
 from ledgermq.testing import MemoryBroker
 from support.group_puts import put
 

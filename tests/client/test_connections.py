@@ -11,7 +11,7 @@ import pytest
 import ledgermq
 from ledgermq import client
 from ledgermq.client import connection as module
-from ledgermq.core.operations import Alive, Close, CreateQueue, Open, OpenConsumer
+from ledgermq.protocol.operations import Alive, Close, CreateQueue, Open, OpenConsumer
 from ledgermq.testing import MemoryBroker
 from support.hand_made import ended
 from support.hand_route import HandRoute

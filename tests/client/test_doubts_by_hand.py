@@ -6,7 +6,7 @@ import threading
 import pytest
 
 import ledgermq
-from ledgermq.core.operations import Alive
+from ledgermq.protocol.operations import Alive
 from support.hand_made import delivered
 
 

@@ -11,7 +11,7 @@ from ledgermq import aio
 from ledgermq.client.buffer import NEVER, ConsumerBuffer
 from ledgermq.client.log_clock import UNKNOWN, LogClock
 from ledgermq.client.ranges import DeliveryRanges
-from ledgermq.core.operations import GiveBack
+from ledgermq.protocol.operations import GiveBack
 from ledgermq.testing import MemoryBroker
 from support.hand_made import delivered
 from support.hand_route import HandRoute

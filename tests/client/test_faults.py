@@ -6,8 +6,8 @@ import pytest
 from confluent_kafka import TopicPartition
 
 import ledgermq
-from ledgermq.core.operations import Close, Put
-from ledgermq.core.outcomes import Committed, Delivered, Enqueued
+from ledgermq.protocol.operations import Close, Put
+from ledgermq.protocol.outcomes import Committed, Delivered, Enqueued
 from support.plain_worker import PlainWorker, Written
 from support.tampering import Losing, sent
 

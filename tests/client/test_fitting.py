@@ -6,8 +6,8 @@ import pytest
 
 import ledgermq
 from ledgermq import aio
-from ledgermq.core.operations import Acknowledge, Close, Commit, Get, Put, Recover, Rollback
-from ledgermq.core.outcomes import (
+from ledgermq.protocol.operations import Acknowledge, Close, Commit, Get, Put, Recover, Rollback
+from ledgermq.protocol.outcomes import (
     Accepted,
     Administered,
     Committed,
@@ -156,8 +156,8 @@ def test_futures_and_coroutines_tell_it_too(route, connection, kind):
 
 def test_an_administration_that_was_answered_oddly_says_so(route, connection):
     """Operations on messages, and others."""
-    from ledgermq.core.administration import PurgeQueue
-    from ledgermq.core.operations import CreateQueue
+    from ledgermq.protocol.administration import PurgeQueue
+    from ledgermq.protocol.operations import CreateQueue
 
     route.lies |= {PurgeQueue: "accepted", CreateQueue: "administered"}
     with pytest.raises(ledgermq.UnexpectedReplyError, match="PurgeQueue"):

@@ -15,7 +15,7 @@ from ledgermq import (
     MatchOptionsError,
     Order,
 )
-from ledgermq.core.operations import Get
+from ledgermq.protocol.operations import Get
 from support.group_puts import group_id, put
 
 

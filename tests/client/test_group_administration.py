@@ -6,7 +6,7 @@ import pytest
 
 import ledgermq
 from ledgermq.client import admin as administration
-from ledgermq.core.operations import AlterQueue, CreateQueue
+from ledgermq.protocol.operations import AlterQueue, CreateQueue
 from support.grouped_items import consume, get_items, group_id, put_items, put_uncommitted
 
 

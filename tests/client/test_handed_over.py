@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from ledgermq.client.handed_over import HandedOver
 from ledgermq.client.keeper import Keeper
 from ledgermq.client.ranges import DeliveryRanges
-from ledgermq.core.operations import Acknowledge, Alive, Close, Recover
-from ledgermq.core.outcomes import Returned
+from ledgermq.protocol.operations import Acknowledge, Alive, Close, Recover
+from ledgermq.protocol.outcomes import Returned
 from support.hand_made import Desk, accepted, delivered
 
 MODES = ["AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED"]

@@ -8,8 +8,8 @@ import ledgermq
 from ledgermq.client import keeper as module
 from ledgermq.client.keeper import Keeper
 from ledgermq.client.router import Opening
-from ledgermq.core.operations import Acknowledge, Alive
-from ledgermq.core.outcomes import Suspected
+from ledgermq.protocol.operations import Acknowledge, Alive
+from ledgermq.protocol.outcomes import Suspected
 from support.hand_made import Desk, accepted, key_of
 
 START = (-1, -1)

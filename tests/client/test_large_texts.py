@@ -3,7 +3,7 @@
 import pytest
 
 import ledgermq
-from ledgermq.core.limits import HEADER_BYTES_MAX
+from ledgermq.protocol.limits import HEADER_BYTES_MAX
 
 LONG = "\x01" * 3_000_000
 

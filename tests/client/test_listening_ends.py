@@ -7,7 +7,7 @@ import pytest
 
 import ledgermq
 from ledgermq.client import listening as module
-from ledgermq.core.operations import Acknowledge, CloseConsumer, Get, Recover
+from ledgermq.protocol.operations import Acknowledge, CloseConsumer, Get, Recover
 from support.hand_made import delivered
 
 

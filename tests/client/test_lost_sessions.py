@@ -5,8 +5,8 @@ import threading
 import pytest
 
 import ledgermq
-from ledgermq.core.operations import Alive, Commit
-from ledgermq.core.outcomes import SessionEnded, Suspected
+from ledgermq.protocol.operations import Alive, Commit
+from ledgermq.protocol.outcomes import SessionEnded, Suspected
 from support.plain_worker import Written
 from support.tampering import Losing, sent
 

@@ -6,10 +6,10 @@ import ledgermq
 from ledgermq.client.making import MessageMaker, Sending
 from ledgermq.client.outgoing import Batch
 from ledgermq.client.sizes import encoded_bytes
-from ledgermq.core.header_size import put_bytes
-from ledgermq.core.limits import CONTENT_BYTES_MAX
-from ledgermq.core.operations import Commit, Put, Rollback
-from ledgermq.core.outcomes import Committed, Enqueued
+from ledgermq.protocol.header_size import put_bytes
+from ledgermq.protocol.limits import CONTENT_BYTES_MAX
+from ledgermq.protocol.operations import Commit, Put, Rollback
+from ledgermq.protocol.outcomes import Committed, Enqueued
 from support.hand_made import accepted, refused
 from support.hand_route import HandRoute
 

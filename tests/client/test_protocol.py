@@ -12,10 +12,10 @@ from ledgermq.client.protocol import OUTSTANDING_MAX, SessionProtocol
 from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.reasons import REASON_ERRORS, error_of_reason
 from ledgermq.client.settings import AddressError, parse_address
-from ledgermq.core import reasons
-from ledgermq.core.operations import Alive, Rollback
-from ledgermq.core.outcomes import Accepted, Delivered, Refused, Returned
 from ledgermq.errors import LedgerMQError, RefusedError
+from ledgermq.protocol import reasons
+from ledgermq.protocol.operations import Alive, Rollback
+from ledgermq.protocol.outcomes import Accepted, Delivered, Refused, Returned
 from ledgermq.wire.codec import decode_operation
 
 

@@ -6,8 +6,8 @@ import ledgermq
 from ledgermq import GroupPlace
 from ledgermq.client.grouping import PutState, is_open, place_of
 from ledgermq.client.receipts import Eventual
-from ledgermq.core.operations import Put
-from ledgermq.core.outcomes import Enqueued
+from ledgermq.protocol.operations import Put
+from ledgermq.protocol.outcomes import Enqueued
 
 GROUP = bytes(range(24))
 ORDERED = {"group": GroupPlace(), "logical_order": True}

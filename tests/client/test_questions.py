@@ -4,7 +4,7 @@ import pytest
 
 import ledgermq
 from ledgermq.client import questions as module
-from ledgermq.core.outcomes import Delivered
+from ledgermq.protocol.outcomes import Delivered
 from ledgermq.wire.answers import encode_answer
 from ledgermq.wire.codec import decode_record
 from support.hand_made import IDENTITY, Desk, delivered

@@ -6,7 +6,7 @@ import pytest
 
 import ledgermq
 from ledgermq.client.queue_settings import setting_keywords, settings_given
-from ledgermq.core.settings import Settings, given_settings
+from ledgermq.protocol.settings import Settings, given_settings
 from ledgermq.testing import MemoryBroker
 
 

@@ -4,7 +4,7 @@ import pytest
 
 import ledgermq
 from ledgermq.client.reasons import REASON_ERRORS, error_of_reason
-from ledgermq.core import reasons
+from ledgermq.protocol import reasons
 
 REASONS = [getattr(reasons, name) for name in reasons.__all__ if name.isupper()]
 # Records that no client of ours writes, and what client and worker settle between them.

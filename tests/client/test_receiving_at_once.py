@@ -3,7 +3,7 @@
 import pytest
 
 import ledgermq
-from ledgermq.core.operations import Alive
+from ledgermq.protocol.operations import Alive
 from ledgermq.testing import MemoryBroker
 from support.hand_route import HandRoute
 

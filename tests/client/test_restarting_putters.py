@@ -7,7 +7,7 @@ import pytest
 
 import ledgermq
 from ledgermq import GroupPlace
-from ledgermq.core.operations import Get
+from ledgermq.protocol.operations import Get
 from ledgermq.testing import MemoryBroker
 from support.group_members import groups_of, members_of, only_group
 

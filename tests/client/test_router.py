@@ -5,8 +5,8 @@ import pytest
 import ledgermq
 from ledgermq.client import gathering
 from ledgermq.client.router import Opening
-from ledgermq.core.operations import Alive, Commit, Rollback
-from ledgermq.core.outcomes import Opened, Refused, Returned
+from ledgermq.protocol.operations import Alive, Commit, Rollback
+from ledgermq.protocol.outcomes import Opened, Refused, Returned
 from ledgermq.wire.codec import encode_chunk
 from support.hand_made import Desk, accepted, delivered, key_of
 

@@ -3,7 +3,7 @@
 import pytest
 
 import ledgermq
-from ledgermq.core.operations import Suspect
+from ledgermq.protocol.operations import Suspect
 from ledgermq.testing import MemoryBroker
 
 WHO = {"reason": "it hangs", "actor": "ann"}

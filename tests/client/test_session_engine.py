@@ -5,8 +5,8 @@ import threading
 import pytest
 
 import ledgermq
-from ledgermq.core.operations import Acknowledge, Alive, Close, CloseConsumer, Commit
-from ledgermq.core.outcomes import Suspected
+from ledgermq.protocol.operations import Acknowledge, Alive, Close, CloseConsumer, Commit
+from ledgermq.protocol.outcomes import Suspected
 from support.hand_made import IDENTITY, Desk, accepted, delivered, ended, refused
 
 

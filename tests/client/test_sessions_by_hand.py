@@ -5,7 +5,7 @@ import threading
 import pytest
 
 import ledgermq
-from ledgermq.core.operations import (
+from ledgermq.protocol.operations import (
     Acknowledge,
     Close,
     CloseConsumer,
@@ -20,7 +20,7 @@ from ledgermq.core.operations import (
     Rollback,
     Unsubscribe,
 )
-from ledgermq.core.outcomes import Committed, Enqueued
+from ledgermq.protocol.outcomes import Committed, Enqueued
 from support.hand_made import delivered, ended
 
 

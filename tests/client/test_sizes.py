@@ -8,9 +8,9 @@ import ledgermq
 from ledgermq import aio
 from ledgermq.client.making import MessageMaker, Sending
 from ledgermq.client.sizes import MESSAGE_BYTES_MAX, VALUE_BYTES_MAX, encoded_bytes
-from ledgermq.core.limits import CONTENT_BYTES_MAX, GROUP_SEQUENCE_MAX, HEADER_BYTES_MAX
-from ledgermq.core.operations import Open, OpenConsumer, Put
 from ledgermq.errors import BrokerUnavailableError, LogError
+from ledgermq.protocol.limits import CONTENT_BYTES_MAX, GROUP_SEQUENCE_MAX, HEADER_BYTES_MAX
+from ledgermq.protocol.operations import Open, OpenConsumer, Put
 from ledgermq.testing import MemoryBroker
 from ledgermq.wire.codec import encode_operation
 from ledgermq.wire.content import encode_fields

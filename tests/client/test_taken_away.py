@@ -5,7 +5,7 @@ import threading
 import pytest
 
 import ledgermq
-from ledgermq.core.operations import (
+from ledgermq.protocol.operations import (
     Acknowledge,
     Close,
     Commit,

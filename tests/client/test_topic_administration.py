@@ -5,7 +5,7 @@ from datetime import datetime
 import pytest
 
 import ledgermq
-from ledgermq.core.operations import CloseConsumer, OpenConsumer
+from ledgermq.protocol.operations import CloseConsumer, OpenConsumer
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import ledgermq
 from ledgermq.client.property_access import RESERVED, check_property_names
-from ledgermq.core.selector.grammar import KEYWORDS
+from ledgermq.selector.grammar import KEYWORDS
 from ledgermq.wire.content import Content, encode_content
 
 PLAIN = {

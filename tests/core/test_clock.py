@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from ledgermq.core import clock as clock_module
 from ledgermq.core.apply import apply, new_state, next_deadline
 from ledgermq.core.clock import time_after
-from ledgermq.core.operations import Open, Tick, TimeAgreed
+from ledgermq.protocol.operations import Open, Tick, TimeAgreed
 from ledgermq.wire.codec import decode_operation
 from support import checks
 from support.checked_histories import FOLD, check_history

@@ -6,7 +6,7 @@ import pytest
 
 from ledgermq.core import invariants
 from ledgermq.core.message import Times
-from ledgermq.core.outcomes import Accepted
+from ledgermq.protocol.outcomes import Accepted
 from support.play import play
 from support.script import read_scripts
 from support.verbs import identifier

@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from ledgermq.core import operations, query, reasons
+from ledgermq.core import query
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.get_options import Options
-from ledgermq.core.operations import Tick
-from ledgermq.core.outcomes import Accepted, Committed, Refused
 from ledgermq.core.quoting import quoted, shown_name
+from ledgermq.protocol import operations, reasons
+from ledgermq.protocol.get_options import Options
+from ledgermq.protocol.operations import Tick
+from ledgermq.protocol.outcomes import Accepted, Committed, Refused
 from ledgermq.wire.codec import encode_chunk
 from support.naive_operations import sample_message
 from support.play import Player, play

@@ -26,8 +26,8 @@ from ledgermq.core.apply import apply, new_state
 from ledgermq.core.available import Available
 from ledgermq.core.group import Group
 from ledgermq.core.journal import Journal
-from ledgermq.core.operations import Unreadable
 from ledgermq.core.state import Queue
+from ledgermq.protocol.operations import Unreadable
 from ledgermq.wire.codec import decode_operation
 from support import checks
 from support.checked_histories import FOLD, check_history

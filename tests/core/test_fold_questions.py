@@ -6,8 +6,8 @@ import pytest
 
 from ledgermq.core import query
 from ledgermq.core.browsing import Cursor, browse
-from ledgermq.core.outcomes import Accepted, Delivered, Enqueued, Opened, Refused
-from ledgermq.core.selector import parse_selector
+from ledgermq.protocol.outcomes import Accepted, Delivered, Enqueued, Opened, Refused
+from ledgermq.selector import parse_selector
 from support import checks
 from support.play import START_US, play
 from support.script import read_scripts

@@ -7,9 +7,9 @@ import random
 import pytest
 
 from ledgermq.core import invariants, orders, selecting, topics, turns
-from ledgermq.core import operations as op
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.outcomes import Delivered, Refused
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.outcomes import Delivered, Refused
 from support import checks
 
 START_US = 1_790_000_000_000_000

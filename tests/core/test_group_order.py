@@ -9,12 +9,12 @@ import pytest
 from hypothesis import Phase, given, settings
 
 from ledgermq.core import group_order
-from ledgermq.core import operations as op
 from ledgermq.core.apply import new_state
 from ledgermq.core.group_order import GroupOrder
 from ledgermq.core.queue import Queue
-from ledgermq.core.settings import given_settings
 from ledgermq.core.state import QueueManager
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.settings import given_settings
 from support.checked_histories import FOLD, check_every_split, check_history, fold_entry
 from support.group_order_generators import group_order_histories
 from support.log_writer import Script, color_header

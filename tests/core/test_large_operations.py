@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from ledgermq.core import operations as op
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.outcomes import Addressed, Delivered, body_place
 from ledgermq.core.snapshot import root_of
 from ledgermq.core.state import QueueManager
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.outcomes import Addressed, Delivered, body_place
 from ledgermq.wire.codec import decode_operation, encode_chunk
 from ledgermq.wire.topics import DERIVED_BYTES_MAX
 from support.large_operations import (

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from ledgermq.client.questions import Answer, whole_answer
-from ledgermq.core import operations as op
 from ledgermq.core import paging, query, work_query
 from ledgermq.core.paging import place_in
+from ledgermq.protocol import operations as op
 from support.large_states import LargeState
 
 COMMON = {"session": -1, "limit": 100, "after_sequence": -1, "queue": "q", "group_id": b""}

@@ -10,7 +10,7 @@ from hypothesis import Phase, given, settings
 from ledgermq.core import relocating
 from ledgermq.core.apply import new_state
 from ledgermq.core.message import Message
-from ledgermq.core.outcomes import Administered, Delivered, Outcome, Refused
+from ledgermq.protocol.outcomes import Administered, Delivered, Outcome, Refused
 from support.checked_histories import FOLD, check_every_split, check_history, fold_entry
 from support.planted_faults import expect_found, named
 from support.relocation_generators import relocation_histories

@@ -7,7 +7,7 @@ from functools import cache
 
 import pytest
 
-from ledgermq.core import reasons
+from ledgermq.protocol import reasons
 from support.rules import ROOT, RULES, Naming, namings
 
 EXPECTED = [f"SEQ-{number:02}" for number in range(1, 20)]

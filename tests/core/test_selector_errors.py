@@ -8,7 +8,7 @@ import threading
 
 import pytest
 
-from ledgermq.core.selector import (
+from ledgermq.selector import (
     NESTING_MAX,
     SELECTOR_CHARACTERS_MAX,
     SelectorError,

@@ -7,7 +7,7 @@ import math
 
 import pytest
 
-from ledgermq.core.selector import SELECTOR_CHARACTERS_MAX, parse_selector
+from ledgermq.selector import SELECTOR_CHARACTERS_MAX, parse_selector
 from support.selectors import LONG_MAX, LONG_MIN, outcome, parsed
 
 T, F, U = True, False, None

@@ -7,8 +7,8 @@ import os
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from ledgermq.core.selector import SELECTOR_CHARACTERS_MAX, Selector, SelectorError, parse_selector
-from ledgermq.core.selector.grammar import KEYWORDS
+from ledgermq.selector import SELECTOR_CHARACTERS_MAX, Selector, SelectorError, parse_selector
+from ledgermq.selector.grammar import KEYWORDS
 from support.naive_selector import names, truth, written
 from support.selectors import outcome, parsed
 

@@ -8,10 +8,10 @@ import pytest
 
 from ledgermq.core import messages
 from ledgermq.core.apply import new_state
-from ledgermq.core.outcomes import Refused
 from ledgermq.core.state import Queue, Session
 from ledgermq.core.storage import Segment, Storage
 from ledgermq.core.topics import Subscription, Topic
+from ledgermq.protocol.outcomes import Refused
 from support.checked_histories import check_every_split, fold_entry
 from support.generators import Entry
 from support.planted_faults import expect_found, named

@@ -8,12 +8,19 @@ from pathlib import Path
 
 import pytest
 
-from ledgermq.core import operations as op
-from ledgermq.core.outcomes import Refused
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.outcomes import Refused
 from support.log_writer import Script
 from support.version_texts import NAMES
 
-CORE = Path(__file__).parents[2] / "services" / "ledgermq" / "core"
+SERVICES = Path(__file__).parents[2] / "services" / "ledgermq"
+# The fold, and what it rests on.
+PACKAGES = ("core", "protocol", "selector")
+SOURCES = sorted(
+    path
+    for package in ("core", "protocol", "selector")
+    for path in (SERVICES / package).rglob("*.py")
+)
 # Unicode's tables answer these; each Python has its own edition of them.
 TABLES = {
     *("isalnum", "isalpha", "isdecimal", "isdigit", "isidentifier", "islower", "isnumeric"),
@@ -57,7 +64,7 @@ def _named(node: ast.AST) -> Iterator[str]:
         yield from (one for one in CLASSES if one in node.value)
 
 
-@pytest.mark.parametrize("path", sorted(CORE.rglob("*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 def test_the_fold_asks_nothing_that_another_python_answers_otherwise(path):
     """State is the same on every Python, so core asks no table that comes with one (H26)."""
     assert list(dependences(path.read_text(encoding="utf-8"))) == []

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from ledgermq.core.limits import PROTOCOL_VERSION
+from ledgermq.protocol.limits import PROTOCOL_VERSION
 from ledgermq.wire.codec import decode_record, encode_record
 from ledgermq.wire.schemas import by_fingerprint, by_name, names
 from support.compatibility import problems

@@ -44,14 +44,20 @@ class Package(NamedTuple):
         return [one for one in found if one.name not in ("__init__.py", *self.beyond)]
 
 
-PACKAGES = {
-    "core": Package(
-        "core",
+def _of_the_fold(name: str) -> Package:
+    return Package(
+        name,
         (TESTS / "core", TESTS / "golden" / "test_golden_logs.py"),
         # Tests that plant faults themselves prove nothing here; the scripts are played apart.
         "not planted and not rule_coverage and not hash_seed and not as_the_script_says",
         scripts=TESTS / "core" / "scripts",
-    ),
+    )
+
+
+PACKAGES = {
+    "core": _of_the_fold("core"),
+    "protocol": _of_the_fold("protocol"),
+    "selector": _of_the_fold("selector"),
     "client": Package(
         "client",
         (TESTS / "client",),

@@ -3,7 +3,7 @@
 import pytest
 
 import ledgermq
-from ledgermq.core import operations as op
+from ledgermq.protocol import operations as op
 from support.history import check_history, fold_log
 
 pytestmark = pytest.mark.kafka

@@ -4,9 +4,9 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from ledgermq.core import operations as op
-from ledgermq.core.outcomes import Delivered
 from ledgermq.processor.answers import Answerer
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.outcomes import Delivered
 from support.hand_made import IDENTITY, Desk
 from support.large_states import LargeState
 

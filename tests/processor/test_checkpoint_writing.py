@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from ledgermq.core import operations as op
 from ledgermq.processor import checkpoint_loading, checkpoints
 from ledgermq.processor.checkpoint_loading import Loaded
 from ledgermq.processor.checkpoint_shelf import Shelf
 from ledgermq.processor.checkpoints import Checkpointer, CheckpointFailedError
+from ledgermq.protocol import operations as op
 from ledgermq.wire import checkpoint_chunks
 from ledgermq.wire.codec import decode_record
 from ledgermq.wire.registry import Claim

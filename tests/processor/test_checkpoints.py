@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from ledgermq.core import operations as op
+from ledgermq.protocol import operations as op
 from ledgermq.wire.codec import decode_record
 from ledgermq.wire.topics import ensure_topics
 from support import topic_surgery as surgery

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 
-from ledgermq.core import outcomes as out
-from ledgermq.core.limits import (
+from ledgermq.processor.lanes import LaneWriter
+from ledgermq.protocol import outcomes as out
+from ledgermq.protocol.limits import (
     DELIVERED_CONTENT_BYTES_MAX,
     HEADER_BYTES_MAX,
     UNIT_OF_WORK_DESTINATIONS_MAX,
 )
-from ledgermq.processor.lanes import LaneWriter
 from ledgermq.wire.codec import decode_chunk
 from ledgermq.wire.registry import Claim
 from ledgermq.wire.topics import DERIVED_BYTES_MAX

@@ -5,12 +5,12 @@ from collections import OrderedDict
 
 import pytest
 
-from ledgermq.core import outcomes as out
-from ledgermq.core.operations import Put
 from ledgermq.processor import bodies as bodies_module
 from ledgermq.processor import lanes as lanes_module
 from ledgermq.processor.bodies import BodyLostError, BodyStore
 from ledgermq.processor.lanes import LaneWriter
+from ledgermq.protocol import outcomes as out
+from ledgermq.protocol.operations import Put
 from ledgermq.wire.codec import decode_chunk, encode_operation
 from ledgermq.wire.registry import Claim
 

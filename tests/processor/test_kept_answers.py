@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from ledgermq.core import operations as op
-from ledgermq.core.get_options import Options
-from ledgermq.core.outcomes import Committed, Delivered
 from ledgermq.processor import answers as answers_module
 from ledgermq.processor import kept_answers
 from ledgermq.processor.answers import Answerer
 from ledgermq.processor.bodies import BodyLostError
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.get_options import Options
+from ledgermq.protocol.outcomes import Committed, Delivered
 from ledgermq.wire.codec import decode_record, join_delivered, outcome_from_union
 from support.large_states import CONNECTION, LargeState
 

@@ -7,7 +7,7 @@ import urllib.request
 
 import pytest
 
-from ledgermq.core import operations as op
+from ledgermq.protocol import operations as op
 from ledgermq.wire.codec import decode_chunk
 from support import topic_surgery as surgery
 from support.history import check_history, read_partition

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from ledgermq.core import operations as op
-from ledgermq.core.outcomes import Refused
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.outcomes import Refused
 
 pytestmark = pytest.mark.kafka
 

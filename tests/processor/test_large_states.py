@@ -5,8 +5,8 @@ import os
 
 import pytest
 
-from ledgermq.core import operations as op
 from ledgermq.core.grouping import NO_HEADER
+from ledgermq.protocol import operations as op
 from ledgermq.wire.codec import decode_record
 from support import topic_surgery as surgery
 from support.history import check_history

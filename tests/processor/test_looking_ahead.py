@@ -2,8 +2,8 @@
 
 import pytest
 
-from ledgermq.core.administration import PositionsSkipped
-from ledgermq.core.operations import Tick
+from ledgermq.protocol.administration import PositionsSkipped
+from ledgermq.protocol.operations import Tick
 from ledgermq.wire.codec import encode_operation
 from ledgermq.wire.skipping import Hole, LookAhead, skip_command
 from ledgermq.wire.topics import Topics

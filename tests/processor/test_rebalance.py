@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from ledgermq.core import operations as op
+from ledgermq.protocol import operations as op
 from ledgermq.wire.registry import claim_queue_manager
 from support import topic_surgery as surgery
 from support.history import check_history

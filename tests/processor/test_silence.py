@@ -5,8 +5,8 @@ import asyncio
 import pytest
 
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.operations import Alive, Open
 from ledgermq.processor.silence import Silence, SilenceWatch
+from ledgermq.protocol.operations import Alive, Open
 from ledgermq.wire.registry import Claim
 
 

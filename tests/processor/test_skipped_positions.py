@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import pytest
 from confluent_kafka import Producer
 
-from ledgermq.core import operations as op
-from ledgermq.core.administration import PositionsSkipped, VersionOffered
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.administration import PositionsSkipped, VersionOffered
 from ledgermq.wire.codec import encode_operation
 from support.history import check_history
 

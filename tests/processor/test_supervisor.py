@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from ledgermq.cli.main import main
-from ledgermq.core import operations as op
-from ledgermq.core.administration import VersionOffered
 from ledgermq.processor.supervisor import Supervisor
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.administration import VersionOffered
 from ledgermq.wire.registry import find_queue_manager
 from ledgermq.wire.topics import Topics
 from support.raw_client import RawClient

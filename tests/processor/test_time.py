@@ -5,8 +5,8 @@ import time
 
 import pytest
 
-from ledgermq.core import operations as op
-from ledgermq.core.outcomes import SessionEnded, Suspected
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.outcomes import SessionEnded, Suspected
 from support.history import check_history, fold_log
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]

@@ -5,12 +5,12 @@ import time
 
 import pytest
 
-from ledgermq.core.administration import VersionOffered
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.operations import Alive, Open, Suspect, Tick, TimeAgreed
 from ledgermq.processor import duties
 from ledgermq.processor.duties import TimeKeeper
 from ledgermq.processor.producer import LogClock
+from ledgermq.protocol.administration import VersionOffered
+from ledgermq.protocol.operations import Alive, Open, Suspect, Tick, TimeAgreed
 from ledgermq.wire.codec import decode_operation
 from ledgermq.wire.registry import Claim
 

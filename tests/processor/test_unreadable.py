@@ -7,8 +7,8 @@ import time
 
 import pytest
 
-from ledgermq.core import operations as op
-from ledgermq.core.administration import VersionOffered
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.administration import VersionOffered
 from ledgermq.wire.codec import encode_operation
 from ledgermq.wire.headers import operation_headers
 from support import topic_surgery as surgery

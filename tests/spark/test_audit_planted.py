@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from ledgermq.core.operations import CreateQueue
-from ledgermq.core.outcomes import Refused
+from ledgermq.protocol.operations import CreateQueue
+from ledgermq.protocol.outcomes import Refused
 from ledgermq.wire.codec import decode_record, encode_record
 from ledgermq_spark.audit import audit
 from ledgermq_spark.checkpoints import BLOCK, ROOT, Checkpoint

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledgermq.core import operations as op
-from ledgermq.core.administration import BackUpJournal
-from ledgermq.core.outcomes import Refused
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.administration import BackUpJournal
+from ledgermq.protocol.outcomes import Refused
 from ledgermq_spark.administration import read_directory
 from ledgermq_spark.directory import AdministrationRow
 from ledgermq_spark.headers import settings_columns

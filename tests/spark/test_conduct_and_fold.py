@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from ledgermq.core import operations as op
 from ledgermq.core import storing
-from ledgermq.core.outcomes import Delivered, Refused
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.outcomes import Delivered, Refused
 from ledgermq_spark import refusing
 from support.conduct_feed import Scans
 from support.fifo_feed import NumberedScript, judged

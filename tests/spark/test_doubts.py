@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ledgermq.core import operations as op
-from ledgermq.core.outcomes import Delivered
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.outcomes import Delivered
 from ledgermq_spark.audit import audit
 from ledgermq_spark.history import life_of
 from support.audits import audited, subject_of

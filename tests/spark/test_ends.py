@@ -5,7 +5,7 @@ from copy import deepcopy
 
 import pytest
 
-from ledgermq.core import operations as op
+from ledgermq.protocol import operations as op
 from ledgermq_spark.audit import audit
 from ledgermq_spark.history import life_of
 from ledgermq_spark.turns import check_turns

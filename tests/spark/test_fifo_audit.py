@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
-from ledgermq.core import operations as op
-from ledgermq.core.outcomes import Delivered, Refused
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.outcomes import Delivered, Refused
 from ledgermq_spark.audit import audit
 from ledgermq_spark.claims import check_numbers
 from support.audits import subject_of

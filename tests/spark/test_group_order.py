@@ -4,10 +4,10 @@ from copy import deepcopy
 
 import pytest
 
-from ledgermq.core import administration
-from ledgermq.core import operations as op
-from ledgermq.core.outcomes import Delivered
-from ledgermq.core.settings import given_settings
+from ledgermq.protocol import administration
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.outcomes import Delivered
+from ledgermq.protocol.settings import given_settings
 from ledgermq_spark.audit import audit
 from ledgermq_spark.turns import check_turns
 from support.audits import audited, subject_of

@@ -5,7 +5,7 @@ from copy import deepcopy
 
 import pytest
 
-from ledgermq.core import operations as op
+from ledgermq.protocol import operations as op
 from ledgermq.wire.codec import decode_record, encode_record
 from ledgermq_spark.audit import audit
 from ledgermq_spark.checkpoints import ROOT, Checkpoint

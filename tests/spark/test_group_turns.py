@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from ledgermq.core.operations import Get
+from ledgermq.protocol.operations import Get
 from ledgermq_spark.get_options import options_of
 from ledgermq_spark.group_turns import GroupTurns
 from ledgermq_spark.headers import grouping, header_text

@@ -9,9 +9,9 @@ import pytest
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from ledgermq.core import administration
-from ledgermq.core import operations as op
-from ledgermq.core.settings import given_settings
+from ledgermq.protocol import administration
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.settings import given_settings
 from ledgermq.wire.content import decode_content
 from ledgermq.wire.registry import claim_queue_manager
 from ledgermq.wire.topics import Topics, ensure_topics

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from ledgermq.core import operations as op
+from ledgermq.protocol import operations as op
 from ledgermq_spark.history import life_of
 from support.audits import audited, subject_of
 from support.log_writer import Script

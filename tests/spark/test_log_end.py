@@ -5,7 +5,7 @@ import json
 import pytest
 from confluent_kafka import TopicPartition
 
-from ledgermq.core.operations import Tick
+from ledgermq.protocol.operations import Tick
 from ledgermq.wire.codec import encode_record
 from ledgermq.wire.registry import claim_queue_manager
 from ledgermq.wire.topics import Topics, ensure_topics

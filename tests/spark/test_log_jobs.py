@@ -131,7 +131,7 @@ def test_a_missing_worker_entry_is_found_by_the_positions_that_moved(spark, brok
     """A Tick is answered by nothing; what follows it stands elsewhere."""
     script = Script()
     conversation(script, "a")
-    from ledgermq.core.operations import Tick
+    from ledgermq.protocol.operations import Tick
 
     tick = script.add(Tick(worker="w"))
     conversation(script, "b")

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import functions as f
 
-from ledgermq.core import administration
-from ledgermq.core import operations as op
-from ledgermq.core.outcomes import Delivered
-from ledgermq.core.settings import given_settings
+from ledgermq.protocol import administration
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.outcomes import Delivered
+from ledgermq.protocol.settings import given_settings
 from ledgermq_spark.audit import audit
 from ledgermq_spark.conservation import CONSERVATION, check_kept, kept_by
 from ledgermq_spark.copies import subscriptions_table

@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 from pyspark.sql import functions as f
 
-from ledgermq.core import operations as op
-from ledgermq.core.settings import given_settings
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.settings import given_settings
 from ledgermq_spark.audit import audit
 from ledgermq_spark.quotas import check_quotas
 from support.audits import subject_of

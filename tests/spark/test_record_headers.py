@@ -3,7 +3,7 @@
 import pyarrow as pa
 import pytest
 
-from ledgermq.core import operations as op
+from ledgermq.protocol import operations as op
 from ledgermq.wire.codec import decode_chunk, decode_operation, encode_chunk, full_name_of
 from ledgermq.wire.headers import operation_headers, with_identity
 from ledgermq_spark.read_log import (

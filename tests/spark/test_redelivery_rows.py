@@ -4,8 +4,8 @@ import random
 
 import pytest
 
-from ledgermq.core import operations as op
-from ledgermq.core.outcomes import Refused
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.outcomes import Refused
 from ledgermq.wire.codec import decode_operation
 from ledgermq_spark.acts import Event
 from ledgermq_spark.conduct import ConnectionScan

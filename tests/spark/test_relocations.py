@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from ledgermq.core import operations as op
-from ledgermq.core.administration import Relocate
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.administration import Relocate
 from ledgermq.wire.codec import decode_operation, encode_operation
 from ledgermq_spark.audit import audit
 from ledgermq_spark.evidence import ANOMALY_KINDS

@@ -6,10 +6,10 @@ import sys
 import pytest
 from confluent_kafka import Producer
 
-from ledgermq.core import operations as op
-from ledgermq.core.administration import VersionOffered
 from ledgermq.processor.chain_reading import read_chain
 from ledgermq.processor.log_reading import LogUnreadableError
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.administration import VersionOffered
 from ledgermq.wire.codec import encode_operation
 from ledgermq_spark.rebuild import rebuild_at
 from ledgermq_spark.run import run_audit

@@ -5,8 +5,8 @@ import json
 
 import pyarrow as pa
 
-from ledgermq.core import operations as op
-from ledgermq.core.administration import PositionsSkipped, VersionOffered
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.administration import PositionsSkipped, VersionOffered
 from ledgermq.wire.codec import encode_operation
 from ledgermq_spark.fold import FoldPlan, fold_task
 

@@ -6,7 +6,7 @@ import pytest
 
 from ledgermq.core.apply import new_state
 from ledgermq.core.clock import agrees
-from ledgermq.core.operations import TimeAgreed
+from ledgermq.protocol.operations import TimeAgreed
 from ledgermq.wire.codec import decode_operation
 from ledgermq_spark.timeline import clocks
 from support.audits import audited

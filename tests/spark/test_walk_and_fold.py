@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from ledgermq.core import operations as op
-from ledgermq.core.settings import given_settings
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.settings import given_settings
 from ledgermq_spark.headers import origin_text
 from support.random_log import RandomLog
 from support.walk_feed import WatchedLog

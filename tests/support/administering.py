@@ -7,9 +7,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ledgermq.core import operations as op
-from ledgermq.core.administration import BackUpJournal
-from ledgermq.core.operations import Operation
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.administration import BackUpJournal
+from ledgermq.protocol.operations import Operation
 from support.model import Model
 from support.naive_operations import QUEUES, manager_settings
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ledgermq.core import operations
-from ledgermq.core.administration import PositionsSkipped, VersionOffered
-from ledgermq.core.operations import Operation
-from ledgermq.core.settings import given_settings
+from ledgermq.protocol import operations
+from ledgermq.protocol.administration import PositionsSkipped, VersionOffered
+from ledgermq.protocol.operations import Operation
+from ledgermq.protocol.settings import given_settings
 from support.script import Line, time_us
 from support.verb_parts import Verb, common, yes
 

@@ -6,10 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ledgermq.core.outcomes import Addressed
 from ledgermq.core.query import queue_statuses
 from ledgermq.core.snapshot import blocks, root_of
 from ledgermq.core.topic_query import subscription_statuses, topic_statuses
+from ledgermq.protocol.outcomes import Addressed
 from ledgermq.wire.codec import decode_record, encode_record
 from ledgermq_spark.audit import AuditReport, Subject, audit
 from ledgermq_spark.checkpoints import BLOCK, encode_root

@@ -10,8 +10,8 @@ from typing import Any
 from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
-from ledgermq.core.outcomes import Addressed
 from ledgermq.core.snapshot import blocks, root_of
+from ledgermq.protocol.outcomes import Addressed
 from ledgermq.wire.codec import encode_record
 from ledgermq.wire.registry import claim_queue_manager
 from ledgermq.wire.topics import Topics, ensure_topics

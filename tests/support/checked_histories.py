@@ -8,8 +8,8 @@ from hypothesis import HealthCheck, settings
 
 from ledgermq.core import query, topic_query
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.outcomes import Addressed
 from ledgermq.core.state import QueueManager
+from ledgermq.protocol.outcomes import Addressed
 from ledgermq.wire.codec import decode_operation
 from support import checks
 from support.generators import Entry

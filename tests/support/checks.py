@@ -6,11 +6,11 @@ import hashlib
 from dataclasses import fields, replace
 from typing import Any, NamedTuple, cast
 
-from ledgermq.core.operations import Operation, Unreadable
-from ledgermq.core.outcomes import Addressed, Delivered, DeliveredMessage, Outcome
 from ledgermq.core.snapshot import blocks, restore, root_of, taken_block
 from ledgermq.core.state import QueueManager
 from ledgermq.processor.blocks import encode_block
+from ledgermq.protocol.operations import Operation, Unreadable
+from ledgermq.protocol.outcomes import Addressed, Delivered, DeliveredMessage, Outcome
 from ledgermq.wire.checkpoint_chunks import encode_block_record, root_parts
 from ledgermq.wire.codec import (
     decode_chunk,

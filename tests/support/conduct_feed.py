@@ -10,8 +10,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
-from ledgermq.core.outcomes import Delivered
 from ledgermq.core.state import new_state
+from ledgermq.protocol.outcomes import Delivered
 from ledgermq.wire.codec import decode_operation
 from ledgermq_spark.acts import EVENT_TEXTS, Act, Event
 from ledgermq_spark.administration import read_directory

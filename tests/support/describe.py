@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from ledgermq.core.outcomes import (
+from ledgermq.protocol.outcomes import (
     Accepted,
     Administered,
     Committed,

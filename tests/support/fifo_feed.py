@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ledgermq.core.outcomes import Delivered, Refused, SessionEnded
 from ledgermq.core.queue import Queue
 from ledgermq.core.topics import Topic
+from ledgermq.protocol.outcomes import Delivered, Refused, SessionEnded
 from ledgermq.wire.codec import decode_operation
 from ledgermq_spark.destinations import store_of
 from ledgermq_spark.directory import Subscription

@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from ledgermq.core import invariants
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.operations import Operation, Unreadable
-from ledgermq.core.outcomes import Outcome, Refused
+from ledgermq.protocol.operations import Operation, Unreadable
+from ledgermq.protocol.outcomes import Outcome, Refused
 from ledgermq.wire.codec import decode_operation, encode_chunk, encode_operation
 from support import checks
 

@@ -14,9 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ledgermq.core import invariants
-from ledgermq.core.administration import bodies_in
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.outcomes import Delivered, Outcome, body_place
 from ledgermq.core.query import queue_statuses
 from ledgermq.core.snapshot import block_of, take_touched_blocks
 from ledgermq.core.state import QueueManager
@@ -24,6 +22,8 @@ from ledgermq.core.topic_query import topic_statuses
 from ledgermq.processor.checkpoints import encode_root
 from ledgermq.processor.digests import chunk_digest, state_digest
 from ledgermq.processor.log_reading import PartitionReader
+from ledgermq.protocol.administration import bodies_in
+from ledgermq.protocol.outcomes import Delivered, Outcome, body_place
 from ledgermq.wire.checkpoint_chunks import encode_block_record, root_parts
 from ledgermq.wire.codec import decode_chunk, decode_operation, decode_record
 from ledgermq.wire.headers import CONNECTION

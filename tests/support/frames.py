@@ -7,7 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from ledgermq.core.outcomes import Addressed
+from ledgermq.protocol.outcomes import Addressed
 from ledgermq_spark.outcome_rows import OUTCOME_COLUMNS, outcome_row
 from ledgermq_spark.read_log import RECORDED_COLUMNS, as_operation
 from ledgermq_spark.rebuild import STORED_COLUMNS, stored_rows

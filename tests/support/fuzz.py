@@ -25,12 +25,12 @@ from typing import Any
 from confluent_kafka import Producer
 
 from ledgermq.cli.main import main
-from ledgermq.core import administration
-from ledgermq.core import operations as op
-from ledgermq.core.administration import VersionOffered
 from ledgermq.embedded import EmbeddedBroker
 from ledgermq.processor.digests import chunk_digest, state_digest
 from ledgermq.processor.log_reading import log_identity, partition_reader
+from ledgermq.protocol import administration
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.administration import VersionOffered
 from ledgermq.wire.codec import decode_operation, encode_record
 from ledgermq.wire.topics import lane_partition
 from support.bad_records import BadRecords

@@ -11,8 +11,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ledgermq.core import operations as op
-from ledgermq.core.operations import Operation
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.operations import Operation
 from ledgermq.wire.codec import decode_operation, encode_operation
 from support.administering import DELAYS_MS, Administering
 from support.handling_generators import HandlingWriter

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.outcomes import Addressed
+from ledgermq.protocol.outcomes import Addressed
 from ledgermq.wire.codec import decode_operation
 from support import checks
 from support.play import play

@@ -6,8 +6,8 @@ from typing import Any
 
 from ledgermq.core import group_query
 from ledgermq.core.browsing import Cursor, Page, browse
-from ledgermq.core.get_options import PLAIN, Options
 from ledgermq.core.state import QueueManager
+from ledgermq.protocol.get_options import PLAIN, Options
 from support.model import Model
 
 __all__ = ["compare_groups"]

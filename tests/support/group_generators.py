@@ -11,8 +11,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ledgermq.core import operations as op
-from ledgermq.core.settings import given_settings
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.settings import given_settings
 from support.generators import BUSY, Entry, Writer
 from support.naive_operations import sample_message
 from support.verbs import group_id, identifier

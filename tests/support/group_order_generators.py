@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ledgermq.core import operations as op
+from ledgermq.protocol import operations as op
 from support.generators import BUSY, Entry, Writer
 from support.model_moves import SETTINGS
 from support.naive_operations import sample_message

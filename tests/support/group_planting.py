@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ledgermq.core import operations as op
-from ledgermq.core.outcomes import Refused
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.outcomes import Refused
 from support.log_writer import Script, ScriptSession
 from support.planting import Recorded, deliver_put
 from support.random_groups import group_header, options, place, put_group

@@ -6,7 +6,7 @@ import os
 import time
 
 from ledgermq.client.session import Session
-from ledgermq.core.operations import Put, PutMessage
+from ledgermq.protocol.operations import Put, PutMessage
 from ledgermq.wire.content import Body, encode_fields
 from support.verbs import group_id, message_of
 

@@ -8,7 +8,7 @@ from typing import Any
 from ledgermq.client.admin import Admin
 from ledgermq.client.connection import Connection
 from ledgermq.client.session import Session
-from ledgermq.core.operations import Acknowledge, Commit, Get, OpenConsumer, Put
+from ledgermq.protocol.operations import Acknowledge, Commit, Get, OpenConsumer, Put
 from support.verbs import group_id, message_of
 
 __all__ = ["consume", "get_items", "group_id", "put_items", "put_uncommitted"]

@@ -10,8 +10,8 @@ from ledgermq.client.questions import Questions
 from ledgermq.client.router import Router
 from ledgermq.client.session_core import SessionCore
 from ledgermq.client.transport import LogReceipt
-from ledgermq.core.operations import Operation
-from ledgermq.core.outcomes import (
+from ledgermq.protocol.operations import Operation
+from ledgermq.protocol.outcomes import (
     Accepted,
     Delivered,
     DeliveredMessage,

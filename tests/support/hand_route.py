@@ -12,8 +12,8 @@ from typing import Any
 from ledgermq.client.connection import Connection
 from ledgermq.client.route import Route
 from ledgermq.client.settings import ConnectionSettings, settings_from
-from ledgermq.core.operations import Close, Open, Operation, Recover, Rollback
-from ledgermq.core.outcomes import Delivered, Opened, Outcome
+from ledgermq.protocol.operations import Close, Open, Operation, Recover, Rollback
+from ledgermq.protocol.outcomes import Delivered, Opened, Outcome
 from ledgermq.wire.answers import encode_answer
 from ledgermq.wire.codec import encode_chunk
 from support.hand_made import NotingLog, accepted, ended, refused, returned

@@ -7,9 +7,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ledgermq.core import administration
-from ledgermq.core.administration import MessageSelection
-from ledgermq.core.operations import Operation
+from ledgermq.protocol import administration
+from ledgermq.protocol.administration import MessageSelection
+from ledgermq.protocol.operations import Operation
 from support.naive_operations import QUEUES, SELECTORS, common, destinations
 
 __all__ = ["HandlingWriter", "naive_handling"]

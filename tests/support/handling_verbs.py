@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, cast
 
-from ledgermq.core import administration
-from ledgermq.core.administration import MessageSelection, RelocatedMessage
-from ledgermq.core.header_size import header_bytes
 from ledgermq.core.message import Message
 from ledgermq.core.message_snapshot import stored_message
-from ledgermq.core.operations import Header, Operation, PutMessage
+from ledgermq.protocol import administration
+from ledgermq.protocol.administration import MessageSelection, RelocatedMessage
+from ledgermq.protocol.header_size import header_bytes
+from ledgermq.protocol.operations import Header, Operation, PutMessage
 from support.script import Line
 from support.verb_parts import Verb, common, destination_of, selector_text, yes
 

@@ -11,13 +11,13 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from ledgermq.core.administration import PositionsSkipped
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.operations import Operation, Put, Unreadable
-from ledgermq.core.outcomes import Delivered, Outcome
-from ledgermq.core.reasons import TIMESTAMP_UNTRUSTED
 from ledgermq.core.state import QueueManager
 from ledgermq.core.versions import SKIPPED, may_be_skipped, time_of_hole
+from ledgermq.protocol.administration import PositionsSkipped
+from ledgermq.protocol.operations import Operation, Put, Unreadable
+from ledgermq.protocol.outcomes import Delivered, Outcome
+from ledgermq.protocol.reasons import TIMESTAMP_UNTRUSTED
 from ledgermq.wire.codec import decode_chunk, decode_operation
 from ledgermq.wire.headers import CONNECTION
 from ledgermq.wire.topics import lane_partition

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledgermq.core import operations as op
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.grouping import NO_HEADER
-from ledgermq.core.outcomes import Enqueued, Opened, Outcome
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.outcomes import Enqueued, Opened, Outcome
 
 __all__ = ["CONNECTION", "LargeState"]
 

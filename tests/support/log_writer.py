@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from ledgermq.core import operations as op
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.outcomes import Addressed, Delivered
 from ledgermq.core.state import QueueManager
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.outcomes import Addressed, Delivered
 from ledgermq.wire.codec import NOT_STAMPED, decode_operation, encode_chunk, encode_operation
 from ledgermq.wire.content import Content, encode_content
 from ledgermq.wire.headers import Headers, chunk_headers

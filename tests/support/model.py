@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from ledgermq.core.operations import Operation, SessionOperation, Unreadable
+from ledgermq.protocol.operations import Operation, SessionOperation, Unreadable
 from support.model_operations import ModelOperations
 
 __all__ = ["Model"]

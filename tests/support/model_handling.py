@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledgermq.core.selector import SelectorError, parse_selector
+from ledgermq.selector import SelectorError, parse_selector
 from support.model_administration import ModelAdministration
 
 __all__ = ["ModelHandling"]

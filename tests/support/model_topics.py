@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledgermq.core.selector import SelectorError, parse_selector
+from ledgermq.selector import SelectorError, parse_selector
 from support.model_base import LIVE, ModelBase
 
 __all__ = ["ModelTopics"]

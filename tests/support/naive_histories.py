@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from hypothesis import strategies as st
 
-from ledgermq.core import operations as op
-from ledgermq.core.operations import Operation
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.operations import Operation
 from ledgermq.wire.codec import encode_operation
 from support.handling_generators import naive_handling
 from support.naive_operations import FOLLOWING, START_US, naive_operations, opens

@@ -6,9 +6,9 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ledgermq.core import operations as op
-from ledgermq.core.administration import BackUpJournal, PositionsSkipped, VersionOffered
-from ledgermq.core.operations import Operation
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.administration import BackUpJournal, PositionsSkipped, VersionOffered
+from ledgermq.protocol.operations import Operation
 from support.verbs import group_id, identifier
 
 __all__ = [

@@ -16,10 +16,10 @@ from typing import Any
 from confluent_kafka import Consumer, Producer, TopicPartition
 
 from ledgermq.core import query
-from ledgermq.core.administration import bodies_in
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.operations import Suspect
-from ledgermq.core.outcomes import Delivered, Outcome, body_place
+from ledgermq.protocol.administration import bodies_in
+from ledgermq.protocol.operations import Suspect
+from ledgermq.protocol.outcomes import Delivered, Outcome, body_place
 from ledgermq.wire.answers import ANSWER, encode_answer
 from ledgermq.wire.codec import (
     decode_operation,

@@ -7,8 +7,8 @@ from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
-from ledgermq.core.operations import Correct, DeleteQueue, OpenConsumer, Put
-from ledgermq.core.outcomes import Addressed, Committed, Delivered
+from ledgermq.protocol.operations import Correct, DeleteQueue, OpenConsumer, Put
+from ledgermq.protocol.outcomes import Addressed, Committed, Delivered
 from ledgermq.wire.codec import decode_operation
 from support.log_writer import Script, ScriptSession, color_header
 from support.random_ends import timed_message

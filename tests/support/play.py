@@ -12,16 +12,16 @@ from typing import Any
 from ledgermq.core import counting, invariants, query, topic_query
 from ledgermq.core.apply import apply, new_state, next_deadline
 from ledgermq.core.browsing import Cursor, browse
-from ledgermq.core.get_options import PLAIN, Options
 from ledgermq.core.group_query import group_document
 from ledgermq.core.journal import journal_status
-from ledgermq.core.operations import Open, Operation, SessionOperation, Unreadable
-from ledgermq.core.outcomes import Addressed, Opened, Refused
-from ledgermq.core.selector import parse_selector
 from ledgermq.core.snapshot import blocks
 from ledgermq.core.state import QueueManager, Session
 from ledgermq.core.storage_query import storage_status
 from ledgermq.core.topic_snapshot import store_name
+from ledgermq.protocol.get_options import PLAIN, Options
+from ledgermq.protocol.operations import Open, Operation, SessionOperation, Unreadable
+from ledgermq.protocol.outcomes import Addressed, Opened, Refused
+from ledgermq.selector import parse_selector
 from ledgermq.wire.codec import decode_operation, encode_operation
 from support import checks
 from support.describe import describe, matches, segment_word, spoken

@@ -6,7 +6,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ledgermq.core import operations as op
+from ledgermq.protocol import operations as op
 from support.generators import BUSY, WEIGHTS, Entry, Writer
 from support.naive_operations import (
     TIMINGS,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledgermq.core import operations as op
+from ledgermq.protocol import operations as op
 from support.log_writer import Script, ScriptSession, color_header
 from support.random_groups import SEGMENT, group_header, options
 from support.random_groups import place as place_in_group

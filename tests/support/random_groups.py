@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ledgermq.core import operations as op
-from ledgermq.core.get_options import PLAIN
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.get_options import PLAIN
 from support.log_writer import Script, ScriptSession
 
 # The second has group affinity from the beginning, of the third it changes.

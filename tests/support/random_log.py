@@ -9,8 +9,8 @@ lifetimes, so that messages expire and go elsewhere, `redelivery` delays and lim
 
 from __future__ import annotations
 
-from ledgermq.core import operations as op
-from ledgermq.core.administration import PositionsSkipped, VersionOffered
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.administration import PositionsSkipped, VersionOffered
 from support.log_writer import Script, ScriptSession, ranges
 from support.random_ends import RandomEnds
 from support.random_groups import RandomGroups

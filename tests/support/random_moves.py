@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ledgermq.core import administration
-from ledgermq.core import operations as op
-from ledgermq.core.settings import given_settings
+from ledgermq.protocol import administration
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.settings import given_settings
 from support.log_writer import Script, ScriptSession
 
 QUEUES = ("q", "v", "w")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ledgermq.core import operations as op
-from ledgermq.core.settings import POLICIES, given_settings
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.settings import POLICIES, given_settings
 from support.log_writer import Script, ScriptSession
 
 QUEUES = ("q", "r", "s")

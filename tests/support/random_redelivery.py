@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ledgermq.core import operations as op
-from ledgermq.core.settings import FIFO_MODES, given_settings
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.settings import FIFO_MODES, given_settings
 from support.log_writer import Script, ScriptSession
 from support.random_ends import timed_message
 

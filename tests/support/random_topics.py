@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from ledgermq.core import operations as op
+from ledgermq.protocol import operations as op
 from support.log_writer import Script, ScriptSession, color_header
 
 TOPICS = ("t", "t", "t", "u")

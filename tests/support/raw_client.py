@@ -9,8 +9,8 @@ from typing import Any
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
-from ledgermq.core import operations as op
-from ledgermq.core.outcomes import Delivered, Opened, Outcome, Reply
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.outcomes import Delivered, Opened, Outcome, Reply
 from ledgermq.wire.codec import (
     decode_chunk,
     decode_record,

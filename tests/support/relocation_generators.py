@@ -6,8 +6,8 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from ledgermq.core import administration
-from ledgermq.core.operations import Operation
+from ledgermq.protocol import administration
+from ledgermq.protocol.operations import Operation
 from support.generators import WEIGHTS, Entry, Writer
 from support.handling_generators import WAITING, handling
 from support.naive_operations import common, sample_message

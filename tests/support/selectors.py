@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledgermq.core.selector import Selector, parse_selector
+from ledgermq.selector import Selector, parse_selector
 
 LONG_MAX = 2**63 - 1
 LONG_MIN = -(2**63)

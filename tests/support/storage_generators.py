@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from ledgermq.core import operations as op
-from ledgermq.core.administration import CopyMessages, MoveMessages, PurgeQueue
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.administration import CopyMessages, MoveMessages, PurgeQueue
 from support.generators import Entry, Writer
 from support.naive_operations import TIMINGS, sample_message
 from support.verbs import identifier

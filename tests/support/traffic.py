@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 from typing import Any
 
-from ledgermq.core import operations as op
-from ledgermq.core.get_options import Options
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.get_options import Options
 from support.raw_client import RawClient, RawSession
 from support.verbs import message_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from ledgermq.core.operations import Operation
+from ledgermq.protocol.operations import Operation
 from support.script import Line
 
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ledgermq.core import operations
-from ledgermq.core.operations import (
+from ledgermq.core.versions import SKIPPED
+from ledgermq.protocol import operations
+from ledgermq.protocol.operations import (
     DeliveryRange,
     GetOptions,
     Group,
@@ -15,7 +16,6 @@ from ledgermq.core.operations import (
     PutMessage,
     Unreadable,
 )
-from ledgermq.core.versions import SKIPPED
 from support.administration_verbs import ADMINISTRATION_VERBS
 from support.handling_verbs import HANDLING_VERBS
 from support.script import Line, ScriptError, time_us

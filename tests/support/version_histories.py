@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledgermq.core import operations as op
+from ledgermq.protocol import operations as op
 from support.fold_digests import Logs
 from support.log_writer import Script, ScriptSession, ranges
 from support.version_texts import NAMES, NO_SELECTORS, NUMBERS, SELECTORS, TEXTS

@@ -13,13 +13,13 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from ledgermq.core import clock, settling
-from ledgermq.core.administration import HandlingOperation
-from ledgermq.core.operations import Correct
-from ledgermq.core.outcomes import Delivered, Outcome, Refused, Reply, SessionEnded
 from ledgermq.core.queue import Queue
-from ledgermq.core.settings import settings_record
 from ledgermq.core.topics import Subscription as FoldedSubscription
 from ledgermq.core.topics import Topic
+from ledgermq.protocol.administration import HandlingOperation
+from ledgermq.protocol.operations import Correct
+from ledgermq.protocol.outcomes import Delivered, Outcome, Refused, Reply, SessionEnded
+from ledgermq.protocol.settings import settings_record
 from ledgermq.wire.codec import decode_operation
 from ledgermq_spark.destinations import store_of
 from ledgermq_spark.directory import Correction, Directory, Lifetime, Reception, Subscription

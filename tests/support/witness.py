@@ -15,11 +15,11 @@ from collections import Counter
 from collections.abc import Iterable
 from typing import Any
 
-from ledgermq.core import operations as op
-from ledgermq.core import outcomes as out
-from ledgermq.core.administration import CopyMessages, MoveMessages
-from ledgermq.core.operations import Operation, SessionOperation
-from ledgermq.core.outcomes import Addressed, Outcome
+from ledgermq.protocol import operations as op
+from ledgermq.protocol import outcomes as out
+from ledgermq.protocol.administration import CopyMessages, MoveMessages
+from ledgermq.protocol.operations import Operation, SessionOperation
+from ledgermq.protocol.outcomes import Addressed, Outcome
 
 __all__ = ["Witness"]
 

@@ -6,9 +6,9 @@ import hashlib
 
 import pytest
 
-from ledgermq.core import operations as op
 from ledgermq.core.snapshot import blocks
 from ledgermq.processor.digests import chunk_digest, state_digest
+from ledgermq.protocol import operations as op
 from ledgermq.wire.checkpoint_chunks import (
     CHUNK_BYTES_MAX,
     ChunkError,

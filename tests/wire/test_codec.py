@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ledgermq.core import administration, operations, outcomes
 from ledgermq.core.apply import apply
-from ledgermq.core.operations import Operation, SessionOperation, Unreadable
-from ledgermq.core.outcomes import Outcome, Reply
+from ledgermq.protocol import administration, operations, outcomes
+from ledgermq.protocol.operations import Operation, SessionOperation, Unreadable
+from ledgermq.protocol.outcomes import Outcome, Reply
 from ledgermq.wire.codec import (
     UndecodableError,
     decode_chunk,

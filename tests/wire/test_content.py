@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgermq.core.operations import Tick
+from ledgermq.protocol.operations import Tick
 from ledgermq.wire.codec import UndecodableError, encode_operation
 from ledgermq.wire.content import Content, ContentError, decode_content, encode_content
 

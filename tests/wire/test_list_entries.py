@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from ledgermq.core.limits import LIST_ENTRIES_MAX
-from ledgermq.core.operations import Acknowledge, Unreadable
+from ledgermq.protocol.limits import LIST_ENTRIES_MAX
+from ledgermq.protocol.operations import Acknowledge, Unreadable
 from ledgermq.wire import list_entries
 from ledgermq.wire.codec import (
     UndecodableError,

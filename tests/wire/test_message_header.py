@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgermq.core.header_size import header_bytes
-from ledgermq.core.operations import Put
+from ledgermq.protocol.header_size import header_bytes
+from ledgermq.protocol.operations import Put
 from ledgermq.wire.codec import decode_operation, encode_operation, encode_record
 from ledgermq.wire.content import ContentError
 from ledgermq.wire.header_lists import NO_HEADER

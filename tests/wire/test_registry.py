@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from confluent_kafka import Producer
 
-from ledgermq.core.operations import Tick
+from ledgermq.protocol.operations import Tick
 from ledgermq.wire.codec import encode_operation, encode_record
 from ledgermq.wire.registry import (
     Claim,

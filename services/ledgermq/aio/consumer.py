@@ -12,9 +12,9 @@ from ledgermq.client.arguments import check_seconds
 from ledgermq.client.consumer import Consumer as ThreadedConsumer
 from ledgermq.client.getting import GetMatch, Order
 from ledgermq.client.message import Message as ThreadedMessage
-from ledgermq.core.get_options import Options
-from ledgermq.core.outcomes import DeliveredMessage
 from ledgermq.errors import DeliveryUnknownError
+from ledgermq.protocol.get_options import Options
+from ledgermq.protocol.outcomes import DeliveredMessage
 
 __all__ = ["Consumer", "Message"]
 

@@ -12,8 +12,8 @@ from typing import Any, Generic, Self, TypeVar
 
 from ledgermq.client.protocol import Pending
 from ledgermq.client.session_core import SessionCore
-from ledgermq.core.outcomes import Reply
 from ledgermq.errors import LedgerMQError
+from ledgermq.protocol.outcomes import Reply
 
 __all__ = ["Closing", "Entered", "News", "Waker"]
 

@@ -6,8 +6,8 @@ import os
 import time
 
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.operations import Commit, Get, Open, OpenConsumer, Operation, Put
-from ledgermq.core.outcomes import Delivered
+from ledgermq.protocol.operations import Commit, Get, Open, OpenConsumer, Operation, Put
+from ledgermq.protocol.outcomes import Delivered
 from ledgermq.wire.codec import decode_operation, encode_chunk, encode_operation
 from ledgermq.wire.content import Content, encode_content
 

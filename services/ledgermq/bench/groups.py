@@ -13,8 +13,9 @@ import tracemalloc
 from collections.abc import Callable
 
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.get_options import Options
-from ledgermq.core.operations import (
+from ledgermq.core.state import QueueManager
+from ledgermq.protocol.get_options import Options
+from ledgermq.protocol.operations import (
     Acknowledge,
     Get,
     GetOptions,
@@ -25,8 +26,7 @@ from ledgermq.core.operations import (
     Put,
     PutMessage,
 )
-from ledgermq.core.outcomes import Delivered
-from ledgermq.core.state import QueueManager
+from ledgermq.protocol.outcomes import Delivered
 from ledgermq.wire.codec import encode_chunk, encode_operation
 
 __all__ = ["BATCH_MESSAGES", "LOGICAL", "bytes_per_message", "drain_seconds", "filled_queue"]

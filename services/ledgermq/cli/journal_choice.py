@@ -76,7 +76,7 @@ def choice_from(options: dict[str, Any], limit: int) -> Choice:
         UsageError: a value that cannot be.
         InvalidDestinationError: no queue or topic can have that name.
     """
-    from ledgermq.core.selector import SelectorError, parse_selector
+    from ledgermq.selector import SelectorError, parse_selector
     from ledgermq_spark.journal_choice import Choice
 
     queue, selector = options["queue"], options["selector"]

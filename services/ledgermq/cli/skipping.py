@@ -14,8 +14,8 @@ from ledgermq.cli.transactions import who_and_why
 from ledgermq.errors import LedgerMQError
 
 if TYPE_CHECKING:
-    from ledgermq.core.administration import PositionsSkipped
     from ledgermq.processor.log_reading import PartitionReader
+    from ledgermq.protocol.administration import PositionsSkipped
     from ledgermq.wire.registry import Claim
 
 __all__ = ["skip"]
@@ -49,8 +49,8 @@ def skip(
     These are positions without a record, as the end of a Kafka transaction leaves them, and an
     Upgrade to a version that no worker ever ran with. Others are refused. It stands on the log.
     """
-    from ledgermq.core.administration import PositionsSkipped
     from ledgermq.processor.log_reading import partition_reader
+    from ledgermq.protocol.administration import PositionsSkipped
 
     claim = target.claim()
     last = position if through is None else through
@@ -86,8 +86,8 @@ def _what_is_skipped(
     Raises:
         SkipRefusedError: Something that can be folded, or that is not on the log.
     """
-    from ledgermq.core.administration import VersionOffered
-    from ledgermq.core.operations import Upgrade
+    from ledgermq.protocol.administration import VersionOffered
+    from ledgermq.protocol.operations import Upgrade
     from ledgermq.wire.codec import decode_operation
 
     topic, partition = target.topics.operations, claim.partition

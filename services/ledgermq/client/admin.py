@@ -21,7 +21,7 @@ from ledgermq.client.status import (
 )
 from ledgermq.client.storage_status import StorageStatus
 from ledgermq.client.work_status import SessionState, TransactionStatus
-from ledgermq.core.limits import GROUP_MEMBERS_MAX
+from ledgermq.protocol.limits import GROUP_MEMBERS_MAX
 
 __all__ = ["Admin"]
 

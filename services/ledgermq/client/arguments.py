@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ledgermq.core.limits import TIMING_MS_MAX
 from ledgermq.errors import ArgumentTypeError, IllegalStateError
+from ledgermq.protocol.limits import TIMING_MS_MAX
 
 __all__ = ["SECONDS_MAX", "check_flag", "check_number", "check_seconds", "shown", "wrong_type"]
 

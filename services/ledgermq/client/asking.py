@@ -11,16 +11,16 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from ledgermq.client.segments import further_of, left_open
-from ledgermq.core.operations import Alive, Get
 from ledgermq.errors import DeliveryUnknownError, LedgerMQError
+from ledgermq.protocol.operations import Alive, Get
 
 if TYPE_CHECKING:
     from ledgermq.client.buffer import ConsumerBuffer
     from ledgermq.client.protocol import Pending
     from ledgermq.client.session_core import SessionCore
     from ledgermq.client.settling import Settling
-    from ledgermq.core.get_options import Options
-    from ledgermq.core.outcomes import DeliveredMessage
+    from ledgermq.protocol.get_options import Options
+    from ledgermq.protocol.outcomes import DeliveredMessage
 
 __all__ = ["Asking"]
 

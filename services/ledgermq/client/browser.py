@@ -15,9 +15,6 @@ from ledgermq.client.message import Message
 from ledgermq.client.questions import Questions
 from ledgermq.client.segments import join_all
 from ledgermq.client.while_open import WhileOpen
-from ledgermq.core.get_options import PLAIN, Options
-from ledgermq.core.limits import PRIORITY_MAX
-from ledgermq.core.outcomes import DeliveredMessage
 from ledgermq.errors import (
     IllegalStateError,
     InconsistentBrowseError,
@@ -25,6 +22,9 @@ from ledgermq.errors import (
     QueueNotFoundError,
     TemporaryDestinationDeletedError,
 )
+from ledgermq.protocol.get_options import PLAIN, Options
+from ledgermq.protocol.limits import PRIORITY_MAX
+from ledgermq.protocol.outcomes import DeliveredMessage
 
 if TYPE_CHECKING:
     from ledgermq.client.session_core import SessionCore

@@ -16,8 +16,8 @@ from typing import Final
 
 from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.segments import ends_unit, further_of, group_of, join, left_open
-from ledgermq.core.get_options import PLAIN, Options
-from ledgermq.core.outcomes import EMPTY_HEADER, DeliveredMessage
+from ledgermq.protocol.get_options import PLAIN, Options
+from ledgermq.protocol.outcomes import EMPTY_HEADER, DeliveredMessage
 from ledgermq.warning_kinds import LedgerMQWarning
 
 __all__ = ["NEVER", "ConsumerBuffer"]

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Final
 
 from ledgermq.client.destinations import is_topic
 from ledgermq.client.getting import GetMatch, Getting, Order
-from ledgermq.core.get_options import PLAIN, Options
 from ledgermq.errors import GetOptionsError, IllegalStateError
+from ledgermq.protocol.get_options import PLAIN, Options
 from ledgermq.warning_kinds import give_warning
 
 if TYPE_CHECKING:

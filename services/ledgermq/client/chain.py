@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ledgermq.core.outcomes import Outcome
+from ledgermq.protocol.outcomes import Outcome
 
 __all__ = ["Chain", "HeldChunk"]
 

@@ -9,8 +9,8 @@ from ledgermq.client.argument_types import typed
 from ledgermq.client.destinations import queue_name, topic_name
 from ledgermq.client.queue_settings import QueueSettings, settings_given
 from ledgermq.client.session_core import SessionCore
-from ledgermq.core.administration import BackUpJournal
-from ledgermq.core.operations import (
+from ledgermq.protocol.administration import BackUpJournal
+from ledgermq.protocol.operations import (
     AlterQueue,
     AlterQueueManager,
     AlterTopic,
@@ -25,7 +25,7 @@ from ledgermq.core.operations import (
     Unsubscribe,
     Upgrade,
 )
-from ledgermq.core.outcomes import Reply
+from ledgermq.protocol.outcomes import Reply
 
 __all__ = ["Changes"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from ledgermq.client.argument_types import typed
 from ledgermq.client.connection import Connection
 from ledgermq.client.settings import SEND_TIMEOUT_SECONDS_DEFAULT, settings_from
-from ledgermq.core.limits import PUT_MESSAGES_MAX
 from ledgermq.errors import IllegalStateError
+from ledgermq.protocol.limits import PUT_MESSAGES_MAX
 
 __all__ = ["connect"]
 

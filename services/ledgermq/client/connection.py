@@ -30,13 +30,13 @@ from ledgermq.client.router import Opening, Router
 from ledgermq.client.session import Session
 from ledgermq.client.session_core import SessionCore
 from ledgermq.client.settings import ConnectionSettings, checked_delay_ms
-from ledgermq.core.operations import Close, Open
 from ledgermq.errors import (
     ConnectionClosedError,
     IllegalStateError,
     LedgerMQError,
     WorkerUnavailableError,
 )
+from ledgermq.protocol.operations import Close, Open
 from ledgermq.wire.codec import encode_operation
 from ledgermq.wire.headers import operation_headers, with_identity
 

@@ -18,9 +18,9 @@ from ledgermq.client.message import Message
 from ledgermq.client.segments import further_of
 from ledgermq.client.settings import PREFETCH_DEFAULT
 from ledgermq.client.while_open import WhileOpen
-from ledgermq.core.limits import CREDIT_MAX
-from ledgermq.core.operations import OpenConsumer
 from ledgermq.errors import IllegalStateError, InvalidDestinationError, LedgerMQError
+from ledgermq.protocol.limits import CREDIT_MAX
+from ledgermq.protocol.operations import OpenConsumer
 from ledgermq.warning_kinds import give_warning
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from ledgermq.client.arguments import shown
-from ledgermq.core.limits import is_name
 from ledgermq.errors import InvalidDestinationError
+from ledgermq.protocol.limits import is_name
 
 __all__ = ["checked_destination", "is_topic", "queue_name", "topic_name"]
 

@@ -8,15 +8,16 @@ from __future__ import annotations
 from typing import Final
 
 from ledgermq.client.protocol import Pending
-from ledgermq.core.administration import (
+from ledgermq.errors import UnexpectedReplyError
+from ledgermq.protocol.administration import (
     CopyMessages,
     DeleteMessages,
     MoveMessages,
     PurgeQueue,
     Relocate,
 )
-from ledgermq.core.operations import Close, Commit, Put, Recover, Rollback, SessionOperation
-from ledgermq.core.outcomes import (
+from ledgermq.protocol.operations import Close, Commit, Put, Recover, Rollback, SessionOperation
+from ledgermq.protocol.outcomes import (
     Accepted,
     Administered,
     Committed,
@@ -26,7 +27,6 @@ from ledgermq.core.outcomes import (
     Returned,
     SessionEnded,
 )
-from ledgermq.errors import UnexpectedReplyError
 
 __all__ = ["misfit"]
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
-from ledgermq.core.outcomes import Outcome
+from ledgermq.protocol.outcomes import Outcome
 
 __all__ = ["Gathering"]
 

@@ -7,9 +7,9 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 
 from ledgermq.client.arguments import shown
-from ledgermq.core.get_options import PLAIN, Options, check
-from ledgermq.core.limits import GROUP_ID_BYTES, MESSAGE_ID_BYTES
 from ledgermq.errors import GetOptionsError
+from ledgermq.protocol.get_options import PLAIN, Options, check
+from ledgermq.protocol.limits import GROUP_ID_BYTES, MESSAGE_ID_BYTES
 
 __all__ = ["USUAL", "GetMatch", "Getting", "GroupStatus", "Order", "SegmentStatus"]
 

@@ -11,8 +11,8 @@ from ledgermq.client.grouping import PutState, left_open
 from ledgermq.client.making import Sending
 from ledgermq.client.putting import Grouping, Putting
 from ledgermq.client.receipts import ReceiptFuture, SendReceipt
-from ledgermq.core.limits import CONTENT_BYTES_MAX
 from ledgermq.errors import LedgerMQError, OutcomeUnknownError, QueueNotFoundError
+from ledgermq.protocol.limits import CONTENT_BYTES_MAX
 from ledgermq.warning_kinds import give_warning
 from ledgermq.wire.content import PropertyValue
 

@@ -18,8 +18,8 @@ from ledgermq.client.grouping import (
 )
 from ledgermq.client.putting import Grouping
 from ledgermq.client.receipts import SendReceipt
-from ledgermq.core.limits import GROUP_SEQUENCE_MAX
 from ledgermq.errors import IllegalStateError, InvalidGroupError
+from ledgermq.protocol.limits import GROUP_SEQUENCE_MAX
 from ledgermq.warning_kinds import give_warning
 from ledgermq.wire.content import PropertyValue
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from ledgermq.client.arguments import check_seconds
 from ledgermq.client.getting import GetMatch, GroupStatus, Order
 from ledgermq.client.grouping import GroupPlace
-from ledgermq.core.limits import GROUP_ID_BYTES
 from ledgermq.errors import IllegalStateError, MessageFormatError
+from ledgermq.protocol.limits import GROUP_ID_BYTES
 
 if TYPE_CHECKING:
     from ledgermq.client.consumer import Consumer

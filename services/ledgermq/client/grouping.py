@@ -14,9 +14,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 from ledgermq.client.arguments import shown
-from ledgermq.core.limits import GROUP_ID_BYTES, GROUP_SEQUENCE_MAX, OFFSET_MAX
-from ledgermq.core.operations import Group
 from ledgermq.errors import IncompleteGroupError, IncompleteMessageError, InvalidGroupError
+from ledgermq.protocol.limits import GROUP_ID_BYTES, GROUP_SEQUENCE_MAX, OFFSET_MAX
+from ledgermq.protocol.operations import Group
 from ledgermq.warning_kinds import (
     IncompleteGroupWarning,
     IncompleteMessageWarning,

@@ -16,7 +16,8 @@ from ledgermq.client.changing import Changes
 from ledgermq.client.destinations import checked_destination
 from ledgermq.client.message import Message
 from ledgermq.client.questions import Answer
-from ledgermq.core.administration import (
+from ledgermq.errors import IllegalStateError
+from ledgermq.protocol.administration import (
     CopyMessages,
     DeleteMessages,
     HandlingOperation,
@@ -25,9 +26,8 @@ from ledgermq.core.administration import (
     PurgeQueue,
     SequenceRange,
 )
-from ledgermq.core.limits import HANDLED_MESSAGES_MAX, SELECTED_RANGES_MAX
-from ledgermq.core.outcomes import Administered
-from ledgermq.errors import IllegalStateError
+from ledgermq.protocol.limits import HANDLED_MESSAGES_MAX, SELECTED_RANGES_MAX
+from ledgermq.protocol.outcomes import Administered
 
 __all__ = ["Handled", "Handling", "OriginCount"]
 

@@ -12,15 +12,15 @@ from ledgermq.client.destinations import checked_destination
 from ledgermq.client.message_kinds import Sendable
 from ledgermq.client.property_access import PropertyAccess, check_property_names
 from ledgermq.client.sizes import MESSAGE_BYTES_MAX, encoded_bytes
-from ledgermq.core.header_size import header_bytes
-from ledgermq.core.limits import (
+from ledgermq.errors import MessageFormatError, MessageTooLargeError
+from ledgermq.protocol.header_size import header_bytes
+from ledgermq.protocol.limits import (
     CONTENT_BYTES_MAX,
     HEADER_BYTES_MAX,
     PRIORITY_MAX,
     TIMING_MS_MAX,
 )
-from ledgermq.core.operations import Group, PutMessage
-from ledgermq.errors import MessageFormatError, MessageTooLargeError
+from ledgermq.protocol.operations import Group, PutMessage
 from ledgermq.wire.content import ContentError, PropertyValue, encode_fields
 from ledgermq.wire.message_header import make_header
 

@@ -13,13 +13,13 @@ from ledgermq.client.message_kinds import EMPTY, kind_of, typed_message
 from ledgermq.client.origin import Origin
 from ledgermq.client.property_access import PropertyAccess
 from ledgermq.client.segments import further_of, group_of, is_joined
-from ledgermq.core.outcomes import DeliveredMessage
 from ledgermq.errors import (
     IllegalStateError,
     MessageFormatError,
     MessageNotWriteableError,
     MessageUndecodableError,
 )
+from ledgermq.protocol.outcomes import DeliveredMessage
 from ledgermq.wire.bodies import ReadOnlyDict
 from ledgermq.wire.codec import UndecodableError
 from ledgermq.wire.content import Body, Content, PropertyValue, decode_content

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from ledgermq.client.instants import datetime_from
-from ledgermq.core.outcomes import Origin as OriginRecord
+from ledgermq.protocol.outcomes import Origin as OriginRecord
 
 __all__ = ["Origin"]
 

@@ -15,8 +15,6 @@ from ledgermq.client.protocol import Pending
 from ledgermq.client.receipts import CommitReceipt, EnqueuedRun, Eventual, SendReceipt
 from ledgermq.client.session_core import SessionCore
 from ledgermq.client.sizes import encoded_bytes
-from ledgermq.core.operations import PutMessage
-from ledgermq.core.outcomes import Accepted, Committed, Enqueued, Refused
 from ledgermq.errors import (
     LedgerMQError,
     OutOfTurnError,
@@ -26,6 +24,8 @@ from ledgermq.errors import (
     TransactionTooLargeError,
     UnexpectedReplyError,
 )
+from ledgermq.protocol.operations import PutMessage
+from ledgermq.protocol.outcomes import Accepted, Committed, Enqueued, Refused
 from ledgermq.warning_kinds import (
     InconsistentUnitOfWorkWarning,
     LedgerMQWarning,

@@ -21,10 +21,10 @@ from ledgermq.client.receipts import Eventual, ReceiptFuture, SendReceipt, wait_
 from ledgermq.client.settings import is_whole
 from ledgermq.client.transport import LogReceipt
 from ledgermq.client.while_open import WhileOpen
-from ledgermq.core.limits import REDELIVERY_LIMIT_MAX
-from ledgermq.core.operations import PutMessage
-from ledgermq.core.outcomes import Enqueued, Reply
 from ledgermq.errors import IllegalStateError, OutcomeUnknownError
+from ledgermq.protocol.limits import REDELIVERY_LIMIT_MAX
+from ledgermq.protocol.operations import PutMessage
+from ledgermq.protocol.outcomes import Enqueued, Reply
 from ledgermq.wire.content import PropertyValue
 
 if TYPE_CHECKING:

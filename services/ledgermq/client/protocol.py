@@ -15,9 +15,9 @@ from ledgermq.client.buffer import ConsumerBuffer
 from ledgermq.client.handed_over import HandedOver
 from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.sizes import check_value
-from ledgermq.core.operations import Alive, Commit, Put, Recover, Rollback, SessionOperation
-from ledgermq.core.outcomes import Delivered, Refused, Reply
 from ledgermq.errors import IllegalStateError, LedgerMQError
+from ledgermq.protocol.operations import Alive, Commit, Put, Recover, Rollback, SessionOperation
+from ledgermq.protocol.outcomes import Delivered, Refused, Reply
 from ledgermq.wire.codec import encode_operation
 
 __all__ = ["OUTSTANDING_BYTES_MAX", "OUTSTANDING_MAX", "Pending", "SessionProtocol"]

@@ -19,9 +19,9 @@ from ledgermq.client.protocol import Pending
 from ledgermq.client.receipts import Eventual, ReceiptFuture, SendReceipt
 from ledgermq.client.segmenting import body_bytes, fits, pieces_of, segment_bytes_max
 from ledgermq.client.sizes import MESSAGE_BYTES_MAX, encoded_bytes
-from ledgermq.core.operations import Group
-from ledgermq.core.outcomes import Enqueued, Reply
 from ledgermq.errors import LedgerMQError
+from ledgermq.protocol.operations import Group
+from ledgermq.protocol.outcomes import Enqueued, Reply
 from ledgermq.warning_kinds import InconsistentUnitOfWorkWarning, LedgerMQWarning, give_warning
 
 if TYPE_CHECKING:

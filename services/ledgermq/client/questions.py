@@ -11,8 +11,8 @@ from typing import Any, Final
 
 from ledgermq.client.reasons import error_of_reason
 from ledgermq.client.sizes import check_value
-from ledgermq.core.outcomes import Delivered, DeliveredMessage, Outcome
 from ledgermq.errors import WorkerUnavailableError
+from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Outcome
 from ledgermq.wire.codec import encode_record, join_delivered, outcome_from_union
 
 __all__ = ["EXPIRED", "Answer", "Questions", "whole_answer"]

@@ -16,8 +16,8 @@ from typing import Annotated, Any, Final, TypeAlias, TypedDict, Unpack, get_type
 
 from ledgermq.client.arguments import shown
 from ledgermq.client.destinations import checked_destination
-from ledgermq.core.settings import FIFO_MODES, POLICIES, given_settings
 from ledgermq.errors import ArgumentTypeError, IllegalStateError
+from ledgermq.protocol.settings import FIFO_MODES, POLICIES, given_settings
 from ledgermq.redelivery import REDELIVERY_SETTINGS, parse_redelivery, parse_steps
 
 __all__ = ["Kind", "QueueSettings", "Setting", "setting_keywords", "settings_given"]

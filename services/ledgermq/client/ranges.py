@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from ledgermq.core.limits import LIST_ENTRIES_MAX
-from ledgermq.core.operations import DeliveryRange
+from ledgermq.protocol.limits import LIST_ENTRIES_MAX
+from ledgermq.protocol.operations import DeliveryRange
 
 __all__ = ["DeliveryRanges"]
 

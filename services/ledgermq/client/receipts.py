@@ -12,8 +12,8 @@ from typing import Generic, TypeVar
 from ledgermq.client.arguments import check_seconds
 from ledgermq.client.callbacks import Callbacks
 from ledgermq.client.grouping import GroupPlace, place_of
-from ledgermq.core.operations import Group
 from ledgermq.errors import LedgerMQError, TimeoutExceededError
+from ledgermq.protocol.operations import Group
 
 __all__ = [
     "CommitReceipt",

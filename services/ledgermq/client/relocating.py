@@ -13,12 +13,12 @@ from typing import Final
 from ledgermq.client.argument_types import typed
 from ledgermq.client.handling import Handling
 from ledgermq.client.pins import LogPins, Pin
-from ledgermq.core.administration import Relocate, RelocatedMessage
-from ledgermq.core.header_size import header_bytes
-from ledgermq.core.limits import RELOCATED_MESSAGES_MAX, RELOCATED_PLACES_MAX
-from ledgermq.core.operations import Put
-from ledgermq.core.outcomes import Administered
 from ledgermq.errors import LedgerMQError
+from ledgermq.protocol.administration import Relocate, RelocatedMessage
+from ledgermq.protocol.header_size import header_bytes
+from ledgermq.protocol.limits import RELOCATED_MESSAGES_MAX, RELOCATED_PLACES_MAX
+from ledgermq.protocol.operations import Put
+from ledgermq.protocol.outcomes import Administered
 from ledgermq.wire.codec import decode_operation
 
 __all__ = ["BodyMissingError", "Relocated", "Relocating"]

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final
 from ledgermq.client.acknowledge_mode import AckMode
 from ledgermq.client.grouping import GroupPlace
 from ledgermq.client.message import Message
-from ledgermq.core.outcomes import DeliveredMessage
 from ledgermq.errors import LedgerMQError, RepublishStoppedError
+from ledgermq.protocol.outcomes import DeliveredMessage
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection

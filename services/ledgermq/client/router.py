@@ -18,7 +18,7 @@ from ledgermq.client.chain import Chain
 from ledgermq.client.gathering import Gathering
 from ledgermq.client.questions import EXPIRED, Questions
 from ledgermq.client.session_core import SessionCore
-from ledgermq.core.outcomes import Delivered, Opened, Outcome, Refused
+from ledgermq.protocol.outcomes import Delivered, Opened, Outcome, Refused
 from ledgermq.wire.codec import UndecodableError, decode_record, outcome_from_union
 
 __all__ = ["Opening", "Router"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ledgermq.core.operations import Group
-from ledgermq.core.outcomes import DeliveredMessage
+from ledgermq.protocol.operations import Group
+from ledgermq.protocol.outcomes import DeliveredMessage
 from ledgermq.warning_kinds import (
     IncompleteGroupWarning,
     IncompleteMessageWarning,

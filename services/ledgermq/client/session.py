@@ -24,7 +24,6 @@ from ledgermq.client.session_committing import SessionCommitting
 from ledgermq.client.session_core import SessionCore
 from ledgermq.client.settling import Settling
 from ledgermq.client.taking_turns import ask_in_turn
-from ledgermq.core.operations import Close
 from ledgermq.errors import (
     DeliveryUnknownError,
     IllegalStateError,
@@ -34,6 +33,7 @@ from ledgermq.errors import (
     SessionLostError,
     TransactionTooLargeError,
 )
+from ledgermq.protocol.operations import Close
 
 if TYPE_CHECKING:
     from ledgermq.client.browser import Browser

@@ -9,9 +9,6 @@ from ledgermq.client.outgoing import Commitment, UnitOfWork
 from ledgermq.client.protocol import Pending
 from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.session_settling import SessionSettling
-from ledgermq.core.operations import Commit
-from ledgermq.core.outcomes import Committed, Refused
-from ledgermq.core.reasons import PUTS_MISMATCH
 from ledgermq.errors import (
     IllegalStateError,
     LedgerMQError,
@@ -20,6 +17,9 @@ from ledgermq.errors import (
     TransactionRolledBackError,
     TransactionTooLargeError,
 )
+from ledgermq.protocol.operations import Commit
+from ledgermq.protocol.outcomes import Committed, Refused
+from ledgermq.protocol.reasons import PUTS_MISMATCH
 
 __all__ = ["SessionCommitting"]
 

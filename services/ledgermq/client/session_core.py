@@ -14,8 +14,6 @@ from ledgermq.client.fitting import misfit
 from ledgermq.client.protocol import Pending
 from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.session_writing import SessionWriting
-from ledgermq.core.operations import Acknowledge, Alive, Close, CloseConsumer, Commit, GiveBack
-from ledgermq.core.outcomes import Delivered, Outcome, Refused, Reply, SessionEnded, Suspected
 from ledgermq.errors import (
     LedgerMQError,
     OutcomeUnknownError,
@@ -24,6 +22,8 @@ from ledgermq.errors import (
     TransactionRolledBackError,
     UnexpectedReplyError,
 )
+from ledgermq.protocol.operations import Acknowledge, Alive, Close, CloseConsumer, Commit, GiveBack
+from ledgermq.protocol.outcomes import Delivered, Outcome, Refused, Reply, SessionEnded, Suspected
 
 __all__ = ["SessionCore"]
 

@@ -9,14 +9,14 @@ from ledgermq.client.argument_types import typed
 from ledgermq.client.destinations import is_topic
 from ledgermq.client.getting import GetMatch, Getting, Order
 from ledgermq.client.settings import checked_delay_ms
-from ledgermq.core.operations import (
+from ledgermq.errors import IllegalStateError
+from ledgermq.protocol.operations import (
     CreateTemporary,
     DeleteQueue,
     DeleteTopic,
     SessionOperation,
     Unsubscribe,
 )
-from ledgermq.errors import IllegalStateError
 
 if TYPE_CHECKING:
     from ledgermq.client.browser import Browser

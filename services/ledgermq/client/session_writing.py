@@ -24,13 +24,6 @@ from ledgermq.client.reasons import error_of_reason
 from ledgermq.client.route import LogOut
 from ledgermq.client.settings import SEND_TIMEOUT_SECONDS_DEFAULT
 from ledgermq.client.transport import LogReceipt
-from ledgermq.core.operations import (
-    Commit,
-    Put,
-    PutMessage,
-    SessionOperation,
-)
-from ledgermq.core.outcomes import Refused, Reply
 from ledgermq.errors import (
     BrokerUnavailableError,
     IllegalStateError,
@@ -38,6 +31,13 @@ from ledgermq.errors import (
     OutcomeUnknownError,
     TransactionInDoubtError,
 )
+from ledgermq.protocol.operations import (
+    Commit,
+    Put,
+    PutMessage,
+    SessionOperation,
+)
+from ledgermq.protocol.outcomes import Refused, Reply
 from ledgermq.wire.headers import Headers, operation_headers, with_identity
 
 __all__ = ["SessionWriting"]

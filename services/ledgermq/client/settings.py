@@ -9,14 +9,14 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ledgermq.client.arguments import SECONDS_MAX, check_number, shown
-from ledgermq.core.limits import (
+from ledgermq.errors import IllegalStateError, InvalidClientIDError, LedgerMQError
+from ledgermq.protocol.limits import (
     REDELIVERY_LIMIT_MAX,
     SUSPECT_TIMEOUT_MS_MAX,
     SUSPECT_TIMEOUT_MS_MIN,
     TIMING_MS_MAX,
     is_name,
 )
-from ledgermq.errors import IllegalStateError, InvalidClientIDError, LedgerMQError
 from ledgermq.wire.topics import TOPIC_PREFIX_DEFAULT, Topics
 
 __all__ = [

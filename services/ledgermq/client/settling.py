@@ -7,13 +7,13 @@ from collections.abc import Callable
 from ledgermq.client.protocol import Pending
 from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.session_core import SessionCore
-from ledgermq.core.operations import Acknowledge, Recover, Rollback
 from ledgermq.errors import (
     AlreadySettledError,
     DeliveryUnknownError,
     LedgerMQError,
     OutOfTurnError,
 )
+from ledgermq.protocol.operations import Acknowledge, Recover, Rollback
 
 __all__ = ["Settling"]
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from ledgermq.core.header_size import put_bytes
-from ledgermq.core.operations import PutMessage
 from ledgermq.errors import MessageTooLargeError
+from ledgermq.protocol.header_size import put_bytes
+from ledgermq.protocol.operations import PutMessage
 from ledgermq.wire.topics import OPERATION_BYTES_MAX
 
 __all__ = ["MESSAGE_BYTES_MAX", "VALUE_BYTES_MAX", "check_value", "encoded_bytes"]

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ledgermq.core.limits import ACTOR_CHARACTERS_MAX, DESCRIPTION_CHARACTERS_MAX
-from ledgermq.core.reasons import REASON_INVALID, Refusal
+from ledgermq.protocol.limits import ACTOR_CHARACTERS_MAX, DESCRIPTION_CHARACTERS_MAX
+from ledgermq.protocol.reasons import REASON_INVALID, Refusal
 
 __all__ = ["check_actor"]
 

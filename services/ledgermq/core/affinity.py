@@ -12,8 +12,8 @@ import zlib
 from typing import TYPE_CHECKING
 
 from ledgermq.core.group_order import group_key
-from ledgermq.core.limits import AFFINITY_BUCKETS
 from ledgermq.core.message import Message, place_in_order
+from ledgermq.protocol.limits import AFFINITY_BUCKETS
 
 if TYPE_CHECKING:
     from ledgermq.core.available import Available

@@ -27,7 +27,13 @@ from ledgermq.core import (
     topic_administration,
     versions,
 )
-from ledgermq.core.administration import (
+from ledgermq.core.blocked import Waits, is_waiting
+from ledgermq.core.clock import advance, agrees, next_deadline
+from ledgermq.core.doubt import tell_handed_through
+from ledgermq.core.releasing import release_and_deliver
+from ledgermq.core.state import QueueManager, Session, new_state
+from ledgermq.core.turn import Turn
+from ledgermq.protocol.administration import (
     BackUpJournal,
     CopyMessages,
     DeleteMessages,
@@ -37,11 +43,8 @@ from ledgermq.core.administration import (
     Relocate,
     VersionOffered,
 )
-from ledgermq.core.blocked import Waits, is_waiting
-from ledgermq.core.clock import advance, agrees, next_deadline
-from ledgermq.core.doubt import tell_handed_through
-from ledgermq.core.limits import PROTOCOL_VERSION, REPLIES_MAX
-from ledgermq.core.operations import (
+from ledgermq.protocol.limits import PROTOCOL_VERSION, REPLIES_MAX
+from ledgermq.protocol.operations import (
     Acknowledge,
     Alive,
     AlterQueue,
@@ -74,8 +77,8 @@ from ledgermq.core.operations import (
     Unsubscribe,
     Upgrade,
 )
-from ledgermq.core.outcomes import Accepted, Addressed, Refused, Reply
-from ledgermq.core.reasons import (
+from ledgermq.protocol.outcomes import Accepted, Addressed, Refused, Reply
+from ledgermq.protocol.reasons import (
     REPLY_FORGOTTEN,
     SESSION_SEQUENCE_GAP,
     SESSION_UNKNOWN,
@@ -83,9 +86,6 @@ from ledgermq.core.reasons import (
     TIME_DISAGREES,
     Refusal,
 )
-from ledgermq.core.releasing import release_and_deliver
-from ledgermq.core.state import QueueManager, Session, new_state
-from ledgermq.core.turn import Turn
 
 __all__ = ["apply", "new_state", "next_deadline"]
 

@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from ledgermq.core.limits import PRIORITY_MAX
+from ledgermq.protocol.limits import PRIORITY_MAX
 
 if TYPE_CHECKING:
     from ledgermq.core.state import Message

@@ -11,29 +11,29 @@ from __future__ import annotations
 import heapq
 from typing import TYPE_CHECKING, Final
 
-from ledgermq.core.limits import (
+from ledgermq.core.quotas import bytes_of, fits, has_quota, larger_than_whole, used_up_quota
+from ledgermq.core.storing import storage_full
+from ledgermq.protocol.limits import (
     BLOCKED_MESSAGES_MAX,
     BLOCKED_PUTS_MAX,
     TIMING_MS_MAX,
 )
-from ledgermq.core.quotas import bytes_of, fits, has_quota, larger_than_whole, used_up_quota
-from ledgermq.core.reasons import (
+from ledgermq.protocol.reasons import (
     COMMIT_WAITING,
     PUTS_MISMATCH,
     QUOTA_EXCEEDED,
     SETTING_INVALID,
     Refusal,
 )
-from ledgermq.core.rounding import rounded
-from ledgermq.core.settings import FIFO
-from ledgermq.core.storing import storage_full
+from ledgermq.protocol.rounding import rounded
+from ledgermq.protocol.settings import FIFO
 
 if TYPE_CHECKING:
-    from ledgermq.core.operations import Put
-    from ledgermq.core.outcomes import Reply
     from ledgermq.core.queue import Queue
     from ledgermq.core.state import Message, QueueManager, Session
     from ledgermq.core.turn import Turn
+    from ledgermq.protocol.operations import Put
+    from ledgermq.protocol.outcomes import Reply
 
 __all__ = [
     "WAITS",

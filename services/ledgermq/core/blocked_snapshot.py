@@ -7,8 +7,8 @@ from typing import Any
 from ledgermq.core.blocked import BlockedPut, keep_blocked
 from ledgermq.core.destinations import find_destination, new_destination
 from ledgermq.core.message_snapshot import message_from, stored_message
-from ledgermq.core.operations import Commit
 from ledgermq.core.state import QueueManager, Session
+from ledgermq.protocol.operations import Commit
 
 __all__ = ["blocked_entries", "commit_entry", "commit_from", "restore_blocked"]
 

@@ -11,20 +11,20 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ledgermq.core.delivery import delivered_message
-from ledgermq.core.get_options import PLAIN, Options, Place
-from ledgermq.core.limits import (
+from ledgermq.core.message import GroupedMessage, Message
+from ledgermq.core.places import available_item, place_after
+from ledgermq.core.queue import Queue
+from ledgermq.core.selecting import matches
+from ledgermq.core.wanting import is_permitted, is_wanted
+from ledgermq.protocol.get_options import PLAIN, Options, Place
+from ledgermq.protocol.limits import (
     BROWSE_EXAMINED_MAX,
     DELIVERED_CONTENT_BYTES_MAX,
     DELIVERED_MESSAGES_MAX,
     PRIORITY_MAX,
 )
-from ledgermq.core.message import GroupedMessage, Message
-from ledgermq.core.outcomes import DeliveredMessage
-from ledgermq.core.places import available_item, place_after
-from ledgermq.core.queue import Queue
-from ledgermq.core.selecting import matches
-from ledgermq.core.selector import Selector
-from ledgermq.core.wanting import is_permitted, is_wanted
+from ledgermq.protocol.outcomes import DeliveredMessage
+from ledgermq.selector import Selector
 
 __all__ = ["Cursor", "Page", "browse"]
 

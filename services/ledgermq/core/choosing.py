@@ -5,26 +5,26 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from ledgermq.core.administration import MessageSelection
 from ledgermq.core.destinations import find_destination, find_given
-from ledgermq.core.limits import (
+from ledgermq.core.message import Message
+from ledgermq.core.quoting import quoted
+from ledgermq.core.selecting import matches
+from ledgermq.core.state import Queue, QueueManager
+from ledgermq.core.topics import SubscriptionKey, Topic
+from ledgermq.protocol.administration import MessageSelection
+from ledgermq.protocol.limits import (
     HANDLED_MESSAGES_MAX,
     NUMBERS_EXAMINED_MAX,
     SELECTED_RANGES_MAX,
 )
-from ledgermq.core.message import Message
-from ledgermq.core.quoting import quoted
-from ledgermq.core.reasons import (
+from ledgermq.protocol.reasons import (
     SELECTION_INVALID,
     SELECTOR_INVALID,
     SUBSCRIPTION_INVALID,
     SUBSCRIPTION_UNKNOWN,
     Refusal,
 )
-from ledgermq.core.selecting import matches
-from ledgermq.core.selector import SelectorError, parse_selector
-from ledgermq.core.state import Queue, QueueManager
-from ledgermq.core.topics import SubscriptionKey, Topic
+from ledgermq.selector import SelectorError, parse_selector
 
 __all__ = ["Chosen", "choose"]
 

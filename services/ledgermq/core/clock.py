@@ -5,15 +5,15 @@ from __future__ import annotations
 import heapq
 
 from ledgermq.core.blocked import next_time_out
-from ledgermq.core.limits import TIME_AGREEMENT_US, TIME_AHEAD_RATE, TIME_LEAP_US
-from ledgermq.core.operations import Operation, TimeAgreed, Unreadable
-from ledgermq.core.reasons import TIMESTAMP_UNTRUSTED
 from ledgermq.core.redelivery import end_wait
 from ledgermq.core.releasing import release, release_and_deliver, time_out
 from ledgermq.core.sessions import end_session
 from ledgermq.core.state import QueueManager, Session
 from ledgermq.core.timing import expire_due
 from ledgermq.core.turn import Turn
+from ledgermq.protocol.limits import TIME_AGREEMENT_US, TIME_AHEAD_RATE, TIME_LEAP_US
+from ledgermq.protocol.operations import Operation, TimeAgreed, Unreadable
+from ledgermq.protocol.reasons import TIMESTAMP_UNTRUSTED
 
 __all__ = ["advance", "agrees", "next_deadline", "time_after"]
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from ledgermq.core.destinations import TEMPORARY, find_destination
 from ledgermq.core.quoting import quoted
-from ledgermq.core.reasons import (
+from ledgermq.core.state import Queue, QueueManager
+from ledgermq.core.topics import Topic
+from ledgermq.protocol.reasons import (
     DESTINATION_INVALID,
     DESTINATION_UNKNOWN,
     QUEUE_IN_USE,
@@ -12,9 +14,7 @@ from ledgermq.core.reasons import (
     TOPIC_IN_USE,
     Refusal,
 )
-from ledgermq.core.settings import Given, Settings, changed, targets_of, wrong_in
-from ledgermq.core.state import Queue, QueueManager
-from ledgermq.core.topics import Topic
+from ledgermq.protocol.settings import Given, Settings, changed, targets_of, wrong_in
 
 __all__ = ["check_not_named", "checked_settings"]
 

@@ -9,18 +9,18 @@ from __future__ import annotations
 from typing import Any
 
 from ledgermq.core.destinations import end_temporaries
-from ledgermq.core.limits import (
+from ledgermq.core.quoting import quoted
+from ledgermq.core.state import Connection, QueueManager, Session
+from ledgermq.core.subscribing import retire
+from ledgermq.core.turn import Turn
+from ledgermq.protocol.limits import (
     CLIENT_CHARACTERS_MAX,
     LANE_MAX,
     TAKEOVER_BYTES_MAX,
     is_name,
 )
-from ledgermq.core.operations import Open
-from ledgermq.core.quoting import quoted
-from ledgermq.core.reasons import CLIENT_ID_IN_USE, SETTING_INVALID, Refusal
-from ledgermq.core.state import Connection, QueueManager, Session
-from ledgermq.core.subscribing import retire
-from ledgermq.core.turn import Turn
+from ledgermq.protocol.operations import Open
+from ledgermq.protocol.reasons import CLIENT_ID_IN_USE, SETTING_INVALID, Refusal
 
 __all__ = ["connection_for", "end_connection", "entry", "keep", "replaced_by", "restore"]
 

@@ -7,17 +7,17 @@ from collections.abc import Sequence
 from ledgermq.core.affinity import bucket_of
 from ledgermq.core.doubt import in_doubt
 from ledgermq.core.fifo import first_received, is_serialized, note_received
-from ledgermq.core.get_options import Options
 from ledgermq.core.grouping import group_record
-from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
 from ledgermq.core.message import GroupedMessage, Message, place_in_order
-from ledgermq.core.outcomes import EMPTY_HEADER, Delivered, DeliveredHeader, DeliveredMessage
 from ledgermq.core.places import follow, next_item, place_after
 from ledgermq.core.state import Consumer, Queue
 from ledgermq.core.subscribing import retire
 from ledgermq.core.timing import expire_due
 from ledgermq.core.turn import Turn
 from ledgermq.core.turns import Turns, is_held_back, turn_of
+from ledgermq.protocol.get_options import Options
+from ledgermq.protocol.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
+from ledgermq.protocol.outcomes import EMPTY_HEADER, Delivered, DeliveredHeader, DeliveredMessage
 
 __all__ = ["deliver", "deliver_touched", "delivered_message", "is_paused", "may_take"]
 

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from ledgermq.core.fifo import use_fifo_mode
 from ledgermq.core.group_order import use_group_order
-from ledgermq.core.limits import is_name
-from ledgermq.core.operations import CreateTemporary
 from ledgermq.core.quoting import quoted
-from ledgermq.core.reasons import (
+from ledgermq.core.state import Connection, Queue, QueueManager, Session
+from ledgermq.core.topics import Topic
+from ledgermq.core.turn import Turn
+from ledgermq.protocol.limits import is_name
+from ledgermq.protocol.operations import CreateTemporary
+from ledgermq.protocol.reasons import (
     DESTINATION_INVALID,
     DESTINATION_UNKNOWN,
     NAME_INVALID,
@@ -21,10 +24,7 @@ from ledgermq.core.reasons import (
     TOPIC_UNKNOWN,
     Refusal,
 )
-from ledgermq.core.settings import DEFAULTS, Settings, targets_of
-from ledgermq.core.state import Connection, Queue, QueueManager, Session
-from ledgermq.core.topics import Topic
-from ledgermq.core.turn import Turn
+from ledgermq.protocol.settings import DEFAULTS, Settings, targets_of
 
 __all__ = [
     "TEMPORARY",

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from ledgermq.core.actors import check_actor
-from ledgermq.core.operations import EndSession, RollbackTransaction
 from ledgermq.core.quoting import quoted
-from ledgermq.core.reasons import TARGET_UNKNOWN, Refusal
 from ledgermq.core.sessions import end_session, undo
 from ledgermq.core.state import Session
 from ledgermq.core.turn import Turn
+from ledgermq.protocol.operations import EndSession, RollbackTransaction
+from ledgermq.protocol.reasons import TARGET_UNKNOWN, Refusal
 
 __all__ = ["end_other_session", "rollback_transaction"]
 

@@ -13,14 +13,14 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from ledgermq.core.message import place_in_order
-from ledgermq.core.reasons import OUT_OF_TURN, Refusal
-from ledgermq.core.settings import CONCURRENT, PROTECTED, SERIALIZED
+from ledgermq.protocol.reasons import OUT_OF_TURN, Refusal
+from ledgermq.protocol.settings import CONCURRENT, PROTECTED, SERIALIZED
 
 if TYPE_CHECKING:
     from ledgermq.core.message import Message
-    from ledgermq.core.operations import DeliveryRange
     from ledgermq.core.queue import Queue
     from ledgermq.core.state import Session
+    from ledgermq.protocol.operations import DeliveryRange
 
 __all__ = ["check_turn", "first_received", "is_serialized", "note_received", "use_fifo_mode"]
 

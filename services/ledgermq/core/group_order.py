@@ -13,8 +13,8 @@ import heapq
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Final
 
-from ledgermq.core.limits import PARKED_GROUPS_MAX
 from ledgermq.core.message import LAST_IN_GROUP, place_in_order
+from ledgermq.protocol.limits import PARKED_GROUPS_MAX
 
 if TYPE_CHECKING:
     from ledgermq.core.message import Message

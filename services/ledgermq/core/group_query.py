@@ -8,7 +8,6 @@ from itertools import islice
 from typing import Any, Final
 
 from ledgermq.core.group import Group, Segments
-from ledgermq.core.limits import DELIVERED_MESSAGES_MAX, GROUP_MEMBERS_MAX
 from ledgermq.core.message import (
     LAST_IN_GROUP,
     LAST_SEGMENT,
@@ -18,6 +17,7 @@ from ledgermq.core.message import (
 )
 from ledgermq.core.paging import page_of
 from ledgermq.core.queue import Queue
+from ledgermq.protocol.limits import DELIVERED_MESSAGES_MAX, GROUP_MEMBERS_MAX
 
 __all__ = ["group_document", "group_statuses"]
 

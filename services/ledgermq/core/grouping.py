@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ledgermq.core.group import Group
-from ledgermq.core.limits import GROUP_ID_BYTES, GROUP_SEQUENCE_MAX, OFFSET_MAX
 from ledgermq.core.message import (
     IN_GROUP,
     IN_UNIT_OF_WORK,
@@ -16,16 +15,17 @@ from ledgermq.core.message import (
     GroupedMessage,
     SegmentMessage,
 )
-from ledgermq.core.operations import Group as GroupRecord
-from ledgermq.core.operations import Header
-from ledgermq.core.reasons import (
+from ledgermq.core.topics import Topic
+from ledgermq.protocol.limits import GROUP_ID_BYTES, GROUP_SEQUENCE_MAX, OFFSET_MAX
+from ledgermq.protocol.operations import Group as GroupRecord
+from ledgermq.protocol.operations import Header
+from ledgermq.protocol.reasons import (
     GROUP_CLASH,
     GROUP_INVALID,
     GROUP_NOT_ALLOWED,
     UNIT_OF_WORK_INCONSISTENT,
     Refusal,
 )
-from ledgermq.core.topics import Topic
 
 if TYPE_CHECKING:
     from ledgermq.core.message import Message

@@ -6,25 +6,25 @@ One operation does bounded work and says how far it came, so that its writer can
 from __future__ import annotations
 
 from ledgermq.core.actors import check_actor
-from ledgermq.core.administration import (
+from ledgermq.core.choosing import Chosen, choose
+from ledgermq.core.destinations import find_given
+from ledgermq.core.state import Queue, Session
+from ledgermq.core.transfer import COPIED, MOVED, RETRIED, transfer
+from ledgermq.core.turn import Turn
+from ledgermq.protocol.administration import (
     CopyMessages,
     DeleteMessages,
     HandlingOperation,
     MoveMessages,
     PurgeQueue,
 )
-from ledgermq.core.choosing import Chosen, choose
-from ledgermq.core.destinations import find_given
-from ledgermq.core.outcomes import Administered
-from ledgermq.core.reasons import (
+from ledgermq.protocol.outcomes import Administered
+from ledgermq.protocol.reasons import (
     DESTINATION_INVALID,
     SELECTION_INVALID,
     Refusal,
 )
-from ledgermq.core.selector import parse_selector
-from ledgermq.core.state import Queue, Session
-from ledgermq.core.transfer import COPIED, MOVED, RETRIED, transfer
-from ledgermq.core.turn import Turn
+from ledgermq.selector import parse_selector
 
 __all__ = ["copy_messages", "delete_messages", "move_messages", "purge_queue"]
 

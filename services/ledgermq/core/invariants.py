@@ -9,7 +9,6 @@ from ledgermq.core.delivery import is_paused
 from ledgermq.core.doubt import in_doubt
 from ledgermq.core.group_invariants import check_groups, check_places
 from ledgermq.core.group_order import group_key
-from ledgermq.core.limits import PARKED_GROUPS_MAX, REPLIES_MAX
 from ledgermq.core.message import Message, place_in_order
 from ledgermq.core.places import next_item
 from ledgermq.core.quota_invariants import check_quotas
@@ -19,6 +18,7 @@ from ledgermq.core.topic_invariants import check_topics
 from ledgermq.core.topics import Subscription
 from ledgermq.core.turns import is_held_back
 from ledgermq.core.work_query import is_turn_of
+from ledgermq.protocol.limits import PARKED_GROUPS_MAX, REPLIES_MAX
 
 __all__ = ["check"]
 

@@ -9,14 +9,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from ledgermq.core.actors import check_actor
-from ledgermq.core.limits import TIMING_MS_MAX
-from ledgermq.core.reasons import BACKUP_INVALID, JOURNAL_EMPTY, SETTING_INVALID, Refusal
+from ledgermq.protocol.limits import TIMING_MS_MAX
+from ledgermq.protocol.reasons import BACKUP_INVALID, JOURNAL_EMPTY, SETTING_INVALID, Refusal
 
 if TYPE_CHECKING:
-    from ledgermq.core.administration import BackUpJournal
-    from ledgermq.core.operations import AlterQueueManager
     from ledgermq.core.state import QueueManager, Session
     from ledgermq.core.turn import Turn
+    from ledgermq.protocol.administration import BackUpJournal
+    from ledgermq.protocol.operations import AlterQueueManager
 
 __all__ = [
     "Journal",

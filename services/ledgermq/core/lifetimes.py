@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Final
 
-from ledgermq.core.rounding import rounded
+from ledgermq.protocol.rounding import rounded
 
 if TYPE_CHECKING:
     from ledgermq.core.queue import Queue

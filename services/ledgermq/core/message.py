@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, TypeVar
 
-from ledgermq.core.operations import Header
+from ledgermq.protocol.operations import Header
 
 if TYPE_CHECKING:
     from ledgermq.core.group import Group
-    from ledgermq.core.outcomes import Origin
     from ledgermq.core.queue import Queue
     from ledgermq.core.state import Consumer
     from ledgermq.core.storage import Segment
+    from ledgermq.protocol.outcomes import Origin
 
 __all__ = [
     "AWAY",

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from ledgermq.core import get_options
 from ledgermq.core.blocked import WAITS, Waits, block, must_block
 from ledgermq.core.destinations import check_owner, keep, use_destination
 from ledgermq.core.fifo import check_turn
-from ledgermq.core.get_options import PLAIN, Options
 from ledgermq.core.group import Group
 from ledgermq.core.grouping import check_groups, join_open_groups, set_group, without_group
-from ledgermq.core.header_size import header_bytes
-from ledgermq.core.limits import (
+from ledgermq.core.message import GroupedMessage, Message, SegmentMessage
+from ledgermq.core.places import disagrees, follow, keep_group, leave_queue, place_after
+from ledgermq.core.quotas import bytes_of
+from ledgermq.core.sessions import unit_of_work_ended
+from ledgermq.core.settling import check_deliveries, consume, give_back
+from ledgermq.core.state import Consumer, Queue, Session
+from ledgermq.core.storing import check_transaction_size, store
+from ledgermq.core.subscribing import keep_subscription, subscription_for
+from ledgermq.core.timing import check_times, set_times
+from ledgermq.core.topics import Subscription, Topic
+from ledgermq.core.turn import Turn
+from ledgermq.protocol import get_options
+from ledgermq.protocol.get_options import PLAIN, Options
+from ledgermq.protocol.header_size import header_bytes
+from ledgermq.protocol.limits import (
     CONSUMER_NUMBER_MAX,
     CONTENT_BYTES_MAX,
     CREDIT_MAX,
@@ -19,8 +30,7 @@ from ledgermq.core.limits import (
     PUT_MESSAGES_MAX,
     TIMING_MS_MAX,
 )
-from ledgermq.core.message import GroupedMessage, Message, SegmentMessage
-from ledgermq.core.operations import (
+from ledgermq.protocol.operations import (
     Acknowledge,
     CloseConsumer,
     Get,
@@ -29,10 +39,8 @@ from ledgermq.core.operations import (
     OpenConsumer,
     Put,
 )
-from ledgermq.core.outcomes import Accepted, Enqueued, Reply
-from ledgermq.core.places import disagrees, follow, keep_group, leave_queue, place_after
-from ledgermq.core.quotas import bytes_of
-from ledgermq.core.reasons import (
+from ledgermq.protocol.outcomes import Accepted, Enqueued, Reply
+from ledgermq.protocol.reasons import (
     CONSUMER_EXISTS,
     CONSUMER_UNKNOWN,
     CREDIT_INVALID,
@@ -47,16 +55,8 @@ from ledgermq.core.reasons import (
     TRANSACTED,
     Refusal,
 )
-from ledgermq.core.selector import Selector, SelectorError, parse_selector
-from ledgermq.core.sessions import unit_of_work_ended
-from ledgermq.core.settings import DEFAULTS
-from ledgermq.core.settling import check_deliveries, consume, give_back
-from ledgermq.core.state import Consumer, Queue, Session
-from ledgermq.core.storing import check_transaction_size, store
-from ledgermq.core.subscribing import keep_subscription, subscription_for
-from ledgermq.core.timing import check_times, set_times
-from ledgermq.core.topics import Subscription, Topic
-from ledgermq.core.turn import Turn
+from ledgermq.protocol.settings import DEFAULTS
+from ledgermq.selector import Selector, SelectorError, parse_selector
 
 # By whether it is a segment.
 _KINDS = (GroupedMessage, SegmentMessage)

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ledgermq.core.available import Available
-from ledgermq.core.get_options import PLAIN, Options
 from ledgermq.core.selecting import matches
-from ledgermq.core.selector import Selector
 from ledgermq.core.wanting import is_permitted, is_wanted
+from ledgermq.protocol.get_options import PLAIN, Options
+from ledgermq.selector import Selector
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from ledgermq.core.get_options import Options, Place
 from ledgermq.core.message import (
     IN_GROUP,
     LAST_IN_GROUP,
@@ -14,6 +13,7 @@ from ledgermq.core.queue import Queue
 from ledgermq.core.state import Consumer
 from ledgermq.core.turn import Turn
 from ledgermq.core.wanting import matches_fields
+from ledgermq.protocol.get_options import Options, Place
 
 __all__ = [
     "available_item",

@@ -13,33 +13,14 @@ from ledgermq.core.browsing import Cursor, browse
 from ledgermq.core.choosing import Chosen, choose
 from ledgermq.core.counting import blocked_status, held_bytes_status
 from ledgermq.core.delivery import delivered_message
-from ledgermq.core.get_options import PLAIN, Options, check
 from ledgermq.core.group_query import group_document, group_statuses
 from ledgermq.core.journal import journal_status
-from ledgermq.core.limits import (
-    DELIVERED_CONTENT_BYTES_MAX,
-    DELIVERED_MESSAGES_MAX,
-    GROUP_ID_BYTES,
-)
-from ledgermq.core.outcomes import Delivered, DeliveredMessage, Outcome
 from ledgermq.core.paging import page_of, place_in
 from ledgermq.core.pins import pins_document
 from ledgermq.core.places import disagreement
 from ledgermq.core.quotas import held_by_all
 from ledgermq.core.quoting import quoted
-from ledgermq.core.reasons import (
-    GROUP_UNKNOWN,
-    MATCH_OPTIONS_INVALID,
-    OPTIONS_INVALID,
-    QUEUE_UNKNOWN,
-    SELECTION_INVALID,
-    SELECTOR_INVALID,
-    TARGET_UNKNOWN,
-    TOPIC_UNKNOWN,
-    Refusal,
-)
 from ledgermq.core.resync import resync
-from ledgermq.core.selector import SelectorError, parse_selector
 from ledgermq.core.state import Queue, QueueManager
 from ledgermq.core.storage_query import storage_status
 from ledgermq.core.topic_query import (
@@ -55,6 +36,25 @@ from ledgermq.core.work_query import (
     transaction_document,
     transaction_entries,
 )
+from ledgermq.protocol.get_options import PLAIN, Options, check
+from ledgermq.protocol.limits import (
+    DELIVERED_CONTENT_BYTES_MAX,
+    DELIVERED_MESSAGES_MAX,
+    GROUP_ID_BYTES,
+)
+from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Outcome
+from ledgermq.protocol.reasons import (
+    GROUP_UNKNOWN,
+    MATCH_OPTIONS_INVALID,
+    OPTIONS_INVALID,
+    QUEUE_UNKNOWN,
+    SELECTION_INVALID,
+    SELECTOR_INVALID,
+    TARGET_UNKNOWN,
+    TOPIC_UNKNOWN,
+    Refusal,
+)
+from ledgermq.selector import SelectorError, parse_selector
 
 __all__ = [
     "Told",

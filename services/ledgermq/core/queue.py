@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from ledgermq.core.available import Available
 from ledgermq.core.group import Group
-from ledgermq.core.limits import BLOCK_MESSAGES
 from ledgermq.core.message import AWAY, MEMBER, GroupedMessage, Message
 from ledgermq.core.orders import Order, OrderKey
-from ledgermq.core.settings import DEFAULTS
+from ledgermq.protocol.limits import BLOCK_MESSAGES
+from ledgermq.protocol.settings import DEFAULTS
 
 if TYPE_CHECKING:
     from collections import OrderedDict

@@ -7,23 +7,27 @@ from ledgermq.core.configuring import check_not_named, checked_settings
 from ledgermq.core.destinations import check_new_name, check_owner, configure, forget, keep
 from ledgermq.core.group_order import begin_group_order
 from ledgermq.core.journal import check_journal, configure_journal
-from ledgermq.core.limits import (
+from ledgermq.core.message import Message
+from ledgermq.core.quoting import shown_name
+from ledgermq.core.settling import give_back, take_delivery
+from ledgermq.core.state import Queue, Session
+from ledgermq.core.storing import check_storage, configure_storage
+from ledgermq.core.turn import Turn
+from ledgermq.protocol.limits import (
     CONTENT_BYTES_MAX,
     CREDIT_MAX,
     DESCRIPTION_CHARACTERS_MAX,
     QUOTA_MAX,
     TIMING_MS_MAX,
 )
-from ledgermq.core.message import Message
-from ledgermq.core.operations import (
+from ledgermq.protocol.operations import (
     AlterQueue,
     AlterQueueManager,
     Correct,
     CreateQueue,
     DeleteQueue,
 )
-from ledgermq.core.quoting import shown_name
-from ledgermq.core.reasons import (
+from ledgermq.protocol.reasons import (
     CORRECTION_INVALID,
     QUEUE_EXISTS,
     QUEUE_IN_USE,
@@ -33,10 +37,6 @@ from ledgermq.core.reasons import (
     SETTING_INVALID,
     Refusal,
 )
-from ledgermq.core.settling import give_back, take_delivery
-from ledgermq.core.state import Queue, Session
-from ledgermq.core.storing import check_storage, configure_storage
-from ledgermq.core.turn import Turn
 
 __all__ = [
     "alter_queue",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from ledgermq.core.counting import current_bytes
 from ledgermq.core.destinations import find_destination
-from ledgermq.core.limits import BLOCKED_MESSAGES_MAX, BLOCKED_PUTS_MAX, REPLIES_MAX
 from ledgermq.core.quotas import bytes_of, fits
-from ledgermq.core.settings import DEFAULTS, FIFO
 from ledgermq.core.state import Queue, QueueManager, Session
 from ledgermq.core.topics import Subscription, Topic
+from ledgermq.protocol.limits import BLOCKED_MESSAGES_MAX, BLOCKED_PUTS_MAX, REPLIES_MAX
+from ledgermq.protocol.settings import DEFAULTS, FIFO
 
 __all__ = ["check_quotas"]
 

@@ -11,8 +11,8 @@ from operator import attrgetter
 from typing import Final
 
 from ledgermq.core.queue import Queue
-from ledgermq.core.settings import DEFAULTS
 from ledgermq.core.state import Message, QueueManager
+from ledgermq.protocol.settings import DEFAULTS
 
 __all__ = ["bytes_of", "fits", "has_quota", "held_by_all", "larger_than_whole", "used_up_quota"]
 

@@ -6,7 +6,7 @@ cut to a length.
 
 from __future__ import annotations
 
-from ledgermq.core.limits import DETAIL_CHARACTERS_MAX, QUOTED_CHARACTERS_MAX, is_name
+from ledgermq.protocol.limits import DETAIL_CHARACTERS_MAX, QUOTED_CHARACTERS_MAX, is_name
 
 __all__ = ["cut", "quoted", "shown_name"]
 

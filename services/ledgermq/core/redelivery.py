@@ -10,14 +10,14 @@ and follow what came too often.
 
 from __future__ import annotations
 
-from ledgermq.core.limits import TIMING_MS_MAX
 from ledgermq.core.message import Message
 from ledgermq.core.parking import park
-from ledgermq.core.rounding import rounded
-from ledgermq.core.settings import RedeliveryStep
 from ledgermq.core.state import Consumer
 from ledgermq.core.transfer import REDELIVERY_LIMIT, transfer
 from ledgermq.core.turn import Turn
+from ledgermq.protocol.limits import TIMING_MS_MAX
+from ledgermq.protocol.rounding import rounded
+from ledgermq.protocol.settings import RedeliveryStep
 
 __all__ = ["come_back", "end_wait"]
 

@@ -17,17 +17,17 @@ from ledgermq.core.destinations import find_destination, use_destination
 from ledgermq.core.grouping import check_groups, group_record
 from ledgermq.core.message import AWAY, MEMBER, GroupedMessage, Message
 from ledgermq.core.messages import take_in
-from ledgermq.core.operations import Group
-from ledgermq.core.outcomes import Reply
 from ledgermq.core.quotas import fits, held_by_all, larger_than_whole, used_up_quota
-from ledgermq.core.reasons import DESTINATION_UNKNOWN, QUOTA_EXCEEDED, Refusal
 from ledgermq.core.sessions import commit
-from ledgermq.core.settings import FIFO
 from ledgermq.core.state import Queue, QueueManager, Session
 from ledgermq.core.storing import check_transaction_size
 from ledgermq.core.subscribing import retire
 from ledgermq.core.timing import expire_due
 from ledgermq.core.turn import Turn
+from ledgermq.protocol.operations import Group
+from ledgermq.protocol.outcomes import Reply
+from ledgermq.protocol.reasons import DESTINATION_UNKNOWN, QUOTA_EXCEEDED, Refusal
+from ledgermq.protocol.settings import FIFO
 
 __all__ = ["release", "release_and_deliver", "time_out"]
 

@@ -8,13 +8,13 @@ passed over.
 from __future__ import annotations
 
 from ledgermq.core.actors import check_actor
-from ledgermq.core.administration import MessagePlace, Relocate, RelocatedMessage
-from ledgermq.core.header_size import header_bytes
-from ledgermq.core.limits import BLOCK_MESSAGES, RELOCATED_MESSAGES_MAX, RELOCATED_PLACES_MAX
-from ledgermq.core.outcomes import Administered
-from ledgermq.core.reasons import MESSAGE_DIFFERS, MESSAGE_INVALID, Refusal
 from ledgermq.core.state import Message, QueueManager, Session
 from ledgermq.core.turn import Turn
+from ledgermq.protocol.administration import MessagePlace, Relocate, RelocatedMessage
+from ledgermq.protocol.header_size import header_bytes
+from ledgermq.protocol.limits import BLOCK_MESSAGES, RELOCATED_MESSAGES_MAX, RELOCATED_PLACES_MAX
+from ledgermq.protocol.outcomes import Administered
+from ledgermq.protocol.reasons import MESSAGE_DIFFERS, MESSAGE_INVALID, Refusal
 
 __all__ = ["relocate"]
 

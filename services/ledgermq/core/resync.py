@@ -6,9 +6,9 @@ from itertools import islice
 from typing import Any, Final
 
 from ledgermq.core.delivery import delivered_message
-from ledgermq.core.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
-from ledgermq.core.outcomes import Delivered, DeliveredMessage, Opened, Outcome
 from ledgermq.core.state import QueueManager, Session
+from ledgermq.protocol.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
+from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Opened, Outcome
 
 __all__ = ["resync"]
 

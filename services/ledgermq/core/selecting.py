@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from ledgermq.core.operations import PropertyValue
-from ledgermq.core.selector import Selector
+from ledgermq.protocol.operations import PropertyValue
+from ledgermq.selector import Selector
 
 if TYPE_CHECKING:
     from ledgermq.core.state import Message

@@ -8,14 +8,19 @@ from ledgermq.core import connections
 from ledgermq.core.blocked import WAITS, Waits, commit_waits, drop_blocked
 from ledgermq.core.doubt import tell_handing
 from ledgermq.core.fifo import check_turn
-from ledgermq.core.limits import (
+from ledgermq.core.places import leave_queue
+from ledgermq.core.quotas import bytes_of
+from ledgermq.core.settling import check_deliveries, consume, give_back_all
+from ledgermq.core.state import QueueManager, Session
+from ledgermq.core.turn import Turn
+from ledgermq.protocol.limits import (
     REPLIES_MAX,
     SUSPECT_TIMEOUT_MS_MAX,
     SUSPECT_TIMEOUT_MS_MIN,
     TIMING_MS_MAX,
     UNCONFIRMED_SESSION_US,
 )
-from ledgermq.core.operations import (
+from ledgermq.protocol.operations import (
     Alive,
     Close,
     Commit,
@@ -25,7 +30,7 @@ from ledgermq.core.operations import (
     Rollback,
     Suspect,
 )
-from ledgermq.core.outcomes import (
+from ledgermq.protocol.outcomes import (
     Committed,
     EnqueuedRun,
     Opened,
@@ -34,9 +39,7 @@ from ledgermq.core.outcomes import (
     SessionEnded,
     Suspected,
 )
-from ledgermq.core.places import leave_queue
-from ledgermq.core.quotas import bytes_of
-from ledgermq.core.reasons import (
+from ledgermq.protocol.reasons import (
     MODE_UNKNOWN,
     NOT_TRANSACTED,
     PUTS_MISMATCH,
@@ -45,10 +48,7 @@ from ledgermq.core.reasons import (
     UNIT_OF_WORK_ENDED,
     Refusal,
 )
-from ledgermq.core.rounding import rounded
-from ledgermq.core.settling import check_deliveries, consume, give_back_all
-from ledgermq.core.state import QueueManager, Session
-from ledgermq.core.turn import Turn
+from ledgermq.protocol.rounding import rounded
 
 __all__ = [
     "alive",

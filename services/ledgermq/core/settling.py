@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from ledgermq.core.doubt import leave_flight, was_lost
-from ledgermq.core.limits import BLOCK_MESSAGES
 from ledgermq.core.message import Message
-from ledgermq.core.operations import DeliveryRange
 from ledgermq.core.places import follow, place_after
-from ledgermq.core.reasons import DELIVERY_UNKNOWN, Refusal
 from ledgermq.core.redelivery import come_back
 from ledgermq.core.state import Consumer, Session
 from ledgermq.core.timing import expire, is_over
 from ledgermq.core.turn import Turn
+from ledgermq.protocol.limits import BLOCK_MESSAGES
+from ledgermq.protocol.operations import DeliveryRange
+from ledgermq.protocol.reasons import DELIVERY_UNKNOWN, Refusal
 
 __all__ = ["check_deliveries", "consume", "give_back", "give_back_all", "take_delivery"]
 

@@ -18,17 +18,12 @@ from ledgermq.core.blocked_snapshot import (
     restore_blocked,
 )
 from ledgermq.core.destinations import find_destination, keep
-from ledgermq.core.get_options import PLAIN, Options, Place
 from ledgermq.core.grouping import join_open_groups
 from ledgermq.core.journal import Journal
-from ledgermq.core.limits import BLOCK_MESSAGES
 from ledgermq.core.message import Message
 from ledgermq.core.message_snapshot import is_plain, message_from, stored_message
-from ledgermq.core.outcomes import Reply
 from ledgermq.core.queues import restore_group_order, set_affinity
 from ledgermq.core.quotas import bytes_of
-from ledgermq.core.selector import parse_selector
-from ledgermq.core.settings import settings_record
 from ledgermq.core.state import Consumer, Queue, QueueManager, Session, new_state
 from ledgermq.core.storage import Storage
 from ledgermq.core.topic_snapshot import (
@@ -42,6 +37,11 @@ from ledgermq.core.topic_snapshot import (
     topic_entry,
     unacknowledged_limits,
 )
+from ledgermq.protocol.get_options import PLAIN, Options, Place
+from ledgermq.protocol.limits import BLOCK_MESSAGES
+from ledgermq.protocol.outcomes import Reply
+from ledgermq.protocol.settings import settings_record
+from ledgermq.selector import parse_selector
 
 __all__ = [
     "TakenBlock",

@@ -10,23 +10,23 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ledgermq.core.get_options import PLAIN, Place
 from ledgermq.core.journal import Journal
 from ledgermq.core.lifetimes import Lifetimes
-from ledgermq.core.limits import PROTOCOL_VERSION
 from ledgermq.core.message import Message, Times
 from ledgermq.core.message_deadlines import MessageDeadlines
-from ledgermq.core.outcomes import Reply
 from ledgermq.core.queue import Queue
 from ledgermq.core.storage import Storage
+from ledgermq.protocol.get_options import PLAIN, Place
+from ledgermq.protocol.limits import PROTOCOL_VERSION
+from ledgermq.protocol.outcomes import Reply
 
 if TYPE_CHECKING:
     from ledgermq.core.blocked import BlockedPut
     from ledgermq.core.group import Group
-    from ledgermq.core.operations import Commit
     from ledgermq.core.orders import Order, OrderKey
-    from ledgermq.core.selector import Selector
     from ledgermq.core.topics import Subscription, SubscriptionKey, Topic
+    from ledgermq.protocol.operations import Commit
+    from ledgermq.selector import Selector
 
 __all__ = ["Connection", "Consumer", "Message", "Queue", "QueueManager", "Session", "new_state"]
 

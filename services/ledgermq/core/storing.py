@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from ledgermq.core.limits import UNIT_OF_WORK_DESTINATIONS_MAX
 from ledgermq.core.message import Message
-from ledgermq.core.operations import AlterQueueManager
-from ledgermq.core.reasons import (
+from ledgermq.core.state import QueueManager, Session
+from ledgermq.core.storage import StorageSettings
+from ledgermq.protocol.limits import UNIT_OF_WORK_DESTINATIONS_MAX
+from ledgermq.protocol.operations import AlterQueueManager
+from ledgermq.protocol.reasons import (
     SETTING_INVALID,
     STORAGE_FULL,
     TRANSACTION_TOO_LARGE,
     Refusal,
 )
-from ledgermq.core.state import QueueManager, Session
-from ledgermq.core.storage import StorageSettings
 
 __all__ = ["check_storage", "check_transaction_size", "configure_storage", "storage_full", "store"]
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from typing import Final
 
-from ledgermq.core.limits import is_name
-from ledgermq.core.operations import OpenConsumer, Unsubscribe
 from ledgermq.core.quoting import quoted
-from ledgermq.core.reasons import (
+from ledgermq.core.state import QueueManager, Session
+from ledgermq.core.topics import Subscription, SubscriptionKey, Topic
+from ledgermq.core.turn import Turn
+from ledgermq.protocol.limits import is_name
+from ledgermq.protocol.operations import OpenConsumer, Unsubscribe
+from ledgermq.protocol.reasons import (
     CLIENT_ID_MISSING,
     DESTINATION_INVALID,
     SUBSCRIPTION_DIFFERS,
@@ -16,10 +19,7 @@ from ledgermq.core.reasons import (
     SUBSCRIPTION_UNKNOWN,
     Refusal,
 )
-from ledgermq.core.selector import Selector
-from ledgermq.core.state import QueueManager, Session
-from ledgermq.core.topics import Subscription, SubscriptionKey, Topic
-from ledgermq.core.turn import Turn
+from ledgermq.selector import Selector
 
 __all__ = [
     "end_subscription",

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from ledgermq.core.limits import REDELIVERY_LIMIT_MAX, TIMING_MS_MAX
 from ledgermq.core.message import Message, Times
-from ledgermq.core.operations import Header
 from ledgermq.core.parking import follow
-from ledgermq.core.reasons import MESSAGE_INVALID, Refusal
-from ledgermq.core.rounding import rounded
-from ledgermq.core.settings import Settings
 from ledgermq.core.transfer import EXPIRED, redelivery_limit, transfer
 from ledgermq.core.turn import Turn
+from ledgermq.protocol.limits import REDELIVERY_LIMIT_MAX, TIMING_MS_MAX
+from ledgermq.protocol.operations import Header
+from ledgermq.protocol.reasons import MESSAGE_INVALID, Refusal
+from ledgermq.protocol.rounding import rounded
+from ledgermq.protocol.settings import Settings
 
 __all__ = ["check_times", "expire", "expire_due", "is_over", "set_times"]
 

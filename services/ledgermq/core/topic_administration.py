@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from ledgermq.core.configuring import check_not_named, checked_settings
 from ledgermq.core.destinations import check_new_name, check_owner, configure, forget, keep
-from ledgermq.core.operations import AlterTopic, CreateTopic, DeleteTopic
 from ledgermq.core.queues import check_settings
 from ledgermq.core.quoting import shown_name
-from ledgermq.core.reasons import (
+from ledgermq.core.state import Session
+from ledgermq.core.topics import Topic
+from ledgermq.core.turn import Turn
+from ledgermq.protocol.operations import AlterTopic, CreateTopic, DeleteTopic
+from ledgermq.protocol.reasons import (
     TOPIC_EXISTS,
     TOPIC_IN_USE,
     TOPIC_NOT_EMPTY,
     TOPIC_UNKNOWN,
     Refusal,
 )
-from ledgermq.core.state import Session
-from ledgermq.core.topics import Topic
-from ledgermq.core.turn import Turn
 
 __all__ = ["alter_topic", "create_topic", "delete_topic"]
 

@@ -7,11 +7,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from ledgermq.core.destinations import configure, find_destination, keep
-from ledgermq.core.selector import parse_selector
-from ledgermq.core.settings import DEFAULTS, changed, settings_record
 from ledgermq.core.state import Queue, QueueManager
 from ledgermq.core.subscribing import keep_subscription
 from ledgermq.core.topics import Subscription, SubscriptionKey, Topic
+from ledgermq.protocol.settings import DEFAULTS, changed, settings_record
+from ledgermq.selector import parse_selector
 
 __all__ = [
     "owner_of",

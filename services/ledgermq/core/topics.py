@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 from ledgermq.core.fifo import use_fifo_mode
 from ledgermq.core.group_order import use_group_order
-from ledgermq.core.limits import BLOCK_MESSAGES
 from ledgermq.core.selecting import matches, value_in
-from ledgermq.core.selector import Selector
 from ledgermq.core.state import Connection, Message, Queue, QueueManager
+from ledgermq.protocol.limits import BLOCK_MESSAGES
+from ledgermq.selector import Selector
 
 __all__ = ["Publication", "Subscription", "SubscriptionKey", "Topic"]
 

@@ -11,11 +11,11 @@ from typing import Final
 
 from ledgermq.core.destinations import find_destination
 from ledgermq.core.message import Message, Times
-from ledgermq.core.operations import Header
-from ledgermq.core.outcomes import Origin
-from ledgermq.core.settings import Settings
 from ledgermq.core.topics import Topic
 from ledgermq.core.turn import Turn
+from ledgermq.protocol.operations import Header
+from ledgermq.protocol.outcomes import Origin
+from ledgermq.protocol.settings import Settings
 
 __all__ = [
     "COPIED",

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ledgermq.core.outcomes import Addressed, Outcome, Refused
 from ledgermq.core.quoting import cut
-from ledgermq.core.reasons import Refusal
 from ledgermq.core.state import Connection, Message, Queue, QueueManager
+from ledgermq.protocol.outcomes import Addressed, Outcome, Refused
+from ledgermq.protocol.reasons import Refusal
 
 __all__ = ["Turn"]
 

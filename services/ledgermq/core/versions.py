@@ -9,17 +9,17 @@ from __future__ import annotations
 from typing import Final
 
 from ledgermq.core.actors import check_actor
-from ledgermq.core.administration import PositionsSkipped, VersionOffered
-from ledgermq.core.limits import VERSION_MAX
-from ledgermq.core.operations import Operation, Unreadable, Upgrade
-from ledgermq.core.reasons import (
+from ledgermq.core.state import QueueManager, Session
+from ledgermq.core.turn import Turn
+from ledgermq.protocol.administration import PositionsSkipped, VersionOffered
+from ledgermq.protocol.limits import VERSION_MAX
+from ledgermq.protocol.operations import Operation, Unreadable, Upgrade
+from ledgermq.protocol.reasons import (
     POSITION_SKIPPED,
     SELECTION_INVALID,
     VERSION_INVALID,
     Refusal,
 )
-from ledgermq.core.state import QueueManager, Session
-from ledgermq.core.turn import Turn
 
 __all__ = [
     "SKIPPED",

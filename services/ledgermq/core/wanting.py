@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ledgermq.core.get_options import Options
 from ledgermq.core.message import IN_GROUP, MEMBER, SEGMENT, GroupedMessage, Message
+from ledgermq.protocol.get_options import Options
 
 __all__ = ["is_permitted", "is_wanted", "matches_fields"]
 

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, cast
 
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.operations import Open, SessionOperation
-from ledgermq.core.outcomes import Opened, Outcome, Reply
 from ledgermq.errors import BrokerUnavailableError
+from ledgermq.protocol.operations import Open, SessionOperation
+from ledgermq.protocol.outcomes import Opened, Outcome, Reply
 from ledgermq.wire.codec import UndecodableError, decode_chunk, decode_operation
 from ledgermq.wire.registry import Claim
 from ledgermq.wire.topics import Topics, lane_partition
@@ -21,7 +21,7 @@ from ledgermq.wire.topics import Topics, lane_partition
 if TYPE_CHECKING:
     from confluent_kafka import Consumer, Message
 
-    from ledgermq.core.operations import Operation
+    from ledgermq.protocol.operations import Operation
 
 __all__ = ["Ends", "UnderWay", "ends_of", "under_way"]
 

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 from typing import Any
 
 from ledgermq.core import query
-from ledgermq.core.outcomes import DeliveredMessage, Outcome
-from ledgermq.core.reasons import POSITION_NOT_REACHED
 from ledgermq.core.state import QueueManager
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.bodies import BodyStore
 from ledgermq.processor.kept_answers import KeptAnswers
 from ledgermq.processor.lanes import LaneWriter
 from ledgermq.processor.log_sizes import LogSizes
+from ledgermq.protocol.outcomes import DeliveredMessage, Outcome
+from ledgermq.protocol.reasons import POSITION_NOT_REACHED
 from ledgermq.wire.answers import encode_answer
 
 __all__ = ["Answerer", "Question"]

@@ -17,12 +17,12 @@ from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-from ledgermq.core.administration import bodies_in
-from ledgermq.core.operations import PutMessage
-from ledgermq.core.outcomes import DeliveredMessage, body_place
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.log_reading import LogUnreadableError, take_batch
 from ledgermq.processor.logs import KAFKA_LOGGER
+from ledgermq.protocol.administration import bodies_in
+from ledgermq.protocol.operations import PutMessage
+from ledgermq.protocol.outcomes import DeliveredMessage, body_place
 from ledgermq.wire.codec import decode_operation
 
 __all__ = ["BodyLostError", "BodyStore", "LogReader"]

@@ -18,9 +18,6 @@ from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
-from ledgermq.core.administration import VersionOffered
-from ledgermq.core.operations import Upgrade
-from ledgermq.core.outcomes import Reply
 from ledgermq.core.snapshot import restore
 from ledgermq.core.state import QueueManager, new_state
 from ledgermq.errors import LedgerMQError
@@ -32,6 +29,9 @@ from ledgermq.processor.log_reading import (
     log_identity,
     partition_reader,
 )
+from ledgermq.protocol.administration import VersionOffered
+from ledgermq.protocol.operations import Upgrade
+from ledgermq.protocol.outcomes import Reply
 from ledgermq.wire.checkpoint_chunks import ChunkError, chunk_of, references_of
 from ledgermq.wire.checkpoint_keys import chunk_key, manifest_key
 from ledgermq.wire.codec import (

@@ -11,13 +11,13 @@ import logging
 import time
 import uuid
 
-from ledgermq.core.administration import VersionOffered
 from ledgermq.core.apply import next_deadline
 from ledgermq.core.clock import time_after
-from ledgermq.core.limits import PROTOCOL_VERSION, TIME_LEAP_US
-from ledgermq.core.operations import Operation, Suspect, Tick, TimeAgreed
 from ledgermq.core.state import QueueManager
 from ledgermq.processor.producer import LogProducer
+from ledgermq.protocol.administration import VersionOffered
+from ledgermq.protocol.limits import PROTOCOL_VERSION, TIME_LEAP_US
+from ledgermq.protocol.operations import Operation, Suspect, Tick, TimeAgreed
 from ledgermq.wire.codec import encode_operation, full_name_of
 from ledgermq.wire.headers import Headers
 from ledgermq.wire.registry import Claim

@@ -15,11 +15,7 @@ import time
 from collections import deque
 from typing import Any, NamedTuple
 
-from ledgermq.core.administration import VersionOffered
 from ledgermq.core.apply import apply
-from ledgermq.core.limits import PROTOCOL_VERSION
-from ledgermq.core.operations import Operation, Put, SessionOperation, Upgrade
-from ledgermq.core.outcomes import Delivered
 from ledgermq.core.state import QueueManager
 from ledgermq.core.versions import SKIPPED, may_be_skipped, time_of_hole
 from ledgermq.errors import LedgerMQError
@@ -28,6 +24,10 @@ from ledgermq.processor.digests import chain_next
 from ledgermq.processor.lanes import Folded
 from ledgermq.processor.settings import WorkerSettings
 from ledgermq.processor.silence import Silence
+from ledgermq.protocol.administration import VersionOffered
+from ledgermq.protocol.limits import PROTOCOL_VERSION
+from ledgermq.protocol.operations import Operation, Put, SessionOperation, Upgrade
+from ledgermq.protocol.outcomes import Delivered
 from ledgermq.wire.codec import NOT_STAMPED, decode_operation
 from ledgermq.wire.skipping import Hole, LookAhead, skip_command
 from ledgermq.wire.topics import Topics

@@ -15,10 +15,10 @@ from collections import OrderedDict
 from itertools import chain
 from typing import Any, NamedTuple
 
-from ledgermq.core.outcomes import Delivered, DeliveredMessage, Outcome
 from ledgermq.core.query import Told
 from ledgermq.core.state import QueueManager
 from ledgermq.processor.bodies import BodyLostError, BodyStore
+from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Outcome
 from ledgermq.wire.answers import encode_answer
 
 __all__ = ["AnswerPage", "KeptAnswer", "KeptAnswers"]

@@ -11,11 +11,11 @@ import asyncio
 from collections import deque
 from typing import Any, NamedTuple
 
-from ledgermq.core.header_size import header_bytes
-from ledgermq.core.outcomes import Addressed, Committed, Delivered, Outcome, Refused
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.bodies import BodyStore
 from ledgermq.processor.producer import LaneBook, LogProducer
+from ledgermq.protocol.header_size import header_bytes
+from ledgermq.protocol.outcomes import Addressed, Committed, Delivered, Outcome, Refused
 from ledgermq.wire.answers import ANSWER
 from ledgermq.wire.codec import encode_chunk
 from ledgermq.wire.headers import address_of, chunk_headers

@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from typing import Any, Final
 
-from ledgermq.core.outcomes import EMPTY_HEADER, DeliveredMessage, Outcome
+from ledgermq.protocol.outcomes import EMPTY_HEADER, DeliveredMessage, Outcome
 from ledgermq.wire.codec import encode_record, outcome_to_union
 from ledgermq.wire.header_lists import split
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from zlib import crc32
 
-from ledgermq.core.limits import BLOCK_MESSAGES
+from ledgermq.protocol.limits import BLOCK_MESSAGES
 from ledgermq.wire.codec import UndecodableError, decode_record, encode_record
 
 __all__ = [

@@ -15,10 +15,10 @@ from typing import Any, Final, TypeVar
 
 from fastavro import schemaless_reader, schemaless_writer
 
-from ledgermq.core import administration, operations, outcomes, reasons
-from ledgermq.core.limits import LIST_ENTRIES_MAX, PROTOCOL_VERSION
-from ledgermq.core.operations import Operation, Put, Unreadable
-from ledgermq.core.outcomes import EMPTY_HEADER, Delivered, Outcome
+from ledgermq.protocol import administration, operations, outcomes, reasons
+from ledgermq.protocol.limits import LIST_ENTRIES_MAX, PROTOCOL_VERSION
+from ledgermq.protocol.operations import Operation, Put, Unreadable
+from ledgermq.protocol.outcomes import EMPTY_HEADER, Delivered, Outcome
 from ledgermq.wire.header_lists import NO_HEADER, join, split
 from ledgermq.wire.list_entries import has_too_many_entries
 from ledgermq.wire.schemas import KnownSchema, by_fingerprint, by_name

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
-from ledgermq.core.operations import PropertyValue
 from ledgermq.errors import MessageFormatError, NameTooLongError, UnsupportedValueError
+from ledgermq.protocol.operations import PropertyValue
 from ledgermq.wire.bodies import StreamBody
 from ledgermq.wire.codec import UndecodableError, decode_record, encode_record
 from ledgermq.wire.objects import ObjectBody

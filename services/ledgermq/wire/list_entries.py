@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import cache
 from typing import Any, Final, NamedTuple
 
-from ledgermq.core.limits import LIST_ENTRIES_MAX
+from ledgermq.protocol.limits import LIST_ENTRIES_MAX
 from ledgermq.wire.schemas import by_name
 
 __all__ = ["has_too_many_entries"]

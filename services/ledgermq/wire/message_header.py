@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ledgermq.core.operations import Group, Header, PropertyValue
-from ledgermq.core.outcomes import EMPTY_HEADER, DeliveredHeader, DeliveredMessage
+from ledgermq.protocol.operations import Group, Header, PropertyValue
+from ledgermq.protocol.outcomes import EMPTY_HEADER, DeliveredHeader, DeliveredMessage
 from ledgermq.wire.content import ContentError, checked_value
 
 __all__ = ["EMPTY_HEADER", "header_of", "make_header"]

@@ -18,7 +18,7 @@ from confluent_kafka import (
     TopicPartition,
 )
 
-from ledgermq.core.limits import is_name
+from ledgermq.protocol.limits import is_name
 from ledgermq.wire.codec import UndecodableError, decode_record, encode_record
 from ledgermq.wire.topics import LANES_DEFAULT, Topics
 

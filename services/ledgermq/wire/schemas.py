@@ -16,7 +16,7 @@ from fastavro.repository import AbstractSchemaRepository
 from fastavro.schema import fingerprint, load_schema, to_parsing_canonical_form
 from fastavro.types import Schema
 
-from ledgermq.core.limits import PROTOCOL_VERSION
+from ledgermq.protocol.limits import PROTOCOL_VERSION
 
 __all__ = ["KnownSchema", "by_fingerprint", "by_name", "names", "schema_directory"]
 

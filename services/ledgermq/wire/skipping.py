@@ -11,8 +11,8 @@ from typing import Final, NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
-from ledgermq.core.administration import PositionsSkipped
 from ledgermq.errors import LedgerMQError
+from ledgermq.protocol.administration import PositionsSkipped
 from ledgermq.wire.codec import HEADER_BYTES, MARKER, decode_operation
 from ledgermq.wire.schemas import by_name
 from ledgermq.wire.topics import TOPIC_PREFIX_DEFAULT, Topics

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ledgermq.core.limits import (
+from ledgermq.protocol.limits import (
     GROUP_ID_BYTES,
     GROUP_SEQUENCE_MAX,
     HEADER_BYTES_MAX,
     MESSAGE_ID_BYTES,
     OFFSET_MAX,
 )
-from ledgermq.core.operations import GetOptions
+from ledgermq.protocol.operations import GetOptions
 
 __all__ = ["PLAIN", "Options", "Place", "check"]
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple, NotRequired, TypedDict
 
-from ledgermq.core.operations import Group, PropertyValue
+from ledgermq.protocol.operations import Group, PropertyValue
 
 __all__ = [
     "EMPTY_HEADER",

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from ledgermq.core.selector import nodes
-from ledgermq.core.selector.errors import unexpected
-from ledgermq.core.selector.nodes import Node
-from ledgermq.core.selector.numbers import approximate_number, exact_number
-from ledgermq.core.selector.patterns import like
-from ledgermq.core.selector.values import Value
+from ledgermq.selector import nodes
+from ledgermq.selector.errors import unexpected
+from ledgermq.selector.nodes import Node
+from ledgermq.selector.numbers import approximate_number, exact_number
+from ledgermq.selector.patterns import like
+from ledgermq.selector.values import Value
 
 if TYPE_CHECKING:
     from lark import Token

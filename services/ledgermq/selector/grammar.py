@@ -9,10 +9,10 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from ledgermq.core.selector.actions import Actions
-from ledgermq.core.selector.errors import quoted, unexpected
-from ledgermq.core.selector.nodes import Node
-from ledgermq.core.selector.numbers import APPROXIMATE_PATTERN, EXACT_PATTERN
+from ledgermq.selector.actions import Actions
+from ledgermq.selector.errors import quoted, unexpected
+from ledgermq.selector.nodes import Node
+from ledgermq.selector.numbers import APPROXIMATE_PATTERN, EXACT_PATTERN
 
 if TYPE_CHECKING:
     from lark import Lark, Token

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypedDict
 
-from ledgermq.core.limits import ACTOR_CHARACTERS_MAX, DESCRIPTION_CHARACTERS_MAX
-from ledgermq.core.operations import Header, Operation, Put, PutMessage, SessionOperation
+from ledgermq.protocol.limits import ACTOR_CHARACTERS_MAX, DESCRIPTION_CHARACTERS_MAX
+from ledgermq.protocol.operations import Header, Operation, Put, PutMessage, SessionOperation
 
 __all__ = [
     "BackUpJournal",

@@ -6,8 +6,8 @@
 PROTOCOL.md defines the language. This package knows nothing else of LedgerMQ.
 """
 
-from ledgermq.core.selector.errors import NESTING_MAX, SELECTOR_CHARACTERS_MAX, SelectorError
-from ledgermq.core.selector.selector import Selector, parse_selector
+from ledgermq.selector.errors import NESTING_MAX, SELECTOR_CHARACTERS_MAX, SelectorError
+from ledgermq.selector.selector import Selector, parse_selector
 
 __all__ = [
     "NESTING_MAX",

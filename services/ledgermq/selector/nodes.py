@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final, Literal
 
-from ledgermq.core.selector.errors import NESTING_MAX, SelectorError, unexpected
-from ledgermq.core.selector.values import (
+from ledgermq.selector.errors import NESTING_MAX, SelectorError, unexpected
+from ledgermq.selector.values import (
     ARITHMETIC,
     LONG_MAX,
     LONG_MIN,

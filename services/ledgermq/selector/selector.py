@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from ledgermq.core.selector.errors import SELECTOR_CHARACTERS_MAX, unexpected
-from ledgermq.core.selector.grammar import WHITESPACE, parse
-from ledgermq.core.selector.nodes import Evaluate, ValueOf
+from ledgermq.selector.errors import SELECTOR_CHARACTERS_MAX, unexpected
+from ledgermq.selector.grammar import WHITESPACE, parse
+from ledgermq.selector.nodes import Evaluate, ValueOf
 
 __all__ = ["Selector", "parse_selector"]
 

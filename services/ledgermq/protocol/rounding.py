@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledgermq.core.limits import TIME_ROUNDING_US
+from ledgermq.protocol.limits import TIME_ROUNDING_US
 
 __all__ = ["rounded"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any, Final, TypedDict
 
-from ledgermq.core.limits import (
+from ledgermq.protocol.limits import (
     QUOTA_MAX,
     REDELIVERY_LIMIT_MAX,
     REDELIVERY_MULTIPLIER_MAX,

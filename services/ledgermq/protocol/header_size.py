@@ -6,8 +6,8 @@ the same number (PROTOCOL.md §3).
 
 from __future__ import annotations
 
-from ledgermq.core.operations import Header, PutMessage
-from ledgermq.core.outcomes import DeliveredHeader
+from ledgermq.protocol.operations import Header, PutMessage
+from ledgermq.protocol.outcomes import DeliveredHeader
 
 __all__ = ["header_bytes", "put_bytes"]
 

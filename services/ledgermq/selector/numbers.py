@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from typing import Final
 
-from ledgermq.core.selector.errors import quoted, unexpected
-from ledgermq.core.selector.values import LONG_MAX
+from ledgermq.selector.errors import quoted, unexpected
+from ledgermq.selector.values import LONG_MAX
 
 __all__ = ["APPROXIMATE_PATTERN", "EXACT_PATTERN", "approximate_number", "exact_number"]
 

@@ -1,0 +1,1 @@
+"""What stands on the log: its operations, outcomes, reasons and limits. Data only, no decisions."""
