@@ -219,9 +219,8 @@ FAULTS = [
     (delivery, "_give", _does_nothing),
     (messages, "give_back", _does_nothing),
     (queues, "take_delivery", _does_nothing),
-    (Journal, "turn", _stays_on),
-    (Journal, "backed_up", _losing),
 ]
+JOURNAL_FAULTS = [(Journal, "turn", _stays_on), (Journal, "backed_up", _losing)]
 
 
 # Those that only few histories show.
@@ -237,6 +236,18 @@ def test_planted_fault_is_found(planted, monkeypatch):
 
     @settings(FOLD, max_examples=1_000, phases=[Phase.generate])
     @given(informed_histories())
+    def run(history):
+        check_history(history)
+
+    expect_found(monkeypatch, planted, run)
+
+
+@pytest.mark.parametrize("planted", named(JOURNAL_FAULTS))
+def test_planted_fault_of_the_journal_is_found(planted, monkeypatch):
+    """Histories in which the journal is turned on and off and backed up are not blind (DB-17)."""
+
+    @settings(FOLD, max_examples=1_000, phases=[Phase.generate])
+    @given(informed_histories(weights=("put", "journal", "journal")))
     def run(history):
         check_history(history)
 

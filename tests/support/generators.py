@@ -321,9 +321,12 @@ WEIGHTS = (
 
 
 @st.composite
-def informed_histories(draw: st.DrawFn, steps: int = 30) -> list[Entry]:
-    """Histories that reach deep states."""
+def informed_histories(
+    draw: st.DrawFn, steps: int = 30, weights: tuple[str, ...] = ()
+) -> list[Entry]:
+    """Histories that reach deep states; `weights`: kinds of steps, as often as they are named."""
     writer = Writer(draw)
+    writer.weights = weights
     if draw(st.booleans()):
         writer.prelude()
     for _ in range(draw(st.integers(1, steps))):
