@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
+from ledgermq.protocol.limits import VERSION_MAX
 from ledgermq.protocol.operations import Unreadable
 from ledgermq_spark.rows import OPERATION_COLUMNS, operation_row, spark_schema
 
@@ -25,7 +26,6 @@ __all__ = [
 ]
 
 SKIPPED = Unreadable(reason="position-skipped", detail="declared skipped")
-VERSION_MAX = 2**31 - 1
 NOTES_MAX = 50
 
 
