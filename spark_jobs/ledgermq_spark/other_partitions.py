@@ -11,11 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledgermq.wire.topics import Topics, lane_partition
 from ledgermq_spark.evidence import Evidence
-from ledgermq_spark.positions import (
-    REQUEST_TIMEOUT_SECONDS,
-    LogUnreachableError,
-    log_consumer,
-)
+from ledgermq_spark.positions import REQUEST_TIMEOUT_SECONDS, reading
 
 if TYPE_CHECKING:
     from ledgermq.wire.registry import Claim
@@ -75,10 +71,9 @@ def _evidence(topic: str, record: Any, claim: Claim) -> Evidence:
 
 def _first_records(bootstrap: str, topic: str, own: set[int]) -> list[Any]:
     """The first record of each partition that holds any, but for those of one's own."""
-    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka import TopicPartition
 
-    consumer = log_consumer(bootstrap)
-    try:
+    with reading(bootstrap) as consumer:
         metadata = consumer.list_topics(topic, timeout=REQUEST_TIMEOUT_SECONDS).topics[topic]
         places = []
         for number in sorted(set(metadata.partitions) - own):
@@ -93,9 +88,3 @@ def _first_records(bootstrap: str, topic: str, own: set[int]) -> list[Any]:
             if record is not None and record.error() is None:
                 found.append(record)
         return found
-    except KafkaException as cause:
-        raise LogUnreachableError(
-            f"the Kafka cluster at {bootstrap} does not answer: {cause.args[0]}"
-        ) from cause
-    finally:
-        consumer.close()

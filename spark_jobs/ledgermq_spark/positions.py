@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
@@ -16,6 +18,7 @@ __all__ = [
     "log_consumer",
     "parse_moment",
     "partition_ranges",
+    "reading",
     "resolve_at",
 ]
 
@@ -50,16 +53,35 @@ class PartitionRange:
     end: int
 
 
+@contextmanager
+def reading(bootstrap: str) -> Iterator[Any]:
+    """A consumer of the log, closed in the end.
+
+    Raises:
+        LogUnreachableError: The cluster does not answer.
+    """
+    from confluent_kafka import KafkaException
+
+    consumer = log_consumer(bootstrap)
+    try:
+        yield consumer
+    except KafkaException as cause:
+        raise LogUnreachableError(
+            f"the Kafka cluster at {bootstrap} does not answer: {cause.args[0]}"
+        ) from cause
+    finally:
+        consumer.close()
+
+
 def partition_ranges(bootstrap: str, topic: str, partitions: list[int]) -> list[PartitionRange]:
     """Resolve what stands on partitions now: first retained offset and the one after the last.
 
     Raises:
         LogUnreachableError: The cluster does not answer, or has no such topic or partition.
     """
-    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka import TopicPartition
 
-    consumer = log_consumer(bootstrap)
-    try:
+    with reading(bootstrap) as consumer:
         metadata = consumer.list_topics(topic, timeout=REQUEST_TIMEOUT_SECONDS).topics.get(topic)
         if metadata is None or metadata.error is not None:
             raise LogUnreachableError(
@@ -78,12 +100,6 @@ def partition_ranges(bootstrap: str, topic: str, partitions: list[int]) -> list[
             start, end = consumer.get_watermark_offsets(place, timeout=REQUEST_TIMEOUT_SECONDS)
             ranges.append(PartitionRange(topic=topic, partition=number, start=start, end=end))
         return ranges
-    except KafkaException as cause:
-        raise LogUnreachableError(
-            f"the Kafka cluster at {bootstrap} does not answer: {cause.args[0]}"
-        ) from cause
-    finally:
-        consumer.close()
 
 
 def parse_moment(text: str) -> int | datetime:
