@@ -12,7 +12,7 @@ export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-all demo bench soak fuzz golden-update rules mutants lock clean
+.PHONY: help setup check test test-fast test-all demo bench soak fuzz golden-update rules mutants lock clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -37,7 +37,8 @@ $(STAMP): requirements/development.txt pyproject.toml
 	fi
 	@# Compiled now: where Python is told to write no bytecode, every worker, client and Spark task
 	@# would compile all of it again at its start. Some packages bring templates that do not compile.
-	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib services spark_jobs || true
+	@$(BIN)/python -m compileall -qq -j 0 $(VENV)/lib services spark_jobs benchmarks \
+	    examples || true
 	@touch $@
 
 check: $(STAMP) ## lint, format, types, import rules, tidiness
@@ -45,10 +46,15 @@ check: $(STAMP) ## lint, format, types, import rules, tidiness
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	$(BIN)/python -m pytest -q tests/test_tidy.py
+	$(BIN)/python -m pytest -q tests/test_tidy.py tests/test_imports.py
 
-test: setup ## run the tests, on a real broker and a real Spark, in under half an hour
-	$(BIN)/python -m pytest -m "not long"
+test: setup ## run the tests, on a real broker and a real Spark, in two processes side by side
+	PYTHONPATH=tests $(BIN)/python -m support.side_by_side -m "not long" $(ARGS)
+
+test-fast: $(STAMP) ## run what needs neither broker nor Spark, with few examples: the inner loop
+	LEDGERMQ_EXAMPLES_DIVISOR=20 PYTHONPATH=tests $(BIN)/python -m support.side_by_side -q \
+	    -m "not long and not slow and not kafka and not spark" -k "not planted" \
+	    --ignore tests/test_tidy.py --ignore tests/test_side_by_side.py $(ARGS)
 
 test-all: setup ## run all tests, the long ones too
 	$(BIN)/python -m pytest
@@ -56,7 +62,7 @@ test-all: setup ## run all tests, the long ones too
 demo: setup ## show the whole system at work (ARGS=--all: a whole year of flights)
 	$(BIN)/ledgermq demo $(ARGS)
 
-bench: setup ## measure speed and write what was found
+bench: setup ## measure speed, and print where it was measured
 	$(BIN)/ledgermq bench $(ARGS)
 
 soak: setup ## kill the worker ROUNDS=200 times with a deep queue (ARGS='--depth 1000000 --seed 1')
@@ -68,10 +74,10 @@ fuzz: setup ## write ROUNDS=10000 bad records to all topics; no worker may stay 
 golden-update: $(STAMP) ## rewrite the golden logs; review the change with git diff
 	LEDGERMQ_GOLDEN_UPDATE=1 $(BIN)/python -m pytest -q tests/golden
 
-rules: $(STAMP) ## run the tests that name a rule and write docs/rules.md (ARGS='-k "not kafka"')
+rules: $(STAMP) ## run the tests that name a rule and write build/rules.md (ARGS='-k "not kafka"')
 	PYTHONPATH=tests $(BIN)/python -m support.rules_page $(ARGS)
 
-mutants: $(STAMP) ## break core and client in every small way, write what tests missed (ARGS=--help)
+mutants: $(STAMP) ## break core and client in every small way, write build/mutation.md (ARGS=--help)
 	$(BIN)/python tests/mutation/run.py $(ARGS)
 
 lock: ## resolve requirements/*.in again into the locked files (needs uv)
@@ -81,4 +87,4 @@ lock: ## resolve requirements/*.in again into the locked files (needs uv)
 clean: ## remove what was built here; the jar cache stays
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis \
 	    .import_linter_cache mutants spark-warehouse metastore_db derby.log
-	find services spark_jobs tests infra -name __pycache__ -type d -prune -exec rm -rf {} +
+	find services spark_jobs benchmarks examples tests infra -name __pycache__ -type d -prune -exec rm -rf {} +

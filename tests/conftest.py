@@ -8,11 +8,16 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import settings
 
 from ledgermq.embedded import EmbeddedBroker
 
 if TYPE_CHECKING:
-    from support.container import ContainerBroker
+    from support.brokers.container import ContainerBroker
+
+# How long one example takes says how busy the machine is, and no more.
+settings.register_profile("shared", deadline=None)
+settings.load_profile("shared")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,6 +25,17 @@ class GivenBroker:
     """A broker that somebody else runs, named by LEDGERMQ_TEST_BOOTSTRAP."""
 
     bootstrap: str
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what asks for a broker or for Spark, so that no test need say so of itself."""
+    for item in items:
+        asked = set(getattr(item, "fixturenames", ()))
+        if asked & {"broker", "installation"}:
+            item.add_marker(pytest.mark.kafka)
+        if "spark" in asked:
+            item.add_marker(pytest.mark.spark)
 
 
 @pytest.fixture(scope="session")
@@ -35,7 +51,7 @@ def broker(
         yield GivenBroker(bootstrap=given)
         return
     if os.environ.get("LEDGERMQ_TEST_KAFKA") == "container":
-        from support.container import ContainerBroker
+        from support.brokers.container import ContainerBroker
 
         with ContainerBroker() as container:
             yield container

@@ -56,8 +56,72 @@ def spark_imports(node: ast.AST, *, lazy: bool) -> list[int]:
 
 def test_only_the_command_line_imports_spark_jobs_and_only_inside_functions():
     """A client or worker never pays for Spark, and `ledgermq --help` does not either."""
-    commands = (SERVICES / "cli", SERVICES / "demo")
     for path in sorted(SERVICES.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        lazy = any(path.is_relative_to(folder) for folder in commands)
+        lazy = path.is_relative_to(SERVICES / "cli")
         assert spark_imports(tree, lazy=lazy) == [], path.relative_to(ROOT)
+
+
+# Circles that are still there: the derivation goes with the next change of the audit.
+CIRCLES = [
+    {"ledgermq_spark.derivation.parked", "ledgermq_spark.derivation.stay"},
+    {
+        "ledgermq_spark.derivation.group_steps",
+        "ledgermq_spark.derivation.steps",
+        "ledgermq_spark.derivation.tables",
+        "ledgermq_spark.derivation.turns",
+    },
+]
+
+
+def imports_by_module() -> dict[str, set[str]]:
+    """Return which modules of ours each module imports, also those for a type checker only."""
+    files: dict[str, Path] = {}
+    for root in (ROOT / "services", ROOT / "spark_jobs"):
+        for path in sorted(root.rglob("*.py")):
+            name = ".".join(path.relative_to(root).with_suffix("").parts)
+            files[name.removesuffix(".__init__")] = path
+    found: dict[str, set[str]] = {}
+    for name, path in files.items():
+        here = found[name] = set()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ImportFrom) and node.module:
+                inner = {f"{node.module}.{alias.name}" for alias in node.names}
+                here |= inner & files.keys() or {node.module} & files.keys()
+            elif isinstance(node, ast.Import):
+                here |= {alias.name for alias in node.names} & files.keys()
+        here.discard(name)
+    return found
+
+
+def circles_in(imports: dict[str, set[str]]) -> list[set[str]]:
+    """Return the sets of modules that import each other, each through the others."""
+    reached: dict[str, set[str]] = {}
+    for name, here in imports.items():
+        seen: set[str] = set()
+        further = list(here)
+        while further:
+            one = further.pop()
+            if one not in seen:
+                seen.add(one)
+                further.extend(imports[one])
+        reached[name] = seen
+    found: list[set[str]] = []
+    for name in imports:
+        if name in reached[name]:
+            circle = {one for one in reached[name] if name in reached[one]}
+            if circle not in found:
+                found.append(circle)
+    return found
+
+
+def test_no_modules_import_each_other():
+    """A file can be read with those that it imports, and without those that import it."""
+    found = circles_in(imports_by_module())
+    assert sorted(found, key=len) == CIRCLES
+
+
+def test_a_circle_is_found():
+    """The check itself finds a circle, and only what is in it."""
+    imports = {"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"a"}}
+    assert circles_in(imports) == [{"b", "c"}]

@@ -1,18 +1,35 @@
-"""Tests that the source stays small and told: sizes, docstrings, and no logic in `__init__.py`."""
+"""Tests that the source stays small and told: sizes, docstrings, no logic in `__init__.py`, and
+sections of the protocol that are.
+"""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-SOURCE_ROOTS = ("services", "spark_jobs")
-PYTHON_ROOTS = (*SOURCE_ROOTS, "tests", "benchmarks", "infra")
+from support.scripts.protocol_pages import INDEX, PAGES, SCHEMAS, sections
 
-FILE_LINES_MAX = 400
+ROOT = Path(__file__).parents[1]
+SOURCE_ROOTS = ("services", "spark_jobs", "benchmarks", "examples/demo")
+PYTHON_ROOTS = (*SOURCE_ROOTS, "tests", "infra")
+
+# A hint to look: where one idea needs more lines it may have them.
+FILE_LINES_MAX = 600
 FUNCTION_LINES_MAX = 70
+FOLDER_FILES_MAX = 15
+# Commands are a list that people know; the derivation is as it was before there were folders.
+FOLDERS_WITH_MORE_FILES = {"commands": 30, "derivation": 60, "audit": 20}
 LINE_CHARACTERS_MAX = 100
+PAGES_MAX = 15
+
+# A row of the index of the protocol: a section, its title, its pages.
+INDEX_ROW = re.compile(r"^\| §(\d+) \| .+ \| (.+) \|$", re.MULTILINE)
+# A section that source or tests refer to: `§13`, and `PROTOCOL.md section 13`.
+SECTION = re.compile(r"§\s?(\d+)|PROTOCOL\.md,? sections? (\d+)(?: and (\d+))?")
+# What a line of a text may be longer for: a row, a heading, a link.
+LONG_BY_RIGHT = re.compile(r"^(\||#|.*\]\()")
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -91,11 +108,91 @@ def test_package_files_hold_no_logic(path):
         assert logic == [], "lines with logic"
 
 
+def folders(*roots: str) -> list[Path]:
+    """Return the folders with Python files under the given roots, in a stable order."""
+    return sorted({path.parent for path in python_files(*roots)})
+
+
+@pytest.mark.parametrize("folder", folders(*SOURCE_ROOTS), ids=lambda one: str(one.name))
+def test_folders_are_concepts(folder):
+    """A folder says in one sentence what lives in it, and holds no more than one can look over."""
+    assert ast.get_docstring(parsed(folder / "__init__.py")), "no sentence says what it is for"
+    allowed = FOLDERS_WITH_MORE_FILES.get(folder.name, FOLDER_FILES_MAX)
+    files = [one for one in folder.glob("*.py") if one.name != "__init__.py"]
+    assert len(files) <= allowed, f"{len(files)} files: name the concepts in it"
+
+
+@each_file("services", "benchmarks", "examples/demo")
+def test_literals_are_not_packed(path):
+    """Values stand one below the other: no `*("a", "b")` that only keeps a file short."""
+    packed = [
+        node.lineno
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Starred)
+        and isinstance(node.value, ast.Tuple | ast.List)
+        and is_plain(node.value)
+    ]
+    assert packed == [], "lines with packed literals"
+
+
+@pytest.mark.parametrize(
+    "package",
+    [
+        one
+        for one in sorted((ROOT / "services/ledgermq").iterdir())
+        if (one / "__init__.py").exists()
+    ],
+    ids=lambda one: str(one.name),
+)
+def test_the_name_of_a_module_occurs_once_in_a_package(package):
+    """What is called `messages` is one thing: nobody has to say which of them is meant."""
+    names = [path.stem for path in package.rglob("*.py") if path.stem != "__init__"]
+    assert sorted(name for name in set(names) if names.count(name) > 1) == []
+
+
 @each_file("tests")
 def test_every_test_says_what_it_shows(path):
     """A test has a docstring, so that its failure can be understood without reading it."""
     tests = [f for f in functions(parsed(path)) if f.name.startswith("test_")]
     assert [f.name for f in tests if not ast.get_docstring(f)] == []
+
+
+@pytest.mark.parametrize("path", [INDEX, *PAGES], ids=lambda one: one.stem)
+def test_lines_of_the_protocol_are_short(path):
+    """A change of the protocol can be read as a diff: no line of prose is long."""
+    prose = re.sub(r"^```.*?^```$", "", path.read_text(encoding="utf-8"), flags=re.M | re.S)
+    long = [line for line in prose.splitlines() if len(line) > LINE_CHARACTERS_MAX]
+    assert [line for line in long if not LONG_BY_RIGHT.match(line)] == []
+
+
+def index_of_sections() -> dict[int, set[str]]:
+    """Return the pages of each section as the index of the protocol has them."""
+    rows = INDEX_ROW.findall(INDEX.read_text(encoding="utf-8"))
+    return {int(number): set(re.findall(r"protocol/(\w+)\.md", pages)) for number, pages in rows}
+
+
+def test_index_has_every_section_of_the_protocol_and_its_pages():
+    """A section is found by its number, however it is divided over pages."""
+    found: dict[int, set[str]] = {}
+    for section in sections():
+        found.setdefault(section.number, set()).add(section.page)
+    assert index_of_sections() == found
+    assert {page for pages in found.values() for page in pages} == {path.stem for path in PAGES}
+    assert len(PAGES) <= PAGES_MAX
+
+
+def test_sections_that_source_and_tests_refer_to_are_in_the_index():
+    """`PROTOCOL.md §13` in a docstring, a script, a schema or a page names a section that is."""
+    files = [*python_files(*PYTHON_ROOTS), *SCHEMAS.glob("*.avsc"), INDEX, *PAGES]
+    files += (ROOT / "tests" / "core" / "scripts").glob("*.txt")
+    unknown = {}
+    for path in files:
+        # A reference may go over the end of a line.
+        text = " ".join(path.read_text(encoding="utf-8").split())
+        named = {int(one) for match in SECTION.findall(text) for one in match if one}
+        if named - set(index_of_sections()):
+            unknown[str(path.relative_to(ROOT))] = named - set(index_of_sections())
+    assert unknown == {}
 
 
 @pytest.mark.parametrize(

@@ -24,28 +24,28 @@ from typing import Final
 
 from ledgermq.client.arguments import SECONDS_MAX, check_number
 from ledgermq.client.connection import Connection
-from ledgermq.client.instants import EPOCH, datetime_from
-from ledgermq.client.route import Route
+from ledgermq.client.link.route import Route
+from ledgermq.client.link.transport import LogReceipt
 from ledgermq.client.settings import (
     SEND_TIMEOUT_SECONDS_DEFAULT,
     ConnectionSettings,
     settings_from,
 )
-from ledgermq.client.transport import LogReceipt
-from ledgermq.core import query
 from ledgermq.core.apply import apply, new_state
+from ledgermq.core.queries import questions as query
 from ledgermq.errors import ConnectionClosedError, IllegalStateError, LedgerMQError
 from ledgermq.protocol.administration import bodies_in
+from ledgermq.protocol.instants import EPOCH, datetime_from
 from ledgermq.protocol.operations import Operation, Suspect, TimeAgreed
 from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Outcome, body_place
-from ledgermq.wire.answers import encode_answer
-from ledgermq.wire.codec import (
+from ledgermq.wire.framing.answers import encode_answer
+from ledgermq.wire.framing.codec import (
     decode_operation,
     decode_record,
     encode_chunk,
     encode_operation,
 )
-from ledgermq.wire.headers import Headers, address_of
+from ledgermq.wire.framing.headers import Headers, address_of
 
 __all__ = ["MemoryBroker"]
 
@@ -100,7 +100,7 @@ class MemoryBroker:
         for connection in list(self._connections):
             if not connection.is_closed:
                 with contextlib.suppress(LedgerMQError):
-                    connection._keeper.tell_handed_over()
+                    connection._heartbeats.report_handed_over()
 
     def connect(
         self,
@@ -212,21 +212,21 @@ class MemoryBroker:
         _, ask = decode_record(value)
         with self._lock:
             self._check(identity)
-            told = query.tell(self._state, ask, self.queue_manager, WORKER)
-            for messages in told.unfilled:
+            answer = query.answer(self._state, ask, self.queue_manager, WORKER)
+            for messages in answer.unfilled:
                 self._fill(messages)
-            answer = encode_answer(
+            encoded = encode_answer(
                 ask["question"],
                 self._state.position,
                 self._state.time,
-                document=told.document,
-                messages=told.messages,
-                outcomes=told.outcomes,
-                behind=told.next,
-                reason=told.reason,
-                detail=told.detail,
+                document=answer.document,
+                messages=answer.messages,
+                outcomes=answer.outcomes,
+                behind=answer.next,
+                reason=answer.reason,
+                detail=answer.detail,
             )
-            self._send(ask["connection"], answer)
+            self._send(ask["connection"], encoded)
 
     def _leave(self, identity: bytes) -> None:
         with self._lock:

@@ -17,7 +17,7 @@ import pytest
 
 import ledgermq
 from ledgermq.cli.main import main
-from ledgermq.processor.supervisor import running_installation
+from ledgermq.processor.worker.supervisor import running_installation
 
 TOPIC_PREFIX = "cli"
 PATIENCE_SECONDS = 60

@@ -8,10 +8,10 @@ from datetime import date
 
 import pytest
 
-from ledgermq.cli.bodies import body_document, body_line
-from ledgermq.cli.output import json_text
-from ledgermq.wire.bodies import ReadOnlyDict, StreamBody
-from ledgermq.wire.objects import ObjectBody
+from ledgermq.cli.options.bodies import body_document, body_line
+from ledgermq.cli.printing.output import json_text
+from ledgermq.wire.content.bodies import ReadOnlyDict, StreamBody
+from ledgermq.wire.content.objects import ObjectBody
 
 PICKLE = ObjectBody({1, 2}, encoding="pickle")
 BROKEN = ObjectBody.encoded("json", b"\xff")

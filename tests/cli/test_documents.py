@@ -10,13 +10,15 @@ import pytest
 
 import ledgermq
 from ledgermq import errors
-from ledgermq.cli import exits
 from ledgermq.cli.main import _COMMANDS
+from ledgermq.cli.printing import exits
 from ledgermq.client.reasons import REASON_ERRORS
+from support.scripts.protocol_pages import PAGES
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/operations.md", "docs/errors.md"]
-DOCUMENTS += ["docs/jms.md", "docs/ibm-mq.md", "docs/rules.md"]
+DOCUMENTS += ["docs/jms.md", "docs/ibm-mq.md", "schemas/PROTOCOL.md"]
+DOCUMENTS += [f"schemas/protocol/{path.name}" for path in PAGES]
 JMS_EXCEPTIONS = {
     *("JMS", "IllegalState", "InvalidClientID", "InvalidDestination", "InvalidSelector"),
     *("JMSSecurity", "MessageEOF", "MessageFormat", "MessageNotReadable", "MessageNotWriteable"),
@@ -133,7 +135,7 @@ def test_every_reason_code_is_listed_with_its_exception():
 
 def test_settings_of_the_worker_that_documents_name_exist():
     """A worker's LEDGERMQ_ variables in docs/operations.md are settings with that default."""
-    from ledgermq.processor.settings import WorkerSettings
+    from ledgermq.processor.worker.settings import WorkerSettings
 
     known = {f"LEDGERMQ_{field.name.upper()}" for field in fields(WorkerSettings)}
     known |= {"LEDGERMQ_QUEUE_MANAGER", "LEDGERMQ_CACHE_DIR", "LEDGERMQ_IVY_SETTINGS"}
@@ -146,7 +148,8 @@ def test_settings_of_the_worker_that_documents_name_exist():
 def test_every_code_of_worker_and_spark_is_listed():
     """Their errors are read by people who look the code up."""
     listed = text_of("docs/errors.md").partition("## Errors of worker and Spark jobs")[2]
-    parts = [ROOT / "services/ledgermq/processor", ROOT / "spark_jobs"]
+    parts = [ROOT / "services/ledgermq" / one for one in ("processor", "wire")]
+    parts.append(ROOT / "spark_jobs")
     codes = {
         code
         for part in parts

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ledgermq.cli import groups
-from ledgermq.cli.exits import OK, REFUSED, USAGE
-from support.grouped_items import get_items, group_id, put_items
+from ledgermq.cli.commands import groups
+from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
+from support.messages.grouped_items import get_items, group_id, put_items
 
 pytestmark = pytest.mark.kafka
 

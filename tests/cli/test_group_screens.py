@@ -4,11 +4,11 @@ import contextlib
 
 import pytest
 
-from ledgermq.cli.exits import OK
-from ledgermq.cli.output import Output
-from ledgermq.cli.target import Target
+from ledgermq.cli.options.target import Target
+from ledgermq.cli.printing.exits import OK
+from ledgermq.cli.printing.output import Output
 from ledgermq.testing import MemoryBroker
-from support.grouped_items import get_items, group_id, put_items, put_uncommitted
+from support.messages.grouped_items import get_items, group_id, put_items, put_uncommitted
 
 
 @pytest.fixture

@@ -2,12 +2,12 @@
 
 import pytest
 
-from ledgermq.cli import groups
-from ledgermq.cli.blocked import counted, is_wholly_there, sentence
-from ledgermq.cli.groups import age_text, missing_text, shortened
-from ledgermq.client import admin
+from ledgermq.cli.commands import groups
+from ledgermq.cli.commands.groups import age_text, missing_text, shortened
+from ledgermq.cli.printing.blocked import counted, is_wholly_there, sentence
+from ledgermq.client.admin import statuses
 from ledgermq.testing import MemoryBroker
-from support.grouped_items import consume, get_items, group_id, put_items
+from support.messages.grouped_items import consume, get_items, group_id, put_items
 
 
 @pytest.fixture
@@ -157,6 +157,6 @@ def test_group_of_more_members_than_a_page_is_told_whole(connection, monkeypatch
         *((1, 0), (2, 0)),
         *((3, 0), (3, 5)),
     ]
-    monkeypatch.setattr(admin, "GROUP_MEMBERS_MAX", 1)
+    monkeypatch.setattr(statuses, "GROUP_MEMBERS_MAX", 1)
     again = connection.admin.group("q", group_id("Y"))
     assert again.members == whole.members

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from ledgermq.cli.exits import OK, REFUSED
+from ledgermq.cli.printing.exits import OK, REFUSED
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 

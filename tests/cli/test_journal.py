@@ -8,7 +8,7 @@ import time
 import pytest
 
 import ledgermq
-from ledgermq.processor.supervisor import running_installation
+from ledgermq.processor.worker.supervisor import running_installation
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 
@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 @pytest.fixture(autouse=True)
 def spark(tmp_path):
     """One session for all commands: each would start its own."""
-    from ledgermq_spark.session import spark_session
+    from ledgermq_spark.log.session import spark_session
 
     session = spark_session(directory=tmp_path / "spark", log_level="ERROR", brief=True)
     yield session

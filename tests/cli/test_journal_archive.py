@@ -10,11 +10,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ledgermq.wire.codec import encode_record
-from ledgermq.wire.content import Content, encode_content
-from ledgermq.wire.message_header import make_header
-from ledgermq_spark.journal import HEADER
-from ledgermq_spark.journal_archive import Archive, JournalArchiveError
+from ledgermq.wire.content.content import Content, encode_content
+from ledgermq.wire.content.message_header import make_header
+from ledgermq.wire.framing.codec import encode_record
+from ledgermq_spark.journal.archive import Archive, JournalArchiveError
+from ledgermq_spark.journal.journal import HEADER
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 import ledgermq
-from ledgermq.cli.exits import OK, REFUSED, USAGE
+from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
 
 pytestmark = pytest.mark.kafka
 

@@ -4,7 +4,7 @@ import uuid
 
 import pytest
 
-from ledgermq.cli.exits import OK, REFUSED, USAGE
+from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
 
 pytestmark = pytest.mark.kafka
 

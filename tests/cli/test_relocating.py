@@ -8,7 +8,9 @@ import pytest
 
 import ledgermq
 from ledgermq.client.reasons import error_of_reason
-from ledgermq.processor.supervisor import running_installation
+from ledgermq.processor.worker.supervisor import running_installation
+
+pytestmark = pytest.mark.kafka
 
 NEWER = 300
 BODY = "old, but whole: " + "x" * 5_000

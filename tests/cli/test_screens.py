@@ -2,7 +2,7 @@
 
 import pytest
 
-from ledgermq.cli.screens import caps_time, screen, screen_document
+from ledgermq.cli.printing.screens import caps_time, screen, screen_document
 
 # 21 March 2005, 08:33:09 UTC.
 NINE_PAST = 1_111_393_989_000_000

@@ -5,9 +5,9 @@ import contextlib
 import click
 import pytest
 
-from ledgermq.cli.exits import OK, REFUSED, USAGE
-from ledgermq.cli.setting_options import Duration, duration_text
-from ledgermq.cli.target import Target
+from ledgermq.cli.options.setting_options import Duration, duration_text
+from ledgermq.cli.options.target import Target
+from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
 from ledgermq.testing import MemoryBroker
 
 

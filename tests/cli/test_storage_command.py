@@ -5,9 +5,10 @@ import json
 
 import pytest
 
-from ledgermq.cli.exits import OK, REFUSED, USAGE
-from ledgermq.cli.storage import bar, size_text
-from ledgermq.cli.target import Target
+from ledgermq.cli.commands.storage import bar
+from ledgermq.cli.options.target import Target
+from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
+from ledgermq.cli.printing.output import size_text
 from ledgermq.testing import MemoryBroker
 
 

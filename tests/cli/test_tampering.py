@@ -11,19 +11,19 @@ from pyspark.sql import SparkSession
 
 import ledgermq
 from ledgermq.embedded import EmbeddedBroker
-from ledgermq.processor.supervisor import running_installation
+from ledgermq.processor.worker.supervisor import running_installation
 from ledgermq.protocol.operations import Acknowledge, Tick
 from ledgermq.protocol.outcomes import Delivered, Outcome
-from ledgermq.wire.codec import (
+from ledgermq.wire.framing.codec import (
     UndecodableError,
     decode_chunk,
     decode_operation,
     encode_chunk,
     encode_operation,
 )
-from ledgermq.wire.topics import Topics
-from ledgermq_spark.session import spark_session
-from support.reproduce import Change, Copied, keep, records_of, reproduce
+from ledgermq.wire.topics.log_topics import Topics
+from ledgermq_spark.log.session import spark_session
+from support.brokers.reproduce import Change, Copied, keep, records_of, reproduce
 
 TOPICS = Topics()
 MESSAGES = 40

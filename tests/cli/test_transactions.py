@@ -4,8 +4,8 @@ import contextlib
 
 import pytest
 
-from ledgermq.cli.exits import OK, REFUSED, USAGE
-from ledgermq.cli.target import Target
+from ledgermq.cli.options.target import Target
+from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
 from ledgermq.testing import MemoryBroker
 
 

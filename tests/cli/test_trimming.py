@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 import ledgermq
-from ledgermq.processor.supervisor import running_installation
+from ledgermq.processor.worker.supervisor import running_installation
+
+pytestmark = pytest.mark.kafka
 
 MESSAGES = 6
 KEPT = 2

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ledgermq.cli.exits import CHECK_FAILED, OK, UNREACHABLE
+from ledgermq.cli.printing.exits import CHECK_FAILED, OK, UNREACHABLE, USAGE
 
 PATIENCE_SECONDS = 120
 
@@ -82,6 +82,21 @@ def test_a_worker_without_a_broker_ends_with_three(tmp_path):
     assert "Traceback" not in log.read_text()
 
 
+@pytest.mark.parametrize(
+    ("command", "package"), [("bench", "ledgermq_benchmarks"), ("demo", "ledgermq_demo")]
+)
+def test_an_installed_package_says_where_bench_and_demo_are(plain, monkeypatch, command, package):
+    """A wheel has neither: the command ends with one sentence that names the checkout."""
+    for name in [one for one in sys.modules if one.partition(".")[0] == package]:
+        monkeypatch.delitem(sys.modules, name)
+    roots = [one for one in sys.path if not (Path(one) / package).is_dir()]
+    monkeypatch.setattr(sys, "path", roots)
+    answer = plain(command)
+    assert answer.code == USAGE
+    assert f"`ledgermq {command}` is not part of the installed package" in answer.err
+    assert f"`make {command}`" in answer.err
+
+
 def test_bench_hands_its_options_over_and_returns_the_verdict(plain, monkeypatch):
     """Rows, runs and the installation to measure reach the benchmark; below a minimum it is 4."""
     given = {}
@@ -90,7 +105,7 @@ def test_bench_hands_its_options_over_and_returns_the_verdict(plain, monkeypatch
         given.update(options)
         return CHECK_FAILED
 
-    monkeypatch.setattr("ledgermq.bench.main.run", run)
+    monkeypatch.setattr("ledgermq_benchmarks.main.run", run)
     answer = plain("bench", "--row", "fold", "--runs", 2, "--bootstrap", "b:1", "--json")
     assert answer.code == CHECK_FAILED
     assert given == {

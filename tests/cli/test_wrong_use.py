@@ -5,10 +5,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ledgermq.cli import exits
-from ledgermq.cli.bodies import properties_from
-from ledgermq.cli.doctor import durability, log_time
-from ledgermq.cli.running import UpRunningError, announce, running_bootstrap
+from ledgermq.cli.commands.doctor import durability, log_time
+from ledgermq.cli.options.bodies import properties_from
+from ledgermq.cli.options.running import UpRunningError, announce, running_bootstrap
+from ledgermq.cli.printing import exits
 from ledgermq.errors import LedgerMQError, OutcomeUnknownError, TransactionInDoubtError
 
 

@@ -11,11 +11,11 @@ import pytest
 
 import ledgermq
 from ledgermq import aio
-from ledgermq.client import keeper
+from ledgermq.client.link import heartbeats as keeper
 from ledgermq.testing import MemoryBroker
-from support.hand_route import HandRoute
-from support.plain_worker import PlainWorker
-from support.worker_process import Place, new_place
+from support.brokers.hand_route import HandRoute
+from support.brokers.plain_worker import PlainWorker
+from support.brokers.worker_process import Place, new_place
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def installation(broker, tmp_path_factory) -> Iterator[Place]:
     found.close()
 
 
-@pytest.fixture(scope="session", params=["memory", "kafka"])
+@pytest.fixture(scope="session", params=["memory", pytest.param("kafka", marks=pytest.mark.kafka)])
 def place(request) -> Place | MemoryPlace:
     """Where behaviour is tested: in memory, and on the real broker with the real worker."""
     if request.param == "memory":

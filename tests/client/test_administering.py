@@ -3,9 +3,9 @@
 import pytest
 
 import ledgermq
-from ledgermq.client import route as routes
-from ledgermq.client.consumer import Source
-from ledgermq.client.making import Sending
+from ledgermq.client.link import route as routes
+from ledgermq.client.receiving.getter import Source
+from ledgermq.client.sending.making import Sending
 from ledgermq.client.settings import (
     AddressError,
     ConnectionSettings,
@@ -15,8 +15,8 @@ from ledgermq.client.settings import (
 from ledgermq.protocol import operations
 from ledgermq.protocol.operations import Get, OpenConsumer, Put
 from ledgermq.testing import MemoryBroker
-from ledgermq.wire.answers import encode_answer
-from support.hand_made import delivered
+from ledgermq.wire.framing.answers import encode_answer
+from support.brokers.hand_made import delivered
 
 
 @pytest.fixture
@@ -188,7 +188,7 @@ def test_a_consumer_asks_for_200_messages_unless_told_otherwise(route, connectio
     assert [one.credit for one in route.written(Get)] == [200]
     consumer.receive(20)
     assert [one.credit for one in route.written(Get)] == [200, 100]
-    assert (consumer.prefetch, consumer._buffer.destination) == (200, "queue:a")
+    assert (consumer.prefetch, consumer._getter.buffer.destination) == (200, "queue:a")
     assert fields_of(route.written(OpenConsumer)[0], OpenConsumer) == {
         "consumer": 1,
         "destination": "queue:a",

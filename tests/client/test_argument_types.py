@@ -7,14 +7,18 @@ import pytest
 
 import ledgermq
 from ledgermq import aio
-from ledgermq.client.admin import Admin
-from ledgermq.client.group_sender import GroupSender
-from ledgermq.client.queue_settings import setting_keywords
+from ledgermq.client.admin.changes import Changes
+from ledgermq.client.admin.manual import ManualOperations
+from ledgermq.client.admin.queue_settings import setting_keywords
+from ledgermq.client.admin.relocation import Relocation
+from ledgermq.client.admin.statuses import Statuses
+from ledgermq.client.sending.group_sender import GroupSender
 from ledgermq.testing import MemoryBroker
 
 CLASSES = [
     *(ledgermq.Session, ledgermq.Producer, ledgermq.Consumer, ledgermq.Browser),
-    *(ledgermq.Connection, Admin, ledgermq.Message, ledgermq.Requestor, GroupSender),
+    *(Changes, ManualOperations, Relocation, Statuses),
+    *(ledgermq.Connection, ledgermq.Message, ledgermq.Requestor, GroupSender),
     *(aio.Session, aio.Producer, aio.Consumer, aio.Browser, aio.Connection, aio.Message),
 ]
 # What the call itself judges: bodies and values, which may be of many types, and what is not ours.

@@ -136,7 +136,7 @@ def test_a_receive_runs_out_of_time(run, queue):
             started = time.monotonic()
             assert await consumer.receive(0.3) is None
             assert time.monotonic() - started >= 0.29
-            assert session._news._condition._futures == []
+            assert session._taking._futures == []
 
     run(work)
 

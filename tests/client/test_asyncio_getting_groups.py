@@ -12,7 +12,7 @@ from ledgermq import (
     MatchOptionsError,
     Order,
 )
-from support.group_puts import group_id, put
+from support.messages.group_puts import group_id, put
 
 E1 = (
     *("A", "Y1{g=Y.1}", "Z2{g=Z.2!}", "Y2{g=Y.2}", "Y3a{g=Y.3!@0+3}", "Y3b{g=Y.3!@3+3!}"),

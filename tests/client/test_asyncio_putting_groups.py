@@ -4,7 +4,7 @@ import pytest
 
 import ledgermq
 from ledgermq import GroupPlace, aio
-from support.group_members import members_of, only_group
+from support.messages.group_members import members_of, only_group
 
 GROUP = bytes(range(24))
 

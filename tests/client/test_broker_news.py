@@ -7,12 +7,12 @@ import time
 import pytest
 
 import ledgermq
-from ledgermq.client import broker_news
-from ledgermq.client.broker_news import KAFKA_LOGGER, BrokerNews
-from ledgermq.client.lane import LaneReader
+from ledgermq.client.link import broker_news
+from ledgermq.client.link.broker_news import KAFKA_LOGGER, BrokerNews
+from ledgermq.client.link.lane import LaneReader
+from ledgermq.client.link.transport import Transport
 from ledgermq.client.settings import ConnectionSettings
-from ledgermq.client.transport import Transport
-from ledgermq.wire.registry import Claim
+from ledgermq.wire.topics.registry import Claim
 
 FORM = "%s [%s] %s"
 

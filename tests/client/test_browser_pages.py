@@ -3,8 +3,8 @@
 import pytest
 
 import ledgermq
-from ledgermq.wire.answers import encode_answer
-from support.hand_made import delivered
+from ledgermq.wire.framing.answers import encode_answer
+from support.brokers.hand_made import delivered
 
 
 @pytest.fixture

@@ -13,15 +13,15 @@ from ledgermq import client
 from ledgermq.client import connection as module
 from ledgermq.protocol.operations import Alive, Close, CreateQueue, Open, OpenConsumer
 from ledgermq.testing import MemoryBroker
-from support.hand_made import ended
-from support.hand_route import HandRoute
+from support.brokers.hand_made import ended
+from support.brokers.hand_route import HandRoute
 
 
 def hurry(connection):
     """Gives later calls on a connection a twentieth of a second."""
     connection._settings = dataclasses.replace(connection._settings, timeout_seconds=0.05)
     connection._control.timeout_seconds = 0.05
-    connection._admin._timeout_seconds = 0.05
+    connection._admin._link.timeout_seconds = 0.05
 
 
 def closing(connection):
@@ -42,7 +42,7 @@ def test_a_connection_opens_a_session_for_itself_and_confirms_it(route):
         (Alive, 0, 1),
         (Alive, 2, 1),
     ]
-    assert session._core.handle == 2
+    assert session._engine.handle == 2
     assert (first.acknowledge_mode, second.acknowledge_mode) == ("AUTO", "CLIENT")
     assert (first.connection, first.lane) == (route.settings.identity, 2)
     assert (first.client, first.client_id) == ("ledgermq-python shop", "me")
@@ -70,12 +70,12 @@ def test_the_threads_of_a_connection_do_not_keep_a_program_alive(route):
     consumer.set_message_listener(print)
     threads = [
         connection._reader,
-        connection._keeper._thread,
-        consumer._session._listening._thread,
+        connection._heartbeats._thread,
+        consumer._work.listening._thread,
     ]
     assert [thread.name for thread in threads] == [
         "ledgermq-reader",
-        "ledgermq-keeper",
+        "ledgermq-heartbeats",
         "ledgermq-listener-2",
     ]
     assert all(thread.daemon and thread.is_alive() for thread in threads)
@@ -233,7 +233,7 @@ def test_a_closed_session_is_not_kept(route):
     with route.connect() as connection:
         kept = connection.session()
         connection.session().close()
-        assert list(connection._sessions) == [kept]
+        assert list(connection._work) == [kept._work]
         assert set(connection._router.sessions) == {connection._control.handle, kept.handle}
 
 
@@ -337,6 +337,6 @@ def test_a_consumer_that_was_not_opened_is_none(route):
         route.refusing[OpenConsumer] = "queue-unknown"
         with pytest.raises(ledgermq.QueueNotFoundError):
             session.consumer("queue:a")
-        assert session._core.protocol.consumers == {}
+        assert session._engine.protocol.consumers == {}
         del route.refusing[OpenConsumer]
-        assert session.consumer("queue:a")._buffer.number == 2
+        assert session.consumer("queue:a")._getter.buffer.number == 2

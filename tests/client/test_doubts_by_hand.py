@@ -7,7 +7,7 @@ import pytest
 
 import ledgermq
 from ledgermq.protocol.operations import Alive
-from support.hand_made import delivered
+from support.brokers.hand_made import delivered
 
 
 @pytest.fixture
@@ -36,9 +36,9 @@ def test_a_delivery_in_doubt_is_told_of_before_it_is_handed_over(route, connecti
     route.tell(delivered(0, session.handle, 1, 1))
     doubtful(route, session, 2)
     route.tell(delivered(0, session.handle, 3, 2))
-    with session._core.lock:
-        while consumer._buffer.count < 4:
-            assert session._core.condition.wait(20)
+    with session._engine.lock:
+        while consumer._getter.buffer.count < 4:
+            assert session._engine.condition.wait(20)
     found = []
     while len(found) < 4:
         before = len(handings(route))
@@ -52,7 +52,7 @@ def test_a_delivery_in_doubt_is_told_of_before_it_is_handed_over(route, connecti
 def test_a_delivery_in_doubt_is_not_handed_over_before_there_is_an_answer(route, connection):
     """It stays here for the next call, which tells of it again."""
     session = connection.session(ack="CLIENT")
-    session._core.timeout_seconds = 0.02
+    session._engine.timeout_seconds = 0.02
     consumer = session.consumer("queue:q")
     route.silent.add(Alive)
     doubtful(route, session, 1)
@@ -61,9 +61,9 @@ def test_a_delivery_in_doubt_is_not_handed_over_before_there_is_an_answer(route,
             consumer.receive(20)
     assert caught.value.destination == "queue:q"
     assert handings(route) == [1, 1]
-    assert (consumer._buffer.count, consumer._buffer.in_doubt) == (1, True)
+    assert (consumer._getter.buffer.count, consumer._getter.buffer.in_doubt) == (1, True)
     route.silent.clear()
-    session._core.timeout_seconds = 20
+    session._engine.timeout_seconds = 20
     assert consumer.receive(20).delivery == 1
 
 
@@ -80,12 +80,12 @@ def test_a_listener_gets_a_delivery_in_doubt_once_it_was_told_of(route, connecti
         if len(found) == 2:
             done.set()
 
-    with session._core.lock:
-        while sum(one._buffer.count for one in consumers) < 2:
-            assert session._core.condition.wait(20)
+    with session._engine.lock:
+        while sum(one._getter.buffer.count for one in consumers) < 2:
+            assert session._engine.condition.wait(20)
         for consumer in consumers:
-            session._listening._listeners[consumer] = listener
-        session._listening.set_locked(consumers[0], listener)
+            session._work.listening._listeners[consumer._getter] = listener
+        session._work.listening.set_locked(consumers[0]._getter, listener)
     assert done.wait(20)
     assert found == [(1, [1]), (2, [1])]
 
@@ -98,11 +98,11 @@ def test_a_consumer_closed_while_it_tells_of_a_doubt_hands_nothing_over(route, c
 
     def close(operation):
         if isinstance(operation, Alive) and operation.handing:
-            consumer._closed = True
+            consumer._getter.closed = True
         answer(operation)
 
     route.log.on_write = close
     doubtful(route, session, 1)
     assert consumer.receive(20) is None
     assert handings(route) == [1]
-    assert not session._settling.handed
+    assert not session._work.settling.handed

@@ -5,7 +5,7 @@ import uuid
 import pytest
 
 import ledgermq
-from ledgermq.client import browser
+from ledgermq.client.receiving import browser
 from ledgermq.client.settings import TOPIC_PREFIX_DEFAULT, settings_from
 
 GIVEN = {

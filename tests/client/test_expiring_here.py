@@ -8,13 +8,13 @@ import pytest
 
 import ledgermq
 from ledgermq import aio
-from ledgermq.client.buffer import NEVER, ConsumerBuffer
-from ledgermq.client.log_clock import UNKNOWN, LogClock
-from ledgermq.client.ranges import DeliveryRanges
+from ledgermq.client.sansio.buffer import NEVER, ConsumerBuffer
+from ledgermq.client.sansio.log_clock import UNKNOWN, LogClock
+from ledgermq.client.sansio.ranges import DeliveryRanges
 from ledgermq.protocol.operations import GiveBack
 from ledgermq.testing import MemoryBroker
-from support.hand_made import delivered
-from support.hand_route import HandRoute
+from support.brokers.hand_made import delivered
+from support.brokers.hand_route import HandRoute
 
 QUEUE = "queue:q"
 
@@ -152,12 +152,11 @@ def test_a_group_that_was_being_gathered_goes_back_as_a_whole(memory):
         consumer = session.consumer(
             QUEUE, prefetch=200, order="LOGICAL", all_messages_available=True
         )
-        with session._core.lock:
-            consumer.ask_locked()
-        while consumer._buffer.count < 4:
+        session._engine.run(consumer._getter.ask())
+        while consumer._getter.buffer.count < 4:
             time.sleep(0.01)
-        with session._core.lock:
-            consumer._buffer.gather()
+        with session._engine.lock:
+            consumer._getter.buffer.gather()
         memory.advance(2)
         assert consumer.receive_group(0.1) == []
         assert counts(connection) == (3, 1)

@@ -6,10 +6,11 @@ import pytest
 from confluent_kafka import TopicPartition
 
 import ledgermq
+from ledgermq.core.queries.destination_status import queue_status
 from ledgermq.protocol.operations import Close, Put
 from ledgermq.protocol.outcomes import Committed, Delivered, Enqueued
-from support.plain_worker import PlainWorker, Written
-from support.tampering import Losing, sent
+from support.brokers.plain_worker import PlainWorker, Written
+from support.brokers.tampering import Losing, sent
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
@@ -29,7 +30,7 @@ def test_a_send_whose_reply_is_lost_acts_once(breakable, count):
 def test_a_storm_of_repeats_acts_once(breakable):
     """The same operations written five times over, in order and again: one effect each."""
     with breakable.connect() as connection, connection.session() as session:
-        core = session._core
+        core = session._engine
         write = core.transport.write
 
         def storm(value, headers, receipt=None):
@@ -45,8 +46,8 @@ def test_a_storm_of_repeats_acts_once(breakable):
         assert [receipt.sequence for receipt in receipts] == list(range(20))
         assert bodies == [str(number) for number in range(20)]
         assert consumer.receive(0.5) is None
-    status = breakable.worker.state.queues["q"]
-    assert (status.next_sequence, status.sent_and_committed) == (20, 20)
+    status = queue_status(breakable.worker.state, "q")
+    assert (status["next_sequence"], status["sent_and_committed"]) == (20, 20)
     assert len(sent(breakable.worker, Put)) == 100
 
 
@@ -141,7 +142,7 @@ def test_operations_lost_before_the_log_are_written_again_in_order(breakable):
     dice = random.Random(7)
     lost = 0
     with breakable.connect() as connection, connection.session() as session:
-        transport = session._core.transport
+        transport = session._engine.transport
         write = transport.write
 
         def leaky(value, headers, receipt=None):
@@ -157,7 +158,7 @@ def test_operations_lost_before_the_log_are_written_again_in_order(breakable):
         for number in range(2_000):
             futures.append(producer.send_async(str(number)))
             if number % 10 == 9:
-                session._sends.write_locked()
+                session._work.sends.write_locked()
         producer.flush(timeout=60)
         transport.write = write
         assert [future.result(0).sequence for future in futures] == list(range(2_000))

@@ -15,8 +15,8 @@ from ledgermq.protocol.outcomes import (
     Returned,
     SessionEnded,
 )
-from support.hand_made import delivered
-from support.hand_route import HandRoute
+from support.brokers.hand_made import delivered
+from support.brokers.hand_route import HandRoute
 
 QUEUE = "queue:q"
 REPLIES = {
@@ -176,9 +176,9 @@ def test_what_nobody_waits_for_is_raised_by_a_later_call(route, connection, even
     route.lies = {Acknowledge: "enqueued"}
     route.tell(delivered(0, session.handle, 1, 1))
     assert consumer.receive(20) is not None
-    with session._core.lock:
-        session._core.write_acknowledgements_locked()
-    eventually(lambda: session._core._deferred is not None)
+    with session._engine.lock:
+        session._work.settling.write_acknowledgements_locked()
+    eventually(lambda: session._engine._deferred is not None)
     with pytest.raises(ledgermq.UnexpectedReplyError, match="Acknowledge"):
         consumer.receive(20)
 
@@ -191,7 +191,7 @@ def test_a_reply_to_what_was_never_written_is_raised_by_the_next_call(
     route.tell(
         Accepted(position=9, index=0, session=session.handle, session_sequence=7),
     )
-    eventually(lambda: session._core._deferred is not None)
+    eventually(lambda: session._engine._deferred is not None)
     with pytest.raises(ledgermq.UnexpectedReplyError, match="has written"):
         session.recover()
     session.recover()

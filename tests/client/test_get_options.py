@@ -16,7 +16,7 @@ from ledgermq import (
     Order,
 )
 from ledgermq.protocol.operations import Get
-from support.group_puts import group_id, put
+from support.messages.group_puts import group_id, put
 
 
 def fill(connection, queue, *words):
@@ -102,7 +102,7 @@ def test_a_get_says_its_options_once(place, queue):
         fill(connection, queue, *"ABCDE")
         with connection.session() as session:
             written = []
-            wrapped = session._core.write_locked
+            wrapped = session._engine.write_locked
 
             def noting(operation, **fields):
                 if operation is Get:
@@ -110,7 +110,7 @@ def test_a_get_says_its_options_once(place, queue):
                     written.append(options and options["logical_order"])
                 return wrapped(operation, **fields)
 
-            session._core.write_locked = noting
+            session._engine.write_locked = noting
             consumer = session.consumer(queue, prefetch=0, order=Order.LOGICAL)
             for order in (None, None, "PHYSICAL", "PHYSICAL", None):
                 assert consumer.receive(20, order=order) is not None

@@ -5,9 +5,9 @@ from datetime import datetime
 import pytest
 
 import ledgermq
-from ledgermq.client import admin as administration
+from ledgermq.client.admin import statuses
 from ledgermq.protocol.operations import AlterQueue, CreateQueue
-from support.grouped_items import consume, get_items, group_id, put_items, put_uncommitted
+from support.messages.grouped_items import consume, get_items, group_id, put_items, put_uncommitted
 
 
 @pytest.fixture
@@ -133,7 +133,7 @@ def test_holder_and_held_items_are_told(connection, name):
 
 def test_groups_are_read_page_by_page(connection, name, monkeypatch):
     """However many there are, each comes once, by group id."""
-    monkeypatch.setattr(administration, "GROUPS_PER_PAGE", 2)
+    monkeypatch.setattr(statuses, "GROUPS_PER_PAGE", 2)
     put_items(connection, name, *(f"m{one}{{g={one}.1}}" for one in "YBXAC"))
     found = connection.admin.groups(name)
     assert [one.group_id for one in found] == [group_id(one) for one in "ABCXY"]

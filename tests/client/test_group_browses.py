@@ -4,7 +4,7 @@ import pytest
 
 import ledgermq
 from ledgermq import GetMatch, InconsistentBrowseError, MatchOptionsError, Order
-from support.group_puts import group_id, put
+from support.messages.group_puts import group_id, put
 
 E1 = (
     *("A", "Y1{g=Y.1}", "Z2{g=Z.2!}", "Y2{g=Y.2}", "Y3a{g=Y.3!@0+3}", "Y3b{g=Y.3!@3+3!}"),
@@ -57,7 +57,7 @@ def test_e1_pages_go_on_inside_of_a_group(connection, queue, monkeypatch):
     """Wherever a page ends, the next one begins with what comes next in logical order."""
     fill(connection, queue, *E1)
     for limit in range(1, 9):
-        monkeypatch.setattr("ledgermq.client.browser.PAGE_MESSAGES", limit)
+        monkeypatch.setattr("ledgermq.client.receiving.browser.PAGE_MESSAGES", limit)
         browser = connection.browser(queue, order=Order.LOGICAL)
         assert [one.body for one in browser] == LOGICAL
 

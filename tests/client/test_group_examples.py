@@ -15,12 +15,12 @@ from types import ModuleType
 import pytest
 
 import ledgermq
-from ledgermq.client.consumer import Consumer
-from ledgermq.client.producer import Producer
+from ledgermq.client.receiving.consumer import Consumer
+from ledgermq.client.sending.producer import Producer
 from ledgermq.client.session import Session
 from ledgermq.testing import MemoryBroker
 
-EXAMPLES = Path(__file__).parents[2] / "docs" / "examples"
+EXAMPLES = Path(__file__).parents[2] / "examples" / "groups"
 TARGET, STATUS, OUT = "queue:target", "queue:status", "queue:out"
 PUT_BODIES = [f"part {number}" for number in range(1, 10)]
 
@@ -251,7 +251,9 @@ def test_one_call_for_a_group_refuses_what_cannot_be_resumed(broker_in_memory):
 DYING = """
 import os, runpy, signal, sys
 import ledgermq
-from ledgermq.client import consumer, producer, session
+from ledgermq.client.receiving import consumer
+from ledgermq.client.sending import producer
+from ledgermq.client import session
 left = int(sys.argv[1])
 
 def dying(kind, name):

@@ -12,7 +12,7 @@ from ledgermq import (
     SegmentStatus,
 )
 from ledgermq.testing import MemoryBroker
-from support.group_puts import group_id, put
+from support.messages.group_puts import group_id, put
 
 E1 = (
     *("A", "Y1{g=Y.1}", "Z2{g=Z.2!}", "Y2{g=Y.2}", "Y3a{g=Y.3!@0+3}", "Y3b{g=Y.3!@3+3!}"),
@@ -135,7 +135,7 @@ def test_receive_group_brings_whole_groups(connection, queue, prefetch):
         consumer = session.consumer(queue, prefetch=prefetch, **own)
         found = [bodies(consumer.receive_group(20)) for _ in GROUPS]
         assert consumer.receive_group(0.1) == []
-        assert len(session._settling.handed) == 8
+        assert len(session._work.settling.handed) == 8
         session.acknowledge()
     assert found == GROUPS
     assert connection.admin.queue_status(queue.partition(":")[2]).message_count == 0
@@ -157,7 +157,7 @@ def test_close_from_another_thread_ends_a_receive_group_that_waits(connection, q
         consumer = session.consumer(queue, prefetch=0)
         waiting = threading.Thread(target=lambda: found.append(consumer.receive_group()))
         waiting.start()
-        while session._core._user is None:
+        while session._engine._user is None:
             pass
         consumer.close()
         waiting.join(20)

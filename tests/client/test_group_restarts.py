@@ -6,7 +6,7 @@ The getting application is written as the source has it, call by call.
 import pytest
 
 from ledgermq import GetMatch, GroupStatus, Order
-from support.group_puts import group_id, put
+from support.messages.group_puts import group_id, put
 
 IN_GROUP = GroupStatus.MESSAGE_IN_GROUP
 NINE = [f"M{number}" for number in range(1, 10)]

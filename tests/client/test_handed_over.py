@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledgermq.client.handed_over import HandedOver
-from ledgermq.client.keeper import Keeper
-from ledgermq.client.ranges import DeliveryRanges
+from ledgermq.client.link.heartbeats import Heartbeats
+from ledgermq.client.sansio.handed_over import HandedOver
+from ledgermq.client.sansio.ranges import DeliveryRanges
 from ledgermq.protocol.operations import Acknowledge, Alive, Close, Recover
 from ledgermq.protocol.outcomes import Returned
-from support.hand_made import Desk, accepted, delivered
+from support.brokers.hand_made import Desk, accepted, delivered
 
 MODES = ["AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED"]
 
@@ -26,7 +26,7 @@ def desk():
 @pytest.fixture
 def rounds(desk):
     """Lets the keeper make rounds at moments of the clock; tells how many Alives there are."""
-    keeper = Keeper(desk.router, desk.log, 1e9)
+    keeper = Heartbeats(desk.router, desk.log, 1e9)
 
     def make(*moments):
         written = []
@@ -45,12 +45,12 @@ def alives(desk):
     return [(one.handed_through, one.handing) for one in told.values()]
 
 
-def got(core, *numbers, buffer):
+def got(desk, core, *numbers, buffer):
     """The application gets so many messages of a consumer, which are these deliveries."""
     with core.lock:
         for number in numbers:
             assert buffer.take()[0] == number
-            core.handed.add(number)
+            desk.works[core].settling.handed.add(number)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def holding(desk):
 def test_what_is_held_is_told_within_a_second_and_once(desk, rounds, holding):
     """One operation for a message that is held for an hour (decision 24)."""
     core, first, _ = holding
-    got(core, 1, buffer=first)
+    got(desk, core, 1, buffer=first)
     assert rounds(100.0, 100.5, 101.0, 101.5, 3700.0) == [0, 1, 1, 1, 1]
     assert alives(desk) == [(1, 0)]
 
@@ -75,19 +75,19 @@ def test_a_session_that_holds_nothing_new_tells_nothing(desk, rounds, holding):
     """Neither what is only prefetched, nor what an operation has told of, is told again."""
     core, first, _ = holding
     assert rounds(100.0, 100.5, 101.0) == [0, 0, 0]
-    got(core, 1, 2, buffer=first)
+    got(desk, core, 1, 2, buffer=first)
     desk.write(core, Acknowledge, deliveries=[{"first": 1, "last": 1}])
-    core.handed.discard(1)
+    desk.works[core].settling.handed.discard(1)
     assert rounds(102.0, 102.5, 103.0) == [0, 0, 0]
 
 
 def test_what_is_settled_within_the_second_is_not_told(desk, rounds, holding):
     """Nor does it make what came after it be told too early."""
     core, first, _ = holding
-    got(core, 1, buffer=first)
+    got(desk, core, 1, buffer=first)
     assert rounds(100.0) == [0]
-    core.handed.clear()
-    got(core, 2, buffer=first)
+    desk.works[core].settling.handed.clear()
+    got(desk, core, 2, buffer=first)
     assert rounds(100.5, 101.0) == [0, 1]
     assert alives(desk) == [(2, 0)]
 
@@ -95,11 +95,11 @@ def test_what_is_settled_within_the_second_is_not_told(desk, rounds, holding):
 def test_it_is_told_at_most_once_a_second(desk, rounds, holding):
     """However often more is handed over, and however close the rounds are."""
     core, first, second = holding
-    got(core, 1, buffer=first)
+    got(desk, core, 1, buffer=first)
     assert rounds(100.0, 100.5) == [0, 1]
-    got(core, 2, buffer=first)
+    got(desk, core, 2, buffer=first)
     assert rounds(100.6, 101.1, 101.4) == [1, 1, 1]
-    got(core, 3, buffer=second)
+    got(desk, core, 3, buffer=second)
     assert rounds(101.5, 101.6, 102.6) == [2, 2, 2]
     assert alives(desk) == [(1, 0), (3, 0)]
 
@@ -107,12 +107,12 @@ def test_it_is_told_at_most_once_a_second(desk, rounds, holding):
 def test_what_one_consumer_handed_over_is_told_by_name_while_another_has_not(desk, rounds, holding):
     """`handed_through` stays below what is in a buffer; one Alive for each such consumer."""
     core, first, second = holding
-    got(core, 3, buffer=second)
+    got(desk, core, 3, buffer=second)
     assert rounds(100.0, 100.5, 101.0) == [0, 1, 1]
-    got(core, 4, buffer=second)
-    got(core, 1, buffer=first)
+    got(desk, core, 4, buffer=second)
+    got(desk, core, 1, buffer=first)
     assert rounds(102.0, 102.5, 103.0) == [1, 2, 2]
-    got(core, 2, 5, buffer=first)
+    got(desk, core, 2, 5, buffer=first)
     assert rounds(104.0, 104.5, 105.0) == [2, 3, 3]
     assert alives(desk) == [(0, 3), (1, 4), (5, 0)]
 
@@ -120,8 +120,8 @@ def test_what_one_consumer_handed_over_is_told_by_name_while_another_has_not(des
 def test_the_last_that_is_held_is_named(desk, rounds, holding):
     """The queue manager passes over a delivery that is settled (INDIVIDUAL)."""
     core, _, second = holding
-    got(core, 3, 4, buffer=second)
-    core.handed.discard(4)
+    got(desk, core, 3, 4, buffer=second)
+    desk.works[core].settling.handed.discard(4)
     rounds(100.0, 100.5)
     assert alives(desk) == [(0, 3)]
 
@@ -131,17 +131,18 @@ def test_a_message_in_doubt_that_was_told_of_is_not_told_again(desk, rounds, hol
     core, _, second = holding
     with core.lock:
         second.doubt = 3
-        core.write_handing_locked(second)
-    got(core, 3, buffer=second)
+        steps = desk.works[core].unseen.report_doubt(second)
+        next(steps)  # written, and not answered yet
+    got(desk, core, 3, buffer=second)
     assert rounds(100.0, 100.5, 101.0) == [1, 1, 1]
 
 
 def test_what_a_closed_consumer_handed_over_is_told_too(desk, rounds, holding):
     """It stays with the session."""
     core, _, second = holding
-    got(core, 3, buffer=second)
+    got(desk, core, 3, buffer=second)
     with core.lock:
-        core.close_consumer_locked(2)
+        desk.works[core].unseen.close_consumer_locked(2)
     rounds(100.0, 100.5)
     assert alives(desk) == [(0, 3)]
 
@@ -154,7 +155,7 @@ def test_what_is_acknowledged_in_time_is_not_told(desk, rounds, mode):
     core.take(delivered(0, 5, 1, 2))
     with core.lock:
         core.protocol.consumers[1].take()
-        core.unwritten.add(1)
+        desk.works[core].settling.unwritten.add(1)
     assert rounds(100.0, 100.5, 101.0) == [0, 0, 0]
     assert [one.handed_through for one in desk.log.operations] == [1]
 
@@ -164,7 +165,7 @@ def test_in_a_crowd_it_is_told_later(desk, rounds, holding):
     core, first, _ = holding
     for _ in range(240):
         desk.write(core, Acknowledge, deliveries=[])
-    got(core, 1, buffer=first)
+    got(desk, core, 1, buffer=first)
     assert rounds(100.0, 100.5, 101.0) == [0, 0, 0]
     core.take(accepted(7, 5, 1))
     assert rounds(101.1, 101.6) == [0, 1]
@@ -174,21 +175,21 @@ def test_in_a_crowd_it_is_told_later(desk, rounds, holding):
 def test_what_goes_back_is_not_told(desk, rounds, holding, kind):
     """The operation that gives it back names it."""
     core, first, _ = holding
-    got(core, 1, buffer=first)
+    got(desk, core, 1, buffer=first)
     rounds(100.0)
-    desk.write(core, kind, seen=core.handed.as_list())
+    desk.write(core, kind, seen=desk.works[core].settling.handed.as_list())
     assert rounds(101.0, 102.0) == [0, 0]
 
 
 def test_after_it_went_back_what_comes_again_is_told(desk, rounds, holding):
     """Under its new delivery number."""
     core, first, _ = holding
-    got(core, 1, buffer=first)
-    desk.write(core, Recover, seen=core.handed.as_list())
-    core.handed.clear()
+    got(desk, core, 1, buffer=first)
+    desk.write(core, Recover, seen=desk.works[core].settling.handed.as_list())
+    desk.works[core].settling.handed.clear()
     core.take(Returned(position=8, index=0, session=5, session_sequence=1, returned=5, discarded=0))
     core.take(delivered(0, 5, 6, 2))
-    got(core, 6, buffer=first)
+    got(desk, core, 6, buffer=first)
     assert rounds(100.0, 100.5, 101.0) == [0, 1, 1]
     assert alives(desk) == [(6, 0)]
 
@@ -196,7 +197,7 @@ def test_after_it_went_back_what_comes_again_is_told(desk, rounds, holding):
 def test_a_session_that_is_over_tells_nothing(desk, rounds, holding):
     """Its messages went back."""
     core, first, _ = holding
-    got(core, 1, buffer=first)
+    got(desk, core, 1, buffer=first)
     rounds(100.0)
     core.forget("gone")
     assert rounds(101.0, 102.0) == [0, 0]
@@ -221,7 +222,7 @@ def test_what_a_listener_works_on_is_told_in_every_mode(route, mode):
         before = len(route.written(Alive))
         for now in (100.0, 101.0, 102.0):
             route.log.now = now
-            connection._keeper.tell_handed_over()
+            connection._heartbeats.report_handed_over()
         told = [(one.handed_through, one.handing) for one in route.written(Alive)[before:]]
         leave.set()
         closing.join(20)
@@ -287,7 +288,7 @@ class Log:
 
     def operate(self, consumer, count, _now):
         """An operation is written."""
-        self.word.told_through = self.through
+        self.word.reported_through = self.through
         self.told |= set(range(1, self.through + 1))
 
     @property

@@ -3,7 +3,7 @@
 import pytest
 
 import ledgermq
-from ledgermq.client.handling import _Paging, _ranges
+from ledgermq.client.admin.manual import _Paging, _ranges
 from ledgermq.testing import MemoryBroker
 
 WHY = {"reason": "tidying", "actor": "me"}
@@ -139,8 +139,8 @@ def test_puts_are_refused_while_they_are_disabled(connection):
 
 def test_what_is_put_while_a_call_goes_on_is_not_meant():
     """From the second operation on, the numbers end where the first one found their end."""
-    everything = {"source": "queue:q", "sequences": []}
-    paging = _Paging(everything, 0)
+    everything = {"source": "queue:q", "sequences": [], "limit": 0}
+    paging = _Paging(everything)
     assert paging.page()["sequences"] == []
     paging.went(10_000, True, 9_999, 15_000)
     assert paging.page()["sequences"] == [{"first": 0, "last": 14_999}]
@@ -151,8 +151,8 @@ def test_what_is_put_while_a_call_goes_on_is_not_meant():
 
 def test_many_numbers_are_written_in_several_operations():
     """One operation names 1,000 ranges at most; a limit is for all of them."""
-    named = {"source": "queue:q", "sequences": _ranges(range(0, 3_000, 2))}
-    paging = _Paging(named, 7)
+    named = {"source": "queue:q", "sequences": _ranges(range(0, 3_000, 2)), "limit": 7}
+    paging = _Paging(named)
     assert (len(paging.page()["sequences"]), paging.page()["limit"]) == (1_000, 7)
     paging.went(3, False, 1_998, 5_000)
     assert (len(paging.page()["sequences"]), paging.page()["limit"]) == (500, 4)

@@ -5,12 +5,12 @@ import threading
 import pytest
 
 import ledgermq
-from ledgermq.client import keeper as module
-from ledgermq.client.keeper import Keeper
-from ledgermq.client.router import Opening
+from ledgermq.client.link import heartbeats as module
+from ledgermq.client.link.heartbeats import Heartbeats
+from ledgermq.client.link.router import Opening
 from ledgermq.protocol.operations import Acknowledge, Alive
 from ledgermq.protocol.outcomes import Suspected
-from support.hand_made import Desk, accepted, key_of
+from support.brokers.hand_made import Desk, accepted, key_of
 
 START = (-1, -1)
 
@@ -24,7 +24,7 @@ def desk():
 @pytest.fixture
 def keeper(desk):
     """Its keeper, with a heartbeat every five seconds, whose thread does not run."""
-    return Keeper(desk.router, desk.log, 5.0)
+    return Heartbeats(desk.router, desk.log, 5.0)
 
 
 def pending(desk, core, sent_at, kind=Alive):
@@ -140,11 +140,11 @@ def test_a_session_that_is_opened_for_long_is_asked_about(desk, keeper):
 def test_what_was_handed_over_is_acknowledged_a_round_later(desk, keeper):
     """AUTO: `receive` may not have returned yet in this round (SES-05)."""
     core = desk.session(5, "AUTO")
-    core.unwritten.add_range(1, 3)
+    desk.works[core].settling.unwritten.add_range(1, 3)
     keeper._round(100.0)
     assert desk.log.operations == []
     assert keeper._soon, "the rest is for the next round, which comes soon"
-    core.unwritten.add(4)
+    desk.works[core].settling.unwritten.add(4)
     keeper._round(100.1)
     assert [one.deliveries for one in desk.log.operations] == [[{"first": 1, "last": 3}]]
     assert keeper._soon
@@ -159,7 +159,7 @@ def test_in_a_crowd_acknowledgements_wait(desk, keeper):
     core = desk.session(5, "AUTO")
     for _ in range(240):
         desk.write(core, Alive)
-    core.unwritten.add(1)
+    desk.works[core].settling.unwritten.add(1)
     for now in (1.0, 1.1, 1.2):
         keeper._round(now)
     core.take(Suspected(position=9, index=0, session=5, deadline=1))
@@ -186,7 +186,7 @@ def test_the_keepers_thread_outlives_errors(desk, monkeypatch, caplog):
         went_on.set()
 
     desk.log.serve = serve
-    keeper = Keeper(desk.router, desk.log, 5.0)
+    keeper = Heartbeats(desk.router, desk.log, 5.0)
     keeper.start()
     assert went_on.wait(20)
     keeper.stop()
@@ -196,11 +196,11 @@ def test_the_keepers_thread_outlives_errors(desk, monkeypatch, caplog):
 
 def test_a_keeper_that_is_stopped_by_itself_or_before_it_began_ends(desk):
     """It does not wait for its own thread, and makes no further round."""
-    never = Keeper(desk.router, desk.log, 5.0)
+    never = Heartbeats(desk.router, desk.log, 5.0)
     never.stop()
     never.start()
     never._thread.join(20)
-    keeper = Keeper(desk.router, desk.log, 5.0)
+    keeper = Heartbeats(desk.router, desk.log, 5.0)
     desk.log.serve = keeper.stop
     keeper.start()
     keeper._thread.join(20)
@@ -212,7 +212,7 @@ def test_telling_the_keeper_to_be_soon_wakes_it(desk, monkeypatch):
     """It need not sleep out its round for an acknowledgement that waits."""
     monkeypatch.setattr(module, "ROUND_SECONDS", 3600.0)
     rounds, awake = threading.Semaphore(0), []
-    keeper = Keeper(desk.router, desk.log, 5.0)
+    keeper = Heartbeats(desk.router, desk.log, 5.0)
 
     def serve():
         awake.append(keeper._wake.is_set())
@@ -222,7 +222,7 @@ def test_telling_the_keeper_to_be_soon_wakes_it(desk, monkeypatch):
     keeper.start()
     assert rounds.acquire(timeout=20)
     core = desk.session(5, "AUTO")
-    core.unwritten.add(1)
+    desk.works[core].settling.unwritten.add(1)
     keeper.soon()
     keeper.soon()
     assert rounds.acquire(timeout=20)

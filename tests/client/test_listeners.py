@@ -7,7 +7,7 @@ import time
 import pytest
 
 import ledgermq
-from ledgermq.client import listening
+from ledgermq.client.engine import listening
 
 
 def send(connection, queue, *bodies):
@@ -162,7 +162,7 @@ def test_ses_02_other_threads_may_not_use_the_session(connection, queue):
             consumer.receive(0)
         consumer.set_message_listener(None)
         deadline = time.monotonic() + 20
-        while session._listening.active:
+        while session._work.listening.active:
             assert time.monotonic() < deadline
             time.sleep(0.01)
         producer.send("x")

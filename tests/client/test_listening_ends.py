@@ -6,9 +6,9 @@ import threading
 import pytest
 
 import ledgermq
-from ledgermq.client import listening as module
+from ledgermq.client.engine import listening as module
 from ledgermq.protocol.operations import Acknowledge, CloseConsumer, Get, Recover
-from support.hand_made import delivered
+from support.brokers.hand_made import delivered
 
 
 @pytest.fixture
@@ -50,7 +50,7 @@ def test_the_session_is_the_listeners_until_the_last_was_taken_away(route, conne
     with pytest.raises(ledgermq.IllegalStateError, match="another thread is inside"):
         consumer.receive(0)
     deliver(route, session, 1)
-    wait_until(session._core, lambda: not session._listening.active)
+    wait_until(session._engine, lambda: not session._work.listening.active)
     assert "set_message_listener(None)" in said[0]
     assert (consumer.message_listener, other.message_listener) == (None, None)
     deliver(route, session, 2)
@@ -78,7 +78,7 @@ def test_a_listener_is_replaced_in_place(route, connection):
     assert len({call[2] for call in calls}) == 1
     assert route.written(Acknowledge) == []
     session.close()
-    assert session._settling.handed.as_list() == [{"first": 1, "last": 2}]
+    assert session._work.settling.handed.as_list() == [{"first": 1, "last": 2}]
 
 
 def test_the_oldest_delivery_of_all_consumers_is_next(route, connection):
@@ -97,12 +97,11 @@ def test_the_oldest_delivery_of_all_consumers_is_next(route, connection):
     with connection.session() as other:
         other.producer("queue:c").close()
     for consumer in consumers:
-        with session._core.lock:
-            consumer.ask_locked()
-    with session._core.lock:
+        session._engine.run(consumer._getter.ask())
+    with session._engine.lock:
         for consumer in consumers:
-            session._listening._listeners[consumer] = listener
-        session._listening.set_locked(consumers[0], listener)
+            session._work.listening._listeners[consumer._getter] = listener
+        session._work.listening.set_locked(consumers[0]._getter, listener)
     assert done.wait(20)
     assert order == [("queue:b", 1), ("queue:a", 2), ("queue:a", 3), ("queue:b", 4)]
 
@@ -112,7 +111,7 @@ def test_a_listener_that_fails_gets_its_message_again_after_a_pause_that_grows(
 ):
     """AUTO: 0.05 seconds first, twice as long each time up to 5; a success begins anew."""
     session = connection.session()
-    core, consumer = session._core, session.consumer("queue:a")
+    core, consumer = session._engine, session.consumer("queue:a")
     now, deadlines = [1000.0], []
     wait_locked = core.wait_locked
 
@@ -140,7 +139,7 @@ def test_a_listener_that_fails_gets_its_message_again_after_a_pause_that_grows(
             deliver(route, session, 10)
 
     # What is delivered before a Recover is answered would go back with it.
-    monkeypatch.setattr(session._settling, "return_failed", lambda *_: None)
+    monkeypatch.setattr(session._work.settling, "return_failed", lambda *_: iter(()))
     consumer.set_message_listener(listener)
     deliver(route, session, 1)
     assert done.wait(20)
@@ -177,14 +176,14 @@ def test_what_a_listener_failed_on_goes_back_where_the_library_acknowledges(
     assert done.wait(20)
     assert [one.seen for one in route.written(Recover)] == [[{"first": 1, "last": 1}]] * recovers
     handed = [{"first": 1, "last": 2}] if mode == "CLIENT" else []
-    assert session._settling.handed.as_list() == handed
+    assert session._work.settling.handed.as_list() == handed
 
 
 def test_a_listener_that_ends_its_thread_lets_its_consumer_close(route, connection, monkeypatch):
     """SES-21: whoever waits for it goes on, and the session is everybody's again."""
     monkeypatch.setattr(threading, "excepthook", lambda _: None)
     session = connection.session()
-    core, consumer = session._core, session.consumer("queue:a")
+    core, consumer = session._engine, session.consumer("queue:a")
     inside = threading.Event()
 
     def listener(message):
@@ -199,8 +198,8 @@ def test_a_listener_that_ends_its_thread_lets_its_consumer_close(route, connecti
     deliver(route, session, 1)
     assert inside.wait(20)
     consumer.close()
-    assert not session._listening.active
-    assert session._listening._busy_with is None
+    assert not session._work.listening.active
+    assert session._work.listening._busy_with is None
     assert core.owner is None
     assert len(route.written(CloseConsumer)) == 1
     assert consumer.is_closed
@@ -216,14 +215,14 @@ def test_a_lost_session_ends_its_listeners_and_says_so(route, connection, caplog
     class Watching(logging.Handler):
         def emit(self, record):
             if "the listeners of session" in record.getMessage():
-                active.append(session._listening.active)
+                active.append(session._work.listening.active)
 
     watching = Watching()
     module.LOGGER.addHandler(watching)
     try:
         consumer.set_message_listener(print)
-        thread = session._listening._thread
-        session._core.forget("gone")
+        thread = session._work.listening._thread
+        session._engine.forget("gone")
         thread.join(20)
     finally:
         module.LOGGER.removeHandler(watching)
@@ -240,11 +239,11 @@ def test_an_error_in_the_listeners_thread_is_raised_by_the_next_call(route, conn
     """Nobody waits there: that giving a message back had no outcome ends the listeners."""
     session = connection.session()
     consumer = session.consumer("queue:a")
-    session._core.timeout_seconds = 0.02
+    session._engine.timeout_seconds = 0.02
     route.silent.add(Recover)
     consumer.set_message_listener(lambda _: 1 / 0)
     deliver(route, session, 1)
-    wait_until(session._core, lambda: not session._listening.active)
+    wait_until(session._engine, lambda: not session._work.listening.active)
     assert "the listeners of session 2 end: no outcome of Recover" in caplog.text
     with pytest.raises(ledgermq.OutcomeUnknownError, match="Recover"):
         consumer.receive(0)
@@ -275,10 +274,10 @@ def test_closing_the_last_consumer_ends_the_listeners_even_if_nobody_answers(rou
     session = connection.session()
     consumer = session.consumer("queue:a")
     consumer.set_message_listener(print)
-    thread = session._listening._thread
-    with session._core.lock:
+    thread = session._work.listening._thread
+    with session._engine.lock:
         while not route.written(Get):
-            assert session._core.condition.wait(20)
+            assert session._engine.condition.wait(20)
     route.silent.add(CloseConsumer)
     with pytest.raises(ledgermq.OutcomeUnknownError, match="CloseConsumer"):
         consumer.close(timeout=0.02)
@@ -291,9 +290,9 @@ def test_a_listener_set_beside_another_one_gets_messages_without_further_news(ro
     session = connection.session()
     first, second = session.consumer("queue:a"), session.consumer("queue:b")
     first.set_message_listener(print)
-    with session._core.lock:
-        while session._core.protocol.pending or not route.written(Get):
-            assert session._core.condition.wait(20)
+    with session._engine.lock:
+        while session._engine.protocol.pending or not route.written(Get):
+            assert session._engine.condition.wait(20)
     asked = threading.Event()
     answer = route.log.on_write
 

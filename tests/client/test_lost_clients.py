@@ -11,8 +11,8 @@ import pytest
 
 import ledgermq
 from ledgermq.embedded import EmbeddedBroker
-from support.plain_worker import PlainWorker
-from support.worker_process import new_place
+from support.brokers.plain_worker import PlainWorker
+from support.brokers.worker_process import new_place
 
 HOLDER = """
 import sys

@@ -7,8 +7,8 @@ import pytest
 import ledgermq
 from ledgermq.protocol.operations import Alive, Commit
 from ledgermq.protocol.outcomes import SessionEnded, Suspected
-from support.plain_worker import Written
-from support.tampering import Losing, sent
+from support.brokers.plain_worker import Written
+from support.brokers.tampering import Losing, sent
 
 pytestmark = pytest.mark.usefixtures("impatient")
 
@@ -62,7 +62,7 @@ def test_a_commit_of_a_session_that_was_ended_is_rolled_back(breakable, eventual
         assert consumer.receive(20).body == "a"
         session.producer("queue:out").send("never")
         session.flush()  # a put that comes after the suspicion would be a sign of life
-        lose_session(breakable, session._core, eventually)
+        lose_session(breakable, session._engine, eventually)
         with pytest.raises(ledgermq.TransactionRolledBackError, match="another session"):
             session.commit()
         with pytest.raises(ledgermq.SessionLostError, match="another session"):
@@ -91,7 +91,7 @@ def test_a_commit_under_way_when_its_session_ends_is_rolled_back(breakable, even
 
         breakable.worker.answers = lambda ask: ask["connection"] != mine
         breakable.worker.tamper = hold
-        lose_session(breakable, session._core, eventually)
+        lose_session(breakable, session._engine, eventually)
         commit = session.commit_async()
         eventually(lambda: (session.handle, 3) in sent(breakable.worker, Commit))
         breakable.worker.tamper = lambda written: [written]
@@ -109,7 +109,7 @@ def test_a_lost_end_of_a_session_is_found_out(breakable, eventually):
     with breakable.connect(suspect_timeout_seconds=1.0) as connection:
         session = connection.session(ack="CLIENT")
         breakable.worker.tamper = Losing(SessionEnded)
-        lose_session(breakable, session._core, eventually)
+        lose_session(breakable, session._engine, eventually)
         with connection.session():
             eventually(lambda: session.is_closed)
             with pytest.raises(ledgermq.SessionLostError):

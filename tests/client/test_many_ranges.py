@@ -6,9 +6,9 @@ The limit is two here, for the client and for the queue manager.
 import pytest
 
 import ledgermq
-from ledgermq.client import ranges
+from ledgermq.client.sansio import ranges
 from ledgermq.testing import MemoryBroker
-from ledgermq.wire import list_entries
+from ledgermq.wire.framing import list_entries
 
 COUNT = 5
 BODIES = [str(number) for number in range(COUNT)]

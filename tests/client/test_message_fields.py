@@ -5,19 +5,15 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 import ledgermq
-from ledgermq.client.callbacks import Callbacks
-from ledgermq.client.message import Message
-from ledgermq.client.message_kinds import EMPTY
-from ledgermq.client.receipts import (
-    Eventual,
-    ReceiptFuture,
-    SendReceipt,
-    wait_all,
-)
-from ledgermq.wire.bodies import StreamBody
-from ledgermq.wire.content import Content, encode_content
-from ledgermq.wire.objects import ObjectBody
-from support.hand_made import delivered, key_of
+from ledgermq.client.engine.callbacks import Callbacks
+from ledgermq.client.messages.message import Message
+from ledgermq.client.messages.message_kinds import EMPTY
+from ledgermq.client.sending.eventual import Eventual, wait_all
+from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
+from ledgermq.wire.content.bodies import StreamBody
+from ledgermq.wire.content.content import Content, encode_content
+from ledgermq.wire.content.objects import ObjectBody
+from support.brokers.hand_made import delivered, key_of
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 

@@ -11,7 +11,7 @@ import pytest
 
 import ledgermq
 from ledgermq import aio
-from ledgermq.client import making
+from ledgermq.client.sending import making
 
 OBJECT = {"orders": [{"price": Decimal("1.50"), "at": datetime(2026, 1, 1, tzinfo=UTC)}], "n": (1,)}
 

@@ -3,15 +3,15 @@
 import pytest
 
 import ledgermq
-from ledgermq.client.making import MessageMaker, Sending
-from ledgermq.client.outgoing import Batch
-from ledgermq.client.sizes import encoded_bytes
+from ledgermq.client.engine.outgoing import Batch
+from ledgermq.client.sansio.sizes import encoded_bytes
+from ledgermq.client.sending.making import MessageMaker, Sending
 from ledgermq.protocol.header_size import put_bytes
 from ledgermq.protocol.limits import CONTENT_BYTES_MAX
 from ledgermq.protocol.operations import Commit, Put, Rollback
 from ledgermq.protocol.outcomes import Committed, Enqueued
-from support.hand_made import accepted, refused
-from support.hand_route import HandRoute
+from support.brokers.hand_made import accepted, refused
+from support.brokers.hand_route import HandRoute
 
 
 class Queues(HandRoute):
@@ -145,7 +145,7 @@ def test_two_asynchronous_sends_go_at_once_and_the_next_gather(queues, connectio
         queues.go_on()
         assert [future.result(20).sequence for future in futures] == [0, 1, 2, 3, 4]
         assert queues.counts() == [("q", 1), ("q", 1), ("q", 3)]
-        assert session._sends.unfinished == {}
+        assert session._work.sends.unfinished == {}
         producer.send_async("again").result(20)
         assert queues.counts()[3:] == [("q", 1)]
 
@@ -155,7 +155,7 @@ def test_a_full_batch_of_asynchronous_sends_goes_at_once(queues):
     queues.holding = True
     connection = queues.connect()
     session = connection.session()
-    session._sends._messages_max = 3
+    session._work.sends._messages_max = 3
     producer = session.producer("queue:q")
     for number in range(8):
         producer.send_async(str(number))
@@ -184,7 +184,9 @@ def test_a_confirmed_send_goes_behind_what_gathered(queues, connection):
     producer = session.producer("queue:q")
     for _ in range(3):
         producer.send_async("x")
-    producer._start("y", None, Sending(), None)
+    steps = producer._putter.send("y", None, {})
+    with session._engine.lock:
+        next(steps)  # written, and waiting for its outcome
     assert queues.counts() == [("q", 1)] * 4
     producer.send_async("z")
     with pytest.raises(ledgermq.OutcomeUnknownError):
@@ -210,7 +212,7 @@ def test_asynchronous_sends_of_a_lost_session_fail_all(queues, connection):
     session = connection.session()
     producer = session.producer("queue:q")
     futures = [producer.send_async("x") for _ in range(4)]
-    session._core.forget("gone")
+    session._engine.forget("gone")
     kinds = [type(one.exception(20)) for one in futures]
     unknown, lost = ledgermq.OutcomeUnknownError, ledgermq.SessionLostError
     assert kinds == [unknown, unknown, lost, lost]
@@ -221,7 +223,7 @@ def test_in_a_crowd_what_gathered_waits(queues, connection):
     """An answer that makes no room yet writes nothing more."""
     queues.holding = True
     session = connection.session()
-    core, producer = session._core, session.producer("queue:q")
+    core, producer = session._engine, session.producer("queue:q")
     for _ in range(3):
         producer.send_async("x")
     with core.lock:
@@ -283,7 +285,7 @@ def test_a_full_batch_of_a_unit_of_work_is_written_before_the_commit(queues):
     """So many messages per operation as the connection was told."""
     connection = queues.connect()
     session = connection.session(transacted=True)
-    session._unit._messages_max = 2
+    session._work.commits.unit._messages_max = 2
     producer = session.producer("queue:q")
     for _ in range(5):
         producer.send("x")
@@ -321,7 +323,7 @@ def test_a_block_that_raises_is_rolled_back(queues, connection):
     with pytest.raises(KeyError):
         fails()
     assert len(queues.written(Rollback)) == 1
-    session._core.timeout_seconds = 0.02
+    session._engine.timeout_seconds = 0.02
     queues.silent.add(Rollback)
     with pytest.raises(KeyError):
         fails()

@@ -6,17 +6,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgermq.client.buffer import ConsumerBuffer
-from ledgermq.client.chain import Chain
-from ledgermq.client.protocol import OUTSTANDING_MAX, SessionProtocol
-from ledgermq.client.ranges import DeliveryRanges
 from ledgermq.client.reasons import REASON_ERRORS, error_of_reason
+from ledgermq.client.sansio.buffer import ConsumerBuffer
+from ledgermq.client.sansio.chain import Chain
+from ledgermq.client.sansio.protocol import OUTSTANDING_MAX, SessionProtocol
+from ledgermq.client.sansio.ranges import DeliveryRanges
 from ledgermq.client.settings import AddressError, parse_address
 from ledgermq.errors import LedgerMQError, RefusedError
-from ledgermq.protocol import reasons
 from ledgermq.protocol.operations import Alive, Rollback
 from ledgermq.protocol.outcomes import Accepted, Delivered, Refused, Returned
-from ledgermq.wire.codec import decode_operation
+from ledgermq.protocol.reasons import Reason
+from ledgermq.wire.framing.codec import decode_operation
 
 
 def accepted(number, position=0):
@@ -278,21 +278,21 @@ def test_a_text_that_is_no_address_is_refused(address):
 
 # Refusals that no operation of this client can meet, and those that the protocol core deals with.
 ELSEWHERE = {
-    reasons.POSITION_SKIPPED,
-    reasons.RECORD_EMPTY,
-    reasons.RECORD_UNREADABLE,
-    reasons.SCHEMA_UNKNOWN,
-    reasons.SESSION_SEQUENCE_GAP,
-    reasons.SESSION_WINDOW_FULL,
-    reasons.TIMESTAMP_UNTRUSTED,
-    reasons.TIME_DISAGREES,
+    Reason.ANSWER_EXPIRED,
+    Reason.POSITION_SKIPPED,
+    Reason.RECORD_EMPTY,
+    Reason.RECORD_UNREADABLE,
+    Reason.SCHEMA_UNKNOWN,
+    Reason.SESSION_SEQUENCE_GAP,
+    Reason.SESSION_WINDOW_FULL,
+    Reason.TIMESTAMP_UNTRUSTED,
+    Reason.TIME_DISAGREES,
 }
 
 
 def test_every_reason_that_an_application_can_meet_has_its_error():
     """A reason code added to the protocol must be given an exception here."""
-    known = {getattr(reasons, name) for name in reasons.__all__ if name.isupper()}
-    assert known - ELSEWHERE <= set(REASON_ERRORS)
+    assert set(Reason) - ELSEWHERE <= set(REASON_ERRORS)
     for reason, kind in REASON_ERRORS.items():
         error = error_of_reason(reason, "why", queue_manager="QM1", position=7)
         assert type(error) is kind

@@ -4,8 +4,8 @@ import pytest
 
 import ledgermq
 from ledgermq import GroupPlace
-from ledgermq.client.grouping import PutState, is_open, place_of
-from ledgermq.client.receipts import Eventual
+from ledgermq.client.sending.eventual import Eventual
+from ledgermq.client.sending.grouping import PutState, is_open, place_of
 from ledgermq.protocol.operations import Put
 from ledgermq.protocol.outcomes import Enqueued
 

@@ -4,7 +4,7 @@ import pytest
 
 import ledgermq
 from ledgermq import GroupPlace
-from support.group_members import groups_of, members_of, only_group
+from support.messages.group_members import groups_of, members_of, only_group
 
 GROUP = bytes(range(24))
 OTHER = bytes(range(1, 25))

@@ -3,11 +3,11 @@
 import pytest
 
 import ledgermq
-from ledgermq.client import questions as module
+from ledgermq.client.link import questions as module
 from ledgermq.protocol.outcomes import Delivered
-from ledgermq.wire.answers import encode_answer
-from ledgermq.wire.codec import decode_record
-from support.hand_made import IDENTITY, Desk, delivered
+from ledgermq.wire.framing.answers import encode_answer
+from ledgermq.wire.framing.codec import decode_record
+from support.brokers.hand_made import IDENTITY, Desk, delivered
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 import ledgermq
-from ledgermq.client.queue_settings import setting_keywords, settings_given
+from ledgermq.client.admin.queue_settings import setting_keywords, settings_given
 from ledgermq.protocol.settings import Settings, given_settings
 from ledgermq.testing import MemoryBroker
 

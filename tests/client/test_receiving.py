@@ -121,7 +121,7 @@ def test_close_from_another_thread_ends_a_receive_that_waits(place, queue, what)
     found = []
     waiting = threading.Thread(target=lambda: found.append(consumer.receive()))
     waiting.start()
-    while session._core._user is None:
+    while session._engine._user is None:
         pass
     {"consumer": consumer, "session": session, "connection": connection}[what].close()
     waiting.join(20)
@@ -136,7 +136,7 @@ def test_use_by_two_threads_at_once_is_refused(connection, queue):
         producer = session.producer(queue)
         waiting = threading.Thread(target=consumer.receive, args=(20,))
         waiting.start()
-        while session._core._user is None:
+        while session._engine._user is None:
             pass
         with pytest.raises(ledgermq.IllegalStateError, match="another thread"):
             producer.send("x")

@@ -5,7 +5,7 @@ import pytest
 import ledgermq
 from ledgermq.protocol.operations import Alive
 from ledgermq.testing import MemoryBroker
-from support.hand_route import HandRoute
+from support.brokers.hand_route import HandRoute
 
 
 @pytest.mark.parametrize("ack", ["AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED"])
@@ -90,7 +90,7 @@ def test_a_queue_manager_that_is_silent_is_not_an_empty_queue():
     with route.connected() as connection:
         session = connection.session()
         consumer = session.consumer("queue:q")
-        session._core.timeout_seconds = 0.05
+        session._engine.timeout_seconds = 0.05
         route.silent.add(Alive)
         with pytest.raises(ledgermq.OutcomeUnknownError):
             consumer.receive(0)

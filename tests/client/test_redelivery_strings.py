@@ -3,7 +3,7 @@
 import pytest
 
 import ledgermq
-from ledgermq.client.queue_settings import settings_given
+from ledgermq.client.admin.queue_settings import settings_given
 from ledgermq.redelivery import parse_redelivery, parse_steps
 
 STEPS = [{"retries": 5, "delay_ms": 1_000}, {"retries": 10, "delay_ms": 5_000}]

@@ -5,11 +5,11 @@ from datetime import UTC, datetime
 import pytest
 
 import ledgermq
-from ledgermq.client.republishing import journal_message, republish
+from ledgermq.client.admin.republishing import journal_message, republish
 from ledgermq.testing import MemoryBroker
-from ledgermq.wire.content import Content, encode_content
-from ledgermq.wire.journaled import JournaledMessage
-from ledgermq.wire.message_header import make_header
+from ledgermq.wire.content.content import Content, encode_content
+from ledgermq.wire.content.journaled import JournaledMessage
+from ledgermq.wire.content.message_header import make_header
 
 ORIGINAL = "0a" * 16
 

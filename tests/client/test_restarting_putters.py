@@ -9,7 +9,7 @@ import ledgermq
 from ledgermq import GroupPlace
 from ledgermq.protocol.operations import Get
 from ledgermq.testing import MemoryBroker
-from support.group_members import groups_of, members_of, only_group
+from support.messages.group_members import groups_of, members_of, only_group
 
 SIZE = 9
 UNIT = 3
@@ -125,9 +125,9 @@ def clear(session, status):
         "offset": -1,
         "sequence": -1,
     }
-    core = session._core
+    core = session._engine
     with core.lock:
-        number = consumer._buffer.number
+        number = consumer._getter.buffer.number
         core.await_locked(core.write_locked(Get, consumer=number, credit=0, options=options))
     assert consumer.receive(20) is not None
     while consumer.receive(0) is not None:

@@ -3,12 +3,12 @@
 import pytest
 
 import ledgermq
-from ledgermq.client import gathering
-from ledgermq.client.router import Opening
+from ledgermq.client.link.router import Opening
+from ledgermq.client.sansio import gathering
 from ledgermq.protocol.operations import Alive, Commit, Rollback
 from ledgermq.protocol.outcomes import Opened, Refused, Returned
-from ledgermq.wire.codec import encode_chunk
-from support.hand_made import Desk, accepted, delivered, key_of
+from ledgermq.wire.framing.codec import encode_chunk
+from support.brokers.hand_made import Desk, accepted, delivered, key_of
 
 START = (-1, -1)
 
@@ -235,11 +235,11 @@ def test_an_opened_that_was_lost_is_made_up_for_by_the_answer(desk):
     desk.router.ask_resync()
     desk.resynced(1, (12, 0), [12, 15])
     assert opening.answered.is_set()
-    core = opening.core
+    core = opening.engine
     assert core.handle == 12
     desk.chunk((12, 0), opened(12))
     assert desk.router.sessions == {12: core}
-    assert opening.core is core
+    assert opening.engine is core
 
 
 def test_a_refused_open_is_told_to_whoever_opens(desk):
@@ -254,7 +254,7 @@ def test_a_refused_open_is_told_to_whoever_opens(desk):
     desk.chunk((-1, -2), Refused(position=8, session=-1, **fields))
     assert opening.answered.is_set()
     assert opening.refused.position == 8
-    assert opening.core is None
+    assert opening.engine is None
 
 
 def test_an_open_waits_for_long_after_a_second(desk):

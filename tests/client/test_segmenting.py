@@ -1,11 +1,13 @@
 """Tests of messages in segments: cut where they may be, each a message, together or not at all."""
 
+from dataclasses import replace
+
 import pytest
 
 import ledgermq
 from ledgermq import GroupPlace
-from ledgermq.client.segmenting import fits, pieces_of
-from support.group_members import groups_of, members_of, only_group
+from ledgermq.client.sending.segmenting import fits, pieces_of
+from support.messages.group_members import groups_of, members_of, only_group
 
 GROUP = bytes(range(24))
 
@@ -251,8 +253,10 @@ def test_what_a_queue_takes_is_asked_for_once(connection, queue):
     """And again only as long as the queue is not there."""
     with connection.session() as session:
         asked = []
-        ask = session._ask_bytes_max
-        session._ask_bytes_max = lambda name: asked.append(name) or ask(name)
+        services = session._work.services
+        session._work.services = replace(
+            services, bytes_max=lambda name: asked.append(name) or services.bytes_max(name)
+        )
         producer = session.producer(queue)
         for _ in range(4):
             producer.send("x", segmentation_allowed=True)

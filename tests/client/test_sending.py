@@ -188,7 +188,7 @@ def test_a_refusal_after_confirmation_by_the_log_is_raised_by_the_next_call(
     with connection.session() as session:
         producer = session.producer(queue)
         producer.send(b"x" * 500, confirm="log")
-        eventually(lambda: not session._core.protocol.pending)
+        eventually(lambda: not session._engine.protocol.pending)
         with pytest.raises(ledgermq.MessageTooLargeError):
             producer.send(b"small")
         assert producer.send(b"small").sequence == 0

@@ -21,7 +21,7 @@ def memory():
 
 def lose(memory, connection, session):
     """The queue manager hears nothing of its client."""
-    session._core._show_life_locked = lambda: None
+    session._engine._show_life_locked = lambda: None
     memory._append(Suspect(worker="w", sessions=[session.handle]))
     memory.advance(16)
 
@@ -87,9 +87,9 @@ def test_the_next_call_says_that_the_session_is_over(memory, end, mode, call):
     message = consumer.receive(20)
     assert message.body == "a"
     end(memory, connection, session)
-    with session._core.lock:
-        while not session._core.ended:
-            assert session._core.condition.wait(20)
+    with session._engine.lock:
+        while not session._engine.ended:
+            assert session._engine.condition.wait(20)
     kind, word = ENDS[end]
     if call == "commit" and kind is LOST:
         kind = ledgermq.TransactionRolledBackError

@@ -7,7 +7,7 @@ import pytest
 import ledgermq
 from ledgermq.protocol.operations import Acknowledge, Alive, Close, CloseConsumer, Commit
 from ledgermq.protocol.outcomes import Suspected
-from support.hand_made import IDENTITY, Desk, accepted, delivered, ended, refused
+from support.brokers.hand_made import IDENTITY, Desk, accepted, delivered, ended, refused
 
 
 @pytest.fixture
@@ -282,9 +282,9 @@ def test_a_session_that_is_lost_while_it_closes_is_not_reported(desk, caplog):
 def test_a_close_finds_out_that_automatic_acknowledgements_were_lost(desk):
     """AUTO: what was acknowledged may come again, so the next call or close says so (SES-69)."""
     core = desk.session(5, "AUTO")
-    core.unwritten.add(1)
+    desk.works[core].settling.unwritten.add(1)
     with core.lock:
-        core.write_acknowledgements_locked()
+        desk.works[core].settling.write_acknowledgements_locked()
     core.forget("gone")
     with pytest.raises(ledgermq.OutcomeUnknownError, match="Acknowledge 1"):
         core.raise_deferred()
@@ -294,9 +294,9 @@ def test_nothing_is_acknowledged_for_a_session_that_is_gone(desk):
     """There is nobody to take it."""
     core = desk.session(5, "AUTO")
     core.forget("gone")
-    core.unwritten.add(1)
+    desk.works[core].settling.unwritten.add(1)
     with core.lock:
-        core.write_acknowledgements_locked()
+        desk.works[core].settling.write_acknowledgements_locked()
     core.show_life()
     assert desk.log.operations == []
     core.raise_deferred()
@@ -308,16 +308,16 @@ def test_nothing_is_acknowledged_for_a_session_that_is_gone(desk):
 def test_a_refused_acknowledgement_is_kept_to_be_made_again(desk):
     """AUTO: administration took one of its messages away; the others are still to be settled."""
     core = desk.session(5, "AUTO")
-    core.unwritten.add_range(1, 3)
+    desk.works[core].settling.unwritten.add_range(1, 3)
     with core.lock:
-        core.write_acknowledgements_locked()
-    core.unwritten.add(4)
+        desk.works[core].settling.write_acknowledgements_locked()
+    desk.works[core].settling.unwritten.add(4)
     with core.lock:
-        core.write_acknowledgements_locked()
+        desk.works[core].settling.write_acknowledgements_locked()
     core.take(accepted(6, 5, 2))
-    assert not core.refused
+    assert not desk.works[core].settling.refused
     core.take(refused(7, 5, 1, "delivery-unknown"))
-    assert core.refused.as_list() == [{"first": 1, "last": 3}]
+    assert desk.works[core].settling.refused.as_list() == [{"first": 1, "last": 3}]
     assert [one.deliveries[0]["first"] for one in desk.log.operations] == [1, 4]
     assert desk.log.numbers(Acknowledge) == [1, 2]
 
@@ -329,7 +329,7 @@ def test_deliveries_that_crossed_the_close_of_their_consumer_go_back(desk, how):
     core.protocol.open_consumer("queue:q", 10)
     core.take(delivered(3, 5, 1, 2))
     with core.lock:
-        core.close_consumer_locked(1)
+        desk.works[core].unseen.close_consumer_locked(1)
     core.take(delivered(4, 5, 3, 2))
     if how == "accepted":
         core.take(accepted(5, 5, 1))
@@ -347,6 +347,6 @@ def test_a_close_that_nothing_crossed_is_written_once(desk):
     core = desk.session(5)
     core.protocol.open_consumer("queue:q", 10)
     with core.lock:
-        core.close_consumer_locked(1)
+        desk.works[core].unseen.close_consumer_locked(1)
     core.take(accepted(5, 5, 1))
     assert desk.log.numbers(CloseConsumer) == [1]

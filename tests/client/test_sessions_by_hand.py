@@ -21,7 +21,7 @@ from ledgermq.protocol.operations import (
     Unsubscribe,
 )
 from ledgermq.protocol.outcomes import Committed, Enqueued
-from support.hand_made import delivered, ended
+from support.brokers.hand_made import delivered, ended
 
 
 @pytest.fixture
@@ -34,16 +34,16 @@ def connection(route):
 def got(route, session, count=3, **options):
     """A consumer, and the messages that it was given."""
     consumer = session.consumer("queue:q", **options)
-    route.tell(delivered(0, session.handle, 1, count, consumer._buffer.number))
+    route.tell(delivered(0, session.handle, 1, count, consumer._getter.buffer.number))
     return consumer, [consumer.receive(20) for _ in range(count)]
 
 
 def lose(route, session):
     """Lets the queue manager end a session."""
     route.tell(ended(0, session.handle))
-    with session._core.lock:
-        while session._core.lost is None:
-            assert session._core.condition.wait(20)
+    with session._engine.lock:
+        while session._engine.lost is None:
+            assert session._engine.condition.wait(20)
 
 
 def answering(route, **outcomes):
@@ -167,7 +167,7 @@ def test_after_a_failed_asynchronous_commit_nothing_goes_on_before_a_rollback(ro
         consumer.receive(0)
     session.rollback()
     assert [one.seen for one in route.written(Rollback)] == [[{"first": 1, "last": 3}]]
-    assert not session._settling.handed
+    assert not session._work.settling.handed
     route.refusing.clear()
     session.commit()
     assert consumer.receive(0) is None
@@ -182,7 +182,7 @@ def test_a_refused_commit_is_rolled_back_and_raises_why(route, connection):
         session.commit()
     assert caught.value.__cause__.code == "commit-incomplete"
     assert [one.seen for one in route.written(Rollback)] == [[{"first": 1, "last": 3}]]
-    assert session._broken is None
+    assert session._work.commits.broken is None
 
 
 def test_a_rollback_waits_for_the_commits_before_it(route, connection):
@@ -229,7 +229,7 @@ def test_a_flush_waits_for_everything_that_was_sent(route, connection):
     futures = [producer.send_async("x") for _ in range(5)]
     session.flush()
     assert [future.result(0).sequence for future in futures[:2]] == [7, 7]
-    assert session._core.protocol.pending == {}
+    assert session._engine.protocol.pending == {}
     route.silent.add(Put)
     producer.send_async("x")
     with pytest.raises(ledgermq.OutcomeUnknownError, match=r"Put .* within 0.02 s"):
@@ -246,7 +246,7 @@ def test_closing_writes_what_gathered_and_what_was_to_be_acknowledged(route, con
     for _ in range(4):
         producer.send_async("x")
     got(route, session, 2)
-    session._core.unwritten.add(9)
+    session._work.settling.unwritten.add(9)
     session.close()
     session.close()
     kinds = [type(one) for one in route.log.operations[-4:]]
@@ -256,17 +256,17 @@ def test_closing_writes_what_gathered_and_what_was_to_be_acknowledged(route, con
     ]
     assert [len(one.messages) for one in route.written(Put)] == [1, 1, 2]
     assert [one.seen for one in route.written(Close)] == [[]]
-    assert repr(session) == f"Session(QM1@{session._core.handle}, AUTO, closed)"
-    assert session not in connection._sessions
+    assert repr(session) == f"Session(QM1@{session._engine.handle}, AUTO, closed)"
+    assert session._work not in connection._work
 
 
 def test_closing_a_lost_session_writes_nothing_and_is_silent(route, connection, caplog):
     """AUTO with an acknowledgement under way says that it may not have counted (SES-69)."""
     quiet, doubtful = connection.session(ack="CLIENT"), connection.session()
     route.silent.add(Acknowledge)
-    doubtful._core.unwritten.add(1)
-    with doubtful._core.lock:
-        doubtful._core.write_acknowledgements_locked()
+    doubtful._work.settling.unwritten.add(1)
+    with doubtful._engine.lock:
+        doubtful._work.settling.write_acknowledgements_locked()
     for session in (quiet, doubtful):
         lose(route, session)
     caplog.clear()
@@ -275,7 +275,7 @@ def test_closing_a_lost_session_writes_nothing_and_is_silent(route, connection, 
         doubtful.close()
     doubtful.close()
     assert route.written(Close) == []
-    assert not connection._sessions
+    assert not connection._work
     assert not caplog.records
 
 
@@ -285,13 +285,13 @@ def test_a_session_that_is_lost_by_its_close_closes_without_a_word(route, connec
     route.refusing[Close] = "session-unknown"
     session.close()
     assert session.is_closed
-    assert session._core.handle not in connection._router.sessions
+    assert session._engine.handle not in connection._router.sessions
 
 
 def test_refused_acknowledgements_are_told_when_a_session_closes(route, connection, caplog):
     """AUTO: what they were for comes again."""
     session = connection.session()
-    session._core.refused.add(3)
+    session._work.settling.refused.add(3)
     session.close()
     assert "acknowledgements were refused: DeliveryRanges(3..3)" in caplog.text
 
@@ -302,7 +302,7 @@ def test_an_error_in_a_sessions_block_is_not_hidden_by_one_of_its_close(route, c
 
     def fails(error):
         with connection.session() as session:
-            session._core.timeout_seconds = 0.02
+            session._engine.timeout_seconds = 0.02
             if error is not None:
                 raise error
 
@@ -376,12 +376,12 @@ def test_receiving_many_takes_what_is_here_and_no_more_than_asked_for(route, con
     consumer = session.consumer("queue:q", prefetch=10)
     for first in (1, 3, 6):
         route.tell(delivered(0, session.handle, first, 2))
-    with session._core.lock:
-        while consumer._buffer.count < 6:
-            assert session._core.condition.wait(20)
+    with session._engine.lock:
+        while consumer._getter.buffer.count < 6:
+            assert session._engine.condition.wait(20)
     found = [[one.delivery for one in consumer.receive_many(3, 20)] for _ in range(2)]
     assert found == [[1, 2, 3], [4, 6, 7]]
-    assert session._settling.handed.as_list() == [
+    assert session._work.settling.handed.as_list() == [
         {"first": 1, "last": 4},
         {"first": 6, "last": 7},
     ]

@@ -6,7 +6,7 @@ import pytest
 
 import ledgermq
 from ledgermq import AckMode
-from ledgermq.client import keeper
+from ledgermq.client.link import heartbeats as keeper
 
 
 def put(connection, queue, *bodies):

@@ -6,16 +6,16 @@ import pytest
 
 import ledgermq
 from ledgermq import aio
-from ledgermq.client.making import MessageMaker, Sending
-from ledgermq.client.sizes import MESSAGE_BYTES_MAX, VALUE_BYTES_MAX, encoded_bytes
+from ledgermq.client.sansio.sizes import MESSAGE_BYTES_MAX, VALUE_BYTES_MAX, encoded_bytes
+from ledgermq.client.sending.making import MessageMaker, Sending
 from ledgermq.errors import BrokerUnavailableError, LogError
 from ledgermq.protocol.limits import CONTENT_BYTES_MAX, GROUP_SEQUENCE_MAX, HEADER_BYTES_MAX
 from ledgermq.protocol.operations import Open, OpenConsumer, Put
 from ledgermq.testing import MemoryBroker
-from ledgermq.wire.codec import encode_operation
-from ledgermq.wire.content import encode_fields
-from ledgermq.wire.headers import operation_headers, with_identity
-from ledgermq.wire.topics import OPERATION_BYTES_MAX
+from ledgermq.wire.content.content import encode_fields
+from ledgermq.wire.framing.codec import encode_operation
+from ledgermq.wire.framing.headers import operation_headers, with_identity
+from ledgermq.wire.topics.log_topics import OPERATION_BYTES_MAX
 
 QUEUE = "queue:q"
 # What encoding takes around a body of bytes.
@@ -54,11 +54,11 @@ def test_what_is_too_large_together_ends_its_call_alone(memory, mode, what):
     """Content, header and the whole operation are checked before a session number is used."""
     with memory.connect() as connection, connection.session(ack=mode) as session:
         for way, send in ways(session).items():
-            number = session._core.protocol.next_number
+            number = session._engine.protocol.next_number
             with pytest.raises(ledgermq.MessageTooLargeError, match="bytes") as raised:
                 send(**OVER[what])
             assert raised.value.destination == QUEUE, way
-            assert session._core.protocol.next_number == number
+            assert session._engine.protocol.next_number == number
             assert send("small") is not None
         if mode == "TRANSACTED":
             session.commit()
@@ -279,13 +279,13 @@ def test_gathered_puts_that_are_refused_can_be_sent_later(choosy, mode):
     log.error = BrokerUnavailableError("queue full")
     with connection.session(ack=mode) as session:
         producer = session.producer(QUEUE)
-        session._sends._under_way = 9
+        session._work.sends._under_way = 9
         producer.send_async("a")
         log.refusing = b"Put"
         with pytest.raises(BrokerUnavailableError):
             producer.send_many(["b"] * 300)
         log.refusing = None
-        session._sends._under_way = 0
+        session._work.sends._under_way = 0
         producer.send_async("c").result(20)
         if mode == "TRANSACTED":
             session.commit()

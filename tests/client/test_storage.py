@@ -3,7 +3,8 @@
 import pytest
 
 import ledgermq
-from ledgermq.client.storage_status import OldestMessage
+from ledgermq.protocol.documents.fields import status_of
+from ledgermq.protocol.documents.storage import OldestMessage
 from ledgermq.testing import MemoryBroker
 
 
@@ -54,7 +55,7 @@ def test_uncommitted_put_that_pins_a_segment_has_no_number():
     """It has its room from the put on (DB-14)."""
     place = {"put_position": 7, "put_index": 1}
     told = {"destination": "queue:q", "sequence": -1, "enqueued_at": None, **place}
-    assert OldestMessage.from_document(told) == OldestMessage(
+    assert status_of(OldestMessage, told) == OldestMessage(
         destination="queue:q", sequence=None, enqueued_at=None, **place
     )
 
@@ -198,7 +199,7 @@ def test_settings_of_the_storage_are_checked(memory):
 
 def test_many_segments_are_told_page_by_page(memory, monkeypatch):
     """All of them, each once, in order of their numbers."""
-    monkeypatch.setattr("ledgermq.client.admin.SEGMENTS_PER_PAGE", 3)
+    monkeypatch.setattr("ledgermq.client.admin.statuses.SEGMENTS_PER_PAGE", 3)
     with memory.connect() as connection:
         connection.admin.alter_queue_manager(segments_min=7)
         found = connection.admin.storage()

@@ -15,7 +15,7 @@ from ledgermq.protocol.operations import (
     Rollback,
 )
 from ledgermq.testing import MemoryBroker
-from support.hand_made import delivered
+from support.brokers.hand_made import delivered
 
 
 @pytest.fixture
@@ -46,7 +46,7 @@ def take_away(memory, sequence):
 def got(route, session, count=3, **options):
     """A consumer, and the messages that it was given."""
     consumer = session.consumer("queue:q", **options)
-    route.tell(delivered(0, session.handle, 1, count, consumer._buffer.number))
+    route.tell(delivered(0, session.handle, 1, count, consumer._getter.buffer.number))
     return consumer, [consumer.receive(20) for _ in range(count)]
 
 
@@ -62,12 +62,12 @@ def test_what_is_left_can_be_acknowledged_when_a_message_was_taken_away(memory):
         take_away(memory, 1)
         with pytest.raises(ledgermq.DeliveryUnknownError):
             messages[0].acknowledge()
-        assert session._settling.handed.as_list() == [
+        assert session._work.settling.handed.as_list() == [
             {"first": 1, "last": 1},
             {"first": 3, "last": 3},
         ]
         messages[0].acknowledge()
-        assert not session._settling.handed
+        assert not session._work.settling.handed
         assert memory.admin.queue_status("q").message_count == 0
 
 
@@ -82,7 +82,7 @@ def test_what_is_left_goes_back_when_a_message_was_taken_away(memory, transacted
             consumer.receive(20)
         take_away(memory, 0)
         session.rollback() if transacted else session.recover()
-        assert not session._settling.handed
+        assert not session._work.settling.handed
         found = [consumer.receive(20) for _ in range(2)]
     assert [(one.body, one.delivery_count) for one in found] == [("b", 2), ("c", 2)]
 
@@ -104,15 +104,15 @@ def test_automatic_acknowledgements_are_made_again_for_what_is_left(memory):
     filled(memory, "abcd")
     with memory.session() as session:
         consumer = session.consumer("queue:q", prefetch=4)
-        core = session._core
+        settling = session._work.settling
         assert [one.body for one in consumer.receive_many(1, 20)] == ["a"]
         take_away(memory, 1)
         assert [one.body for one in consumer.receive_many(3, 20)] == ["b", "c", "d"]
-        with core.lock:
-            core.write_acknowledgements_locked()
+        with session._engine.lock:
+            settling.write_acknowledgements_locked()
         assert memory.admin.queue_status("q").message_count == 3, "refused as a whole"
         consumer.receive(0)
-        assert not core.refused
+        assert not settling.refused
         assert memory.admin.queue_status("q").message_count == 0
 
 
@@ -169,9 +169,9 @@ def test_an_acknowledgement_that_is_not_waited_for_is_written_at_once(route, con
     found[0].acknowledge(wait=False)
     assert len(route.written(Acknowledge)) == 1
     del route.refusing[Acknowledge]
-    with session._core.lock:
-        while session._core._deferred is None:
-            session._core.condition.wait(0.01)
+    with session._engine.lock:
+        while session._engine._deferred is None:
+            session._engine.condition.wait(0.01)
     with pytest.raises(ledgermq.DeliveryUnknownError):
         session.acknowledge()
     session.acknowledge()
@@ -183,10 +183,10 @@ def test_an_acknowledgement_that_somebody_waits_for_is_refused_to_him_alone(rout
     session = connection.session(ack="CLIENT")
     _, found = got(route, session)
     route.refusing[Acknowledge] = "delivery-unknown"
-    pending, ranges = session._begin_acknowledge_message(found[0])
-    assert ranges.as_list() == [{"first": 1, "last": 3}]
-    with session._core.lock, pytest.raises(ledgermq.DeliveryUnknownError):
-        session._core.await_locked(pending)
+    route.in_flight(delivered(0, session.handle, 1, 3))
+    with pytest.raises(ledgermq.DeliveryUnknownError):
+        found[0].acknowledge()
+    assert [one.deliveries for one in route.written(Acknowledge)] == [[{"first": 1, "last": 3}]]
     session.recover()
 
 
@@ -199,7 +199,7 @@ def test_acknowledging_again_what_was_settled_is_refused_for_one_and_nothing_for
     found[1].acknowledge()
     with pytest.raises(ledgermq.AlreadySettledError, match="delivery 2 "):
         found[1].acknowledge()
-    assert one._settling.handed.as_list() == [{"first": 1, "last": 1}, {"first": 3, "last": 3}]
+    assert one._work.settling.handed.as_list() == [{"first": 1, "last": 1}, {"first": 3, "last": 3}]
     every.acknowledge()
     assert [operation.session for operation in route.written(Acknowledge)] == [one.handle]
 
@@ -216,22 +216,22 @@ def test_what_administration_took_away_is_asked_for_by_session(route, connection
     route.refusing[Acknowledge] = "delivery-unknown"
     with pytest.raises(ledgermq.DeliveryUnknownError):
         session.acknowledge()
-    assert session._settling.handed.as_list() == [{"first": 2, "last": 3}]
+    assert session._work.settling.handed.as_list() == [{"first": 2, "last": 3}]
     assert [ask["kind"] for ask in route.log.asks] == ["RESYNC"]
 
 
 def test_a_repair_that_nobody_answers_is_raised(route, connection):
     """AUTO: acknowledging again is waited for; with nothing left nothing is written."""
     session = connection.session()
-    core = session._core
-    core.refused.add_range(1, 4)
+    engine, settling = session._engine, session._work.settling
+    settling.refused.add_range(1, 4)
     route.in_flight(delivered(0, session.handle, 2, 2))
     route.silent.add(Acknowledge)
     with pytest.raises(ledgermq.OutcomeUnknownError):
-        session._settling.repair(0.02)
+        engine.run(settling.repair(0.02))
     assert [one.deliveries for one in route.written(Acknowledge)] == [[{"first": 2, "last": 3}]]
-    core.refused.add_range(6, 7)
-    session._settling.repair(0.02)
+    settling.refused.add_range(6, 7)
+    engine.run(settling.repair(0.02))
     assert len(route.written(Acknowledge)) == 1
 
 
@@ -239,7 +239,7 @@ def test_a_repair_is_made_before_more_is_asked_for_and_its_failure_is_put_off(ro
     """AUTO: a `receive` repairs; if that is refused again, the next call says so."""
     session = connection.session()
     consumer = session.consumer("queue:q")
-    session._core.refused.add(1)
+    session._work.settling.refused.add(1)
     route.in_flight(delivered(0, session.handle, 1, 1))
     route.refusing[Acknowledge] = "delivery-unknown"
     assert consumer.receive(0) is None
@@ -252,16 +252,16 @@ def test_a_repair_is_made_before_more_is_asked_for_and_its_failure_is_put_off(ro
 def test_a_failed_listener_gives_its_message_back_as_seen(route, connection):
     """AUTO: what was acknowledged before is written first; a session that is gone does nothing."""
     session = connection.session()
-    session._core.unwritten.add(1)
-    session._settling.call_locked(2, 2)
-    session._settling.return_failed(2)
+    session._work.settling.unwritten.add(1)
+    session._work.settling.call_locked(2, 2)
+    session._engine.run(session._work.settling.return_failed(2))
     assert [type(one) for one in route.log.operations[-2:]] == [Acknowledge, Recover]
     assert route.log.operations[-1].seen == [{"first": 2, "last": 2}]
-    session._settling.return_failed(2)
+    session._engine.run(session._work.settling.return_failed(2))
     assert len(route.written(Recover)) == 1, "it is back already"
-    session._settling.call_locked(3, 3)
-    session._core.forget("gone")
-    session._settling.return_failed(3)
+    session._work.settling.call_locked(3, 3)
+    session._engine.forget("gone")
+    session._engine.run(session._work.settling.return_failed(3))
     assert len(route.written(Recover)) == 1
 
 
@@ -271,7 +271,7 @@ def test_ses_08_only_auto_tells_the_keeper_to_acknowledge_soon(route, connection
     """DUPS_OK leaves it to the keeper's round; the other modes leave it to the application."""
     session = connection.session(ack=mode)
     calls = []
-    session._settling._soon = lambda: calls.append(1)
+    session._work.settling._soon = lambda: calls.append(1)
     consumer = session.consumer("queue:q")
     route.tell(delivered(0, session.handle, 1, 2))
     if many:
@@ -281,11 +281,14 @@ def test_ses_08_only_auto_tells_the_keeper_to_acknowledge_soon(route, connection
     else:
         found = [consumer.receive(20) for _ in range(2)]
     assert bool(calls) == soon
-    unwritten, handed = session._core.unwritten.as_list(), session._settling.handed.as_list()
+    unwritten, handed = (
+        session._work.settling.unwritten.as_list(),
+        session._work.settling.handed.as_list(),
+    )
     told = [{"first": 1, "last": 2}]
     assert handed == (told if mode == "CLIENT" else [])
     if mode == "DUPS_OK":
-        waiting = session._core.ripe.as_list()
+        waiting = session._work.settling.ripe.as_list()
         acknowledged = [one.deliveries for one in route.written(Acknowledge)]
         assert told in (unwritten, waiting, *acknowledged)
 
@@ -298,7 +301,7 @@ def test_flushing_a_unit_of_work_writes_it_and_waits(route, connection):
     assert route.written(Put) == []
     session.flush()
     assert [len(one.messages) for one in route.written(Put)] == [1]
-    assert session._core.protocol.pending == {}
+    assert session._engine.protocol.pending == {}
     route.silent.add(Put)
     producer.send("b")
     with pytest.raises(ledgermq.OutcomeUnknownError, match="Put"):
@@ -321,7 +324,7 @@ def test_ses_08_before_a_wait_auto_acknowledges_and_dups_ok_does_not(
 def test_a_session_that_is_lost_ends_a_receive_that_waits(route, connection):
     """It says so, instead of waiting for what cannot come (SES-69)."""
     session = connection.session(ack="CLIENT")
-    core, consumer = session._core, session.consumer("queue:q")
+    core, consumer = session._engine, session.consumer("queue:q")
     found = []
 
     def receive():

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import ledgermq
-from ledgermq.client.property_access import RESERVED, check_property_names
+from ledgermq.client.messages.property_access import RESERVED, check_property_names
 from ledgermq.selector.grammar import KEYWORDS
-from ledgermq.wire.content import Content, encode_content
+from ledgermq.wire.content.content import Content, encode_content
 
 PLAIN = {
     ledgermq.TextMessage: "",

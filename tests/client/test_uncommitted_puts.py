@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 import ledgermq
-from ledgermq.client.consumer import Consumer
+from ledgermq.client.receiving.consumer import Consumer
 from ledgermq.testing import MemoryBroker
 
-EXAMPLE = Path(__file__).parents[2] / "docs/examples/put_group_with_status_segments.py"
+EXAMPLE = Path(__file__).parents[2] / "examples/groups/put_group_with_status_segments.py"
 TARGET, STATUS = "queue:parts", "queue:parts.status"
 BODIES = ["one", "two", "three", "four"]
 

@@ -10,11 +10,11 @@ from ledgermq.core import clock as clock_module
 from ledgermq.core.apply import apply, new_state, next_deadline
 from ledgermq.core.clock import time_after
 from ledgermq.protocol.operations import Open, Tick, TimeAgreed
-from ledgermq.wire.codec import decode_operation
-from support import checks
-from support.checked_histories import FOLD, check_history
-from support.clock_generators import clock_histories
-from support.planted_faults import expect_found
+from ledgermq.wire.framing.codec import decode_operation
+from support.checks import checks
+from support.checks.checked_histories import FOLD, check_history
+from support.generators.clock_generators import clock_histories
+from support.planted.planted_faults import expect_found
 
 # Mutation testing asks for fewer examples, because it runs them for every mutant.
 DIVISOR = int(os.environ.get("LEDGERMQ_EXAMPLES_DIVISOR", "1"))

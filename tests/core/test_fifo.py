@@ -5,12 +5,15 @@ from __future__ import annotations
 import pytest
 from hypothesis import Phase, given, settings
 
-from ledgermq.core import delivery, destinations, fifo, messages, sessions
-from ledgermq.core.queue import Queue
-from ledgermq.core.turn import Turn
-from support.checked_histories import FOLD, check_history
-from support.fifo_generators import fifo_histories
-from support.planted_faults import expect_found, named
+from ledgermq.core import moves
+from ledgermq.core.delivery import delivering as delivery
+from ledgermq.core.delivery import settling
+from ledgermq.core.destinations import by_name as destinations
+from ledgermq.core.order import fifo
+from ledgermq.core.sessions import sessions
+from support.checks.checked_histories import FOLD, check_history
+from support.generators.fifo_generators import fifo_histories
+from support.planted.planted_faults import expect_found, named
 
 
 @settings(FOLD, max_examples=80)
@@ -37,35 +40,54 @@ def _last(original):
 
 
 def _anybody(original):
-    return lambda consumer, message: message.is_here
+    return lambda consumer, message: message.is_available
+
+
+def _notes_nothing(original):
+    def go_to(store, messages, consumer):
+        received, store.received = store.received, None
+        original(store, messages, consumer)
+        store.received = received
+
+    return go_to
 
 
 def _forgets(original):
-    def forget(self, message):
-        kept, self.received = self.received, None
-        original(self, message)
-        self.received = kept
+    def take_out(entry, store, messages):
+        received, store.received = store.received, None
+        original(entry, store, messages)
+        store.received = received
 
-    return forget
+    return take_out
+
+
+def _touches_nothing(original):
+    def take_out(entry, store, messages):
+        touched = dict(entry.touched_queues)
+        original(entry, store, messages)
+        entry.touched_queues.clear()
+        entry.touched_queues.update(touched)
+
+    return take_out
 
 
 FAULTS = [
-    (messages, "check_turn", _none),
-    (sessions, "check_turn", _none),
-    (delivery, "note_received", _none),
+    (settling, "check_order", _none),
+    (sessions, "check_order", _none),
+    (moves, "_go_to", _notes_nothing),
     (delivery, "is_serialized", _no),
     (delivery, "first_received", _none),
     (delivery, "first_received", _last),
     (delivery, "may_take", _anybody),
     (destinations, "use_fifo_mode", _none),
     (fifo, "_check_queue", _none),
-    (Queue, "forget", _forgets),
-    (Turn, "ends_clash", _none),
+    (moves, "_take_out", _forgets),
+    (moves, "_take_out", _touches_nothing),
 ]
 
 
 # Those that only few histories show.
-RARE = ("check_turn", "first_received_last")
+RARE = ("check_order", "first_received_last")
 
 
 @pytest.mark.parametrize("planted", named(FAULTS, RARE))

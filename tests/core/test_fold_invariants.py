@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from ledgermq.core import invariants
-from ledgermq.core.message import Times
+from ledgermq.core.state.message_states import (
+    AVAILABLE,
+    CONSUMED,
+    REMOVED,
+    UNACKNOWLEDGED,
+    UNBORN,
+    UNCOMMITTED,
+    UNCOMMITTED_GET,
+)
+from ledgermq.core.state.records import Times
 from ledgermq.protocol.outcomes import Accepted
-from support.play import play
-from support.script import read_scripts
-from support.verbs import identifier
+from support.invariants import whole_state as invariants
+from support.scripts.play import play
+from support.scripts.script import read_scripts
+from support.scripts.verbs import identifier
 
 LINES = (
     "open CLIENT",
@@ -46,11 +55,11 @@ def _queue_under_another_name(state):
 
 
 def _message_lost_from_the_counts(state):
-    state.queues["q"].sent_and_committed += 1
+    state.queues["q"].gone[CONSUMED] += 1
 
 
 def _message_removed_twice(state):
-    state.queues["q"].removed_by_administration += 1
+    state.queues["q"].gone[REMOVED] += 1
 
 
 def _number_skipped(state):
@@ -69,14 +78,14 @@ def _max_wrong(state):
 
 def _current_and_pending_wrong(state):
     queue = state.queues["q"]
-    queue.unacknowledged += 1
-    queue.uncommitted_gets -= 2
+    queue.counts[UNACKNOWLEDGED] += 1
+    queue.counts[UNCOMMITTED_GET] -= 2
 
 
 def _available_count_wrong(state):
     queue = state.queues["q"]
-    queue.available.count += 1
-    queue.unacknowledged -= 1
+    queue.counts[AVAILABLE] += 1
+    queue.counts[UNACKNOWLEDGED] -= 1
 
 
 def _available_out_of_order(state):
@@ -84,7 +93,8 @@ def _available_out_of_order(state):
     held = state.sessions[0].deliveries.popitem()[1]
     held.consumer.in_flight -= 1
     held.consumer = None
-    queue.unacknowledged -= 1
+    queue.counts[UNACKNOWLEDGED] -= 1
+    queue.counts[AVAILABLE] += 1
     queue.available.extend([held])
 
 
@@ -169,8 +179,8 @@ def _delivery_without_consumer(state):
     message.times = Times(-1, 10)
     message.times.waits_until = 10
     message.consumer = None
-    message.queue.unborn += 1
-    message.queue.unacknowledged -= 1
+    message.queue.counts[UNBORN] += 1
+    message.queue.counts[UNACKNOWLEDGED] -= 1
 
 
 def _delivery_of_another_session(state):
@@ -231,13 +241,13 @@ def _connection_with_a_strange_session(state):
 
 
 def _uncommitted_puts_wrong(state):
-    state.queues["q"].uncommitted_puts = 1
+    state.queues["q"].counts[UNCOMMITTED] = 1
 
 
 def _uncommitted_gets_counted_as_unacknowledged(state):
     queue = state.queues["q"]
-    queue.unacknowledged += 1
-    queue.uncommitted_gets -= 1
+    queue.counts[UNACKNOWLEDGED] += 1
+    queue.counts[UNCOMMITTED_GET] -= 1
 
 
 BROKEN = [

@@ -1,23 +1,22 @@
 """Limits that take many lines or long names to reach, and what the fold says to programmers."""
 
-import re
-from pathlib import Path
-
 import pytest
 
-from ledgermq.core import query
 from ledgermq.core.apply import apply, new_state
+from ledgermq.core.queries import questions as query
 from ledgermq.core.quoting import quoted, shown_name
-from ledgermq.protocol import operations, reasons
+from ledgermq.protocol import operations
 from ledgermq.protocol.get_options import Options
 from ledgermq.protocol.operations import Tick
 from ledgermq.protocol.outcomes import Accepted, Committed, Refused
-from ledgermq.wire.codec import encode_chunk
-from support.naive_operations import sample_message
-from support.play import Player, play
-from support.script import read_scripts
+from ledgermq.protocol.reasons import Reason
+from ledgermq.wire.framing.codec import encode_chunk
+from support.generators.naive_operations import sample_message
+from support.scripts.play import Player, play
+from support.scripts.protocol_pages import PAGES
+from support.scripts.script import read_scripts
 
-PROTOCOL = Path(__file__).parents[2] / "schemas" / "PROTOCOL.md"
+PROTOCOL = "".join(path.read_text(encoding="utf-8") for path in PAGES)
 
 
 def play_lines(*lines: str):
@@ -171,12 +170,12 @@ def test_a_retry_costs_the_window_nothing():
     assert player.state.position == 301
 
 
-@pytest.mark.parametrize("name", [one for one in reasons.__all__ if one.isupper()])
-def test_reason_code_stands_in_the_protocol(name):
+@pytest.mark.parametrize("reason", list(Reason))
+def test_reason_code_stands_in_the_protocol(reason):
     """A code is for programs: it is its constant's name, and PROTOCOL.md tells what it means."""
-    code = getattr(reasons, name)
-    assert code == name.lower().replace("_", "-")
-    assert re.search(f"`(Refused )?{code}`", PROTOCOL.read_text(encoding="utf-8"))
+    code = reason.value
+    assert code == reason.name.lower().replace("_", "-")
+    assert f"`{code}`" in PROTOCOL
 
 
 def open_of(client: str = "", takeover: bytes = b"") -> operations.Open:
@@ -263,7 +262,7 @@ def test_a_refusal_quotes_a_text_in_ascii_and_cuts_it():
     assert shown_name("q/a.b") == "q/a.b"
     assert shown_name("ü") == r"'\xfc'"
     state = new_state()
-    unreadable = operations.Unreadable(reason=reasons.RECORD_UNREADABLE, detail="x" * 5_000)
+    unreadable = operations.Unreadable(reason=Reason.RECORD_UNREADABLE.value, detail="x" * 5_000)
     (found,) = apply(state, unreadable, 0, 0)
     assert isinstance(found.outcome, Refused)
     assert found.outcome.detail == "x" * 4_096 + "... (5000 characters)"

@@ -9,32 +9,25 @@ import pytest
 from hypothesis import Phase, given, settings
 
 from ledgermq.core import apply as apply_module
-from ledgermq.core import (
-    blocked,
-    delivery,
-    messages,
-    orders,
-    places,
-    queues,
-    redelivery,
-    releasing,
-    sessions,
-    settling,
-)
-from ledgermq.core.affinity import Affinity
+from ledgermq.core import moves, unblocking
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.available import Available
-from ledgermq.core.group import Group
-from ledgermq.core.journal import Journal
-from ledgermq.core.state import Queue
+from ledgermq.core.delivery import delivering as delivery
+from ledgermq.core.delivery import redelivery, settling
+from ledgermq.core.manual import corrections
+from ledgermq.core.order import group_positions, orders
+from ledgermq.core.puts import blocked, putting
+from ledgermq.core.sessions import consumers, sessions
+from ledgermq.core.state.group import Group
+from ledgermq.core.state.journal import Journal
+from ledgermq.core.structures.available import Available
 from ledgermq.protocol.operations import Unreadable
-from ledgermq.wire.codec import decode_operation
-from support import checks
-from support.checked_histories import FOLD, check_history
-from support.generators import Entry, informed_histories, naive_histories
-from support.group_generators import group_histories
-from support.planted_faults import expect_found, named
-from support.quota_generators import quota_histories
+from ledgermq.wire.framing.codec import decode_operation
+from support.checks import checks
+from support.checks.checked_histories import FOLD, check_history
+from support.generators.generators import Entry, informed_histories, naive_histories
+from support.generators.group_generators import group_histories
+from support.generators.quota_generators import quota_histories
+from support.planted.planted_faults import expect_found, named
 
 # Mutation testing asks for fewer examples, because it runs them for every mutant.
 DIVISOR = int(os.environ.get("LEDGERMQ_EXAMPLES_DIVISOR", "1"))
@@ -110,14 +103,14 @@ def test_folding_the_same_history_twice_gives_the_same_outcomes(history):
 
 
 def _forgetful_backout(original):
-    return lambda turn, session, delivery, *, backed_out: original(
-        turn, session, delivery, backed_out=False
+    return lambda entry, session, delivery, *, backed_out: original(
+        entry, session, delivery, backed_out=False
     )
 
 
 def _always_backout(original):
-    return lambda turn, session, delivery, *, backed_out: original(
-        turn, session, delivery, backed_out=True
+    return lambda entry, session, delivery, *, backed_out: original(
+        entry, session, delivery, backed_out=True
     )
 
 
@@ -134,23 +127,23 @@ def _losing(original):
 
 
 def _gap(original):
-    def enqueue(self, state, messages, sender):
-        self.next_sequence += 1
-        return original(self, state, messages, sender)
+    def enqueue(entry, target, messages, before, session=None):
+        target.next_sequence += 1
+        return original(entry, target, messages, before, session)
 
     return enqueue
 
 
 def _greedy(original):
-    return lambda self, count: original(self, count + 1)
+    return lambda self, count, available=-1: original(self, count + 1, available)
 
 
 def _one_too_few(original):
-    return lambda self, count: original(self, count)[:-1]
+    return lambda self, count, available=-1: original(self, count, available)[:-1]
 
 
 def _keeps_puts(original):
-    return lambda session: None
+    return lambda entry, session: 0
 
 
 def _forgets_reply(original):
@@ -158,7 +151,7 @@ def _forgets_reply(original):
 
 
 def _keeps_suspicion(original):
-    return lambda session, turn: None
+    return lambda entry, session: None
 
 
 def _later(original):
@@ -182,9 +175,9 @@ def _shorter(original):
 
 
 def _tells_of_one(original):
-    def tell_handing(turn, session, delivery):
+    def tell_handing(entry, session, delivery):
         before = dict(session.handed_doubts)
-        original(turn, session, delivery)
+        original(entry, session, delivery)
         for number in [one for one in session.handed_doubts if one not in before]:
             if number != delivery:
                 del session.handed_doubts[number]
@@ -203,29 +196,30 @@ FAULTS = [
     (redelivery, "transfer", _does_nothing),
     (settling, "give_back", _forgetful_backout),
     (settling, "give_back", _always_backout),
-    (messages, "check_deliveries", _unchecked),
+    (consumers, "check_deliveries", _unchecked),
+    (settling, "check_deliveries", _unchecked),
     (sessions, "check_deliveries", _unchecked),
     (Available, "extend", _reversed),
-    (Available, "give_back", _losing),
+    (Available, "offer", _losing),
     (Available, "take", _greedy),
     (Available, "take", _one_too_few),
-    (Queue, "enqueue", _gap),
-    (Queue, "forget", _losing),
+    (putting, "enqueue", _gap),
+    (moves, "_take_out", _does_nothing),
     (sessions, "_discard_open_puts", _keeps_puts),
-    (sessions, "keep_reply", _forgets_reply),
+    (sessions, "remember_reply", _forgets_reply),
     (sessions, "tell_handing", _tells_of_one),
     (sessions, "show_life", _keeps_suspicion),
     (sessions, "set_deadline", _later),
     (delivery, "_give", _does_nothing),
-    (messages, "give_back", _does_nothing),
-    (queues, "take_delivery", _does_nothing),
+    (consumers, "give_back", _does_nothing),
+    (corrections, "end_flight", _does_nothing),
 ]
-JOURNAL_FAULTS = [(Journal, "turn", _stays_on), (Journal, "backed_up", _losing)]
+JOURNAL_FAULTS = [(Journal, "switch", _stays_on), (Journal, "backed_up", _losing)]
 
 
 # Those that only few histories show.
 RARE = (
-    *("_step_for_no_step", "_counted_backouts_all_count", "take_delivery_does_nothing"),
+    *("_step_for_no_step", "_counted_backouts_all_count", "end_flight_does_nothing"),
     "transfer_does_nothing",
 )
 
@@ -277,11 +271,11 @@ def _always(original):
 QUOTA_FAULTS = [
     (blocked, "fits", _always),
     (blocked, "stays_behind", _does_nothing),
-    (releasing, "fits", _always),
-    (releasing, "fits", _does_nothing),
-    (releasing, "_commit_if_waiting", _does_nothing),
+    (unblocking, "fits", _always),
+    (unblocking, "fits", _does_nothing),
+    (unblocking, "_commit_if_waiting", _does_nothing),
     (sessions, "drop_blocked", _does_nothing),
-    (Queue, "note_high", _does_nothing),
+    (moves, "_note_high", _does_nothing),
     (apply_module, "is_waiting", _does_nothing),
 ]
 
@@ -305,17 +299,17 @@ GROUP_FAULTS = [
     (Group, "other_priority", _agrees),
     (orders, "is_permitted", _permits),
     (orders, "is_wanted", _permits),
-    (Queue, "_offer_what_became_whole", _does_nothing),
-    (Affinity, "bond", _does_nothing),
-    (Affinity, "drop", _does_nothing),
+    (moves, "_offer_what_became_whole", _does_nothing),
+    (delivery, "bond", _does_nothing),
+    (orders, "drop_bonds", _does_nothing),
     (delivery, "follow", _does_nothing),
     (delivery, "_unit_of", _one_segment),
     (settling, "follow", _does_nothing),
-    (places, "keep_group", _does_nothing),
-    (places, "stop_keeping", _does_nothing),
-    (messages, "check_groups", _no_warning),
-    (messages, "disagrees", _agrees),
-    (messages, "leave_queue", _does_nothing),
+    (group_positions, "reserve_group", _does_nothing),
+    (group_positions, "end_reservation", _does_nothing),
+    (putting, "check_groups", _no_warning),
+    (consumers, "disagrees", _agrees),
+    (consumers, "leave_queue", _does_nothing),
 ]
 
 

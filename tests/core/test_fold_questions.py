@@ -4,14 +4,14 @@ import copy
 
 import pytest
 
-from ledgermq.core import query
-from ledgermq.core.browsing import Cursor, browse
+from ledgermq.core.queries import questions as query
+from ledgermq.core.sessions.browsing import Cursor, browse
 from ledgermq.protocol.outcomes import Accepted, Delivered, Enqueued, Opened, Refused
 from ledgermq.selector import parse_selector
-from support import checks
-from support.play import START_US, play
-from support.script import read_scripts
-from support.verbs import identifier
+from support.checks import checks
+from support.scripts.play import START_US, play
+from support.scripts.script import read_scripts
+from support.scripts.verbs import identifier
 
 # The nine fields of the status screen (SEQ-13) and the names that a status gives them.
 SCREEN = {

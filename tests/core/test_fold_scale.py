@@ -6,11 +6,14 @@ import random
 
 import pytest
 
-from ledgermq.core import invariants, orders, selecting, topics, turns
 from ledgermq.core.apply import apply, new_state
+from ledgermq.core.destinations import numbering
+from ledgermq.core.order import orders, selecting, waiting_consumers
+from ledgermq.core.state.message_states import AVAILABLE
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Delivered, Refused
-from support import checks
+from support.checks import checks
+from support.invariants import whole_state as invariants
 
 START_US = 1_790_000_000_000_000
 
@@ -83,7 +86,7 @@ def evaluations(monkeypatch):
         return real(selector, message)
 
     monkeypatch.setattr(orders, "matches", counted)
-    monkeypatch.setattr(topics, "matches", counted)
+    monkeypatch.setattr(numbering, "matches", counted)
     return asked
 
 
@@ -128,7 +131,7 @@ def test_a_selector_is_asked_once_for_each_message_and_never_by_a_get(evaluation
         driver.do(op.Acknowledge, session, deliveries=[{"first": delivery, "last": delivery}])
     assert evaluations == []
     queue = driver.state.queues["q"]
-    assert (len(queue.messages), queue.available.count) == (99_000, 99_000)
+    assert (len(queue.messages), queue.counts[AVAILABLE]) == (99_000, 99_000)
     # What was taken through the selector does not stay behind in the order of all.
     assert queue.available._entries <= 2 * 99_000 + 64
 
@@ -177,13 +180,13 @@ def test_a_message_costs_the_same_with_a_thousand_waiting_consumers(monkeypatch)
         driver.do(op.OpenConsumer, session, consumer=number, destination="queue:q")
         driver.do(op.Get, session, consumer=number, credit=1_000)
     looked_at: list[int] = []
-    real = turns.turn_of
+    real = waiting_consumers.waiting_key
 
     def counted(consumer):
         looked_at.append(consumer.number)
         return real(consumer)
 
-    monkeypatch.setattr(turns, "turn_of", counted)
+    monkeypatch.setattr(waiting_consumers, "waiting_key", counted)
     got: set[int] = set()
     for number in range(1_100):
         message = colored(number, "red")
@@ -194,7 +197,7 @@ def test_a_message_costs_the_same_with_a_thousand_waiting_consumers(monkeypatch)
     assert got == set(range(1, 1_001))
     # Once all of them were put in order; then a few for each message.
     assert len(looked_at) < 1_000 + 1_100 * 12
-    assert len(driver.state.queues["q"].turns._entries) <= 2 * 1_000 + 64 + 1
+    assert len(driver.state.queues["q"].waiting._entries) <= 2 * 1_000 + 64 + 1
 
 
 def test_consumers_that_are_passed_over_do_not_pile_up():
@@ -209,7 +212,7 @@ def test_consumers_that_are_passed_over_do_not_pile_up():
         messages = [colored(number, "red")]
         *_, delivered = driver.do(op.Put, putter, destination="queue:q", messages=messages)
         assert delivered.session != handles[0]
-    assert len(driver.state.queues["q"].turns._entries) <= 2 * 3 + 64 + 1
+    assert len(driver.state.queues["q"].waiting._entries) <= 2 * 3 + 64 + 1
     driver.do(op.Alive, handles[0])
     message = colored(0, "red")
     *_, delivered = driver.do(op.Put, putter, destination="queue:q", messages=[message])
@@ -234,13 +237,13 @@ def test_whose_turn_it_is_never_depends_on_how_it_was_found(seed):
         session = driver.state.sessions[handle]
         what = chance.random()
         if what < 0.5:
-            ready = [one for one in queue.ready.values() if not turns.is_held_back(one)]
+            ready = [one for one in queue.ready.values() if not waiting_consumers.is_held_back(one)]
             if queue.unacknowledged_max:
                 held = {one: len(driver.state.sessions[one].deliveries) for one in handles}
                 limit = queue.unacknowledged_max
                 ready = [one for one in ready if held[one.session.handle] < limit]
-            waiting = not queue.available.count
-            expected = min(map(turns.turn_of, ready), default=None)
+            waiting = not queue.counts[AVAILABLE]
+            expected = min(map(waiting_consumers.waiting_key, ready), default=None)
             messages = [colored(step, "red")]
             found = driver.do(op.Put, putter, destination="queue:q", messages=messages)
             told = [(one.session, one.consumer) for one in found if isinstance(one, Delivered)]

@@ -1,13 +1,19 @@
 """Snapshots: what blocks hold, which are touched, and that restoring is exact (PROTOCOL.md §10)."""
 
-from ledgermq.core.snapshot import block_of, blocks, root_of, take_touched_blocks, taken_block
-from ledgermq.core.storage import FIRST_SEGMENT
-from ledgermq.processor.blocks import encode_block
-from ledgermq.wire.checkpoint_chunks import encode_block_record
-from support import checks
-from support.play import play
-from support.script import read_scripts
-from support.verbs import identifier
+from ledgermq.core.snapshot.state_records import (
+    block_of,
+    blocks,
+    root_of,
+    take_touched_blocks,
+    taken_block,
+)
+from ledgermq.core.state.storage import FIRST_SEGMENT
+from ledgermq.processor.checkpoints.blocks import encode_block
+from ledgermq.wire.framing.checkpoint_chunks import encode_block_record
+from support.checks import checks
+from support.scripts.play import play
+from support.scripts.script import read_scripts
+from support.scripts.verbs import identifier
 
 
 def played(*lines: str):
@@ -133,6 +139,15 @@ def test_blocks_are_touched_by_numbering_consuming_and_backouts_only():
         (1, 1),
         (10, 0),
     ]
+
+
+def test_a_topic_message_touches_the_block_of_each_subscription_that_gets_it():
+    """A checkpoint would go without it else; the position of a subscription is its consumer's."""
+    player = played("open", "consumer 1 topic:t", 'consumer 2 topic:t selector=color=="red"')
+    take_touched_blocks(player.state)
+    (line,) = read_scripts("put topic:t A -> enqueued 0..0")[0].lines
+    player.line(line)
+    assert take_touched_blocks(player.state) == [(1, 0)]
 
 
 def test_a_backout_touches_the_block_of_its_message():

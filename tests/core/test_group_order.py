@@ -8,19 +8,20 @@ from pathlib import Path
 import pytest
 from hypothesis import Phase, given, settings
 
-from ledgermq.core import group_order
+from ledgermq.core import moves
 from ledgermq.core.apply import new_state
-from ledgermq.core.group_order import GroupOrder
-from ledgermq.core.queue import Queue
-from ledgermq.core.state import QueueManager
+from ledgermq.core.order import orders
+from ledgermq.core.state import group_order
+from ledgermq.core.state.group_order import GroupOrder
+from ledgermq.core.state.manager import QueueManager
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.settings import given_settings
-from support.checked_histories import FOLD, check_every_split, check_history, fold_entry
-from support.group_order_generators import group_order_histories
-from support.log_writer import Script, color_header
-from support.planted_faults import expect_found, named
-from support.play import play
-from support.script import ScriptError, read_scripts
+from support.brokers.log_writer import Script, color_header
+from support.checks.checked_histories import FOLD, check_every_split, check_history, fold_entry
+from support.generators.group_order_generators import group_order_histories
+from support.planted.planted_faults import expect_found, named
+from support.scripts.play import play
+from support.scripts.script import ScriptError, read_scripts
 
 SCRIPTS = Path(__file__).parent / "scripts"
 
@@ -113,7 +114,7 @@ def test_of_too_many_parked_groups_the_first_is_forgotten(monkeypatch):
 def held_in(queue) -> int:
     """How many messages of a queue wait for a delayed one."""
     order = queue.group_order
-    here = [one for one in queue.messages.values() if one.is_here]
+    here = [one for one in queue.messages.values() if one.is_available]
     return 0 if order is None else sum(map(order.holds_back, here))
 
 
@@ -130,10 +131,14 @@ def _never(original):
     return lambda *arguments: False
 
 
+def _none_waited(original):
+    return lambda *arguments: []
+
+
 FAULTS = [
     (GroupOrder, "holds_back", _never),
     (GroupOrder, "hold", _nothing),
-    (GroupOrder, "free", _nothing),
+    (GroupOrder, "free", _none_waited),
     (GroupOrder, "park", _nothing),
     (GroupOrder, "_come_to_parked", _nothing),
 ]
@@ -163,7 +168,8 @@ def test_what_comes_back_to_a_parked_group_and_stays_there_is_found(monkeypatch)
 
 def test_what_is_never_offered_again_is_found(monkeypatch):
     """The scripts are not blind either: what was passed over has to come back."""
-    monkeypatch.setattr(Queue, "offer_again", _nothing(None))
+    for module in (moves, orders):
+        monkeypatch.setattr(module, "offer_again", _nothing(None))
     failed = 0
     for script in read_scripts((SCRIPTS / "group_order.txt").read_text(encoding="utf-8")):
         try:

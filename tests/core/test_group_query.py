@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ledgermq.core import group_query, query
-from support.group_state import group_of, state_with_groups
-from support.verbs import group_id
+from ledgermq.core.queries import group_status as group_query
+from ledgermq.core.queries import questions as query
+from support.messages.group_state import group_of, state_with_groups
+from support.scripts.verbs import group_id
 
 
 def ask(kind: str, **fields: object) -> dict[str, object]:
@@ -16,13 +17,13 @@ def ask(kind: str, **fields: object) -> dict[str, object]:
 def test_groups_are_told_page_by_page():
     """By group id, behind the one given; more says whether there are others (GRP-46)."""
     state = state_with_groups()
-    first = query.tell(state, ask("GROUPS", limit=1), "QM1", "w").document
+    first = query.answer(state, ask("GROUPS", limit=1), "QM1", "w").document
     assert (first["more"], [one["group_id"] for one in first["groups"]]) == (
         True,
         [group_id("G").hex()],
     )
     assert (first["groups"][0]["held"], first["groups"][0]["missing"]) == (2, [])
-    rest = query.tell(state, ask("GROUPS", group_id=group_id("G")), "QM1", "w").document
+    rest = query.answer(state, ask("GROUPS", group_id=group_id("G")), "QM1", "w").document
     assert (rest["more"], len(rest["groups"])) == (False, 1)
     assert (rest["groups"][0]["clashing"], rest["groups"][0]["items"]) == ([4], 2)
 
@@ -30,22 +31,24 @@ def test_groups_are_told_page_by_page():
 def test_one_group_is_told_with_its_members_or_group_unknown():
     """Members in logical order with where they are, or the reason group-unknown (GRP-46)."""
     state = state_with_groups()
-    found = query.tell(state, ask("GROUP", group_id=group_id("G")), "QM1", "w").document
+    found = query.answer(state, ask("GROUP", group_id=group_id("G")), "QM1", "w").document
     states = [(one["group_sequence"], one["offset"], one["state"]) for one in found["members"]]
     assert states == [(1, 0, "held"), (2, 0, "held"), (2, 5, "available")]
     assert found == group_query.group_document(state.queues["q"], group_of(state))
-    refused = query.tell(state, ask("GROUP", group_id=group_id("X")), "QM1", "w")
+    refused = query.answer(state, ask("GROUP", group_id=group_id("X")), "QM1", "w")
     assert refused.reason == "group-unknown"
 
 
 def test_a_long_group_is_told_page_by_page():
     """Each page goes on behind a place; clashing items stand on the last one (GRP-46)."""
     state = state_with_groups()
-    whole = query.tell(state, ask("GROUP", group_id=group_id("G")), "QM1", "w").document
+    whole = query.answer(state, ask("GROUP", group_id=group_id("G")), "QM1", "w").document
     seen, after, more = [], (0, 0), True
     while more:
         place = {"group_sequence": after[0], "offset": after[1], "limit": 1}
-        page = query.tell(state, ask("GROUP", group_id=group_id("G"), **place), "QM1", "w").document
+        page = query.answer(
+            state, ask("GROUP", group_id=group_id("G"), **place), "QM1", "w"
+        ).document
         seen += page["members"]
         more = page["more"]
         after = (seen[-1]["group_sequence"], seen[-1]["offset"])

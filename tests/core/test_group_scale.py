@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ledgermq.bench.groups import LOGICAL, bytes_per_message, filled_queue
-from ledgermq.core.available import Available
-from ledgermq.core.group import Group
+from ledgermq.core.order import orders
+from ledgermq.core.state import records
+from ledgermq.core.state.group import Group
+from ledgermq_benchmarks.groups import LOGICAL, bytes_per_message, filled_queue
 
 MESSAGES = 10_000
 GROUPS = 100
@@ -16,18 +17,19 @@ GROUPS = 100
 def looks(monkeypatch):
     """How often an entry of an order, and the items of a group, were looked at."""
     counted = {"entries": 0, "items": 0}
-    stands, items = Available.stands, Group.items
+    may_be_given, items = records.may_be_given, Group.items
 
-    def counting_stands(self, message):
+    def counting_looks(message):
         counted["entries"] += 1
-        return stands(self, message)
+        return may_be_given(message)
 
     def counting_items(self):
         for item in items(self):
             counted["items"] += 1
             yield item
 
-    monkeypatch.setattr(Available, "stands", counting_stands)
+    for module in (records, orders):
+        monkeypatch.setattr(module, "may_be_given", counting_looks)
     monkeypatch.setattr(Group, "items", counting_items)
     return counted
 

@@ -6,9 +6,7 @@ import random
 
 import pytest
 
-from ledgermq.core import invariants
-from ledgermq.core.group import Group, Segments
-from ledgermq.core.message import (
+from ledgermq.core.state.group import (
     AWAY,
     IN_GROUP,
     IN_UNIT_OF_WORK,
@@ -16,11 +14,13 @@ from ledgermq.core.message import (
     LAST_SEGMENT,
     MEMBER,
     SEGMENT,
-    SegmentMessage,
+    Group,
+    Segments,
 )
-from ledgermq.core.queue import Queue
-from support.group_state import group_of, state_with_groups
-from support.verbs import group_id
+from ledgermq.core.state.records import Queue, SegmentMessage
+from support.invariants import whole_state as invariants
+from support.messages.group_state import group_of, state_with_groups
+from support.scripts.verbs import group_id
 
 QUEUE = Queue("q", 0)
 FLAGS = {"L": LAST_IN_GROUP, "s": SEGMENT, "e": SEGMENT | LAST_SEGMENT, "u": IN_UNIT_OF_WORK}
@@ -285,21 +285,21 @@ def _segment_under_another_offset(state):
 
 
 def _kept_for_one_who_does_not_know(state):
-    getter = next(iter(state.queues["q"].kept.values()))
-    getter.kept = None
+    getter = next(iter(state.queues["q"].reserved.values()))
+    getter.reserved_group = None
 
 
 def _kept_for_nobody(state):
-    state.queues["q"].kept.clear()
+    state.queues["q"].reserved.clear()
 
 
 def _keeps_without_a_place(state):
-    next(iter(state.queues["q"].kept.values())).place = None
+    next(iter(state.queues["q"].reserved.values())).group_position = None
 
 
 def _keeps_another_group(state):
-    getter = next(iter(state.queues["q"].kept.values()))
-    getter.place = (group_id("H"), 1, 0)
+    getter = next(iter(state.queues["q"].reserved.values()))
+    getter.group_position = (group_id("H"), 1, 0)
 
 
 BROKEN = [
@@ -321,7 +321,7 @@ BROKEN = [
     (_segment_under_another_offset, "members"),
     (_kept_for_one_who_does_not_know, "kept"),
     (_kept_for_nobody, None),
-    (_keeps_without_a_place, "without a place"),
+    (_keeps_without_a_place, "without a position"),
     (_keeps_another_group, "another group"),
 ]
 

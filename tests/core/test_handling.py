@@ -2,12 +2,13 @@
 
 import pytest
 
-from ledgermq.core import query
-from ledgermq.core.available import Available
-from ledgermq.core.turn import Turn
-from support.planted_faults import expect_found, named
-from support.play import Player, play
-from support.script import read_scripts
+from ledgermq.core import moves
+from ledgermq.core.manual import message_operations
+from ledgermq.core.queries import questions as query
+from ledgermq.core.state.message_states import DELAYED
+from support.planted.planted_faults import expect_found, named
+from support.scripts.play import Player, play
+from support.scripts.script import read_scripts
 
 NONE = {
     "source": "queue:q",
@@ -31,7 +32,7 @@ def asked(player: Player, *, limit: int = 100, to_origin: bool = False, **select
     """The answer to a question for a selection."""
     ask = {"kind": "SELECT_MESSAGES", "selection": {**NONE, **selection}}
     told = {**ask, "limit": limit, "to_origin": to_origin}
-    return query.tell(player.state, told, "QM1", "worker")
+    return query.answer(player.state, told, "QM1", "worker")
 
 
 @pytest.fixture(scope="module")
@@ -65,7 +66,7 @@ def test_one_look_is_at_20_000_numbers_at_most(deep):
 @pytest.mark.parametrize("limit", [0, 10_000, 2_000_000_000])
 def test_one_operation_touches_10_000_messages_at_most(deep, limit):
     """Whatever limit its writer gives."""
-    told = query.tell(
+    told = query.answer(
         deep.state,
         {
             "kind": "SELECT_MESSAGES",
@@ -101,7 +102,9 @@ def test_a_question_shows_as_many_messages_as_it_asked_for_and_counts_all():
 def test_a_question_without_selection_is_refused():
     """A writer that left it out is told so (selection-invalid)."""
     player = played("open", "create q")
-    told = query.tell(player.state, {"kind": "SELECT_MESSAGES", "selection": None}, "QM1", "worker")
+    told = query.answer(
+        player.state, {"kind": "SELECT_MESSAGES", "selection": None}, "QM1", "worker"
+    )
     assert told.reason == "selection-invalid"
 
 
@@ -120,10 +123,18 @@ def _does_nothing(original):
     return lambda *arguments: None
 
 
-@pytest.mark.parametrize(
-    "planted", named([(Turn, "withdraw", _does_nothing), (Available, "leave", _does_nothing)])
-)
-def test_a_message_that_leaves_without_being_withdrawn_is_noticed(monkeypatch, planted):
+def _counts_as_delayed(original):
+    return lambda message: DELAYED
+
+
+FAULTS = [
+    (moves, "_take_out", _does_nothing),
+    (message_operations, "state_of", _counts_as_delayed),
+]
+
+
+@pytest.mark.parametrize("planted", named(FAULTS))
+def test_a_message_that_leaves_and_is_still_known_or_counted_is_noticed(monkeypatch, planted):
     """The checks after every entry find a fault planted in the handling."""
     lines = ("open", "put q A B -> enqueued 0..1", "purge q 0 -> administered 1")
     expect_found(monkeypatch, planted, lambda: played(*lines))

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from ledgermq.core import invariants, query
-from support.play import play
-from support.script import read_scripts
+from ledgermq.core.queries import questions as query
+from support.invariants import whole_state as invariants
+from support.scripts.play import play
+from support.scripts.script import read_scripts
 
 # Position 1 turns it on; the message of position 2 is consumed at once.
 JOURNALED = (
@@ -27,7 +28,7 @@ def state_after(*lines: str):
 
 def pins(*lines: str):
     """Where the journal, and all that lives, needs the log from."""
-    told = query.tell(state_after(*lines), {"kind": "PINS", "limit": 9}, "QM1", "w").document
+    told = query.answer(state_after(*lines), {"kind": "PINS", "limit": 9}, "QM1", "w").document
     return told["journal_position"], told["needed_position"]
 
 

@@ -9,21 +9,21 @@ from typing import Any
 import pytest
 
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.snapshot import root_of
-from ledgermq.core.state import QueueManager
+from ledgermq.core.snapshot.state_records import root_of
+from ledgermq.core.state.manager import QueueManager
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Addressed, Delivered, body_place
-from ledgermq.wire.codec import decode_operation, encode_chunk
-from ledgermq.wire.topics import DERIVED_BYTES_MAX
-from support.large_operations import (
+from ledgermq.wire.framing.codec import decode_operation, encode_chunk
+from ledgermq.wire.topics.log_topics import DERIVED_BYTES_MAX
+from support.generators.naive_operations import sample_message
+from support.messages.large_operations import (
     FILLS,
     OPERATIONS,
     any_large_operation,
     large_operations,
 )
-from support.naive_operations import sample_message
-from support.play import START_US
-from support.verbs import identifier
+from support.scripts.play import START_US
+from support.scripts.verbs import identifier
 
 # Kafka counts key and headers of a record too.
 AROUND_BYTES = 4096

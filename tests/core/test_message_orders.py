@@ -7,11 +7,10 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ledgermq.core import message_deadlines
-from ledgermq.core.available import SPARE_ENTRIES, Available
-from ledgermq.core.message_deadlines import MessageDeadlines
-from ledgermq.core.selecting import value_in
-from ledgermq.core.state import Message, Queue
+from ledgermq.core.order.selecting import value_in
+from ledgermq.core.state.manager import SPARE_DEADLINES, new_state
+from ledgermq.core.state.records import Message, Queue, may_be_given
+from ledgermq.core.structures.available import SPARE_ENTRIES, Available
 
 
 def message_of(queue: Queue, priority: int = 4) -> Message:
@@ -33,7 +32,7 @@ class Pair:
 
     def __init__(self) -> None:
         self.queue = Queue("q", 0)
-        self.all, self.even = Available(), Available()
+        self.all, self.even = Available(may_be_given), Available(may_be_given)
         self.waiting: list[Message] = []
         self.held: list[Message] = []
 
@@ -52,7 +51,7 @@ class Pair:
     def take(self, count: int) -> None:
         """So many in a row, as for consumers without selectors."""
         expected = self.expected(even=False)[:count]
-        assert self.all.take(count) == expected
+        assert self.all.take(count, len(self.waiting)) == expected
         self._hold(expected)
 
     def choose(self, *, even: bool) -> None:
@@ -61,7 +60,7 @@ class Pair:
         assert [first] == (self.expected(even=even)[:1] or [None])
         if first is not None:
             self._hold([first])
-            self.all.leave()
+            self.all.tidy(len(self.waiting))
 
     def _hold(self, messages: list[Message]) -> None:
         for message in messages:
@@ -76,9 +75,9 @@ class Pair:
             message = self.held.pop(place % len(self.held))
             message.consumer = None
             self.waiting.append(message)
-            self.all.give_back(message)
+            self.all.offer(message)
             if message.priority % 2 == 0:
-                self.even.give_back(message)
+                self.even.offer(message)
 
     def check(self) -> None:
         """Both orders hold what the list says, and know how many entries they have."""
@@ -87,7 +86,6 @@ class Pair:
             assert list(order) == expected
             assert order.first() is (expected[0] if expected else None)
             assert order._entries == entries_of(order)
-        assert self.all.count == len(self.waiting)
         for priority in range(10):
             mine = [one for one in self.expected(even=False) if one.priority == priority]
             assert self.all.has_priority(priority) or not mine
@@ -119,10 +117,10 @@ def test_order_forgets_what_was_taken_through_another():
     pair = Pair()
     for number in range(3 * SPARE_ENTRIES):
         pair.put(number % 2)
-        assert entries_of(pair.all) <= 2 * pair.all.count + SPARE_ENTRIES
+        assert entries_of(pair.all) <= 2 * len(pair.waiting) + SPARE_ENTRIES
     for _ in range(3 * SPARE_ENTRIES // 2):
         pair.choose(even=True)
-        assert entries_of(pair.all) <= 2 * pair.all.count + SPARE_ENTRIES
+        assert entries_of(pair.all) <= 2 * len(pair.waiting) + SPARE_ENTRIES
     pair.check()
     for _ in range(3 * SPARE_ENTRIES // 2):
         pair.choose(even=False)
@@ -130,34 +128,39 @@ def test_order_forgets_what_was_taken_through_another():
     pair.check()
 
 
+def due(message: Message, moment: int) -> tuple[int, int, int, Message]:
+    """The entry of a message that is due at a moment."""
+    return (moment, message.queue.created_position, message.sequence, message)
+
+
 def test_deadlines_forget_messages_that_are_gone():
     """The heap is made anew once most of it is gone, keeps what stands and its order."""
-    spare = message_deadlines.SPARE_ENTRIES
-    queue, deadlines = Queue("q", 0), MessageDeadlines()
+    queue, deadlines = Queue("q", 0), new_state().births
     kept = []
-    for number in range(6 * spare):
+    for number in range(6 * SPARE_DEADLINES):
         message = message_of(queue)
-        deadlines.add(message, 10_000_000 - number)
+        deadlines.add(due(message, 10_000_000 - number))
         if number % 8:
             del queue.messages[message.sequence]
         else:
             kept.append(message)
-        assert len(deadlines._entries) <= 2 * len(kept) + spare + 1
-    assert len(deadlines._entries) < 3 * spare
-    assert deadlines.next() == 10_000_000 - kept[-1].sequence
-    assert deadlines.take_due(10_000_000) == kept[::-1]
-    assert (deadlines.next(), deadlines._entries) == (None, [])
+        assert len(deadlines._entries) <= 2 * len(kept) + SPARE_DEADLINES + 1
+    assert len(deadlines._entries) < 3 * SPARE_DEADLINES
+    assert deadlines.first() == due(kept[-1], 10_000_000 - kept[-1].sequence)
+    taken = deadlines.take_through((10_000_001,))
+    assert [message for *_, message in taken] == kept[::-1]
+    assert (deadlines.first(), deadlines._entries) == (None, [])
 
 
 def test_deadlines_of_one_moment_come_by_creation_and_number():
     """Queues by the position that made them, messages by sequence number."""
     early, late = Queue("b", 1), Queue("a", 2)
-    deadlines = MessageDeadlines()
+    deadlines = new_state().births
     messages = [message_of(queue) for queue in (early, early, late, late)]
     for message in messages[::-1]:
-        deadlines.add(message, 7)
-    assert deadlines.take_due(6) == []
-    assert deadlines.take_due(7) == messages
+        deadlines.add(due(message, 7))
+    assert deadlines.take_through((7,)) == []
+    assert [message for *_, message in deadlines.take_through((8,))] == messages
 
 
 def test_header_fields_have_their_values():

@@ -6,20 +6,24 @@ from typing import Any
 
 import pytest
 
-from ledgermq.client.questions import Answer, whole_answer
-from ledgermq.core import paging, query, work_query
-from ledgermq.core.paging import place_in
+from ledgermq.client.link.questions import Answer, whole_answer
+from ledgermq.core.queries import paging
+from ledgermq.core.queries import questions as query
+from ledgermq.core.queries import work_status as work_query
+from ledgermq.core.queries.paging import place_in
 from ledgermq.protocol import operations as op
-from support.large_states import LargeState
+from support.messages.large_states import LargeState
 
 COMMON = {"session": -1, "limit": 100, "after_sequence": -1, "queue": "q", "group_id": b""}
 
 
-def pages(large: LargeState, kind: str, **more: Any) -> Iterator[query.Told]:
+def pages(large: LargeState, kind: str, **more: Any) -> Iterator[query.Answer]:
     """The answers to a question that is asked until all is told; each names where to go on."""
     after = ""
     while True:
-        told = query.tell(large.state, {**COMMON, "kind": kind, "after": after, **more}, "QM1", "w")
+        told = query.answer(
+            large.state, {**COMMON, "kind": kind, "after": after, **more}, "QM1", "w"
+        )
         assert not told.reason
         yield told
         if not told.next:
@@ -28,7 +32,7 @@ def pages(large: LargeState, kind: str, **more: Any) -> Iterator[query.Told]:
         after = told.next
 
 
-def whole(found: list[query.Told]) -> Any:
+def whole(found: list[query.Answer]) -> Any:
     """All pages as a client joins them."""
     answers = [
         Answer(position=0, time=0, document=one.document, outcomes=[], messages=one.messages)
@@ -82,7 +86,7 @@ def test_a_list_is_told_page_by_page_each_entry_once(large, monkeypatch, kind, p
 def test_a_place_that_nobody_named_is_answered_too(large, kind, after):
     """A question's text is its asker's: the answer is some part of the list (H28)."""
     ask = {**COMMON, "kind": kind, "after": after}
-    assert isinstance(query.tell(large.state, ask, "QM1", "w").document, list)
+    assert isinstance(query.answer(large.state, ask, "QM1", "w").document, list)
 
 
 def test_a_number_that_is_none_is_no_place():
@@ -108,7 +112,7 @@ def test_a_large_unit_of_work_is_told_page_by_page(monkeypatch):
         assert len(found) > 2
         assert whole(found) == expected
         assert whole(list(pages(large, "TRANSACTION", session=session))) == work
-        monkeypatch.setattr(work_query, "DESTINATIONS_TOLD", 7)
+        monkeypatch.setattr(work_query, "DESTINATIONS_MAX", 7)
         entries = whole(list(pages(large, "TRANSACTIONS")))
         assert [len(one["puts"]) for one in entries] == [7, 7, 7, 7, 2]
         assert [put for one in entries for put in one["puts"]] == work["puts"]

@@ -1,15 +1,15 @@
 """Which live messages keep the log from being cut: asked of the state, never kept (D6, H24)."""
 
-from ledgermq.core import query
-from ledgermq.core.delivery import delivered_message
-from support.play import play
-from support.script import read_scripts
+from ledgermq.core.delivery.delivering import delivered_message
+from ledgermq.core.queries import questions as query
+from support.scripts.play import play
+from support.scripts.script import read_scripts
 
 
 def pins(*lines: str, limit: int = 20):
     """The answer to PINS after lines of a script."""
     state = play(read_scripts("\n".join(lines))[0]).state
-    return query.tell(state, {"kind": "PINS", "limit": limit}, "QM1", "w").document
+    return query.answer(state, {"kind": "PINS", "limit": limit}, "QM1", "w").document
 
 
 def told(document):
@@ -146,9 +146,9 @@ def test_a_delivery_says_where_a_body_stands_that_was_written_again():
     """
     player = play(read_scripts(script)[0], restarts=True)
     (moved,) = player.state.queues["r"].messages.values()
-    assert moved.body_place == (3, 0)
+    assert moved.body_position == (3, 0)
     assert (moved.put_position, moved.put_index) == (2, 0)
     assert delivered_message(moved)["body"] == (3, 0)
     (left,) = player.state.queues["q"].messages.values()
-    assert left.body_place == (2, 1)
+    assert left.body_position == (2, 1)
     assert "body" not in delivered_message(left)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from support.planted_faults import expect_found
+from support.planted.planted_faults import expect_found
 
 
 class Counter:

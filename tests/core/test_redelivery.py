@@ -6,11 +6,12 @@ import time
 
 import pytest
 
-from ledgermq.core import invariants
-from ledgermq.core.message import Message
-from ledgermq.core.snapshot import take_touched_blocks
-from support.play import Player, play
-from support.script import read_scripts
+from ledgermq.core.snapshot.state_records import take_touched_blocks
+from ledgermq.core.state.message_states import AVAILABLE, DELAYED, DROPPED, MOVED, UNBORN
+from ledgermq.core.state.records import Message
+from support.invariants import whole_state as invariants
+from support.scripts.play import Player, play
+from support.scripts.script import read_scripts
 
 LINES = (
     "open CLIENT redelivery=5s",
@@ -30,21 +31,22 @@ def test_a_delayed_message_is_sound():
     """The state that the tests below break is whole before (INF-10)."""
     state = delayed_state()
     invariants.check(state)
-    assert (state.queues["q"].delayed, state.queues["q"].unborn) == (1, 1)
+    assert (state.queues["q"].counts[DELAYED], state.queues["q"].counts[UNBORN]) == (1, 1)
 
 
 def _counted_as_unborn(state):
-    state.queues["q"].delayed -= 1
-    state.queues["q"].unborn += 1
+    state.queues["q"].counts[DELAYED] -= 1
+    state.queues["q"].counts[UNBORN] += 1
 
 
 def _bytes_counted_as_unborn(state):
-    state.queues["q"].delayed_bytes -= 1
-    state.queues["q"].unborn_bytes += 1
+    state.queues["q"].sizes[DELAYED] -= 1
+    state.queues["q"].sizes[UNBORN] += 1
 
 
 def _bytes_counted_as_current(state):
-    state.queues["q"].delayed_bytes -= 1
+    state.queues["q"].sizes[DELAYED] -= 1
+    state.queues["q"].sizes[AVAILABLE] += 1
 
 
 def _without_a_backout(state):
@@ -56,16 +58,15 @@ def _unborn_with_a_backout(state):
 
 
 def _available_and_delayed(state):
-    queue = state.queues["q"]
-    queue.available.give_back(queue.messages[0])
+    state.queues["q"].counts[AVAILABLE] += 1
 
 
 def _moved_and_still_here(state):
-    state.queues["q"].moved += 1
+    state.queues["q"].gone[MOVED] += 1
 
 
 def _dropped_and_still_here(state):
-    state.queues["q"].dropped += 1
+    state.queues["q"].gone[DROPPED] += 1
 
 
 BROKEN = [
@@ -130,4 +131,4 @@ def test_a_delay_is_worked_out_in_no_time_after_any_number_of_backouts():
     for line in read_scripts("recover 1 -> returned 1")[0].lines:
         player.line(line)
     assert time.perf_counter() - begin < 1
-    assert player.state.queues["q"].delayed == 1
+    assert player.state.queues["q"].counts[DELAYED] == 1

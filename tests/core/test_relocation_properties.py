@@ -7,13 +7,13 @@ from collections import Counter
 import pytest
 from hypothesis import Phase, given, settings
 
-from ledgermq.core import relocating
 from ledgermq.core.apply import new_state
-from ledgermq.core.message import Message
+from ledgermq.core.destinations import numbering
+from ledgermq.core.manual import relocation as relocating
 from ledgermq.protocol.outcomes import Administered, Delivered, Outcome, Refused
-from support.checked_histories import FOLD, check_every_split, check_history, fold_entry
-from support.planted_faults import expect_found, named
-from support.relocation_generators import relocation_histories
+from support.checks.checked_histories import FOLD, check_every_split, check_history, fold_entry
+from support.generators.relocation_generators import relocation_histories
+from support.planted.planted_faults import expect_found, named
 
 
 @settings(FOLD, max_examples=120)
@@ -79,7 +79,7 @@ def _forgets_body(original):
 FAULTS = [
     (relocating, "_message_at", _finds_none),
     (relocating, "_difference", _permits),
-    (Message, "_made_as", _forgets_body),
+    (numbering, "_made_as", _forgets_body),
 ]
 
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from support.play import play
-from support.script import Script, scripts_of
+from support.scripts.play import play
+from support.scripts.script import Script, scripts_of
 
 SCRIPTS = scripts_of(Path(__file__).parent / "scripts")
 

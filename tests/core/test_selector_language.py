@@ -8,7 +8,7 @@ import math
 import pytest
 
 from ledgermq.selector import SELECTOR_CHARACTERS_MAX, parse_selector
-from support.selectors import LONG_MAX, LONG_MIN, outcome, parsed
+from support.messages.selectors import LONG_MAX, LONG_MIN, outcome, parsed
 
 T, F, U = True, False, None
 

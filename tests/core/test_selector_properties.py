@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from ledgermq.selector import SELECTOR_CHARACTERS_MAX, Selector, SelectorError, parse_selector
 from ledgermq.selector.grammar import KEYWORDS
-from support.naive_selector import names, truth, written
-from support.selectors import outcome, parsed
+from support.messages.naive_selector import names, truth, written
+from support.messages.selectors import outcome, parsed
 
 # Mutation testing asks for fewer examples, because it runs them for every mutant.
 DIVISOR = int(os.environ.get("LEDGERMQ_EXAMPLES_DIVISOR", "1"))

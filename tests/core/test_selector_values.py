@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from support.selectors import LONG_MAX, LONG_MIN, outcome
+from support.messages.selectors import LONG_MAX, LONG_MIN, outcome
 
 T, F, U = True, False, None
 

@@ -6,17 +6,18 @@ from collections import Counter
 
 import pytest
 
-from ledgermq.core import messages
+from ledgermq.core import moves
 from ledgermq.core.apply import new_state
-from ledgermq.core.state import Queue, Session
-from ledgermq.core.storage import Segment, Storage
-from ledgermq.core.topics import Subscription, Topic
+from ledgermq.core.destinations import by_name, subscriptions
+from ledgermq.core.puts import putting
+from ledgermq.core.state.records import Topic
+from ledgermq.core.state.storage import Segment, Storage
 from ledgermq.protocol.outcomes import Refused
-from support.checked_histories import check_every_split, fold_entry
-from support.generators import Entry
-from support.planted_faults import expect_found, named
-from support.play import Player
-from support.storage_generators import storage_history
+from support.checks.checked_histories import check_every_split, fold_entry
+from support.generators.generators import Entry
+from support.generators.storage_generators import storage_history
+from support.planted.planted_faults import expect_found, named
+from support.scripts.play import Player
 
 
 def check_history(history: list[Entry]) -> None:
@@ -69,10 +70,10 @@ def _true(original):
 
 
 def _forgets_bytes(original):
-    def release(self, size_bytes):
-        original(self, 0)
+    def free(self, size_bytes, count=1):
+        original(self, 0, count)
 
-    return release
+    return free
 
 
 def _last_free(original):
@@ -84,30 +85,38 @@ def _last_free(original):
 
 
 def _keeps_subscribers(original):
-    def enqueue(self, state, put, sender):
-        first = original(self, state, put, sender)
-        for message in put:
+    def enqueue(entry, target, messages, before, session=None):
+        first = original(entry, target, messages, before, session)
+        for message in messages if isinstance(target, Topic) else ():
             message.segment.hold(message.size_bytes)
         return first
 
     return enqueue
 
 
+def _frees_for_each(original):
+    def leave_topic(entry, topic, messages, cause):
+        original(entry, topic, messages, cause)
+        moves._free_room(messages)
+
+    return leave_topic
+
+
 FAULTS = [
-    (Segment, "release", _does_nothing),
-    (Segment, "release", _forgets_bytes),
+    (Segment, "free", _does_nothing),
+    (Segment, "free", _forgets_bytes),
     (Segment, "hold", _does_nothing),
     (Storage, "clean", _does_nothing),
     (Storage, "fits", _true),
     (Storage, "change", _does_nothing),
     (Storage, "_next", _last_free),
-    (messages, "check_transaction_size", _does_nothing),
-    (messages, "store", _does_nothing),
-    (Session, "let_open_puts_go", _does_nothing),
-    (Queue, "release_all", _does_nothing),
-    (Subscription, "drop", _does_nothing),
-    (Topic, "enqueue", _keeps_subscribers),
-    (Subscription, "stores", lambda original: True),
+    (putting, "check_transaction_size", _does_nothing),
+    (putting, "store", _does_nothing),
+    (moves, "_free_room", _does_nothing),
+    (by_name, "purge", _does_nothing),
+    (subscriptions, "purge", _does_nothing),
+    (putting, "enqueue", _keeps_subscribers),
+    (moves, "_leave_topic", _frees_for_each),
 ]
 
 

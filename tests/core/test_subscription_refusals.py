@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from support.play import Player, play
-from support.script import read_scripts
+from support.scripts.play import Player, play
+from support.scripts.script import read_scripts
 
 IN_USE = """
 A: open CLIENT client=c

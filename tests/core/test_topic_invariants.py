@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from ledgermq.core import invariants
-from ledgermq.core.topics import SubscriptionKey
-from support.play import play
-from support.script import read_scripts
-from support.verbs import identifier
+from ledgermq.core.state.message_states import (
+    CONSUMED,
+    DROPPED,
+    EXPIRED,
+    UNACKNOWLEDGED,
+    UNCOMMITTED_GET,
+)
+from ledgermq.core.state.records import SubscriptionKey
+from support.invariants import whole_state as invariants
+from support.scripts.play import play
+from support.scripts.script import read_scripts
+from support.scripts.verbs import identifier
 
 LINES = (
     "open CLIENT client=c",
@@ -46,15 +53,15 @@ def _topic_under_another_name(state):
 
 
 def _message_lost(state):
-    state.topics["t"].sent_and_committed += 1
+    state.topics["t"].gone[CONSUMED] += 1
 
 
 def _expired_twice(state):
-    state.topics["t"].expired += 1
+    state.topics["t"].gone[EXPIRED] += 1
 
 
 def _dropped_twice(state):
-    state.topics["t"].dropped += 1
+    state.topics["t"].gone[DROPPED] += 1
 
 
 def _out_of_order(state):
@@ -95,7 +102,7 @@ def _added_wrong(state):
 
 
 def _added_and_expired_wrong(state):
-    durable(state).expired += 1
+    durable(state).gone[EXPIRED] += 1
 
 
 def _two_consumers(state):
@@ -189,9 +196,9 @@ def test_topic_forgets_what_selectors_asked_for():
     lines += [f"close-consumer {number}" for number in (1, 2)]
     player = play(read_scripts("\n".join(lines))[0])
     topic = player.state.topics["t"]
-    assert [(name, list(values)) for name, values in topic._by_value.items()] == [("n", ["a"])]
+    assert [(name, list(values)) for name, values in topic.by_value.items()] == [("n", ["a"])]
     last = play(read_scripts("\n".join([*lines, "close-consumer 3"]))[0])
-    assert last.state.topics["t"]._by_value == {}
+    assert last.state.topics["t"].by_value == {}
 
 
 def test_what_two_sessions_have_in_flight_keeps_a_shared_subscription():
@@ -204,5 +211,5 @@ def test_what_two_sessions_have_in_flight_keeps_a_shared_subscription():
         read_scripts("\n".join([*lines, "close-consumer 1", "T: close-consumer 1"]))[0]
     ).state
     (subscription,) = state.subscriptions.values()
-    assert (subscription.unacknowledged, subscription.uncommitted_gets) == (1, 1)
+    assert (subscription.counts[UNACKNOWLEDGED], subscription.counts[UNCOMMITTED_GET]) == (1, 1)
     invariants.check(state)

@@ -10,8 +10,8 @@ import pytest
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Refused
-from support.log_writer import Script
-from support.version_texts import NAMES
+from support.brokers.log_writer import Script
+from support.generators.version_texts import NAMES
 
 SERVICES = Path(__file__).parents[2] / "services" / "ledgermq"
 # The fold, and what it rests on.
@@ -67,7 +67,11 @@ def _named(node: ast.AST) -> Iterator[str]:
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 def test_the_fold_asks_nothing_that_another_python_answers_otherwise(path):
     """State is the same on every Python, so core asks no table that comes with one (H26)."""
-    assert list(dependences(path.read_text(encoding="utf-8"))) == []
+    found = dependences(path.read_text(encoding="utf-8"))
+    if path.parent.name == "documents" or path.stem == "instants":
+        # Clients read documents into instants; the fold writes numbers of microseconds.
+        found = (one for one in found if not one.endswith(": datetime"))
+    assert list(found) == []
 
 
 @pytest.mark.parametrize(

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from support.golden_logs import record, replay
-from support.script import scripts_of
+from support.checks.golden_logs import record, replay
+from support.scripts.script import scripts_of
 
 HERE = Path(__file__).parent
 LOGS = HERE / "logs"
@@ -57,8 +57,9 @@ def test_every_history_has_its_golden_log():
 
 def digest_under(hash_seed: str) -> str:
     """The digest of all golden logs in a process with a hash seed of its own."""
-    environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": str(HERE.parent)}
-    command = [sys.executable, "-m", "support.golden_logs", *map(str, PATHS)]
+    roots = os.pathsep.join((str(HERE.parent), str(HERE.parents[1] / "services")))
+    environment = os.environ | {"PYTHONHASHSEED": hash_seed, "PYTHONPATH": roots}
+    command = [sys.executable, "-m", "support.checks.golden_logs", *map(str, PATHS)]
     ran = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     return ran.stdout.strip()
 

@@ -18,14 +18,14 @@ from pathlib import Path
 
 import pytest
 
-from support.fold_digests import Log, Logs, digests
-from support.group_generators import SeededGroupWriter
-from support.interpreters import interpreters, link_libraries, run
-from support.log_writer import START_US, Script
-from support.play import Player
-from support.random_log import RandomLog
-from support.script import scripts_of
-from support.version_histories import log_of, version_histories
+from support.brokers.log_writer import START_US, Script
+from support.checks.fold_digests import Log, Logs, digests
+from support.checks.interpreters import interpreters, link_libraries, run
+from support.generators.group_generators import SeededGroupWriter
+from support.generators.version_histories import log_of, version_histories
+from support.random_logs.random_log import RandomLog
+from support.scripts.play import Player
+from support.scripts.script import scripts_of
 
 HERE = Path(__file__).parent
 GOLDEN = HERE / "digests.json"
@@ -156,13 +156,13 @@ def test_this_python_folds_to_the_recorded_digests():
 @pytest.mark.parametrize("interpreter", interpreters(), ids=str)
 def test_every_python_folds_to_the_same_digests(interpreter, hash_seed, logs_path, libraries):
     """Another version, and another hash seed, make the same of every log (H26)."""
-    told = run(interpreter, libraries, hash_seed, "support.fold_digests", str(logs_path))
+    told = run(interpreter, libraries, hash_seed, "support.checks.fold_digests", str(logs_path))
     found = json.loads(told)
     assert list(found) == list(expected())
     other = {name: one for name, one in found.items() if one != expected()[name]}
     assert other == {}, (
         f"{interpreter} comes to other digests than this Python; to find the entry, compare what "
-        f"`python -m support.fold_digests {logs_path} NAME` prints under both"
+        f"`python -m support.checks.fold_digests {logs_path} NAME` prints under both"
     )
 
 
@@ -171,7 +171,7 @@ def test_an_interpreter_that_fails_is_no_reason_to_skip(tmp_path, libraries):
     path = tmp_path / "logs.json"
     path.write_text(json.dumps({"broken": [["no hexadecimal", 0]]}), encoding="utf-8")
     with pytest.raises(AssertionError, match="comes to no end"):
-        run(interpreters()[0], libraries, "0", "support.fold_digests", str(path))
+        run(interpreters()[0], libraries, "0", "support.checks.fold_digests", str(path))
 
 
 def test_only_what_starts_and_is_supported_is_an_interpreter(tmp_path, monkeypatch):

@@ -77,8 +77,8 @@ def _measure(package: Package, target: Path) -> int:
     os.environ["LEDGERMQ_EXAMPLES_DIVISOR"] = "4"
     measured.start()
     if package.scripts is not None:
-        from support.play import play
-        from support.script import scripts_of
+        from support.scripts.play import play
+        from support.scripts.script import scripts_of
 
         for script in scripts_of(package.scripts):
             measured.switch_context(SCRIPT + script.title)

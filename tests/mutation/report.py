@@ -1,4 +1,4 @@
-"""The summary of mutation testing, docs/mutation.md: a part for each package."""
+"""The summary of mutation testing, build/mutation.md: a part for each package."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Each mutant gets a forked process that imports the mutated module in place of the real one and
 runs the tests that execute the mutated line, quickest first, until one fails. A mutant that all of
-them pass has survived. The summary goes to docs/mutation.md; survivors that can make no
+them pass has survived. The summary goes to build/mutation.md; survivors that can make no
 difference have their reason in `equivalent.txt` (file, line's text before => after, reason).
 """
 
@@ -32,7 +32,7 @@ from mutation.report import Verdict, name_of, part, reasons_in, written
 from mutation.trial import outcome_of, start
 
 EQUIVALENT = Path(__file__).with_name("equivalent.txt")
-REPORT = ROOT / "docs" / "mutation.md"
+REPORT = ROOT / "build" / "mutation.md"
 MEMORY = ROOT / "mutants"
 VERDICTS = MEMORY / "verdicts.json"
 SEED = 1
@@ -162,7 +162,7 @@ def try_package(package: Package, asked: argparse.Namespace, deadline: float) ->
 def main() -> None:
     """Runs the mutants asked for, and writes the summary."""
     parser = argparse.ArgumentParser(prog="make mutants", description=__doc__)
-    parser.add_argument("files", nargs="*", help="files such as apply.py, core/queue.py; all else")
+    parser.add_argument("files", nargs="*", help="files such as apply.py; all else")
     parser.add_argument("--package", action="append", choices=list(PACKAGES), help="all without")
     parser.add_argument("--sample", type=int, help="so many mutants of a package, at random")
     parser.add_argument("--seed", type=int, default=SEED, help="which sample that is")
@@ -175,6 +175,7 @@ def main() -> None:
         name: try_package(PACKAGES[name], asked, deadline) for name in asked.package or PACKAGES
     }
     before = REPORT.read_text(encoding="utf-8") if REPORT.exists() else ""
+    REPORT.parent.mkdir(exist_ok=True)
     REPORT.write_text(written(before, parts, PACKAGES), encoding="utf-8")
     print(f"summary in {REPORT.relative_to(ROOT)}")
 

@@ -91,8 +91,8 @@ def _child(package: Package, path: Path, source: str, tests: dict[str, float]) -
     scripts = {one.removeprefix(SCRIPT) for one in tests if one.startswith(SCRIPT)}
     _limit(2.0, waits=package.waits)
     if scripts and package.scripts is not None:
-        from support.play import play
-        from support.script import scripts_of
+        from support.scripts.play import play
+        from support.scripts.script import scripts_of
 
         for script in scripts_of(package.scripts):
             if script.title in scripts:

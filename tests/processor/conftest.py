@@ -2,7 +2,7 @@
 
 import pytest
 
-from support.worker_process import new_place
+from support.brokers.worker_process import new_place
 
 
 @pytest.fixture

@@ -3,8 +3,8 @@
 import pytest
 from confluent_kafka.admin import AdminClient
 
-from ledgermq.bench import main
-from ledgermq.bench.depth import DEPTH_ROWS, checkpoint_overhead, depth_course
+from ledgermq_benchmarks import main
+from ledgermq_benchmarks.depth import DEPTH_ROWS, checkpoint_overhead, depth_course
 
 
 def test_one_filled_queue_serves_all_rows_of_a_run(monkeypatch):

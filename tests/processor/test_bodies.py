@@ -4,7 +4,7 @@ import pytest
 
 import ledgermq
 from ledgermq.protocol import operations as op
-from support.history import check_history, fold_log
+from support.checks.history import check_history, fold_log
 
 pytestmark = pytest.mark.kafka
 
@@ -134,7 +134,7 @@ def test_resync_brings_deliveries_in_flight_with_their_bodies(place):
 
 def test_a_body_that_is_gone_from_the_log_stops_the_worker_and_names_it(place):
     """A live message whose Put was cut from the log is never delivered empty."""
-    from support import topic_surgery as surgery
+    from support.brokers import topic_surgery as surgery
 
     first = place.worker("first")
     producer = fill(place.client(), "queue:a", 2, 300)

@@ -6,9 +6,9 @@ import time
 import pytest
 
 from ledgermq.embedded import EmbeddedBroker
-from support.history import check_history
-from support.traffic import Traffic
-from support.worker_process import new_place
+from support.brokers.traffic import Traffic
+from support.brokers.worker_process import new_place
+from support.checks.history import check_history
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

@@ -4,11 +4,11 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any
 
-from ledgermq.processor.answers import Answerer
+from ledgermq.processor.owner.answers import Answerer
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Delivered
-from support.hand_made import IDENTITY, Desk
-from support.large_states import LargeState
+from support.brokers.hand_made import IDENTITY, Desk
+from support.messages.large_states import LargeState
 
 SIZE = 200_000
 

@@ -5,17 +5,18 @@ from types import SimpleNamespace
 
 import pytest
 
-from ledgermq.processor import checkpoint_loading, checkpoints
-from ledgermq.processor.checkpoint_loading import Loaded
-from ledgermq.processor.checkpoint_shelf import Shelf
-from ledgermq.processor.checkpoints import Checkpointer, CheckpointFailedError
+from ledgermq.processor.checkpoints import loading as checkpoint_loading
+from ledgermq.processor.checkpoints import writing as checkpoints
+from ledgermq.processor.checkpoints.loading import Loaded
+from ledgermq.processor.checkpoints.stored_records import StoredRecords
+from ledgermq.processor.checkpoints.writing import Checkpointer, CheckpointFailedError
 from ledgermq.protocol import operations as op
-from ledgermq.wire import checkpoint_chunks
-from ledgermq.wire.codec import decode_record
-from ledgermq.wire.registry import Claim
-from ledgermq.wire.topics import DERIVED_BYTES_MAX, Topics
-from support import checks
-from support.large_states import LargeState
+from ledgermq.wire.framing import checkpoint_chunks
+from ledgermq.wire.framing.codec import decode_record
+from ledgermq.wire.topics.log_topics import DERIVED_BYTES_MAX, Topics
+from ledgermq.wire.topics.registry import Claim
+from support.checks import checks
+from support.messages.large_states import LargeState
 
 ROOM_FOR_FRAMING = 64 * 1024
 
@@ -60,7 +61,7 @@ class Desk:
 
     def restored(self) -> Loaded:
         """What a worker that starts makes of the newest manifest."""
-        shelf = Shelf("QM1")
+        shelf = StoredRecords("QM1")
         for key, value in self.topic.items():
             shelf.take(key.encode(), value)
         newest = max(shelf.manifests)

@@ -6,11 +6,11 @@ import sys
 import pytest
 
 from ledgermq.protocol import operations as op
-from ledgermq.wire.codec import decode_record
-from ledgermq.wire.topics import ensure_topics
-from support import topic_surgery as surgery
-from support.history import check_history
-from support.traffic import Traffic
+from ledgermq.wire.framing.codec import decode_record
+from ledgermq.wire.topics.log_topics import ensure_topics
+from support.brokers import topic_surgery as surgery
+from support.brokers.traffic import Traffic
+from support.checks.history import check_history
 
 pytestmark = pytest.mark.kafka
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import asyncio
 
-from ledgermq.processor.lanes import LaneWriter
+from ledgermq.processor.lanes.lanes import LaneWriter
 from ledgermq.protocol import outcomes as out
 from ledgermq.protocol.limits import (
     DELIVERED_CONTENT_BYTES_MAX,
     HEADER_BYTES_MAX,
     UNIT_OF_WORK_DESTINATIONS_MAX,
 )
-from ledgermq.wire.codec import decode_chunk
-from ledgermq.wire.registry import Claim
-from ledgermq.wire.topics import DERIVED_BYTES_MAX
+from ledgermq.wire.framing.codec import decode_chunk
+from ledgermq.wire.topics.log_topics import DERIVED_BYTES_MAX
+from ledgermq.wire.topics.registry import Claim
 
 CONNECTION = bytes(16)
 CHUNK_BYTES = 1024 * 1024

@@ -5,14 +5,14 @@ from collections import OrderedDict
 
 import pytest
 
-from ledgermq.processor import bodies as bodies_module
-from ledgermq.processor import lanes as lanes_module
-from ledgermq.processor.bodies import BodyLostError, BodyStore
-from ledgermq.processor.lanes import LaneWriter
+from ledgermq.processor.lanes import bodies as bodies_module
+from ledgermq.processor.lanes import lanes as lanes_module
+from ledgermq.processor.lanes.bodies import BodyLostError, BodyStore
+from ledgermq.processor.lanes.lanes import LaneWriter
 from ledgermq.protocol import outcomes as out
 from ledgermq.protocol.operations import Put
-from ledgermq.wire.codec import decode_chunk, encode_operation
-from ledgermq.wire.registry import Claim
+from ledgermq.wire.framing.codec import decode_chunk, encode_operation
+from ledgermq.wire.topics.registry import Claim
 
 ONE, TWO = b"1" * 16, b"2" * 16
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from ledgermq.processor.crash_points import CRASH_POINTS
-from support.history import check_history
-from support.traffic import Traffic
+from ledgermq.processor.worker.crash_points import CRASH_POINTS
+from support.brokers.traffic import Traffic
+from support.checks.history import check_history
 
 # What each of these shows is in `test_crashes_at_depth` too, with one ledger for all of them.
 pytestmark = [pytest.mark.kafka, pytest.mark.slow, pytest.mark.long]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ledgermq.processor.crash_points import CRASH_POINTS
+from ledgermq.processor.worker.crash_points import CRASH_POINTS
 from support.soak import Soak
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]

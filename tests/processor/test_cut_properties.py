@@ -6,21 +6,22 @@ from unittest.mock import patch
 
 from hypothesis import given, settings
 
-from ledgermq.client.questions import Answer, whole_answer
-from ledgermq.core import paging, query
+from ledgermq.client.link.questions import Answer, whole_answer
 from ledgermq.core.apply import apply, new_state
-from ledgermq.core.snapshot import blocks
-from ledgermq.core.state import QueueManager
-from ledgermq.processor import kept_answers
-from ledgermq.processor.kept_answers import KeptAnswers
-from ledgermq.wire import checkpoint_chunks
-from ledgermq.wire.checkpoint_chunks import encode_block_record, root_parts
-from ledgermq.wire.codec import decode_operation, decode_record
-from support import checks
-from support.checked_histories import FOLD
-from support.generators import informed_histories
-from support.group_generators import group_histories
-from support.quota_generators import quota_histories
+from ledgermq.core.queries import paging
+from ledgermq.core.queries import questions as query
+from ledgermq.core.snapshot.state_records import blocks
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.processor.owner import paged_answers
+from ledgermq.processor.owner.paged_answers import PagedAnswers
+from ledgermq.wire.framing import checkpoint_chunks
+from ledgermq.wire.framing.checkpoint_chunks import encode_block_record, root_parts
+from ledgermq.wire.framing.codec import decode_operation, decode_record
+from support.checks import checks
+from support.checks.checked_histories import FOLD
+from support.generators.generators import informed_histories
+from support.generators.group_generators import group_histories
+from support.generators.quota_generators import quota_histories
 
 SMALL = 300
 # More than one message and the head of a block take in these histories.
@@ -91,7 +92,7 @@ def told(state: QueueManager, page_bytes: int, **asked: Any) -> Any:
     after = ""
     with patch.object(paging, "PAGE_BYTES", page_bytes):
         while not answers or after:
-            found = query.tell(state, {**COMMON, **asked, "after": after}, "QM1", "w")
+            found = query.answer(state, {**COMMON, **asked, "after": after}, "QM1", "w")
             assert found.next != after or not after
             answers.append(
                 Answer(position=0, time=0, document=found.document, outcomes=[], messages=[])
@@ -102,12 +103,12 @@ def told(state: QueueManager, page_bytes: int, **asked: Any) -> Any:
 
 def caught_up(state: QueueManager, identity: bytes) -> tuple[list[Any], list[Any]]:
     """The sessions and outcomes that all pages of an answer to RESYNC tell."""
-    kept = KeptAnswers()
+    kept = PagedAnswers()
     asked = {**COMMON, "kind": "RESYNC", "connection": identity, "after": ""}
-    place = kept.keep(identity, state, query.tell(state, asked, "QM1", "w"))
+    place = kept.start(identity, state, query.answer(state, asked, "QM1", "w"))
     sessions: list[Any] = []
     outcomes: list[Any] = []
-    with patch.object(kept_answers, "PAGE_BYTES", SMALL):
+    with patch.object(paged_answers, "PAGE_BYTES", SMALL):
         while place:
             found = kept.find(identity, place)
             assert found is not None

@@ -5,16 +5,16 @@ from types import SimpleNamespace
 
 import pytest
 
-from ledgermq.core.state import new_state
-from ledgermq.processor import checkpoint_loading
-from ledgermq.processor.checkpoint_loading import load
-from ledgermq.processor.checkpoints import encode_root
-from ledgermq.processor.digests import chunk_digest, state_digest
-from ledgermq.processor.log_reading import LogIdentity
-from ledgermq.wire.checkpoint_keys import parse_key
-from ledgermq.wire.codec import encode_record
-from ledgermq.wire.registry import Claim
-from ledgermq.wire.topics import Topics
+from ledgermq.core.state.manager import new_state
+from ledgermq.processor.checkpoints import loading as checkpoint_loading
+from ledgermq.processor.checkpoints.digests import chunk_digest, state_digest
+from ledgermq.processor.checkpoints.loading import load
+from ledgermq.processor.checkpoints.writing import encode_root
+from ledgermq.processor.log.identity import LogIdentity
+from ledgermq.wire.framing.checkpoint_keys import parse_key
+from ledgermq.wire.framing.codec import encode_record
+from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.registry import Claim
 
 CLAIM = Claim("QM1", 0, 1)
 TOPICS = Topics("t")

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 import ledgermq
-from ledgermq.processor.supervisor import Supervisor
+from ledgermq.processor.worker.supervisor import Supervisor
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

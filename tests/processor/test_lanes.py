@@ -8,10 +8,10 @@ import urllib.request
 import pytest
 
 from ledgermq.protocol import operations as op
-from ledgermq.wire.codec import decode_chunk
-from support import topic_surgery as surgery
-from support.history import check_history, read_partition
-from support.traffic import Traffic
+from ledgermq.wire.framing.codec import decode_chunk
+from support.brokers import topic_surgery as surgery
+from support.brokers.traffic import Traffic
+from support.checks.history import check_history, read_partition
 
 pytestmark = pytest.mark.kafka
 

@@ -5,11 +5,11 @@ import os
 
 import pytest
 
-from ledgermq.core.grouping import NO_HEADER
+from ledgermq.core.puts.grouping import NO_HEADER
 from ledgermq.protocol import operations as op
-from ledgermq.wire.codec import decode_record
-from support import topic_surgery as surgery
-from support.history import check_history
+from ledgermq.wire.framing.codec import decode_record
+from support.brokers import topic_surgery as surgery
+from support.checks.history import check_history
 
 pytestmark = pytest.mark.kafka
 

@@ -4,8 +4,8 @@ import logging
 
 import pytest
 
-from ledgermq.processor import logs
-from ledgermq.processor.logs import KAFKA_LOGGER, RepeatFilter
+from ledgermq.processor.worker import logs
+from ledgermq.processor.worker.logs import KAFKA_LOGGER, RepeatFilter
 
 
 @pytest.fixture
@@ -51,7 +51,7 @@ def test_different_lines_do_not_hold_each_other_back(clock):
 def test_the_workers_own_lines_always_pass(clock):
     """However often they are said."""
     repeats = RepeatFilter()
-    assert all(repeats.filter(line("ledgermq.processor.owner", "x")) for _ in range(50))
+    assert all(repeats.filter(line("ledgermq.processor.owner.owner", "x")) for _ in range(50))
 
 
 def test_what_is_remembered_is_bounded(clock):

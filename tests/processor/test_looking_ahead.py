@@ -4,9 +4,9 @@ import pytest
 
 from ledgermq.protocol.administration import PositionsSkipped
 from ledgermq.protocol.operations import Tick
-from ledgermq.wire.codec import encode_operation
-from ledgermq.wire.skipping import Hole, LookAhead, skip_command
-from ledgermq.wire.topics import Topics
+from ledgermq.wire.framing.codec import encode_operation
+from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.skipping import Hole, LookAhead, skip_command
 
 STAMPED = 2
 TICK = encode_operation(Tick(worker="w"))

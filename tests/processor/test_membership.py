@@ -7,10 +7,10 @@ from types import SimpleNamespace
 import pytest
 from aiokafka.errors import KafkaError
 
-from ledgermq.processor import transport
-from ledgermq.processor.application import make_application
-from ledgermq.processor.settings import WorkerSettings
-from ledgermq.wire.topics import Topics
+from ledgermq.processor.faust_shell import transport
+from ledgermq.processor.faust_shell.application import make_application
+from ledgermq.processor.worker.settings import WorkerSettings
+from ledgermq.wire.topics.log_topics import Topics
 
 
 class EndedError(Exception):

@@ -7,11 +7,11 @@ import time
 import pytest
 
 from ledgermq.protocol import operations as op
-from ledgermq.wire.registry import claim_queue_manager
-from support import topic_surgery as surgery
-from support.history import check_history
-from support.raw_client import RawClient
-from support.traffic import Traffic
+from ledgermq.wire.topics.registry import claim_queue_manager
+from support.brokers import topic_surgery as surgery
+from support.brokers.raw_client import RawClient
+from support.brokers.traffic import Traffic
+from support.checks.history import check_history
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

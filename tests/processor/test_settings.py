@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from ledgermq.processor.__main__ import main
-from ledgermq.processor.settings import SettingsError, WorkerSettings
+from ledgermq.processor.worker.settings import SettingsError, WorkerSettings
 
 GIVEN = {"bootstrap": "localhost:1", "data_directory": Path("here")}
 

@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from ledgermq.core.apply import apply, new_state
-from ledgermq.processor.silence import Silence, SilenceWatch
+from ledgermq.processor.owner.silence import Silence, SilenceWatch
 from ledgermq.protocol.operations import Alive, Open
-from ledgermq.wire.registry import Claim
+from ledgermq.wire.topics.registry import Claim
 
 
 class SideTopic:
@@ -64,7 +64,7 @@ def watch(monkeypatch, *, counting=True, **side_topic):
     keeper = Keeper()
     found = SilenceWatch(Claim("QM1", 0, 1), SideTopic(**side_topic), keeper)
     now = [1000.0]
-    monkeypatch.setattr("ledgermq.processor.silence.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("ledgermq.processor.owner.silence.time.monotonic", lambda: now[0])
     if counting:
         found.silence.count_from_now()
     now[0] += 3600

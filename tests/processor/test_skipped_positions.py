@@ -8,8 +8,8 @@ from confluent_kafka import Producer
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import PositionsSkipped, VersionOffered
-from ledgermq.wire.codec import encode_operation
-from support.history import check_history
+from ledgermq.wire.framing.codec import encode_operation
+from support.checks.history import check_history
 
 pytestmark = pytest.mark.kafka
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from ledgermq.cli.main import main
-from ledgermq.processor.supervisor import Supervisor
+from ledgermq.processor.worker.supervisor import Supervisor
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import VersionOffered
-from ledgermq.wire.registry import find_queue_manager
-from ledgermq.wire.topics import Topics
-from support.raw_client import RawClient
+from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.registry import find_queue_manager
+from support.brokers.raw_client import RawClient
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
@@ -23,7 +23,7 @@ SERVICES = Path(__file__).parents[2] / "services"
 OWNER = """
 import sys, time
 from pathlib import Path
-from ledgermq.processor.supervisor import Supervisor
+from ledgermq.processor.worker.supervisor import Supervisor
 supervisor = Supervisor(Path(sys.argv[1])).start()
 ids = f"{supervisor.worker_pid} {supervisor.broker.pid}"
 sys.exit(supervisor.run(ready=lambda: print(ids, flush=True)))

@@ -7,7 +7,7 @@ import pytest
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import SessionEnded, Suspected
-from support.history import check_history, fold_log
+from support.checks.history import check_history, fold_log
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 

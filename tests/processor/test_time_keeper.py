@@ -6,13 +6,13 @@ import time
 import pytest
 
 from ledgermq.core.apply import apply, new_state
-from ledgermq.processor import duties
-from ledgermq.processor.duties import TimeKeeper
-from ledgermq.processor.producer import LogClock
+from ledgermq.processor.lanes.producer import LogClock
+from ledgermq.processor.owner import time_keeper
+from ledgermq.processor.owner.time_keeper import TimeKeeper
 from ledgermq.protocol.administration import VersionOffered
 from ledgermq.protocol.operations import Alive, Open, Suspect, Tick, TimeAgreed
-from ledgermq.wire.codec import decode_operation
-from ledgermq.wire.registry import Claim
+from ledgermq.wire.framing.codec import decode_operation
+from ledgermq.wire.topics.registry import Claim
 
 SECOND_US = 1_000_000
 
@@ -79,7 +79,7 @@ def test_a_tick_is_written_when_the_deadline_has_passed_and_not_before(start_us)
 
 def test_a_tick_without_effect_backs_off(start_us, monkeypatch):
     """A Tick whose append time was too early does not repeat at once (H7)."""
-    monkeypatch.setattr(duties, "BACK_OFF_SECONDS", 1000.0)
+    monkeypatch.setattr(time_keeper, "BACK_OFF_SECONDS", 1000.0)
     state, ledger = opened(start_us), Ledger(start_us + 31 * SECOND_US)
     keeper = keep(ledger)
     asyncio.run(keeper.let_time_pass(state, heartbeat_heard=False))
@@ -175,7 +175,7 @@ class Installation:
         return self._write(self.keeper.suspect(self.state, list(sessions)))
 
     def run(self, seconds, *, heard=False, step=0.25):
-        """Lets time pass, with the keeper's duties; what ended, and after how long."""
+        """Lets time pass, with the keeper's time_keeper; what ended, and after how long."""
         found = []
         for number in range(1, int(seconds / step) + 1):
             self.now_us += int(step * SECOND_US)
@@ -299,12 +299,12 @@ def test_a_version_above_all_that_were_offered_is_offered_once(start_us, monkeyp
     keeper = keep(ledger)
     asyncio.run(keeper.offer_version(state))
     assert not ledger.entries
-    monkeypatch.setattr(duties, "PROTOCOL_VERSION", 2)
+    monkeypatch.setattr(time_keeper, "PROTOCOL_VERSION", 2)
     for _ in range(3):
         asyncio.run(keeper.offer_version(state))
     assert ledger.entries == [VersionOffered(worker="worker", version=2)]
     apply(state, ledger.entries[0], 1, start_us)
     keeper.folded_to(state)
-    monkeypatch.setattr(duties.time, "monotonic", lambda: 1e9)
+    monkeypatch.setattr(time_keeper.time, "monotonic", lambda: 1e9)
     asyncio.run(keeper.offer_version(state))
     assert len(ledger.entries) == 1

@@ -9,11 +9,11 @@ import pytest
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import VersionOffered
-from ledgermq.wire.codec import encode_operation
-from ledgermq.wire.headers import operation_headers
-from support import topic_surgery as surgery
-from support.history import check_history, read_partition
-from support.traffic import Traffic
+from ledgermq.wire.framing.codec import encode_operation
+from ledgermq.wire.framing.headers import operation_headers
+from support.brokers import topic_surgery as surgery
+from support.brokers.traffic import Traffic
+from support.checks.history import check_history, read_partition
 
 pytestmark = pytest.mark.kafka
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ledgermq_spark.session import spark_session
+from ledgermq_spark.log.session import spark_session
 
 
 @pytest.fixture(scope="session")
@@ -14,7 +14,7 @@ def spark(tmp_path_factory):
         log_level="ERROR",
         # Compiling code costs more here than it could win: for Java, and below for Spark.
         brief=True,
-        java_options="-XX:+UseSerialGC",
+        java_options="-XX:+UseSerialGC -XX:MetaspaceSize=256m -Xms1500m -Xmn900m",
     )
     session.conf.set("spark.sql.codegen.wholeStage", "false")
     session.conf.set("spark.sql.codegen.factoryMode", "NO_CODEGEN")

@@ -4,14 +4,14 @@ import hashlib
 
 import pytest
 
-from ledgermq_spark.anchors import (
+from ledgermq_spark.audit.anchors import (
     CHECKPOINT,
     Anchor,
     AnchorInvalidError,
     anchor_findings,
     parse_anchor,
 )
-from support.frames import anchored_frame
+from support.audits.frames import anchored_frame
 
 pytestmark = [pytest.mark.spark]
 

@@ -7,20 +7,20 @@ import pytest
 
 from ledgermq.protocol.operations import CreateQueue
 from ledgermq.protocol.outcomes import Refused
-from ledgermq.wire.codec import decode_record, encode_record
-from ledgermq_spark.audit import audit
-from ledgermq_spark.checkpoints import BLOCK, ROOT, Checkpoint
-from ledgermq_spark.classify import classify
-from ledgermq_spark.compare import differences
-from ledgermq_spark.conservation import CONSERVATION
-from ledgermq_spark.evidence import Evidence, hexadecimal
-from ledgermq_spark.judging import judge
-from ledgermq_spark.totals import queue_totals
-from support.audits import audited, subject_of
-from support.frames import outcomes_frame
-from support.log_writer import LANES, Script, ScriptSession, fold
-from support.planting import PLANTS, conversation
-from support.random_log import RandomLog
+from ledgermq.wire.framing.codec import decode_record, encode_record
+from ledgermq_spark.audit.audit import audit
+from ledgermq_spark.audit.classify import classify
+from ledgermq_spark.audit.compare import differences
+from ledgermq_spark.audit.conservation import CONSERVATION
+from ledgermq_spark.audit.evidence import Evidence, hexadecimal
+from ledgermq_spark.audit.judging import judge
+from ledgermq_spark.derivation.totals import queue_totals
+from ledgermq_spark.rebuild.checkpoints import BLOCK, ROOT, Checkpoint
+from support.audits.audits import audited, subject_of
+from support.audits.frames import outcomes_frame
+from support.brokers.log_writer import LANES, Script, ScriptSession, fold
+from support.planted.planting import PLANTS, conversation
+from support.random_logs.random_log import RandomLog
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

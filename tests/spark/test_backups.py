@@ -7,11 +7,11 @@ from hypothesis import strategies as st
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import BackUpJournal
 from ledgermq.protocol.outcomes import Refused
-from ledgermq_spark.administration import read_directory
-from ledgermq_spark.directory import AdministrationRow
-from ledgermq_spark.headers import settings_columns
-from support.audits import audited
-from support.log_writer import Script
+from ledgermq_spark.derivation.administration import read_directory
+from ledgermq_spark.derivation.directory import AdministrationRow
+from ledgermq_spark.log.headers import settings_columns
+from support.audits.audits import audited
+from support.brokers.log_writer import Script
 
 LIFETIMES = (None, None, 0, -1, 100 * 366 * 86_400_000, 100 * 366 * 86_400_000 + 1)
 ALTERED = st.tuples(st.sampled_from((True, True, False, None)), st.sampled_from(LIFETIMES))

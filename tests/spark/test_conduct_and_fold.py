@@ -6,15 +6,15 @@ from dataclasses import replace
 
 import pytest
 
-from ledgermq.core import storing
+from ledgermq.core.puts import room as storing
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Delivered, Refused
-from ledgermq_spark import refusing
-from support.conduct_feed import Scans
-from support.fifo_feed import NumberedScript, judged
-from support.log_writer import Script
-from support.random_endings import RandomEndings
-from support.random_groups import options
+from ledgermq_spark.derivation import refusing
+from support.audits.conduct_feed import Scans
+from support.audits.fifo_feed import NumberedScript, judged
+from support.brokers.log_writer import Script
+from support.random_logs.random_endings import RandomEndings
+from support.random_logs.random_groups import options
 
 
 def refused_in(script, scans):

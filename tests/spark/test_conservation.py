@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from ledgermq.core.query import queue_statuses
-from ledgermq.core.topic_query import subscription_statuses, topic_statuses
-from ledgermq_spark.conservation import (
+from ledgermq.core.queries.destination_status import subscription_statuses, topic_statuses
+from ledgermq.core.queries.questions import queue_statuses
+from ledgermq_spark.audit.conservation import (
     CONSERVATION,
     Kept,
     check_counts,
@@ -14,8 +14,8 @@ from ledgermq_spark.conservation import (
     summary_of,
     told_of,
 )
-from support.log_writer import Script
-from support.random_log import RandomLog
+from support.brokers.log_writer import Script
+from support.random_logs.random_log import RandomLog
 
 
 def counts_of(state):

@@ -1,8 +1,8 @@
 """Tests of how queues come and go, read off administrative operations without the fold."""
 
-from ledgermq_spark.administration import read_directory
-from ledgermq_spark.contents import Contents
-from ledgermq_spark.directory import AdministrationRow, Situation
+from ledgermq_spark.derivation.administration import read_directory
+from ledgermq_spark.derivation.contents import Contents
+from ledgermq_spark.derivation.directory import AdministrationRow, Situation
 
 
 def row(position, kind, queue="q", **more):

@@ -8,11 +8,11 @@ import pytest
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Delivered
-from ledgermq_spark.audit import audit
-from ledgermq_spark.history import life_of
-from support.audits import audited, subject_of
-from support.log_writer import Script, ScriptSession, fold
-from support.random_groups import SEGMENT, group_header, options, place, put_group
+from ledgermq_spark.audit.audit import audit
+from ledgermq_spark.derivation.history import life_of
+from support.audits.audits import audited, subject_of
+from support.brokers.log_writer import Script, ScriptSession, fold
+from support.random_logs.random_groups import SEGMENT, group_header, options, place, put_group
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -6,14 +6,14 @@ from copy import deepcopy
 import pytest
 
 from ledgermq.protocol import operations as op
-from ledgermq_spark.audit import audit
-from ledgermq_spark.history import life_of
-from ledgermq_spark.turns import check_turns
-from support.audits import audited, subject_of
-from support.log_writer import Script
-from support.planting import END_PLANTS, PLANTS, conversation, departure
-from support.random_ends import timed_message
-from support.random_log import RandomLog
+from ledgermq_spark.audit.audit import audit
+from ledgermq_spark.derivation.history import life_of
+from ledgermq_spark.derivation.turns import check_turns
+from support.audits.audits import audited, subject_of
+from support.brokers.log_writer import Script
+from support.planted.planting import END_PLANTS, PLANTS, conversation, departure
+from support.random_logs.random_ends import timed_message
+from support.random_logs.random_log import RandomLog
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -8,11 +8,11 @@ import pytest
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Delivered, Refused
-from ledgermq_spark.audit import audit
-from ledgermq_spark.claims import check_numbers
-from support.audits import subject_of
-from support.log_writer import Script
-from support.random_endings import RandomEndings
+from ledgermq_spark.audit.audit import audit
+from ledgermq_spark.audit.claims import check_numbers
+from support.audits.audits import subject_of
+from support.brokers.log_writer import Script
+from support.random_logs.random_endings import RandomEndings
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -1,9 +1,9 @@
 """Tests of what the audit makes of FIFO modes: who is out of turn, and what is first."""
 
-from ledgermq_spark.directory import Directory, Subscription
-from ledgermq_spark.fifo_turns import FifoTurns
-from ledgermq_spark.settings import DEFAULTS
-from ledgermq_spark.step import Step
+from ledgermq_spark.derivation.directory import Directory, Subscription
+from ledgermq_spark.derivation.fifo_turns import FifoTurns
+from ledgermq_spark.derivation.settings import DEFAULTS
+from ledgermq_spark.derivation.step import Step
 
 
 def step(position, what, message=-1, selector="", *, priority=4, session=1, index=0, header=None):

@@ -8,11 +8,11 @@ from ledgermq.protocol import administration
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Delivered
 from ledgermq.protocol.settings import given_settings
-from ledgermq_spark.audit import audit
-from ledgermq_spark.turns import check_turns
-from support.audits import audited, subject_of
-from support.log_writer import Script, color_header
-from support.verbs import message_of
+from ledgermq_spark.audit.audit import audit
+from ledgermq_spark.derivation.turns import check_turns
+from support.audits.audits import audited, subject_of
+from support.brokers.log_writer import Script, color_header
+from support.scripts.verbs import message_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 SETTINGS = {"redelivery_delay_override_ms": 5_000}
@@ -97,8 +97,8 @@ def parked_story() -> Script:
 def test_the_audit_knows_what_follows_a_parked_message(spark, tmp_path_factory):
     """It agrees with the fold on what goes to the error destination after another (INF-12)."""
     script = parked_story()
-    left = [one for one in script.state.stores.values() if one.moved]
-    assert [(one.name, one.moved) for one in left] == [("dead", 6), ("q", 4), ("s", 4)]
+    left = [one for one in script.state.stores.values() if one.gone["moved"]]
+    assert [(one.name, one.gone["moved"]) for one in left] == [("dead", 6), ("q", 4), ("s", 4)]
     report = audit(subject_of(spark, tmp_path_factory.mktemp("parked"), script.entries))
     assert [(one.kind, one.summary, one.queue, one.found) for one in report.anomalies] == []
 

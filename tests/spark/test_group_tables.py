@@ -6,17 +6,17 @@ from copy import deepcopy
 import pytest
 
 from ledgermq.protocol import operations as op
-from ledgermq.wire.codec import decode_record, encode_record
-from ledgermq_spark.audit import audit
-from ledgermq_spark.checkpoints import ROOT, Checkpoint
-from ledgermq_spark.report import html_report
-from ledgermq_spark.states import compare_live
-from ledgermq_spark.turns import check_turns
-from support.audits import audited, subject_of
-from support.group_planting import GROUP_PLANTS, clashes, forget_refusals
-from support.log_writer import Script
-from support.random_groups import group_id, options, place, put_group
-from support.random_log import RandomLog
+from ledgermq.wire.framing.codec import decode_record, encode_record
+from ledgermq_spark.audit.audit import audit
+from ledgermq_spark.audit.report import html_report
+from ledgermq_spark.audit.states import compare_live
+from ledgermq_spark.derivation.turns import check_turns
+from ledgermq_spark.rebuild.checkpoints import ROOT, Checkpoint
+from support.audits.audits import audited, subject_of
+from support.brokers.log_writer import Script
+from support.planted.group_planting import GROUP_PLANTS, clashes, forget_refusals
+from support.random_logs.random_groups import group_id, options, place, put_group
+from support.random_logs.random_log import RandomLog
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -5,12 +5,12 @@ import json
 import pytest
 
 from ledgermq.protocol.operations import Get
-from ledgermq_spark.get_options import options_of
-from ledgermq_spark.group_turns import GroupTurns
-from ledgermq_spark.headers import grouping, header_text
-from ledgermq_spark.items import Group, Item
-from ledgermq_spark.step import Step
-from support.random_groups import NO_OPTIONS, group_header, group_id, options, place
+from ledgermq_spark.derivation.get_options import options_of
+from ledgermq_spark.derivation.group_turns import GroupTurns
+from ledgermq_spark.derivation.items import Group, Item
+from ledgermq_spark.derivation.step import Step
+from ledgermq_spark.log.headers import grouping, header_text
+from support.random_logs.random_groups import NO_OPTIONS, group_header, group_id, options, place
 
 
 def step(position, what, message=0, group=None, **fields):

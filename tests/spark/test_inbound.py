@@ -3,13 +3,13 @@
 from hypothesis import HealthCheck, given, settings
 
 from ledgermq.core.apply import apply, new_state
-from ledgermq.wire.codec import decode_operation
-from ledgermq_spark.inbound import Inbound
-from support import checks
-from support.generators import informed_histories
-from support.quota_generators import quota_histories
-from support.relocation_generators import relocation_histories
-from support.witness import Witness
+from ledgermq.wire.framing.codec import decode_operation
+from ledgermq_spark.rebuild.inbound import Inbound
+from support.checks import checks
+from support.checks.witness import Witness
+from support.generators.generators import informed_histories
+from support.generators.quota_generators import quota_histories
+from support.generators.relocation_generators import relocation_histories
 
 HISTORIES = informed_histories(steps=25) | quota_histories(steps=25) | relocation_histories(25)
 FEW = settings(

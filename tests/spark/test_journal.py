@@ -12,13 +12,14 @@ from confluent_kafka.admin import AdminClient
 from ledgermq.protocol import administration
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.settings import given_settings
-from ledgermq.wire.content import decode_content
-from ledgermq.wire.registry import claim_queue_manager
-from ledgermq.wire.topics import Topics, ensure_topics
-from ledgermq_spark.journal import journal_of, summary_of
-from ledgermq_spark.journal_archive import Archive, JournalArchiveError
-from ledgermq_spark.journal_choice import Choice, chosen
-from support.log_writer import LANES, Script, append_operations, color_header
+from ledgermq.wire.content.content import decode_content
+from ledgermq.wire.topics.log_topics import Topics, ensure_topics
+from ledgermq.wire.topics.registry import claim_queue_manager
+from ledgermq_spark.journal.archive import Archive, JournalArchiveError
+from ledgermq_spark.journal.choice import Choice, chosen
+from ledgermq_spark.journal.journal import journal_of
+from ledgermq_spark.journal.summary import summary_of
+from support.brokers.log_writer import LANES, Script, append_operations, color_header
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 JOURNALED = ["plain 1", "plain 2", "waited", "topic", "committed", "late commit"]

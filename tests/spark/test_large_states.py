@@ -4,12 +4,12 @@ import hashlib
 
 import pytest
 
-from ledgermq.wire import checkpoint_chunks
-from ledgermq.wire.checkpoint_chunks import encode_block_record, manifest_pages, root_parts
-from ledgermq_spark.checkpoints import CheckpointBrokenError, Checkpoints, state_digest
-from ledgermq_spark.fold import FOLD_COLUMNS, FoldPlan, starting_state, state_rows
-from support import checks
-from support.large_states import LargeState
+from ledgermq.wire.framing import checkpoint_chunks
+from ledgermq.wire.framing.checkpoint_chunks import encode_block_record, manifest_pages, root_parts
+from ledgermq_spark.rebuild.checkpoints import CheckpointBrokenError, Checkpoints, state_digest
+from ledgermq_spark.rebuild.fold import FOLD_COLUMNS, FoldPlan, starting_state, state_rows
+from support.checks import checks
+from support.messages.large_states import LargeState
 
 
 def _digest(value: bytes) -> str:

@@ -5,10 +5,10 @@ import random
 import pytest
 
 from ledgermq.protocol import operations as op
-from ledgermq_spark.history import life_of
-from support.audits import audited, subject_of
-from support.log_writer import Script
-from support.random_ends import TIMES, timed_message
+from ledgermq_spark.derivation.history import life_of
+from support.audits.audits import audited, subject_of
+from support.brokers.log_writer import Script
+from support.random_logs.random_ends import TIMES, timed_message
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -6,17 +6,17 @@ import pytest
 from confluent_kafka import TopicPartition
 
 from ledgermq.protocol.operations import Tick
-from ledgermq.wire.codec import encode_record
-from ledgermq.wire.registry import claim_queue_manager
-from ledgermq.wire.topics import Topics, ensure_topics
-from ledgermq_spark.above import archive_anchors, recorded_above
-from ledgermq_spark.anchors import ARCHIVE, CHECKPOINT, Anchor
-from ledgermq_spark.other_partitions import records_elsewhere
-from ledgermq_spark.run import run_audit
-from support.broker_logs import trim, write
-from support.frames import recorded_frame
-from support.log_writer import LANES, Script, append_operations, append_records
-from support.planting import conversation
+from ledgermq.wire.framing.codec import encode_record
+from ledgermq.wire.topics.log_topics import Topics, ensure_topics
+from ledgermq.wire.topics.registry import claim_queue_manager
+from ledgermq_spark.audit.above import archive_anchors, recorded_above
+from ledgermq_spark.audit.anchors import ARCHIVE, CHECKPOINT, Anchor
+from ledgermq_spark.jobs.run import run_audit
+from ledgermq_spark.log.other_partitions import records_elsewhere
+from support.audits.frames import recorded_frame
+from support.brokers.broker_logs import trim, write
+from support.brokers.log_writer import LANES, Script, append_operations, append_records
+from support.planted.planting import conversation
 
 pytestmark = [pytest.mark.spark]
 

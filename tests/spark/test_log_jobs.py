@@ -7,20 +7,20 @@ from datetime import UTC, datetime
 import pytest
 from confluent_kafka import TopicPartition
 
-from ledgermq.core.snapshot import blocks, root_of
-from ledgermq.wire.topics import Topics
-from ledgermq_spark.checkpoints import encode_root
-from ledgermq_spark.evidence import hexadecimal
+from ledgermq.core.snapshot.state_records import blocks, root_of
+from ledgermq.wire.topics.log_topics import Topics
+from ledgermq_spark.audit.evidence import hexadecimal
 from ledgermq_spark.jobs import audit as audit_job
 from ledgermq_spark.jobs import rebuild as rebuild_job
 from ledgermq_spark.jobs import tables as tables_job
-from ledgermq_spark.positions import PositionOutOfRangeError, QueueManagerUnknownError
-from ledgermq_spark.rebuild import LogTrimmedError
-from ledgermq_spark.run import rebuild_at, run_audit, trace_message
-from support.broker_logs import trim, write
-from support.log_writer import Script, chain_of
-from support.planting import conversation
-from support.random_log import RandomLog
+from ledgermq_spark.jobs.run import rebuild_at, run_audit, trace_message
+from ledgermq_spark.log.positions import PositionOutOfRangeError, QueueManagerUnknownError
+from ledgermq_spark.rebuild.checkpoints import encode_root
+from ledgermq_spark.rebuild.rebuild import LogTrimmedError
+from support.brokers.broker_logs import trim, write
+from support.brokers.log_writer import Script, chain_of
+from support.planted.planting import conversation
+from support.random_logs.random_log import RandomLog
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 

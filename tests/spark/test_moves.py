@@ -11,18 +11,18 @@ from ledgermq.protocol import administration
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Delivered
 from ledgermq.protocol.settings import given_settings
-from ledgermq_spark.audit import audit
-from ledgermq_spark.conservation import CONSERVATION, check_kept, kept_by
-from ledgermq_spark.copies import subscriptions_table
-from ledgermq_spark.history import life_of
-from ledgermq_spark.moves import check_moves
-from ledgermq_spark.states import compare_messages, compare_queues
-from ledgermq_spark.totals import queue_totals, subscription_totals
-from support.audits import audited, subject_of
-from support.frames import outcomes_frame
-from support.log_writer import Script
-from support.random_ends import timed_message
-from support.random_log import RandomLog
+from ledgermq_spark.audit.audit import audit
+from ledgermq_spark.audit.conservation import CONSERVATION, check_kept, kept_by
+from ledgermq_spark.audit.moves import check_moves
+from ledgermq_spark.audit.states import compare_messages, compare_queues
+from ledgermq_spark.derivation.copies import subscriptions_table
+from ledgermq_spark.derivation.history import life_of
+from ledgermq_spark.derivation.totals import queue_totals, subscription_totals
+from support.audits.audits import audited, subject_of
+from support.audits.frames import outcomes_frame
+from support.brokers.log_writer import Script
+from support.random_logs.random_ends import timed_message
+from support.random_logs.random_log import RandomLog
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from ledgermq_spark.positions import (
+from ledgermq_spark.log.positions import (
     PartitionRange,
     PositionOutOfRangeError,
     parse_moment,

@@ -8,11 +8,11 @@ from pyspark.sql import functions as f
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.settings import given_settings
-from ledgermq_spark.audit import audit
-from ledgermq_spark.quotas import check_quotas
-from support.audits import subject_of
-from support.log_writer import Script
-from support.random_log import RandomLog
+from ledgermq_spark.audit.audit import audit
+from ledgermq_spark.audit.quotas import check_quotas
+from support.audits.audits import subject_of
+from support.brokers.log_writer import Script
+from support.random_logs.random_log import RandomLog
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

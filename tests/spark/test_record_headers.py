@@ -4,18 +4,18 @@ import pyarrow as pa
 import pytest
 
 from ledgermq.protocol import operations as op
-from ledgermq.wire.codec import decode_chunk, decode_operation, encode_chunk, full_name_of
-from ledgermq.wire.headers import operation_headers, with_identity
-from ledgermq_spark.read_log import (
+from ledgermq.wire.framing.codec import decode_chunk, decode_operation, encode_chunk, full_name_of
+from ledgermq.wire.framing.headers import operation_headers, with_identity
+from ledgermq_spark.log.read_log import (
     READ_COLUMNS,
     RECORDED_COLUMNS,
     decode_operations,
     decode_outcomes,
 )
-from ledgermq_spark.record_headers import check_operation_headers, check_outcome_records
-from ledgermq_spark.rows import spark_schema
-from support.log_writer import Script, chain_of, chunks
-from support.planting import conversation
+from ledgermq_spark.log.record_headers import check_operation_headers, check_outcome_records
+from ledgermq_spark.log.rows import spark_schema
+from support.brokers.log_writer import Script, chain_of, chunks
+from support.planted.planting import conversation
 
 pytestmark = [pytest.mark.spark]
 

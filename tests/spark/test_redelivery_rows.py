@@ -6,14 +6,14 @@ import pytest
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Refused
-from ledgermq.wire.codec import decode_operation
-from ledgermq_spark.acts import Event
-from ledgermq_spark.conduct import ConnectionScan
-from ledgermq_spark.directory import Directory
-from ledgermq_spark.headers import header_text
-from ledgermq_spark.rows import OPERATION_COLUMNS, arrow_batch, operation_row
-from support.log_writer import Script, color_header
-from support.random_log import RandomLog
+from ledgermq.wire.framing.codec import decode_operation
+from ledgermq_spark.derivation.acts import Event
+from ledgermq_spark.derivation.conduct import ConnectionScan
+from ledgermq_spark.derivation.directory import Directory
+from ledgermq_spark.log.headers import header_text
+from ledgermq_spark.log.rows import OPERATION_COLUMNS, arrow_batch, operation_row
+from support.brokers.log_writer import Script, color_header
+from support.random_logs.random_log import RandomLog
 
 NAMES = [name for name, _ in OPERATION_COLUMNS]
 CENTURY_MS = 100 * 366 * 86_400_000

@@ -4,9 +4,9 @@ import random
 
 import pytest
 
-from support.audits import audited
-from support.log_writer import Script
-from support.random_log import RandomLog
+from support.audits.audits import audited
+from support.brokers.log_writer import Script
+from support.random_logs.random_log import RandomLog
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

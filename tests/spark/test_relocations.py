@@ -7,15 +7,15 @@ import pytest
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import Relocate
-from ledgermq.wire.codec import decode_operation, encode_operation
-from ledgermq_spark.audit import audit
-from ledgermq_spark.evidence import ANOMALY_KINDS
-from ledgermq_spark.history import life_of
-from ledgermq_spark.relocations import altered_copies, relocation_refusals
-from support.audits import subject_of
-from support.frames import operations_frame
-from support.log_writer import Script
-from support.naive_operations import sample_message
+from ledgermq.wire.framing.codec import decode_operation, encode_operation
+from ledgermq_spark.audit.audit import audit
+from ledgermq_spark.audit.evidence import ANOMALY_KINDS
+from ledgermq_spark.audit.relocations import altered_copies, relocation_refusals
+from ledgermq_spark.derivation.history import life_of
+from support.audits.audits import subject_of
+from support.audits.frames import operations_frame
+from support.brokers.log_writer import Script
+from support.generators.naive_operations import sample_message
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

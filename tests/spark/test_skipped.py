@@ -6,16 +6,16 @@ import sys
 import pytest
 from confluent_kafka import Producer
 
-from ledgermq.processor.chain_reading import read_chain
-from ledgermq.processor.log_reading import LogUnreadableError
+from ledgermq.processor.log.chain import read_chain
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import VersionOffered
-from ledgermq.wire.codec import encode_operation
-from ledgermq_spark.rebuild import rebuild_at
-from ledgermq_spark.run import run_audit
-from ledgermq_spark.stopping import FoldStoppedError
-from support.history import check_history
-from support.worker_process import new_place
+from ledgermq.wire.framing.codec import encode_operation
+from ledgermq.wire.topics.reading import LogUnreadableError
+from ledgermq_spark.jobs.run import run_audit
+from ledgermq_spark.rebuild.rebuild import rebuild_at
+from ledgermq_spark.rebuild.stopping import FoldStoppedError
+from support.brokers.worker_process import new_place
+from support.checks.history import check_history
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 

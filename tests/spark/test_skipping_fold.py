@@ -7,8 +7,8 @@ import pyarrow as pa
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import PositionsSkipped, VersionOffered
-from ledgermq.wire.codec import encode_operation
-from ledgermq_spark.fold import FoldPlan, fold_task
+from ledgermq.wire.framing.codec import encode_operation
+from ledgermq_spark.rebuild.fold import FoldPlan, fold_task
 
 NAMES = ["partition", "offset", "append_time_ms", "timestamp_type", "value"]
 TICK = encode_operation(op.Tick(worker="w"))

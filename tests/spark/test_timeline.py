@@ -7,11 +7,11 @@ import pytest
 from ledgermq.core.apply import new_state
 from ledgermq.core.clock import agrees
 from ledgermq.protocol.operations import TimeAgreed
-from ledgermq.wire.codec import decode_operation
-from ledgermq_spark.timeline import clocks
-from support.audits import audited
-from support.log_writer import LOG_APPEND_TIME, Script, fold_one
-from support.random_log import RandomLog
+from ledgermq.wire.framing.codec import decode_operation
+from ledgermq_spark.derivation.timeline import clocks
+from support.audits.audits import audited
+from support.brokers.log_writer import LOG_APPEND_TIME, Script, fold_one
+from support.random_logs.random_log import RandomLog
 
 SECOND = 1_000_000
 

@@ -6,18 +6,18 @@ from copy import deepcopy
 import pytest
 
 from ledgermq.protocol import operations as op
-from ledgermq.wire.codec import decode_record, encode_record
-from ledgermq_spark.audit import audit
-from ledgermq_spark.checkpoints import ROOT, Checkpoint
-from ledgermq_spark.claims import check_claims
-from ledgermq_spark.history import life_of
-from ledgermq_spark.report import html_report
-from ledgermq_spark.states import compare_live
-from ledgermq_spark.turns import check_turns
-from support.audits import audited, subject_of
-from support.log_writer import Script
-from support.planting import TOPIC_PLANTS, publication, selection
-from support.random_log import RandomLog
+from ledgermq.wire.framing.codec import decode_record, encode_record
+from ledgermq_spark.audit.audit import audit
+from ledgermq_spark.audit.claims import check_claims
+from ledgermq_spark.audit.report import html_report
+from ledgermq_spark.audit.states import compare_live
+from ledgermq_spark.derivation.history import life_of
+from ledgermq_spark.derivation.turns import check_turns
+from ledgermq_spark.rebuild.checkpoints import ROOT, Checkpoint
+from support.audits.audits import audited, subject_of
+from support.brokers.log_writer import Script
+from support.planted.planting import TOPIC_PLANTS, publication, selection
+from support.random_logs.random_log import RandomLog
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 

@@ -1,6 +1,6 @@
 """Tests of the check that claimed deliveries were available, in turn and not held."""
 
-from ledgermq_spark.turns import QueueTurns, Step
+from ledgermq_spark.derivation.turns import QueueTurns, Step
 
 
 def step(position, what, message, *, priority=4, index=0, phase=None, session=1):

@@ -4,11 +4,17 @@ import json
 
 import pytest
 
-from ledgermq_spark.directory import Correction, Directory, Lifetime, Reception, Subscription
-from ledgermq_spark.headers import without_group
-from ledgermq_spark.settings import DEFAULTS, Settings, settings_refusal
-from ledgermq_spark.stay import WalkEvent
-from ledgermq_spark.walk import Walk
+from ledgermq_spark.derivation.directory import (
+    Correction,
+    Directory,
+    Lifetime,
+    Reception,
+    Subscription,
+)
+from ledgermq_spark.derivation.settings import DEFAULTS, Settings, settings_refusal
+from ledgermq_spark.derivation.stay import WalkEvent
+from ledgermq_spark.derivation.walk import Walk
+from ledgermq_spark.log.headers import without_group
 
 SECOND_US = 1_000_000
 MONTH_US = 30 * 24 * 3600 * SECOND_US

@@ -4,11 +4,12 @@ from collections import Counter
 
 import pytest
 
+from ledgermq.core.state.message_states import DELAYED
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.settings import given_settings
-from ledgermq_spark.headers import origin_text
-from support.random_log import RandomLog
-from support.walk_feed import WatchedLog
+from ledgermq_spark.log.headers import origin_text
+from support.audits.walk_feed import WatchedLog
+from support.random_logs.random_log import RandomLog
 
 PARTS = ((), ("ends",), ("topics",), ("ends", "moves"), ("ends", "topics", "moves", "groups"))
 
@@ -67,10 +68,10 @@ def compare(log):
         store, created = walk._standing[name], queue.created_position
         assert stays_in(store) == messages_of(queue)
         assert store.next == queue.next_sequence
-        assert expired[created] == queue.expired
-        assert moved[created] == queue.moved
-        assert dropped[created] == queue.dropped
-        assert sum(one.until >= 0 for one in store.messages.values()) == queue.delayed
+        assert expired[created] == queue.gone["expired"]
+        assert moved[created] == queue.gone["moved"]
+        assert dropped[created] == queue.gone["dropped"]
+        assert sum(one.until >= 0 for one in store.messages.values()) == queue.counts[DELAYED]
         for number, one in queue.messages.items():
             assert origins[name, created, number] == origin_text(one.origin)
     for name, topic in log.state.topics.items():
@@ -78,8 +79,9 @@ def compare(log):
     for one in log.state.subscriptions.values():
         created = one.created_position
         assert stays_in(store_in(walk, one)) == messages_of(one)
-        assert (expired[created], moved[created]) == (one.expired, one.moved)
-        assert dropped[created] == one.dropped or (one.has_ended and dropped[created] < one.dropped)
+        assert (expired[created], moved[created]) == (one.gone["expired"], one.gone["moved"])
+        gone = one.gone["dropped"]
+        assert dropped[created] == gone or (one.has_ended and dropped[created] < gone)
     return Counter(one.what for one in told) + Counter(moved=sum(one.stay > 0 for one in numbered))
 
 

@@ -26,18 +26,19 @@ from confluent_kafka import Producer
 
 from ledgermq.cli.main import main
 from ledgermq.embedded import EmbeddedBroker
-from ledgermq.processor.digests import chunk_digest, state_digest
-from ledgermq.processor.log_reading import log_identity, partition_reader
+from ledgermq.processor.checkpoints.digests import chunk_digest, state_digest
+from ledgermq.processor.log.identity import log_identity
 from ledgermq.protocol import administration
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import VersionOffered
-from ledgermq.wire.codec import decode_operation, encode_record
-from ledgermq.wire.topics import lane_partition
-from support.bad_records import BadRecords
-from support.history import fold_log, recorded_outcomes
-from support.raw_client import RawSession
-from support.traffic import Traffic
-from support.worker_process import Place, WorkerProcess, new_place
+from ledgermq.wire.framing.codec import decode_operation, encode_record
+from ledgermq.wire.topics.log_topics import lane_partition
+from ledgermq.wire.topics.reading import partition_reader
+from support.brokers.raw_client import RawSession
+from support.brokers.traffic import Traffic
+from support.brokers.worker_process import Place, WorkerProcess, new_place
+from support.checks.bad_records import BadRecords
+from support.checks.history import fold_log, recorded_outcomes
 
 __all__ = ["Fuzz"]
 

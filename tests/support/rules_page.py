@@ -1,4 +1,4 @@
-"""Writes docs/rules.md: every rule, the tests that name it, and what became of them.
+"""Writes build/rules.md: every rule, the tests that name it, and what became of them.
 
 `make rules` runs the tests that name a rule; `ARGS` goes to pytest and may leave some of them out,
 as `ARGS='-k "not kafka" tests/core tests/client'` does.
@@ -18,7 +18,7 @@ from support.rules import ROOT, RULES, Naming, namings
 
 __all__ = ["PAGE", "page"]
 
-PAGE = ROOT / "docs" / "rules.md"
+PAGE = ROOT / "build" / "rules.md"
 SCRIPTS = "tests/core/test_scripts.py"
 PLACES = ("no broker", "memory", "Kafka")
 HEAD = """\
@@ -27,8 +27,8 @@ HEAD = """\
 Written by `make rules`. The rules are those of the sources that version 1 keeps, in our words: of
 sequence numbers (SEQ), of sessions in Jakarta Messaging (SES), of work in flight (INF), of the
 message database (DB), of groups (GRP). Where a rule speaks of something that does not exist here,
-[jms.md](jms.md#decided-otherwise) has what there is instead, and the test holds that. A script's
-title is its name.
+[jms.md](../docs/jms.md#decided-otherwise) has what there is instead, and the test holds that. A
+script's title is its name.
 """
 
 
@@ -144,6 +144,7 @@ def main() -> int:
     if asked:
         told = " ".join(f'"{one}"' if " " in one else one for one in asked)
         how += f", restricted to `{told}`"
+    PAGE.parent.mkdir(exist_ok=True)
     PAGE.write_text(page(named, cases, how), encoding="utf-8")
     print(f"written: {PAGE.relative_to(ROOT)}")
     return code

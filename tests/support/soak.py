@@ -23,11 +23,11 @@ from pathlib import Path
 from typing import Any
 
 from ledgermq.embedded import EmbeddedBroker
-from ledgermq.processor.asking import wait_for_worker
-from ledgermq.processor.crash_points import CRASH_POINTS
-from support.follower import Follower
-from support.traffic import Traffic
-from support.worker_process import SERVICES, Place, WorkerProcess, new_place
+from ledgermq.processor.worker.crash_points import CRASH_POINTS
+from ledgermq.processor.worker.readiness import wait_for_worker
+from support.brokers.traffic import Traffic
+from support.brokers.worker_process import SERVICES, Place, WorkerProcess, new_place
+from support.checks.follower import Follower
 
 __all__ = ["Soak"]
 

@@ -11,10 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgermq.errors import MessageEOFError, MessageFormatError, MessageNotWriteableError
-from ledgermq.wire.bodies import ReadOnlyDict, StreamBody
-from ledgermq.wire.codec import UndecodableError, encode_record
-from ledgermq.wire.content import Content, decode_content, encode_content
-from ledgermq.wire.objects import ObjectBody
+from ledgermq.wire.content.bodies import ReadOnlyDict, StreamBody
+from ledgermq.wire.content.content import Content, decode_content, encode_content
+from ledgermq.wire.content.objects import ObjectBody
+from ledgermq.wire.framing.codec import UndecodableError, encode_record
 
 values = (
     st.none()

@@ -6,10 +6,10 @@ import hashlib
 
 import pytest
 
-from ledgermq.core.snapshot import blocks
-from ledgermq.processor.digests import chunk_digest, state_digest
+from ledgermq.core.snapshot.state_records import blocks
+from ledgermq.processor.checkpoints.digests import chunk_digest, state_digest
 from ledgermq.protocol import operations as op
-from ledgermq.wire.checkpoint_chunks import (
+from ledgermq.wire.framing.checkpoint_chunks import (
     CHUNK_BYTES_MAX,
     ChunkError,
     encode_block_record,
@@ -17,10 +17,10 @@ from ledgermq.wire.checkpoint_chunks import (
     references_of,
     root_parts,
 )
-from ledgermq.wire.codec import decode_record
-from ledgermq.wire.topics import DERIVED_BYTES_MAX
-from support import checks
-from support.large_states import LargeState
+from ledgermq.wire.framing.codec import decode_record
+from ledgermq.wire.topics.log_topics import DERIVED_BYTES_MAX
+from support.checks import checks
+from support.messages.large_states import LargeState
 
 
 def _with_headers(count: int, size: int) -> LargeState:

@@ -8,7 +8,7 @@ from ledgermq.core.apply import apply
 from ledgermq.protocol import administration, operations, outcomes
 from ledgermq.protocol.operations import Operation, SessionOperation, Unreadable
 from ledgermq.protocol.outcomes import Outcome, Reply
-from ledgermq.wire.codec import (
+from ledgermq.wire.framing.codec import (
     UndecodableError,
     decode_chunk,
     decode_operation,
@@ -18,11 +18,11 @@ from ledgermq.wire.codec import (
     encode_record,
     full_name_of,
 )
-from ledgermq.wire.schemas import by_name, names
-from support import checks
-from support.play import START_US, play
-from support.samples import VARIANTS, record_names, sample
-from support.script import read_scripts
+from ledgermq.wire.framing.schemas import by_name, names
+from support.checks import checks
+from support.checks.samples import VARIANTS, record_names, sample
+from support.scripts.play import START_US, play
+from support.scripts.script import read_scripts
 
 OPERATIONS = [name for name in record_names() if name.startswith("ledgermq.operation.")]
 OUTCOMES = [
@@ -176,6 +176,7 @@ def test_flipped_bits_never_make_codec_or_fold_raise(name):
     frozen = ready_state()
     proper = {"session": 0, "session_sequence": 4, "consumer": 1, "destination": "queue:q"}
     proper |= {"queue": "q", "puts": 1, "suspect_timeout_ms": 5_000, "lane": 0}
+    sound = set()
     for variant in VARIANTS[1:]:
         value = encode_operation(operation(name, variant, **proper))
         for bit in range(len(value) * 8):
@@ -186,7 +187,9 @@ def test_flipped_bits_never_make_codec_or_fold_raise(name):
             applied = apply(state, found, state.position + 1, START_US)
             checks.through_the_wire(applied)
             refrozen = checks.freeze(state)
-            assert checks.freeze(checks.thaw(refrozen)) == refrozen
+            if refrozen not in sound:
+                assert checks.freeze(checks.thaw(refrozen)) == refrozen
+                sound.add(refrozen)
 
 
 @pytest.mark.parametrize(("name", "variant"), SAMPLES)

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgermq.protocol.operations import Tick
-from ledgermq.wire.codec import UndecodableError, encode_operation
-from ledgermq.wire.content import Content, ContentError, decode_content, encode_content
+from ledgermq.wire.content.content import Content, ContentError, decode_content, encode_content
+from ledgermq.wire.framing.codec import UndecodableError, encode_operation
 
 longs = st.integers(-(2**63), 2**63 - 1)
 floats = st.floats(allow_nan=False)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgermq.errors import MessageFormatError
-from ledgermq.wire.conversion import READERS, WRITERS, read_as, written_as
+from ledgermq.wire.content.conversion import READERS, WRITERS, read_as, written_as
 
 # As the API of MapMessage and StreamMessage has it: a value written as the row type can be read as
 # the column type. The table of properties is this one without char and byte[].

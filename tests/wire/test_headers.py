@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgermq.wire.headers import (
+from ledgermq.wire.framing.headers import (
     Address,
     address_of,
     chunk_headers,

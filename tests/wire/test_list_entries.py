@@ -10,17 +10,17 @@ import pytest
 
 from ledgermq.protocol.limits import LIST_ENTRIES_MAX
 from ledgermq.protocol.operations import Acknowledge, Unreadable
-from ledgermq.wire import list_entries
-from ledgermq.wire.codec import (
+from ledgermq.wire.framing import list_entries
+from ledgermq.wire.framing.codec import (
     UndecodableError,
     decode_operation,
     decode_record,
     encode_operation,
     encode_record,
 )
-from ledgermq.wire.list_entries import has_too_many_entries
-from support.large_operations import OPERATIONS
-from support.samples import VARIANTS, sample, schema_of
+from ledgermq.wire.framing.list_entries import has_too_many_entries
+from support.checks.samples import VARIANTS, sample, schema_of
+from support.messages.large_operations import OPERATIONS
 
 FRAMING_BYTES = 10
 SAMPLES = [(name, variant) for name in OPERATIONS for variant in VARIANTS]

@@ -18,7 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgermq.errors import MessageFormatError
-from ledgermq.wire.objects import DEPTH_MAX, ObjectBody
+from ledgermq.wire.content.objects import DEPTH_MAX, ObjectBody
 
 texts = st.text(st.characters(exclude_categories=("Cs",)))
 offsets = st.integers(-86399, 86399).map(lambda seconds: timezone(timedelta(seconds=seconds)))

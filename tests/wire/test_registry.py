@@ -10,15 +10,15 @@ import pytest
 from confluent_kafka import Producer
 
 from ledgermq.protocol.operations import Tick
-from ledgermq.wire.codec import encode_operation, encode_record
-from ledgermq.wire.registry import (
+from ledgermq.wire.framing.codec import encode_operation, encode_record
+from ledgermq.wire.topics.log_topics import Topics, ensure_topics
+from ledgermq.wire.topics.registry import (
     Claim,
     RegistryError,
     claim_queue_manager,
     find_queue_manager,
     list_queue_managers,
 )
-from ledgermq.wire.topics import Topics, ensure_topics
 
 pytestmark = pytest.mark.kafka
 PREFIXES = itertools.count()

@@ -8,7 +8,7 @@ import socket
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, NewTopic, ResourceType
 
-from ledgermq.wire.topics import TopicError, Topics, ensure_topics, lane_partition
+from ledgermq.wire.topics.log_topics import TopicError, Topics, ensure_topics, lane_partition
 
 pytestmark = pytest.mark.kafka
 PREFIXES = itertools.count()

@@ -5,7 +5,7 @@
             await session.producer("queue:orders").send({"id": 1})
             await session.commit()
 
-A connection has its reader and its keeper, two threads whatever the number of its sessions; a
+A connection has its reader and its heartbeats, two threads whatever the number of its sessions; a
 coroutine that waits costs a future. What is rare and waits (opening, closing, rolling back,
 administration) runs in the event loop's pool of threads.
 """

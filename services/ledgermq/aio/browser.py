@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from functools import partial
+from typing import Unpack
 
 from ledgermq.aio.waiting import Closing, Entered
 from ledgermq.client.argument_types import typed
-from ledgermq.client.browser import Browser as ThreadedBrowser
-from ledgermq.client.getting import GetMatch, Order
-from ledgermq.client.message import Message
+from ledgermq.client.messages.message import Message
+from ledgermq.client.options import GetOptionsOfCall
+from ledgermq.client.receiving.browser import Browser as ThreadedBrowser
 
 __all__ = ["Browser", "Browsing"]
 
@@ -27,52 +27,22 @@ class Browser(Closing):
         """The queue."""
         return self._browser.destination
 
-    async def first(
-        self,
-        *,
-        order: Order | str | None = None,
-        all_messages_available: bool | None = None,
-        all_segments_available: bool | None = None,
-        complete_message: bool | None = None,
-        match: GetMatch | None = None,
-    ) -> Message | None:
+    async def first(self, **options: Unpack[GetOptionsOfCall]) -> Message | None:
         """The first message from the front, or None; see `ledgermq.Browser.first`."""
-        return await asyncio.to_thread(
-            partial(
-                self._browser.first,
-                order=order,
-                all_messages_available=all_messages_available,
-                all_segments_available=all_segments_available,
-                complete_message=complete_message,
-                match=match,
-            )
-        )
+        return await asyncio.to_thread(self._browser.first, **options)
 
-    async def next(
-        self,
-        *,
-        order: Order | str | None = None,
-        all_messages_available: bool | None = None,
-        all_segments_available: bool | None = None,
-        complete_message: bool | None = None,
-        match: GetMatch | None = None,
-    ) -> Message | None:
+    async def next(self, **options: Unpack[GetOptionsOfCall]) -> Message | None:
         """The next message behind the cursor, or None; see `ledgermq.Browser.next`."""
-        return await asyncio.to_thread(
-            partial(
-                self._browser.next,
-                order=order,
-                all_messages_available=all_messages_available,
-                all_segments_available=all_segments_available,
-                complete_message=complete_message,
-                match=match,
-            )
-        )
+        return await asyncio.to_thread(self._browser.next, **options)
+
+    def cursor_on(self, destination: str) -> int:
+        """See `ledgermq.Browser.cursor_on`."""
+        return self._browser.cursor_on(destination)
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         """The messages from the front; none of them can be acknowledged."""
         for message in await asyncio.to_thread(list, self._browser):
-            self._browser._check_open()
+            assert self.destination, "there while it is open, else it raises"
             yield message
 
     async def close(self) -> None:

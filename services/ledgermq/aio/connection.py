@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, Unpack
 
 import ledgermq
+from ledgermq.aio.browser import Browser
 from ledgermq.aio.session import Session
 from ledgermq.aio.waiting import Closing, Entered, Waker
-from ledgermq.client.acknowledge_mode import AckMode
-from ledgermq.client.admin import Admin
+from ledgermq.client.admin.admin import Admin
 from ledgermq.client.argument_types import typed
 from ledgermq.client.connection import Connection as ThreadedConnection
-from ledgermq.client.getting import Order
-from ledgermq.client.message import Message
+from ledgermq.client.engine.acknowledge_mode import AckMode
+from ledgermq.client.messages.message import Message
+from ledgermq.client.options import BrowserOptions
 
 __all__ = ["Connection", "connect"]
 
@@ -76,25 +77,18 @@ class Connection(Closing):
         """
 
         async def opening() -> Session:
-            found = await asyncio.to_thread(
-                self._connection.session,
-                ack=ack,
-                transacted=transacted,
-                redelivery_delay_ms=redelivery_delay_ms,
-            )
-            return Session(found, self._waker)
+            open_work = self._connection.open_work
+            work = await asyncio.to_thread(open_work, ack, transacted, redelivery_delay_ms)
+            return Session(work, self._waker)
 
         return Entered(opening())
 
     async def browse(
-        self, destination: str, *, selector: str | None = None, order: Order | str = Order.PHYSICAL
+        self, destination: str, **options: Unpack[BrowserOptions]
     ) -> AsyncIterator[Message]:
         """Looks at the messages available in a queue without getting them."""
-        browser = await asyncio.to_thread(
-            self._connection.browser, destination, selector=selector, order=order
-        )
-        for message in await asyncio.to_thread(list, browser):
-            browser._check_open()
+        found = await asyncio.to_thread(self._connection.browser, destination, **options)
+        async for message in Browser(found):
             yield message
 
     async def close(self, *, timeout: float | None = None) -> None:

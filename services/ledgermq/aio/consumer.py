@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
+from typing import Unpack
 
 from ledgermq.aio.browser import Browser
-from ledgermq.aio.waiting import Closing, News
+from ledgermq.aio.waiting import Closing, Taking
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
-from ledgermq.client.consumer import Consumer as ThreadedConsumer
-from ledgermq.client.getting import GetMatch, Order
-from ledgermq.client.message import Message as ThreadedMessage
-from ledgermq.errors import DeliveryUnknownError
-from ledgermq.protocol.get_options import Options
+from ledgermq.client.messages.message import Message as ThreadedMessage
+from ledgermq.client.options import GetOptionsOfCall
+from ledgermq.client.receiving.getter import Getter
 from ledgermq.protocol.outcomes import DeliveredMessage
 
 __all__ = ["Consumer", "Message"]
@@ -23,12 +21,7 @@ __all__ = ["Consumer", "Message"]
 class Message(ThreadedMessage):
     """A message as `ledgermq.Message` has it; acknowledging is awaited."""
 
-    __slots__ = ("_news",)
-
-    def __init__(self, raw: DeliveredMessage, delivery: int, consumer: Consumer) -> None:
-        found = consumer._consumer
-        super().__init__(raw, found._destination, delivery, found._session)
-        self._news = consumer._news
+    __slots__ = ()
 
     async def acknowledge(  # type: ignore[override]
         self, *, timeout: float | None = None
@@ -38,45 +31,35 @@ class Message(ThreadedMessage):
         In AUTO mode there is nothing to do and nothing is done. Raises what
         `ledgermq.Message.acknowledge` raises.
         """
-        check_seconds("timeout", timeout)
-        session = self._session
-        assert session is not None, "it was got"
-        await self._news.room(timeout)
-        begun = session._begin_acknowledge_message(self)
-        if begun is None:
-            return
-        pending, ranges = begun
-        try:
-            await self._news.reply(pending, timeout)
-        except DeliveryUnknownError:
-            await asyncio.to_thread(session._settling.keep_those_known, ranges)
-            raise
+        assert self._acknowledge is not None, "it was got"
+        await self._acknowledge(self.deliveries, timeout, True)
 
 
 @typed
 class Consumer(Closing):
     """Made by `session.consumer(...)`; iterate over it with `async for`."""
 
-    def __init__(self, consumer: ThreadedConsumer, news: News) -> None:
-        self._consumer = consumer
-        self._core = consumer._core
-        self._news = news
+    def __init__(self, getter: Getter, taking: Taking) -> None:
+        self._getter = getter
+        self._taking = taking
 
     @property
     def destination(self) -> str:
         """Where it receives from."""
-        return self._consumer.destination
+        self._getter.check_open()
+        return self._getter.destination
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, by itself or with its session."""
+        return self._getter.closed or self._getter.work.is_closed
 
     async def receive(
         self,
         timeout: float | None = None,
         *,
-        order: Order | str | None = None,
-        all_messages_available: bool | None = None,
-        all_segments_available: bool | None = None,
-        complete_message: bool | None = None,
-        match: GetMatch | None = None,
         under_cursor: Browser | None = None,
+        **options: Unpack[GetOptionsOfCall],
     ) -> Message | None:
         """The next message; None after `timeout` seconds without one, or when closed meanwhile.
 
@@ -92,18 +75,10 @@ class Consumer(Closing):
         check_seconds("timeout", timeout)
         if under_cursor is not None and timeout is None:
             timeout = 0.0
-        consumer = self._consumer
-        wanted = consumer._options.of_call(
-            order,
-            all_messages_available,
-            all_segments_available,
-            complete_message,
-            match,
-            None if under_cursor is None else under_cursor._browser,
-            consumer._buffer,
-        )
-        found = await self._next(timeout, wanted, group=False)
-        return found[0] if found else None
+        getter = self._getter
+        wanted = getter.options.of_call(options, under_cursor, getter.buffer)
+        taken = await self._taking.run(getter.receive(timeout, wanted))
+        return self._message(taken[0][2], taken[0][0]) if taken else None
 
     async def receive_group(self, timeout: float | None = None) -> list[Message]:
         """A whole group, or one message in none; see `ledgermq.Consumer.receive_group`.
@@ -111,71 +86,26 @@ class Consumer(Closing):
         When the coroutine is cancelled, no message is lost.
         """
         check_seconds("timeout", timeout)
-        return await self._next(timeout, self._consumer._options.of_groups(), group=True)
+        taken = await self._taking.run(self._getter.receive_group(timeout))
+        return [self._message(raw, first) for first, _, raw in taken]
 
-    async def _next(self, timeout: float | None, wanted: Options, *, group: bool) -> list[Message]:
-        """Waits for a message or a whole group; empty after a time-out or the end."""
-        consumer, core = self._consumer, self._core
-        buffer = consumer._buffer
-        deadline = self._news.deadline(timeout)
-        with core.lock:
-            consumer._check_locked()
-            consumer._wanted = wanted
-            if not group:
-                buffer.put_back_gathered()
-        heard = -1
-        while True:
-            told = hearing = None
-            with core.lock:
-                if consumer._closed or core.closing:
-                    return []
-                # Not "usable": another coroutine may be rolling back, in a thread of the pool.
-                core.check_alive_locked()
-                consumer.ask_locked()
-                doubt = buffer.doubt if buffer.in_doubt and not core.protocol.full else 0
-                if doubt:
-                    told = core.write_handing_locked(buffer)
-                elif not buffer.in_doubt and consumer.is_there_locked(group):
-                    return self._take_locked(group)
-                elif group and consumer.goes_on_locked() and not core.protocol.full:
-                    continue
-                else:
-                    consumer._settling.write_locked()
-                    asks = timeout == 0 and buffer.gathered > heard and consumer.unheard_locked()
-                    if asks and not core.protocol.full:
-                        heard = buffer.gathered
-                        hearing = consumer.write_hearing_locked()
-                    else:
-                        future = self._news.future_locked()
-            if told is not None:
-                await self._news.reply(told, None)
-                with core.lock:
-                    buffer.resolve(doubt)
-                continue
-            if hearing is not None:
-                await self._news.reply(hearing, None)
-                with core.lock:
-                    consumer.heard_locked(hearing)
-                continue
-            if await self._news.wait(future, deadline):
-                continue
-            gathered = buffer.gathered
-            crossed = not consumer._prefetch and await asyncio.to_thread(consumer._crossed, group)
-            # The group was there as a whole, so its rest is not waited for.
-            if not crossed and buffer.gathered == gathered:
-                return []
+    def _message(self, raw: DeliveredMessage, delivery: int) -> Message:
+        getter = self._getter
+        return Message(
+            raw,
+            getter.destination,
+            delivery,
+            self._acknowledge,
+            allow_pickle=getter.allow_pickle,
+        )
 
-    def _take_locked(self, group: bool) -> list[Message]:
-        """Hands over what is there: a message, or the group that was gathered."""
-        consumer = self._consumer
-        taken = consumer.take_group_locked() if group else [consumer.take_locked()]
-        for first, last, _ in taken:
-            consumer._settling.hand_over_run_locked(first, last)
-        return [Message(raw, first, self) for first, _, raw in taken]
+    async def _acknowledge(self, deliveries: range, timeout: float | None, _: bool) -> None:
+        steps = self._getter.work.acknowledge_message(deliveries, timeout)
+        await self._taking.run(steps)
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         """Messages for as long as consumer and session are open."""
-        while not self._consumer._closed:
+        while not self._getter.closed:
             message = await self.receive()
             if message is None:
                 return
@@ -187,4 +117,8 @@ class Consumer(Closing):
         Raises:
             OutcomeUnknownError: no outcome within the time-out.
         """
-        await asyncio.to_thread(self._consumer.close, timeout=timeout)
+        check_seconds("timeout", timeout)
+        if not self._getter.closed:
+            self._getter.closed = True
+            await self._taking.run_to_the_end(self._getter.close(timeout))
+            self._getter.warn_of_rest()

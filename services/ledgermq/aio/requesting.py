@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Any
+from collections.abc import Awaitable, Callable
+from typing import Any
 
+from ledgermq.aio.consumer import Consumer, Message
+from ledgermq.aio.producer import Producer
 from ledgermq.aio.waiting import Closing
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
-from ledgermq.client.requesting import check_for_requests
-
-if TYPE_CHECKING:
-    from ledgermq.aio.consumer import Consumer, Message
-    from ledgermq.aio.producer import Producer
-    from ledgermq.aio.session import Session
-    from ledgermq.client.message_kinds import Sendable
+from ledgermq.client.messages.message_kinds import Sendable
 
 __all__ = ["Requestor"]
 
@@ -24,24 +21,13 @@ class Requestor(Closing):
     """Made by `session.requestor(destination)`; one request at a time. See `ledgermq.Requestor`."""
 
     def __init__(
-        self, session: Session, producer: Producer, consumer: Consumer, reply_to: str
+        self, producer: Producer, consumer: Consumer, leave: Callable[[str], Awaitable[None]]
     ) -> None:
-        self._session = session
         self._producer = producer
         self._consumer = consumer
-        self.reply_to = reply_to
-
-    @classmethod
-    async def open(cls, session: Session, destination: str) -> Requestor:
-        """A requestor with its temporary queue.
-
-        Raises:
-            IllegalStateError: the session is transacted.
-        """
-        check_for_requests(session._session)
-        producer = session.producer(destination)
-        reply_to = await session.temporary_queue()
-        return cls(session, producer, await session.consumer(reply_to), reply_to)
+        # Ends the temporary queue, if the session is open still.
+        self._leave = leave
+        self.reply_to = consumer.destination
 
     async def request(
         self, body: Sendable, *, timeout: float | None = None, **fields: Any
@@ -60,8 +46,6 @@ class Requestor(Closing):
 
     async def close(self) -> None:
         """Ends it and its temporary queue. Closing twice does nothing."""
-        if self._consumer._consumer.is_closed:
-            return
-        await self._consumer.close()
-        if not self._session.is_closed:
-            await self._session.delete_temporary(self.reply_to)
+        if not self._consumer.is_closed:
+            await self._consumer.close()
+            await self._leave(self.reply_to)

@@ -6,23 +6,24 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from functools import partial
-from typing import Any
+from typing import Any, Unpack
 
 from ledgermq.aio.browser import Browser, Browsing
 from ledgermq.aio.consumer import Consumer, Message
 from ledgermq.aio.producer import Producer
 from ledgermq.aio.requesting import Requestor
-from ledgermq.aio.waiting import Closing, Entered, News, Waker
-from ledgermq.client.acknowledge_mode import AckMode
+from ledgermq.aio.waiting import Closing, Entered, Taking, Waker
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
-from ledgermq.client.getting import GetMatch, Getting, Order
-from ledgermq.client.message_kinds import Sendable
-from ledgermq.client.receipts import CommitReceipt, SendReceipt
-from ledgermq.client.requesting import answer_to
-from ledgermq.client.session import Session as ThreadedSession
-from ledgermq.client.taking_turns import Patience
-from ledgermq.errors import OutOfTurnError, SessionLostError, TransactionTooLargeError
+from ledgermq.client.engine.acknowledge_mode import AckMode
+from ledgermq.client.engine.work import Work
+from ledgermq.client.messages.message_kinds import Sendable
+from ledgermq.client.options import BrowserOptions, ConsumerOptions, ProducerOptions
+from ledgermq.client.receiving.getter import Getter
+from ledgermq.client.receiving.requesting import answer_to, check_for_requests
+from ledgermq.client.sending.putter import Putter
+from ledgermq.client.sending.receipts import CommitReceipt, SendReceipt
+from ledgermq.errors import OutOfTurnError, TransactionTooLargeError
 
 __all__ = ["Session"]
 
@@ -35,41 +36,35 @@ class Session(Closing):
     or got by all of them is one unit of work.
     """
 
-    def __init__(self, session: ThreadedSession, waker: Waker) -> None:
-        self._session = session
-        self._core = session._core
-        self._news = News(session._core, waker)
+    def __init__(self, work: Work, waker: Waker) -> None:
+        self._work = work
+        self._engine = work.engine
+        self._taking = Taking(work.engine, waker)
 
     @property
     def ack_mode(self) -> AckMode:
         """How this session settles what it gets."""
-        return self._session.ack_mode
+        self._engine.check_open()
+        return self._work.mode
 
     @property
     def transacted(self) -> bool:
         """Whether it works in units of work."""
-        return self._session.transacted
+        self._engine.check_open()
+        return self._work.transacted
 
     @property
     def handle(self) -> int:
         """The log position of the operation that opened it; its name in the queue manager."""
-        return self._session.handle
+        self._engine.check_open()
+        return self._engine.handle
 
     @property
     def is_closed(self) -> bool:
         """Whether it was closed or lost."""
-        return self._session.is_closed
+        return self._work.is_closed
 
-    def producer(
-        self,
-        destination: str | None,
-        *,
-        priority: int = 4,
-        persistent: bool = True,
-        time_to_live: float = 0,
-        delivery_delay: float = 0,
-        redelivery_limit: int | None = None,
-    ) -> Producer:
+    def producer(self, destination: str | None, **options: Unpack[ProducerOptions]) -> Producer:
         """A sender to one destination; with None, each send names its own.
 
         The rest holds for messages that do not say otherwise: priority 0 to 9, delivery mode,
@@ -80,67 +75,19 @@ class Session(Closing):
             InvalidDestinationError: the text is no destination.
             IllegalStateError: the limit is out of range.
         """
-        made = self._session.producer(
-            destination,
-            priority=priority,
-            persistent=persistent,
-            time_to_live=time_to_live,
-            delivery_delay=delivery_delay,
-            redelivery_limit=redelivery_limit,
-        )
-        return Producer(made, self._news)
+        return Producer(Putter(self._work, destination, options), self._taking)
 
-    def consumer(
-        self,
-        destination: str,
-        *,
-        selector: str | None = None,
-        no_local: bool = False,
-        subscription: str | None = None,
-        durable: bool = False,
-        shared: bool = False,
-        prefetch: int | None = None,
-        order: Order | str = Order.PHYSICAL,
-        all_messages_available: bool = False,
-        all_segments_available: bool = False,
-        complete_message: bool = False,
-        match: GetMatch | None = None,
-        redelivery_delay_ms: int | None = None,
-    ) -> Entered[Consumer]:
+    def consumer(self, destination: str, **options: Unpack[ConsumerOptions]) -> Entered[Consumer]:
         """A receiver from one destination; see `ledgermq.Session.consumer`."""
 
         async def opening() -> Consumer:
-            found = await asyncio.to_thread(
-                self._session.consumer,
-                destination,
-                selector=selector,
-                no_local=no_local,
-                subscription=subscription,
-                durable=durable,
-                shared=shared,
-                prefetch=prefetch,
-                order=order,
-                all_messages_available=all_messages_available,
-                all_segments_available=all_segments_available,
-                complete_message=complete_message,
-                match=match,
-                redelivery_delay_ms=redelivery_delay_ms,
-            )
-            return Consumer(found, self._news)
+            getter = Getter(self._work, destination, options)
+            await self._taking.run_to_the_end(getter.open())
+            return Consumer(getter, self._taking)
 
         return Entered(opening())
 
-    def browser(
-        self,
-        destination: str,
-        *,
-        selector: str | None = None,
-        order: Order | str = Order.PHYSICAL,
-        all_messages_available: bool = False,
-        all_segments_available: bool = False,
-        complete_message: bool = False,
-        match: GetMatch | None = None,
-    ) -> Browsing:
+    def browser(self, destination: str, **options: Unpack[BrowserOptions]) -> Browsing:
         """Looks at the messages of a queue; see `ledgermq.Session.browser`.
 
         `browser = await session.browser(...)`, `async with session.browser(...) as browser`, or
@@ -148,40 +95,42 @@ class Session(Closing):
         """
 
         async def opening() -> Browser:
-            self._core.check_open()
-            getting = Getting(
-                order, all_messages_available, all_segments_available, complete_message, match
-            )
-            browse = partial(self._session._browse, shared=True)
-            return Browser(
-                await asyncio.to_thread(browse, destination, selector, getting, self._core)
-            )
+            self._engine.check_open()
+            browse = partial(self._work.services.browse, engine=self._engine, shared=True)
+            return Browser(await asyncio.to_thread(browse, destination, **options))
 
         return Browsing(opening())
 
     async def unsubscribe(self, subscription: str) -> None:
         """Ends a durable subscription; see `ledgermq.Session.unsubscribe`."""
-        await asyncio.to_thread(self._session.unsubscribe, subscription)
+        await self._taking.run_to_the_end(self._work.unsubscribe(subscription))
 
     async def temporary_queue(self) -> str:
         """Makes a queue that lives as long as the connection (SES-39); its destination."""
-        return await asyncio.to_thread(self._session.temporary_queue)
+        return await self._taking.run_to_the_end(self._work.make_temporary("queue"))
 
     async def temporary_topic(self) -> str:
         """Makes a topic that lives as long as the connection (SES-39); its destination."""
-        return await asyncio.to_thread(self._session.temporary_topic)
+        return await self._taking.run_to_the_end(self._work.make_temporary("topic"))
 
     async def delete_temporary(self, destination: str) -> None:
         """Ends a temporary destination; see `ledgermq.Session.delete_temporary`."""
-        await asyncio.to_thread(self._session.delete_temporary, destination)
+        await self._taking.run_to_the_end(self._work.delete_temporary(destination))
 
     def requestor(self, destination: str) -> Entered[Requestor]:
         """Sends requests to a destination and gets their replies; see `ledgermq.Requestor`."""
 
         async def opening() -> Requestor:
-            return await Requestor.open(self, destination)
+            check_for_requests(self.transacted)
+            producer = self.producer(destination)
+            reply_to = await self.temporary_queue()
+            return Requestor(producer, await self.consumer(reply_to), self._leave)
 
         return Entered(opening())
+
+    async def _leave(self, destination: str) -> None:
+        if not self.is_closed:
+            await self.delete_temporary(destination)
 
     async def reply(self, request: Message, body: Sendable, **fields: Any) -> SendReceipt:
         """Answers a request; see `ledgermq.Session.reply`."""
@@ -203,37 +152,7 @@ class Session(Closing):
             TransactionInDoubtError: no outcome within the time-out; see its `resolve`.
             IllegalStateError: the session is not transacted, or closed.
         """
-        check_seconds("timeout", timeout)
-        patience = Patience(turn_timeout)
-        while True:
-            try:
-                return await self._commit(timeout)
-            except OutOfTurnError:
-                pause = patience.next_pause()
-                if pause is None:
-                    raise
-            await asyncio.sleep(pause)
-
-    async def _commit(self, timeout: float | None) -> CommitReceipt:
-        await self._news.room(timeout)
-        with self._core.lock:
-            commitment = self._session._begin_commit_locked(waited=True)
-        assert commitment.pending is not None, "a commitment has an operation"
-        await self._news.settled(commitment.pending, timeout)
-        while True:
-            with self._core.lock:
-                if commitment.finished:
-                    break
-                future = self._news.future_locked()
-            await self._news.wait(future, None)
-        error = commitment.error
-        if error is None:
-            return commitment.get()
-        if self._core.lost is not None or commitment.stays:
-            raise error
-        with contextlib.suppress(SessionLostError):
-            await self.rollback(timeout=timeout)
-        raise commitment.rolled_back()
+        return await self._taking.run(self._work.commit(timeout, turn_timeout))
 
     async def rollback(self, *, timeout: float | None = None) -> None:
         """Undoes everything sent and everything got since the last commit.
@@ -242,7 +161,8 @@ class Session(Closing):
             IllegalStateError: the session is not transacted, or closed.
             OutcomeUnknownError: no outcome within the time-out.
         """
-        await asyncio.to_thread(self._session.rollback, timeout=timeout)
+        check_seconds("timeout", timeout)
+        await self._taking.run_to_the_end(self._work.commits.roll_back(timeout))
 
     async def acknowledge(self, *, timeout: float | None = None, turn_timeout: float = 0.0) -> None:
         """Acknowledges everything that the session has handed over (CLIENT, INDIVIDUAL).
@@ -252,9 +172,7 @@ class Session(Closing):
             IllegalStateError: the session is transacted or closed.
             OutcomeUnknownError: no outcome within the time-out.
         """
-        await asyncio.to_thread(
-            self._session.acknowledge, timeout=timeout, turn_timeout=turn_timeout
-        )
+        await self._taking.run_to_the_end(self._work.acknowledge(timeout, turn_timeout))
 
     async def recover(self, *, timeout: float | None = None) -> None:
         """Returns everything unacknowledged; delivery begins again with the oldest.
@@ -263,13 +181,14 @@ class Session(Closing):
             IllegalStateError: the session is transacted or closed.
             OutcomeUnknownError: no outcome within the time-out.
         """
-        await asyncio.to_thread(self._session.recover, timeout=timeout)
+        await self._taking.run_to_the_end(self._work.recover(timeout))
 
     @contextlib.asynccontextmanager
     async def transaction(self, *, turn_timeout: float = 0.0) -> AsyncIterator[Session]:
         """A unit of work as a block; see `ledgermq.Session.transaction`."""
         check_seconds("turn_timeout", turn_timeout)
-        self._session._check_no_unit()
+        with self._engine.lock:
+            self._work.commits.check_no_unit_locked()
         try:
             yield self
         except BaseException:
@@ -288,4 +207,11 @@ class Session(Closing):
             OutcomeUnknownError: no outcome within the time-out.
             SessionLostError: AUTO: the session was lost before its last acknowledgements counted.
         """
-        await asyncio.to_thread(self._session.close, timeout=timeout)
+        check_seconds("timeout", timeout)
+        if not self._work.begin_close():
+            return
+        try:
+            await self._taking.run_to_the_end(self._work.close(timeout))
+        finally:
+            self._work.services.closed(self._work)
+        self._engine.raise_deferred()

@@ -1,22 +1,23 @@
-"""Waiting for a session's news in coroutines, beside the threads that wait for it."""
+"""Taking the steps of a session's calls in coroutines, beside the threads that take theirs."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import threading
+import time
 from collections import deque
-from collections.abc import Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator
+from functools import partial
 from types import TracebackType
 from typing import Any, Generic, Self, TypeVar
 
-from ledgermq.client.protocol import Pending
-from ledgermq.client.session_core import SessionCore
+from ledgermq.client.engine.engine import Engine
+from ledgermq.client.engine.steps import Aside, Steps
 from ledgermq.errors import LedgerMQError
-from ledgermq.protocol.outcomes import Reply
 
-__all__ = ["Closing", "Entered", "News", "Waker"]
+__all__ = ["Closing", "Entered", "Taking", "Waker"]
 
+T = TypeVar("T")
 LOGGER = logging.getLogger("ledgermq.client")
 
 
@@ -48,107 +49,80 @@ class Waker:
                 future.set_result(None)
 
 
-class NewsCondition(threading.Condition):
-    """A session's condition that wakes coroutines too."""
+class Taking:
+    """Takes the steps of one session's calls in coroutines of one event loop."""
 
-    def __init__(self, lock: threading.Lock, waker: Waker) -> None:
-        super().__init__(lock)
+    def __init__(self, engine: Engine, waker: Waker) -> None:
+        self._engine = engine
         self._waker = waker
         self._futures: list[asyncio.Future[None]] = []
+        self._to_the_end: set[asyncio.Task[Any]] = set()
+        engine.on_news = self._wake_locked
 
-    def future_locked(self) -> asyncio.Future[None]:
-        """Happens with the next news."""
-        future = self._waker.loop.create_future()
-        self._futures.append(future)
-        return future
-
-    def forget_locked(self, future: asyncio.Future[None]) -> None:
-        """Nobody waits for it any more."""
-        if future in self._futures:
-            self._futures.remove(future)
-
-    def notify_all(self) -> None:
-        """Wakes threads and coroutines."""
-        super().notify_all()
+    def _wake_locked(self) -> None:
         if self._futures:
             futures, self._futures = self._futures, []
             self._waker.wake(futures)
 
+    async def run(self, steps: Steps[T]) -> T:
+        """Takes the steps of a call; where the coroutine is cancelled, the rest is not taken."""
+        take_next: Callable[[], float | Aside[Any] | None] = partial(next, steps)
+        try:
+            while True:
+                with self._engine.lock:
+                    wanted = take_next()
+                    news = None if isinstance(wanted, Aside) else self._news_locked()
+                came = True
+                try:
+                    if isinstance(wanted, Aside):
+                        await asyncio.to_thread(wanted.run)
+                    elif news is not None:
+                        came = await self._wait(news, wanted)
+                except Exception as error:
+                    take_next = partial(steps.throw, error)
+                else:
+                    take_next = partial(steps.send, came)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+        finally:
+            with self._engine.lock:
+                steps.close()
 
-class News:
-    """What happens to one session, for coroutines."""
+    async def run_to_the_end(self, steps: Steps[T]) -> T:
+        """Takes the steps of a call, all of them even where the coroutine is cancelled."""
+        task = self._waker.loop.create_task(self.run(steps))
+        self._to_the_end.add(task)
+        task.add_done_callback(self._ended)
+        return await asyncio.shield(task)
 
-    def __init__(self, core: SessionCore, waker: Waker) -> None:
-        self._core = core
-        self._loop = waker.loop
-        with core.lock:
-            self._condition = NewsCondition(core.lock, waker)
-            core.condition = self._condition
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._to_the_end.discard(task)
+        if not task.cancelled():
+            task.exception()  # somebody has asked for it, even if nobody waits any more
 
-    def deadline(self, timeout: float | None) -> float | None:
-        """A moment on the loop's clock; None for never."""
-        return None if timeout is None else self._loop.time() + timeout
+    def _news_locked(self) -> asyncio.Future[None]:
+        """A future that happens with the next news."""
+        self._engine.send_held_locked()
+        future = self._waker.loop.create_future()
+        self._futures.append(future)
+        return future
 
-    def future_locked(self) -> asyncio.Future[None]:
-        """To be taken under the lock in which there was no news yet, and waited for without it."""
-        self._core.send_held_locked()
-        return self._condition.future_locked()
-
-    async def wait(self, future: asyncio.Future[None], deadline: float | None) -> bool:
+    async def _wait(self, news: asyncio.Future[None], deadline: float | None) -> bool:
         """Waits for news; False once the deadline has passed."""
         try:
             if deadline is None:
-                await future
+                await news
                 return True
-            left = deadline - self._loop.time()
+            left = deadline - time.monotonic()
             if left > 0:
-                await asyncio.wait((future,), timeout=left)
-            return future.done()
+                await asyncio.wait((news,), timeout=left)
+            return news.done()
         finally:
-            if not future.done():
-                with self._core.lock:
-                    self._condition.forget_locked(future)
-
-    async def room(self, timeout: float | None) -> None:
-        """Waits while too many operations are unanswered; see `wait_for_room_locked`."""
-        core = self._core
-        if not core.protocol.full:
-            return
-        deadline = self.deadline(core.timeout_seconds if timeout is None else timeout)
-        while True:
-            with core.lock:
-                if not core.protocol.full or core.ended:
-                    return
-                future = self.future_locked()
-            if not await self.wait(future, deadline):
-                return  # the call that follows says what it waited for
-
-    async def reply(self, pending: Pending, timeout: float | None) -> Reply:
-        """Waits for an operation's reply.
-
-        Raises:
-            OutcomeUnknownError: no reply within the time-out.
-            LedgerMQError: the operation was refused, or the session was lost.
-        """
-        await self.settled(pending, timeout)
-        return self._core.reply_of(pending)
-
-    async def settled(self, pending: Pending, timeout: float | None) -> None:
-        """Waits until an operation has a reply or an error.
-
-        Raises:
-            OutcomeUnknownError: neither came within the time-out.
-        """
-        core = self._core
-        wanted = core.timeout_seconds if timeout is None else timeout
-        deadline = self.deadline(wanted)
-        while True:
-            with core.lock:
-                if pending.settled:
-                    return
-                future = self.future_locked()
-            if not await self.wait(future, deadline):
-                raise core.unknown(pending, wanted)
+            if not news.done():
+                with self._engine.lock:
+                    if news in self._futures:
+                        self._futures.remove(news)
 
 
 class Closing:

@@ -13,39 +13,39 @@ from typing import Final
 
 import click
 
-from ledgermq.cli.exits import INTERRUPTED, OK, USAGE, exit_code_of
-from ledgermq.cli.output import json_text
+from ledgermq.cli.printing.exits import INTERRUPTED, OK, USAGE, exit_code_of
+from ledgermq.cli.printing.output import json_text
 from ledgermq.errors import LedgerMQError
 
 __all__ = ["cli", "main"]
 
 # Commands are imported when they are called: Spark and Faust take longer to load than most answers.
 _COMMANDS: Final = {
-    "up": "ledgermq.cli.up:up",
-    "worker": "ledgermq.cli.worker:worker",
-    "manager": "ledgermq.cli.managers:manager",
-    "queue": "ledgermq.cli.queues:queue",
-    "topic": "ledgermq.cli.topics:topic",
-    "subscription": "ledgermq.cli.subscriptions:subscription",
-    "group": "ledgermq.cli.groups:group",
-    "put": "ledgermq.cli.put:put",
-    "get": "ledgermq.cli.get:get",
-    "browse": "ledgermq.cli.get:browse",
-    "msg": "ledgermq.cli.messages:msg",
-    "dlq": "ledgermq.cli.dead_letters:dlq",
-    "journal": "ledgermq.cli.journal:journal",
-    "session": "ledgermq.cli.sessions:session",
-    "txn": "ledgermq.cli.transactions:txn",
-    "storage": "ledgermq.cli.storage:storage",
-    "trace": "ledgermq.cli.history:trace",
-    "rebuild": "ledgermq.cli.history:rebuild",
-    "audit": "ledgermq.cli.audit:audit",
-    "checkpoint": "ledgermq.cli.worker:checkpoint",
-    "chain": "ledgermq.cli.chain:chain",
-    "log": "ledgermq.cli.log:log",
-    "doctor": "ledgermq.cli.doctor:doctor",
-    "bench": "ledgermq.cli.bench:bench",
-    "demo": "ledgermq.cli.demo:demo",
+    "up": "ledgermq.cli.commands.up:up",
+    "worker": "ledgermq.cli.commands.worker:worker",
+    "manager": "ledgermq.cli.commands.managers:manager",
+    "queue": "ledgermq.cli.commands.queues:queue",
+    "topic": "ledgermq.cli.commands.topics:topic",
+    "subscription": "ledgermq.cli.commands.subscriptions:subscription",
+    "group": "ledgermq.cli.commands.groups:group",
+    "put": "ledgermq.cli.commands.put:put",
+    "get": "ledgermq.cli.commands.get:get",
+    "browse": "ledgermq.cli.commands.browse:browse",
+    "msg": "ledgermq.cli.commands.messages:msg",
+    "dlq": "ledgermq.cli.commands.dead_letters:dlq",
+    "journal": "ledgermq.cli.commands.journal:journal",
+    "session": "ledgermq.cli.commands.sessions:session",
+    "txn": "ledgermq.cli.commands.transactions:txn",
+    "storage": "ledgermq.cli.commands.storage:storage",
+    "trace": "ledgermq.cli.commands.trace:trace",
+    "rebuild": "ledgermq.cli.commands.rebuild:rebuild",
+    "audit": "ledgermq.cli.commands.audit:audit",
+    "checkpoint": "ledgermq.cli.commands.checkpoint:checkpoint",
+    "chain": "ledgermq.cli.commands.chain:chain",
+    "log": "ledgermq.cli.commands.log:log",
+    "doctor": "ledgermq.cli.commands.doctor:doctor",
+    "bench": "ledgermq.cli.commands.bench:bench",
+    "demo": "ledgermq.cli.commands.demo:demo",
 }
 _EXTRAS: Final = {
     "faust": "processor",
@@ -57,8 +57,11 @@ _EXTRAS: Final = {
     "rich": "cli",
     "jinja2": "cli",
 }
-# Kept out of `except Exception`: these are how click itself talks.
-_CLICK: Final = (click.exceptions.Exit, click.Abort, click.ClickException)
+# Commands whose code stays in the checkout: a wheel does not contain these packages.
+_CHECKOUT: Final = {
+    "ledgermq_benchmarks": ("bench", "benchmarks"),
+    "ledgermq_demo": ("demo", "examples/demo"),
+}
 
 
 class _Commands(click.Group):
@@ -153,14 +156,21 @@ def _wrong_use(error: click.ClickException, given: list[str]) -> int:
 
 def _not_installed(error: ModuleNotFoundError, given: list[str]) -> int:
     missing = (error.name or "").partition(".")[0]
-    extra = _EXTRAS.get(missing)
-    if extra is None or find_spec(missing) is not None:
+    if missing not in _EXTRAS.keys() | _CHECKOUT.keys() or find_spec(missing) is not None:
         raise error
-    _explain(
-        "not-installed",
-        f"this command needs {error.name}, which is not installed: pip install 'ledgermq[{extra}]'",
-        given,
-    )
+    if missing in _CHECKOUT:
+        name, folder = _CHECKOUT[missing]
+        text = (
+            f"`ledgermq {name}` is not part of the installed package: it belongs to a checkout of "
+            f"the source, in {folder}, where `make {name}` runs it"
+        )
+    else:
+        extra = _EXTRAS[missing]
+        text = (
+            f"this command needs {error.name}, which is not installed: "
+            f"pip install 'ledgermq[{extra}]'"
+        )
+    _explain("not-installed", text, given)
     return USAGE
 
 

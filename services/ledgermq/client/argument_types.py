@@ -1,7 +1,8 @@
-"""Types of arguments, checked at the edge: a wrong one is told of by name, before anything else.
+"""Types of arguments, checked at the edge: a wrong one is refused by name, before anything else.
 
 A class, or a function, is marked with `typed`; what its annotations say is what its public calls
-take. What names no type known here, such as a body, is left to the call itself.
+take, options of `Unpack` among them. What names no type known here, such as a body, is left to the
+call itself.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final, NamedTuple, TypeVar
 
 from ledgermq.client.arguments import wrong_type
+from ledgermq.client.options import USUAL
 
 __all__ = ["typed"]
 
@@ -46,6 +48,8 @@ KINDS: Final = {
     "AckMode": _Kind((str,), "an AckMode"),
     "Order": _Kind((str,), "an Order"),
 }
+OPTIONS: Final = "ledgermq.client.options"
+NONE: Final = inspect.Parameter("none", inspect.Parameter.POSITIONAL_ONLY)
 OWN: Final = ("Browser", "GetMatch", "GroupPlace", "Message")
 
 
@@ -64,7 +68,9 @@ def typed(marked: Marked) -> Marked:
 
 
 def _checked(function: Any) -> Any:
-    parameters = list(inspect.signature(function).parameters.values())
+    signature, open_ended = _signature(function)
+    parameters = list(signature.parameters.values())
+    names = {one.name for one in parameters}
     checks = {
         one.name: check
         for one in parameters
@@ -84,11 +90,40 @@ def _checked(function: Any) -> Any:
             if place < len(args) and type(args[place]) not in check.usual:
                 check.refuse(args[place])
         for name, value in kwargs.items():
-            if name in checks and type(value) not in checks[name].usual:
-                checks[name].refuse(value)
+            if name in checks:
+                if type(value) not in checks[name].usual:
+                    checks[name].refuse(value)
+            elif name not in names and not open_ended:
+                raise TypeError(
+                    f"{function.__qualname__}() got an unexpected keyword argument {name!r}"
+                )
         return function(*args, **kwargs)
 
+    call.__signature__ = signature  # type: ignore[attr-defined]
     return call
+
+
+def _signature(function: Any) -> tuple[inspect.Signature, bool]:
+    """A signature with each option by its name; whether it takes others besides."""
+    signature = inspect.signature(function)
+    *parameters, last = [*signature.parameters.values()] or [NONE]
+    if last.kind is not last.VAR_KEYWORD:
+        return signature, False
+    kind, _, name = str(last.annotation).partition("[")
+    options = function.__globals__.get(name.removesuffix("]")) if kind == "Unpack" else None
+    if options is None or options.__module__ != OPTIONS:
+        return signature, True
+    for name, hint in options.__annotations__.items():
+        annotation = hint.__forward_arg__
+        optional = "None" in _alternatives(annotation.replace(" ", ""))
+        own = f"{options.__name__}.{name}"
+        usual = None if optional else USUAL.get(own, USUAL.get(name, False))
+        parameters.append(
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=usual, annotation=annotation
+            )
+        )
+    return signature.replace(parameters=parameters), False
 
 
 def _check_of(name: str, annotation: Any) -> _Check | None:
@@ -119,7 +154,7 @@ def _check_of(name: str, annotation: Any) -> _Check | None:
 
 
 def _alternatives(annotation: str) -> list[str]:
-    """The parts of a union; what stands in brackets is passed over."""
+    """The parts of a union; what is in brackets is passed over."""
     parts, depth = [""], 0
     for letter in annotation:
         depth += (letter == "[") - (letter == "]")

@@ -1,7 +1,8 @@
 """Connections: the way from an application to one queue manager.
 
-It has one producer to the log, one reader of its outcome lane and one keeper, for any number of
-sessions. Any number of threads may use it. It does not survive a fork: the child connects anew.
+It has one producer to the log, one reader of its outcome lane and one thread of heartbeats, for any
+number of sessions. Any number of threads may use it. It does not survive a fork: the child connects
+anew.
 """
 
 from __future__ import annotations
@@ -13,22 +14,23 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
-from types import TracebackType
-from typing import Final
+from typing import Final, Unpack
 
-from ledgermq.client.acknowledge_mode import AckMode
-from ledgermq.client.admin import Admin
+from ledgermq.client.admin.admin import Admin
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds, shown
-from ledgermq.client.browser import Browser
-from ledgermq.client.getting import GetMatch, Getting, Order
-from ledgermq.client.keeper import Keeper
-from ledgermq.client.questions import Questions
+from ledgermq.client.closing import ClosingInAnyCase
+from ledgermq.client.engine.acknowledge_mode import AckMode
+from ledgermq.client.engine.engine import Engine
+from ledgermq.client.engine.work import Services, Work
+from ledgermq.client.link.heartbeats import Heartbeats
+from ledgermq.client.link.questions import Questions
+from ledgermq.client.link.route import Route, kafka_route
+from ledgermq.client.link.router import Opening, Router
+from ledgermq.client.options import BrowserOptions
 from ledgermq.client.reasons import error_of_reason
-from ledgermq.client.route import Route, kafka_route
-from ledgermq.client.router import Opening, Router
+from ledgermq.client.receiving.browser import Browser
 from ledgermq.client.session import Session
-from ledgermq.client.session_core import SessionCore
 from ledgermq.client.settings import ConnectionSettings, checked_delay_ms
 from ledgermq.errors import (
     ConnectionClosedError,
@@ -37,8 +39,8 @@ from ledgermq.errors import (
     WorkerUnavailableError,
 )
 from ledgermq.protocol.operations import Close, Open
-from ledgermq.wire.codec import encode_operation
-from ledgermq.wire.headers import operation_headers, with_identity
+from ledgermq.wire.framing.codec import encode_operation
+from ledgermq.wire.framing.headers import operation_headers, with_identity
 
 __all__ = ["Connection"]
 
@@ -49,7 +51,7 @@ _ALIVE: weakref.WeakSet[Connection] = weakref.WeakSet()
 
 
 @typed
-class Connection:
+class Connection(ClosingInAnyCase):
     """Made by `connect`; closes itself and its sessions at the end of a `with` block."""
 
     def __init__(
@@ -59,13 +61,12 @@ class Connection:
         route: Callable[[ConnectionSettings, float], Route] = kafka_route,
     ) -> None:
         self._settings = settings
-        self._put_messages_max = put_messages_max
         self._closed = False
         self._stopping = threading.Event()
         self._forked = False
         self._lock = threading.Lock()
         self._control_lock = threading.Lock()
-        self._sessions: dict[Session, None] = {}
+        self._work: dict[Work, None] = {}
         self._temporaries = itertools.count(1)
         deadline = time.monotonic() + settings.timeout_seconds
         self._lane, self._transport = route(settings, deadline)
@@ -76,16 +77,27 @@ class Connection:
             write=self._transport.ask,
         )
         self._router = Router(self._questions)
-        self._keeper = Keeper(self._router, self._transport, settings.suspect_timeout_seconds / 3)
+        self._heartbeats = Heartbeats(
+            self._router, self._transport, settings.suspect_timeout_seconds / 3
+        )
         self._reader = threading.Thread(target=self._read, name="ledgermq-reader", daemon=True)
         self._reader.start()
-        self._keeper.start()
+        self._heartbeats.start()
         _ALIVE.add(self)
         try:
             self._control = self._open(AckMode.AUTO, max(0.1, deadline - time.monotonic()))
         except BaseException:
             self._stop(0.0)
             raise
+        self._services = Services(
+            browse=self._browser,
+            name_temporary=self._name_temporary,
+            in_flight=self._in_flight,
+            bytes_max=self._ask_bytes_max,
+            soon=self._heartbeats.soon,
+            closed=self._session_closed,
+            put_messages_max=put_messages_max,
+        )
         self._admin = Admin(self._control_session, self._questions, settings.timeout_seconds)
 
     @property
@@ -125,6 +137,12 @@ class Connection:
             WorkerUnavailableError: no worker answered within the time-out.
             IllegalStateError: the connection is closed, or the mode or the delay is none.
         """
+        return Session(self.open_work(ack, transacted, redelivery_delay_ms))
+
+    def open_work(
+        self, ack: AckMode | str, transacted: bool, redelivery_delay_ms: int | None
+    ) -> Work:
+        """Opens a session, for threads or coroutines; see `session`."""
         self._check_usable()
         try:
             mode = AckMode.TRANSACTED if transacted else AckMode(ack)
@@ -133,58 +151,33 @@ class Connection:
                 f"{shown(ack)} is no acknowledge mode; there are {', '.join(AckMode)}"
             ) from None
         delay_ms = checked_delay_ms(redelivery_delay_ms, self._settings.redelivery_delay_ms)
-        session = Session(
-            self._open(mode, self._settings.timeout_seconds, delay_ms),
-            browse=self._browser,
-            name_temporary=self._name_temporary,
-            in_flight=self._in_flight,
-            soon=self._keeper.soon,
-            closed=self._session_closed,
-            put_messages_max=self._put_messages_max,
-            ask_bytes_max=self._ask_bytes_max,
-        )
+        work = Work(self._open(mode, self._settings.timeout_seconds, delay_ms), self._services)
         with self._lock:
-            self._sessions[session] = None
-        return session
+            self._work[work] = None
+        return work
 
-    def browser(
-        self,
-        destination: str,
-        *,
-        selector: str | None = None,
-        order: Order | str = Order.PHYSICAL,
-        all_messages_available: bool = False,
-        all_segments_available: bool = False,
-        complete_message: bool = False,
-        match: GetMatch | None = None,
-    ) -> Browser:
+    def browser(self, destination: str, **options: Unpack[BrowserOptions]) -> Browser:
         """Looks at the available messages of a queue without getting them; as `Session.browser`."""
-        getting = Getting(
-            order, all_messages_available, all_segments_available, complete_message, match
-        )
-        return self._browser(destination, selector, getting)
+        return self._browser(destination, **options)
 
     def _browser(
         self,
         destination: str,
-        selector: str | None,
-        getting: Getting,
-        core: SessionCore | None = None,
         *,
+        engine: Engine | None = None,
         shared: bool = False,
+        **options: Unpack[BrowserOptions],
     ) -> Browser:
         """A browser, of a session if there is one."""
         self._check_usable()
-        settings = self._settings
         return Browser(
             self._questions,
             destination,
-            settings.timeout_seconds,
-            selector=selector or "",
-            allow_pickle=settings.allow_pickle,
-            getting=getting,
-            core=core,
+            self._settings.timeout_seconds,
+            allow_pickle=self._settings.allow_pickle,
+            engine=engine,
             shared=shared,
+            **options,
         )
 
     def _name_temporary(self, kind: str) -> str:
@@ -201,7 +194,7 @@ class Connection:
         if self._router.broken is not None:
             raise ConnectionClosedError(self._router.broken)
 
-    def _control_session(self) -> SessionCore:
+    def _control_session(self) -> Engine:
         """The administration's session, open as long as the connection; anew if it was lost."""
         with self._control_lock:
             if self._control.lost is not None:
@@ -211,13 +204,11 @@ class Connection:
 
     # -- opening sessions --------------------------------------------------------------------------
 
-    def _open(
-        self, mode: AckMode, timeout_seconds: float, redelivery_delay_ms: int = 0
-    ) -> SessionCore:
+    def _open(self, mode: AckMode, timeout_seconds: float, redelivery_delay_ms: int = 0) -> Engine:
         """Writes Open and waits for Opened; the first operation then confirms the session."""
         settings = self._settings
         key = os.urandom(16)
-        opening = Opening(lambda handle: self._new_core(handle, mode))
+        opening = Opening(lambda handle: self._new_engine(handle, mode))
         self._router.openings[key] = opening
         operation = Open(
             connection=settings.identity,
@@ -248,7 +239,7 @@ class Connection:
                 f"{settings.queue_manager} answered within {timeout_seconds:.3g} s: start one with "
                 f"`ledgermq worker`, or `ledgermq up` for broker and worker"
             )
-        if opening.core is None:
+        if opening.engine is None:
             refused = opening.refused
             assert refused is not None, "an opening is answered by Opened or Refused"
             raise error_of_reason(
@@ -258,11 +249,11 @@ class Connection:
                 position=refused.position,
             )
         # An Open without a further operation ends after 30 s (H16).
-        opening.core.show_life()
-        return opening.core
+        opening.engine.show_life()
+        return opening.engine
 
-    def _new_core(self, handle: int, mode: AckMode) -> SessionCore:
-        return SessionCore(
+    def _new_engine(self, handle: int, mode: AckMode) -> Engine:
+        return Engine(
             handle,
             mode=mode.value,
             queue_manager=self._settings.queue_manager,
@@ -276,11 +267,11 @@ class Connection:
             log_time=self._lane.log_time,
         )
 
-    def _session_closed(self, session: Session) -> None:
+    def _session_closed(self, work: Work) -> None:
         with self._lock:
-            self._sessions.pop(session, None)
-        if session._core.ended:
-            self._router.sessions.pop(session._core.handle, None)
+            self._work.pop(work, None)
+        if work.engine.ended:
+            self._router.sessions.pop(work.engine.handle, None)
 
     def _ask_bytes_max(self, queue: str) -> int:
         """Largest content of a queue's messages; 0: the limit of the log."""
@@ -300,7 +291,7 @@ class Connection:
                 values, missing = self._lane.read(READ_SECONDS)
                 if values:
                     self._router.take(values)
-                    if self._closed and all(core.ended for core in self._router.cores()):
+                    if self._closed and all(engine.ended for engine in self._router.engines()):
                         return
                 # Reports hold on to what was written; nobody waits for them here.
                 if time.monotonic() - served_at > SERVE_SECONDS:
@@ -331,18 +322,17 @@ class Connection:
         if self._forked or self._closed:
             return
         with self._lock:
-            for session in self._sessions:
-                session._core.callbacks.refuse("close")
-                session._listening.refuse_close()
+            for work in self._work:
+                work.refuse_close()
         self._closed = True
         wanted = self._settings.timeout_seconds if timeout is None else timeout
         deadline = time.monotonic() + wanted
         problems: list[LedgerMQError] = []
         with self._lock:
-            sessions = list(self._sessions)
-        for session in sessions:
+            sessions = list(self._work)
+        for work in sessions:
             try:
-                session.close(timeout=max(0.05, deadline - time.monotonic()))
+                work.end(max(0.05, deadline - time.monotonic()))
             except LedgerMQError as error:
                 problems.append(error)
         control = self._control
@@ -362,30 +352,14 @@ class Connection:
     def _stop(self, timeout_seconds: float) -> None:
         self._closed = True
         self._stopping.set()
-        self._keeper.stop()
+        self._heartbeats.stop()
         self._transport.close(timeout_seconds)
         if threading.current_thread() is not self._reader:
             self._reader.join()
         self._lane.close()
-        for core in self._router.cores():
-            core.forget("the connection was closed")
+        for engine in self._router.engines():
+            engine.forget("the connection was closed")
         _ALIVE.discard(self)
-
-    def __enter__(self) -> Connection:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            self.close()
-        except LedgerMQError as problem:
-            if kind is None:
-                raise
-            LOGGER.warning("closing a connection after an exception did not work: %s", problem)
 
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open"

@@ -5,69 +5,35 @@ from __future__ import annotations
 from typing import Final
 
 from ledgermq import errors
+from ledgermq.protocol.reasons import Reason, Severity
 
 __all__ = ["REASON_ERRORS", "error_of_reason"]
 
+# The class whose code a reason is; else one of these, or RefusedError.
+_SHARED: Final[dict[str, type[errors.LedgerMQError]]] = {
+    Reason.COMMIT_WAITING: errors.IllegalStateError,
+    Reason.CONSUMER_EXISTS: errors.IllegalStateError,
+    Reason.CONSUMER_UNKNOWN: errors.IllegalStateError,
+    Reason.CREDIT_INVALID: errors.IllegalStateError,
+    Reason.MODE_UNKNOWN: errors.IllegalStateError,
+    Reason.NAME_INVALID: errors.InvalidDestinationError,
+    Reason.NOT_TRANSACTED: errors.IllegalStateError,
+    Reason.POSITION_NOT_REACHED: errors.TimeoutExceededError,
+    Reason.PUTS_MISMATCH: errors.TransactionError,
+    Reason.QUEUE_NOT_EMPTY: errors.DestinationInUseError,
+    Reason.REPLY_FORGOTTEN: errors.OutcomeUnknownError,
+    Reason.TOPIC_EXISTS: errors.DestinationExistsError,
+    Reason.TOPIC_IN_USE: errors.DestinationInUseError,
+    Reason.TOPIC_NOT_EMPTY: errors.DestinationInUseError,
+    Reason.TRANSACTED: errors.IllegalStateError,
+    Reason.UNIT_OF_WORK_ENDED: errors.TransactionRolledBackError,
+}
+_ALL: Final = [getattr(errors, name) for name in errors.__all__]
+_RAISED: Final = {kind.code: kind for kind in _ALL} | _SHARED
 REASON_ERRORS: Final[dict[str, type[errors.LedgerMQError]]] = {
-    "answer-too-large": errors.RefusedError,
-    "backup-invalid": errors.RefusedError,
-    "client-id-in-use": errors.InvalidClientIDError,
-    "client-id-missing": errors.ClientIDMissingError,
-    "commit-waiting": errors.IllegalStateError,
-    "consumer-exists": errors.IllegalStateError,
-    "consumer-unknown": errors.IllegalStateError,
-    "correction-invalid": errors.RefusedError,
-    "credit-invalid": errors.IllegalStateError,
-    "delivery-unknown": errors.DeliveryUnknownError,
-    "destination-invalid": errors.InvalidDestinationError,
-    "destination-unknown": errors.TemporaryDestinationDeletedError,
-    "group-clash": errors.GroupClashError,
-    "group-invalid": errors.InvalidGroupError,
-    "group-not-allowed": errors.GroupNotAllowedError,
-    "group-unknown": errors.GroupNotFoundError,
-    "journal-empty": errors.RefusedError,
-    "kind-unknown": errors.RefusedError,
-    "match-options-invalid": errors.MatchOptionsError,
-    "message-differs": errors.RefusedError,
-    "message-invalid": errors.MessageFormatError,
-    "message-too-large": errors.MessageTooLargeError,
-    "mode-unknown": errors.IllegalStateError,
-    "name-invalid": errors.InvalidDestinationError,
-    "not-transacted": errors.IllegalStateError,
-    "options-invalid": errors.GetOptionsError,
-    "out-of-turn": errors.OutOfTurnError,
-    "position-not-reached": errors.TimeoutExceededError,
-    "puts-disabled": errors.PutsDisabledError,
-    "puts-mismatch": errors.TransactionError,
-    "queue-exists": errors.DestinationExistsError,
-    "queue-in-use": errors.DestinationInUseError,
-    "queue-not-empty": errors.DestinationInUseError,
-    "queue-unknown": errors.QueueNotFoundError,
-    "quota-exceeded": errors.QuotaExceededError,
-    "reason-invalid": errors.RefusedError,
-    "reply-forgotten": errors.OutcomeUnknownError,
-    "selection-invalid": errors.RefusedError,
-    "selector-invalid": errors.InvalidSelectorError,
-    "sequence-unknown": errors.RefusedError,
-    "session-unknown": errors.SessionLostError,
-    "setting-invalid": errors.RefusedError,
-    "storage-full": errors.StorageFullError,
-    "subscription-differs": errors.SubscriptionDiffersError,
-    "subscription-in-use": errors.SubscriptionInUseError,
-    "subscription-invalid": errors.InvalidSubscriptionError,
-    "subscription-unknown": errors.SubscriptionNotFoundError,
-    "target-unknown": errors.SessionNotFoundError,
-    "temporary-foreign": errors.TemporaryDestinationForeignError,
-    "topic-exists": errors.DestinationExistsError,
-    "topic-in-use": errors.DestinationInUseError,
-    "topic-not-empty": errors.DestinationInUseError,
-    "topic-unknown": errors.TopicNotFoundError,
-    "transacted": errors.IllegalStateError,
-    "transaction-too-large": errors.TransactionTooLargeError,
-    "unit-of-work-ended": errors.TransactionRolledBackError,
-    "unit-of-work-inconsistent": errors.InconsistentUnitOfWorkError,
-    "version-inactive": errors.RefusedError,
-    "version-invalid": errors.RefusedError,
+    reason: _RAISED.get(reason, errors.RefusedError)
+    for reason in Reason
+    if reason.severity is not Severity.INTERNAL
 }
 
 

@@ -8,35 +8,23 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from collections.abc import Callable, Iterator
-from types import TracebackType
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
+from typing import Any, Unpack
 
-from ledgermq.client.acknowledge_mode import AckMode
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
-from ledgermq.client.grouping import PutStates
-from ledgermq.client.listening import Listening
-from ledgermq.client.making import MessageMaker
-from ledgermq.client.outgoing import AsynchronousSends, Commitment, UnitOfWork
-from ledgermq.client.receipts import CommitReceipt, ReceiptFuture
-from ledgermq.client.session_committing import SessionCommitting
-from ledgermq.client.session_core import SessionCore
-from ledgermq.client.settling import Settling
-from ledgermq.client.taking_turns import ask_in_turn
-from ledgermq.errors import (
-    DeliveryUnknownError,
-    IllegalStateError,
-    LedgerMQError,
-    OutcomeUnknownError,
-    OutOfTurnError,
-    SessionLostError,
-    TransactionTooLargeError,
-)
-from ledgermq.protocol.operations import Close
-
-if TYPE_CHECKING:
-    from ledgermq.client.browser import Browser
+from ledgermq.client.closing import ClosingInAnyCase
+from ledgermq.client.engine.acknowledge_mode import AckMode
+from ledgermq.client.engine.work import Work
+from ledgermq.client.messages.message import Message
+from ledgermq.client.messages.message_kinds import Sendable
+from ledgermq.client.options import BrowserOptions, ConsumerOptions, ProducerOptions
+from ledgermq.client.receiving.browser import Browser
+from ledgermq.client.receiving.consumer import Consumer
+from ledgermq.client.receiving.requesting import Requestor, answer_to, check_for_requests
+from ledgermq.client.sending.producer import Producer
+from ledgermq.client.sending.receipts import CommitReceipt, ReceiptFuture, SendReceipt
+from ledgermq.errors import LedgerMQError, OutOfTurnError, TransactionTooLargeError
 
 __all__ = ["Session"]
 
@@ -44,54 +32,186 @@ LOGGER = logging.getLogger("ledgermq.client")
 
 
 @typed
-class Session(SessionCommitting):
+class Session(ClosingInAnyCase):
     """Made by `connection.session(...)`; closes itself at the end of a `with` block."""
 
-    def __init__(
-        self,
-        core: SessionCore,
-        *,
-        browse: Callable[..., Browser],
-        name_temporary: Callable[[str], str],
-        in_flight: Callable[[int], set[int]],
-        soon: Callable[[], None],
-        closed: Callable[[Session], None],
-        put_messages_max: int,
-        ask_bytes_max: Callable[[str], int],
-    ) -> None:
-        self._core = core
-        self._mode = AckMode(core.mode)
-        self._browse = browse
-        self._name_temporary = name_temporary
-        self._closed = closed
-        self._put_messages_max = put_messages_max
-        self._ask_bytes_max = ask_bytes_max
-        self._maker = MessageMaker()
-        self._settling = Settling(core, in_flight, soon)
-        self._listening = Listening(core, self._settling)
-        self._sends = AsynchronousSends(core, put_messages_max)
-        self._unit = UnitOfWork(core, put_messages_max)
-        self._put_states = PutStates()
-        self._commitments: dict[Commitment, None] = {}
-        self._broken: LedgerMQError | None = None
-        core.write_ripe_puts = self._write_ripe_puts
+    def __init__(self, work: Work) -> None:
+        self._work = work
+        self._engine = work.engine
 
     @property
     def ack_mode(self) -> AckMode:
         """How this session settles what it gets."""
-        self._core.check_open()
-        return self._mode
+        self._engine.check_open()
+        return self._work.mode
+
+    @property
+    def transacted(self) -> bool:
+        """Whether it works in units of work."""
+        self._engine.check_open()
+        return self._work.transacted
 
     @property
     def handle(self) -> int:
         """The log position of the operation that opened it; its name in the queue manager."""
-        self._core.check_open()
-        return self._core.handle
+        self._engine.check_open()
+        return self._engine.handle
 
     @property
     def is_closed(self) -> bool:
         """Whether it was closed or lost."""
-        return self._core.closing or self._core.ended
+        return self._work.is_closed
+
+    # -- what it makes -----------------------------------------------------------------------------
+
+    def producer(self, destination: str | None, **options: Unpack[ProducerOptions]) -> Producer:
+        """A sender to one destination; with None, each send names its own.
+
+        The rest holds for messages that do not say otherwise: priority 0 to 9, delivery mode,
+        seconds until a message expires and before which it is not delivered (0: none).
+        `redelivery_limit` is how often they are redelivered at most, where the destination does
+        not say (INF-16); -1: no limit, None: as the connection has it.
+
+        Raises:
+            InvalidDestinationError: the text is no destination.
+            IllegalStateError: the limit is out of range.
+        """
+        return Producer(self._work, destination, **options)
+
+    def consumer(self, destination: str, **options: Unpack[ConsumerOptions]) -> Consumer:
+        """A receiver from one destination, as `queue:NAME` or `topic:NAME`.
+
+        Args:
+            destination: A queue, or a topic, of which it gets what is published from now on.
+            selector: Which messages it gets, as `region = 'EU' AND amount > 100`; None or blank:
+                all (SES-36).
+            no_local: Topics: not what its own connection, or one of its client id, publishes.
+            subscription: Topics, with durable or shared: its name. The same one, topic, selector
+                and no_local join what stands; other ones make it anew if nobody uses it, and what
+                it held is gone (SES-50, SES-51, SES-57, SES-58).
+            durable: It keeps what is published while nobody is here, until `unsubscribe`.
+                Unshared it needs the connection's client id (SES-45, SES-47).
+            shared: Its consumers share the messages, each goes to one of them (SES-42, SES-56).
+            prefetch: Up to how many messages (200) are on their way or waiting here, which other
+                consumers cannot have. 1: the next one is asked for when `receive` is called. 0:
+                and no longer once that ran out of time, so that consumers get messages strictly in
+                the order of their calls; every time-out then costs an operation.
+            order: `Order.LOGICAL` brings groups together, each in its order (GRP-03, GRP-06).
+            all_messages_available: Nothing of a group before all of it is there (GRP-20).
+            all_segments_available: Nothing of a message in segments before all of it is there.
+            complete_message: A message in segments comes as one, settled as one (GRP-38).
+            match: What a message must have, and in logical order what comes next (GRP-44).
+            redelivery_delay_ms: How long what goes back from it waits before it is delivered again,
+                where the destination does not say; None: as the session has it (INF-09).
+
+        Raises:
+            QueueNotFoundError: there is no such queue and queues are not created on first use.
+            InvalidDestinationError: no destination, or a temporary one, ended or of another.
+            InvalidSelectorError: the selector cannot be read; the text says where.
+            SubscriptionInUseError: it is for one consumer at a time and has one, or would have to
+                be made anew (SES-44, SES-49, SES-52, SES-59).
+            IllegalStateError: a durable unshared subscription without a client id (SES-45), or a
+                delay out of range.
+            GetOptionsError: options for a topic or out of range, or a logical order that an
+                INDIVIDUAL session cannot keep.
+        """
+        return Consumer(self._work, destination, **options)
+
+    def browser(self, destination: str, **options: Unpack[BrowserOptions]) -> Browser:
+        """Looks at the messages available in a queue without getting them (SES-40).
+
+        The options say which are shown, and in which order, as those of `consumer` do.
+
+        It looks once when it is made, so what is wrong is raised here. It belongs to the session as
+        a consumer does: to one thread at a time, and until the session is closed.
+
+        Raises:
+            QueueNotFoundError: there is no such queue; a browser makes none.
+            InvalidDestinationError: the text is no queue, or the temporary queue was deleted.
+            InvalidSelectorError: the selector cannot be read; the text says where.
+            GetOptionsError: options out of range.
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        self._engine.check_open()
+        return self._work.services.browse(destination, engine=self._engine, **options)
+
+    def unsubscribe(self, subscription: str) -> None:
+        """Ends a durable subscription of the connection's client id, with what it holds (SES-62).
+
+        Raises:
+            SubscriptionInUseError: it has a consumer, or messages that are not settled (SES-63).
+            InvalidDestinationError: there is none of that name (SES-64).
+        """
+        self._engine.run(self._work.unsubscribe(subscription))
+
+    def temporary_queue(self) -> str:
+        """Makes a queue that lives as long as the connection (SES-39); its destination.
+
+        Everybody may send to it, only this connection's consumers get from it.
+        """
+        return self._engine.run(self._work.make_temporary("queue"))
+
+    def temporary_topic(self) -> str:
+        """Makes a topic that lives as long as the connection (SES-39); its destination."""
+        return self._engine.run(self._work.make_temporary("topic"))
+
+    def delete_temporary(self, destination: str) -> None:
+        """Ends a temporary destination before its connection ends, with what it holds.
+
+        Raises:
+            DestinationInUseError: it has consumers, or work in flight.
+            InvalidDestinationError: it is another connection's, or none.
+        """
+        self._engine.run(self._work.delete_temporary(destination))
+
+    def requestor(self, destination: str) -> Requestor:
+        """Sends requests to a destination and gets their replies; see `Requestor`.
+
+        Raises:
+            IllegalStateError: the session is transacted: a request would wait for its commit.
+        """
+        check_for_requests(self.transacted)
+        producer = self.producer(destination)
+        reply_to = self.temporary_queue()
+        return Requestor(producer, self.consumer(reply_to), self._work)
+
+    def reply(self, request: Message, body: Sendable, **fields: Any) -> SendReceipt:
+        """Answers a request: to its `reply_to`, with its message id as correlation id.
+
+        Takes what `Producer.send` takes beside.
+
+        Raises:
+            IllegalStateError: the request has no `reply_to`.
+            InvalidDestinationError: the asker is gone, and its temporary queue with it.
+        """
+        return self.producer(answer_to(request, fields)).send(body, **fields)
+
+    # -- acknowledging -----------------------------------------------------------------------------
+
+    def acknowledge(
+        self, *, timeout: float | None = None, wait: bool = True, turn_timeout: float = 0.0
+    ) -> None:
+        """Acknowledges everything that the session has handed over (CLIENT, INDIVIDUAL).
+
+        While the FIFO mode PROTECTED of a queue refuses it, it is asked again for `turn_timeout`
+        seconds, if it is waited for at all. In a transacted session it does nothing: what was
+        handed over there is settled by commit.
+
+        Raises:
+            OutOfTurnError: a message received before is not settled; nothing changed.
+            IllegalStateError: the session is closed.
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        self._engine.run(self._work.acknowledge(timeout, turn_timeout, wait=wait))
+
+    def recover(self, *, timeout: float | None = None) -> None:
+        """Returns everything unacknowledged; delivery begins again with the oldest.
+
+        Raises:
+            IllegalStateError: the session is transacted or closed.
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        self._engine.run(self._work.recover(timeout))
 
     # -- units of work -----------------------------------------------------------------------------
 
@@ -114,26 +234,12 @@ class Session(SessionCommitting):
             TransactionInDoubtError: no outcome within the time-out; see its `resolve`.
             IllegalStateError: the session is not transacted, or closed.
         """
-        self._core.callbacks.refuse("commit")
+        self._engine.callbacks.refuse("commit")
         check_seconds("timeout", timeout)
         try:
-            return ask_in_turn(lambda: self._commit(timeout), turn_timeout)
+            return self._engine.run(self._work.commit(timeout, turn_timeout))
         finally:
-            self._await_callbacks(timeout)
-
-    def _commit(self, timeout: float | None) -> CommitReceipt:
-        core = self._core
-        with core.lock:
-            commitment = self._begin_commit_locked(waited=True)
-            self._await_commitment_locked(commitment, timeout)
-        error = commitment.error
-        if error is None:
-            return commitment.get()
-        if core.lost is not None or commitment.stays:
-            raise error
-        with contextlib.suppress(SessionLostError):
-            self.rollback(timeout=timeout)
-        raise commitment.rolled_back()
+            self._work.await_callbacks(timeout)
 
     def commit_async(self) -> ReceiptFuture[CommitReceipt]:
         """Writes a commit and returns at once; commits take effect in the order written.
@@ -141,10 +247,8 @@ class Session(SessionCommitting):
         When one fails, those after it fail too, and the session must be rolled back: the
         futures raise TransactionError until then.
         """
-        core = self._core
-        with core.lock:
-            commitment = self._begin_commit_locked()
-        return ReceiptFuture(commitment.eventual, commitment.get, core.callbacks)
+        commitment = self._engine.run(self._work.commits.begin())
+        return ReceiptFuture(commitment.eventual, commitment.get, self._engine.callbacks)
 
     def rollback(self, *, timeout: float | None = None) -> None:
         """Undoes everything sent and everything got since the last commit.
@@ -157,18 +261,10 @@ class Session(SessionCommitting):
             IllegalStateError: the session is not transacted, or closed.
             OutcomeUnknownError: no outcome within the time-out.
         """
-        self._core.callbacks.refuse("rollback")
+        self._engine.callbacks.refuse("rollback")
         check_seconds("timeout", timeout)
-        with self._core.lock:
-            self._check_transacted_locked("rollback")
-            while self._commitments:
-                oldest = next(iter(self._commitments))
-                self._await_commitment_locked(oldest, timeout)
-            self._unit = UnitOfWork(self._core, self._put_messages_max)
-            self._put_states.roll_back()
-        self._settling.give_back(timeout)
-        self._broken = None
-        self._await_callbacks(timeout)
+        self._engine.run(self._work.commits.roll_back(timeout))
+        self._work.await_callbacks(timeout)
 
     @contextlib.contextmanager
     def transaction(self, *, turn_timeout: float = 0.0) -> Iterator[Session]:
@@ -178,7 +274,8 @@ class Session(SessionCommitting):
         is one that lacks a put which was too large.
         """
         check_seconds("turn_timeout", turn_timeout)
-        self._check_no_unit()
+        with self._engine.lock:
+            self._work.commits.check_no_unit_locked()
         try:
             yield self
         except BaseException:
@@ -197,24 +294,6 @@ class Session(SessionCommitting):
             self.rollback()
             raise
 
-    def _await_callbacks(self, timeout: float | None) -> None:
-        """Completion callbacks belong to what is under way (SES-18)."""
-        self._core.callbacks.wait(self._core.timeout_seconds if timeout is None else timeout)
-
-    def _write_ripe_puts(self) -> None:
-        """Called by the keeper of the connection."""
-        with self._core.lock:
-            if not self._core.closing and self._core.lost is None:
-                self._unit.write_ripe_locked()
-
-    def _check_no_unit(self) -> None:
-        with self._core.lock:
-            self._check_transacted_locked("transaction")
-            if self._unit.puts or self._settling.handed:
-                raise IllegalStateError(
-                    "a unit of work is open already: commit or roll back before transaction()"
-                )
-
     # -- the end -----------------------------------------------------------------------------------
 
     def flush(self, *, timeout: float | None = None) -> None:
@@ -225,17 +304,7 @@ class Session(SessionCommitting):
             LedgerMQError: puts of the unit of work were refused, and are no part of it; commit the
                 rest, or roll back. The error is that of the put.
         """
-        check_seconds("timeout", timeout)
-        core = self._core
-        with core.lock:
-            core.check_usable_locked()
-            self._sends.write_locked()
-            self._unit.write_all_locked()
-            for pending in list(core.protocol.pending.values()):
-                core.await_settled_locked(pending, timeout)
-            failure = self._unit.take_failure_locked()
-        if failure is not None:
-            raise failure
+        self._engine.run(self._work.flush(timeout))
 
     def close(self, *, timeout: float | None = None) -> None:
         """Ends the session: what was sent asynchronously arrives, an open unit of work is undone.
@@ -250,64 +319,7 @@ class Session(SessionCommitting):
             SessionLostError: AUTO: the session was lost before its last acknowledgements counted.
             IllegalStateError: called by one of its own listeners or completion callbacks.
         """
-        core = self._core
-        core.callbacks.refuse("close")
-        check_seconds("timeout", timeout)
-        self._listening.refuse_close()
-        with core.lock:
-            if core.closing:
-                return
-            core.closing = True
-            core.condition.notify_all()
-        self._listening.end()
-        try:
-            if not core.ended:
-                self._close(timeout)
-            if core.refused:
-                LOGGER.warning("%r: acknowledgements were refused: %r", self, core.refused)
-        finally:
-            self._await_callbacks(timeout)
-            self._closed(self)
-        core.raise_deferred()
-
-    def _close(self, timeout: float | None) -> None:
-        core = self._core
-        try:
-            with core.lock:
-                self._sends.write_locked()
-                core.write_acknowledgements_locked()
-                seen = self._settling.handed
-                pending = core.write_locked(Close, seen=seen.as_seen())
-                core.await_locked(pending, timeout)
-        except DeliveryUnknownError:
-            known = self._settling.in_flight()
-            with core.lock:
-                seen.keep_only(known)
-                pending = core.write_locked(Close, seen=seen.as_seen())
-                core.await_locked(pending, timeout)
-        except (SessionLostError, OutcomeUnknownError):
-            # Gone is gone, by this Close or before it; what is in doubt was put off for later.
-            if not core.ended:
-                raise
-
-    def __enter__(self) -> Session:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        try:
-            self.close()
-        except LedgerMQError as problem:
-            if kind is None:
-                raise
-            LOGGER.warning("closing a session after an exception did not work: %s", problem)
+        self._work.end(timeout)
 
     def __repr__(self) -> str:
-        state = "closed" if self.is_closed else "open"
-        return (
-            f"Session({self._core.queue_manager}@{self._core.handle}, {self._mode.value}, {state})"
-        )
+        return repr(self._work)

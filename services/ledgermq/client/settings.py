@@ -17,7 +17,7 @@ from ledgermq.protocol.limits import (
     TIMING_MS_MAX,
     is_name,
 )
-from ledgermq.wire.topics import TOPIC_PREFIX_DEFAULT, Topics
+from ledgermq.wire.topics.log_topics import TOPIC_PREFIX_DEFAULT, Topics
 
 __all__ = [
     "PREFETCH_DEFAULT",
@@ -33,7 +33,7 @@ __all__ = [
 
 QUEUE_MANAGER_DEFAULT: Final = "QM1"
 PREFETCH_DEFAULT: Final = 200
-# Long enough for a consumer to make room, short enough to be told before a call gives up.
+# Long enough for a consumer to make room, short enough for an answer before a call gives up.
 SEND_TIMEOUT_SECONDS_DEFAULT: Final = 10.0
 SCHEME: Final = "kafka://"
 KAFKA_PORT_DEFAULT: Final = 9092

@@ -1,4 +1,4 @@
-"""Attributes that are told while their owner is open: of what is closed nothing is (SES-25)."""
+"""Attributes that can be read while their owner is open, and not once it is closed (SES-25)."""
 
 from __future__ import annotations
 
@@ -17,10 +17,14 @@ class Closable(Protocol):
 
 
 class WhileOpen(Generic[Value]):
-    """A public attribute; what is behind it has the same name after an underscore."""
+    """A public attribute; `behind` says where its value is, such as "_putter.priority"."""
 
-    def __set_name__(self, owner: type[Closable], name: str) -> None:
-        self._behind = "_" + name
+    def __init__(self, behind: str) -> None:
+        self._holder, _, self._name = behind.rpartition(".")
+
+    def _of(self, thing: Closable) -> Any:
+        thing._check_open()
+        return getattr(thing, self._holder) if self._holder else thing
 
     @overload
     def __get__(self, thing: None, owner: Any = None) -> WhileOpen[Value]: ...
@@ -36,8 +40,7 @@ class WhileOpen(Generic[Value]):
         """
         if thing is None:
             return self
-        thing._check_open()
-        value: Value = getattr(thing, self._behind)
+        value: Value = getattr(self._of(thing), self._name)
         return value
 
     def __set__(self, thing: Closable, value: Value) -> None:
@@ -46,5 +49,4 @@ class WhileOpen(Generic[Value]):
         Raises:
             IllegalStateError: its owner is closed.
         """
-        thing._check_open()
-        setattr(thing, self._behind, value)
+        setattr(self._of(thing), self._name, value)

@@ -1,1 +1,1 @@
-"""The pure core: operations, outcomes and the fold that turns the ones into the others."""
+"""The pure core, the fold: what the entries applied come to, through one door (`apply`)."""

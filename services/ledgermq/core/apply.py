@@ -1,6 +1,6 @@
 """The fold: `apply` is the one door through which the state changes.
 
-Theory of operation. An entry is applied in one turn: time advances and what is due fires; the
+Theory of operation. An entry is applied in one go: time advances and what is due fires; the
 operation is checked in full and then takes effect, or is refused and changes nothing but the
 session's bookkeeping; then queues that were touched serve their waiting consumers. Everything
 comes from the entry, its position and its time: no clock, no randomness, no input or output, no
@@ -14,25 +14,26 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from ledgermq.core import (
-    destinations,
-    ending,
-    handling,
-    journal,
-    messages,
-    queues,
-    relocating,
-    sessions,
-    subscribing,
-    topic_administration,
-    versions,
-)
-from ledgermq.core.blocked import Waits, is_waiting
+from ledgermq.core import versions
 from ledgermq.core.clock import advance, agrees, next_deadline
-from ledgermq.core.doubt import tell_handed_through
-from ledgermq.core.releasing import release_and_deliver
-from ledgermq.core.state import QueueManager, Session, new_state
-from ledgermq.core.turn import Turn
+from ledgermq.core.delivery.doubt import tell_handed_through
+from ledgermq.core.delivery.settling import acknowledge
+from ledgermq.core.destinations import administration, by_name, subscriptions
+from ledgermq.core.entry import Entry, Listener
+from ledgermq.core.manual import (
+    corrections,
+    ending,
+    journal_operations,
+    manager_settings,
+    message_operations,
+    relocation,
+)
+from ledgermq.core.puts import putting
+from ledgermq.core.puts.blocked import Waits, is_waiting
+from ledgermq.core.sessions import consumers, sessions
+from ledgermq.core.state.manager import QueueManager, new_state
+from ledgermq.core.state.records import Session
+from ledgermq.core.unblocking import unblock_and_deliver
 from ledgermq.protocol.administration import (
     BackUpJournal,
     CopyMessages,
@@ -78,112 +79,112 @@ from ledgermq.protocol.operations import (
     Upgrade,
 )
 from ledgermq.protocol.outcomes import Accepted, Addressed, Refused, Reply
-from ledgermq.protocol.reasons import (
-    REPLY_FORGOTTEN,
-    SESSION_SEQUENCE_GAP,
-    SESSION_UNKNOWN,
-    SESSION_WINDOW_FULL,
-    TIME_DISAGREES,
-    Refusal,
-)
+from ledgermq.protocol.reasons import Reason, Refusal
 
 __all__ = ["apply", "new_state", "next_deadline"]
 
-Handler = Callable[[Turn, Session, Any], Reply | Refusal | Waits | None]
+Handler = Callable[[Entry, Session, Any], Reply | Refusal | Waits | None]
 
 # A handler that returns None is answered with Accepted; one that waits, later.
 HANDLERS: dict[type[SessionOperation], Handler] = {
-    Acknowledge: messages.acknowledge,
+    Acknowledge: acknowledge,
     Alive: sessions.alive,
-    AlterQueue: queues.alter_queue,
-    AlterQueueManager: queues.alter_queue_manager,
-    AlterTopic: topic_administration.alter_topic,
-    BackUpJournal: journal.back_up_journal,
+    AlterQueue: administration.alter_queue,
+    AlterQueueManager: manager_settings.alter_queue_manager,
+    AlterTopic: administration.alter_topic,
+    BackUpJournal: journal_operations.back_up_journal,
     Close: sessions.close,
-    CloseConsumer: messages.close_consumer,
+    CloseConsumer: consumers.close_consumer,
     Commit: sessions.commit,
-    CopyMessages: handling.copy_messages,
-    Correct: queues.correct,
-    CreateQueue: queues.create_queue,
-    CreateTemporary: destinations.create_temporary,
-    CreateTopic: topic_administration.create_topic,
-    DeleteMessages: handling.delete_messages,
-    DeleteQueue: queues.delete_queue,
-    DeleteTopic: topic_administration.delete_topic,
+    CopyMessages: message_operations.copy_messages,
+    Correct: corrections.correct,
+    CreateQueue: administration.create_queue,
+    CreateTemporary: by_name.create_temporary,
+    CreateTopic: administration.create_topic,
+    DeleteMessages: message_operations.delete_messages,
+    DeleteQueue: administration.delete_queue,
+    DeleteTopic: administration.delete_topic,
     EndSession: ending.end_other_session,
-    Get: messages.get,
-    GiveBack: messages.give_back_unseen,
-    MoveMessages: handling.move_messages,
-    OpenConsumer: messages.open_consumer,
-    PurgeQueue: handling.purge_queue,
-    Put: messages.put,
+    Get: consumers.get,
+    GiveBack: consumers.give_back_unseen,
+    MoveMessages: message_operations.move_messages,
+    OpenConsumer: consumers.open_consumer,
+    PurgeQueue: message_operations.purge_queue,
+    Put: putting.put,
     Recover: sessions.recover,
-    Relocate: relocating.relocate,
+    Relocate: relocation.relocate,
     Rollback: sessions.rollback,
     RollbackTransaction: ending.rollback_transaction,
-    Unsubscribe: subscribing.unsubscribe,
+    Unsubscribe: subscriptions.unsubscribe,
     Upgrade: versions.upgrade,
 }
 
 
-def apply(state: QueueManager, operation: Operation, position: int, time: int) -> list[Addressed]:
+def apply(
+    state: QueueManager,
+    operation: Operation,
+    position: int,
+    time: int,
+    listener: Listener | None = None,
+) -> list[Addressed]:
     """Applies one entry of the log to the state.
 
     `position` is the entry's offset, the one after the last applied; `time` its append time in µs.
-    Returns its outcomes in order. Refuses whatever is illegal or unreadable; raises AssertionError
+    `listener` gets each move of a message as a row, as it is made. Returns the entry's outcomes in
+    order. Refuses whatever is illegal or unreadable; raises AssertionError
     only for what cannot be, such as a position out of turn.
     """
     assert position == state.position + 1, f"position {position} after {state.position}"
     assert state.active_version == PROTOCOL_VERSION, "the caller stops at an unknown version"
-    turn = Turn(state, position)
+    entry = Entry(state, position, listener)
     state.position = position
-    advance(turn, operation, time)
+    advance(entry, operation, time)
     if isinstance(operation, SessionOperation):
-        _apply_in_session(turn, operation)
+        _apply_in_session(entry, operation)
     else:
-        _apply_outside(turn, operation, time)
-    release_and_deliver(turn)
+        _apply_outside(entry, operation, time)
+    unblock_and_deliver(entry)
     state.storage.clean()
-    return turn.outcomes
+    return entry.outcomes
 
 
-def _apply_in_session(turn: Turn, operation: SessionOperation) -> None:
+def _apply_in_session(entry: Entry, operation: SessionOperation) -> None:
     """Numbers an operation within its session, then applies it at most once (§4)."""
     handle, sequence = operation.session, operation.session_sequence
-    session = turn.state.sessions.get(handle)
+    session = entry.state.sessions.get(handle)
     if session is None:
         detail = f"session {handle} is not open here: it was closed, was lost or never existed"
-        refusal = Refusal(SESSION_UNKNOWN, detail)
-        turn.emit_unaddressed(turn.refused(refusal, handle, sequence))
+        refusal = Refusal(Reason.SESSION_UNKNOWN, detail)
+        entry.emit_unaddressed(entry.refused(refusal, handle, sequence))
         return
-    sessions.show_life(session, turn)
+    sessions.show_life(entry, session)
     _forget_answered(session, operation.answered_through)
     if operation.handed_through > session.handed_through:
-        tell_handed_through(turn, session, operation.handed_through)
+        tell_handed_through(entry, session, operation.handed_through)
     connection = session.connection
     if sequence <= session.last_sequence and is_waiting(session, sequence):
         return
-    turned_away = _turn_away(turn, session, sequence)
+    turned_away = _turn_away(entry, session, sequence)
     if turned_away is not None:
-        turn.emit(connection, turned_away)
+        entry.emit(connection, turned_away)
         return
-    answer = HANDLERS[type(operation)](turn, session, operation)
+    answer = HANDLERS[type(operation)](entry, session, operation)
     if isinstance(answer, Waits):
         session.last_sequence = sequence
         return
     if isinstance(answer, Refusal):
-        reply: Reply = turn.refused(answer, handle, sequence)
+        reply: Reply = entry.refused(answer, handle, sequence)
     elif answer is None:
         reply = Accepted(
-            position=turn.position,
-            index=turn.take_index(),
+            position=entry.position,
+            index=entry.take_index(),
             session=handle,
             session_sequence=sequence,
         )
     else:
         reply = answer
-    sessions.keep_reply(session, reply)
-    turn.emit(connection, reply)
+    sessions.remember_reply(session, reply)
+    entry.emit(connection, reply)
 
 
 def _forget_answered(session: Session, answered_through: int) -> None:
@@ -195,50 +196,50 @@ def _forget_answered(session: Session, answered_through: int) -> None:
     session.answered_through = max(session.answered_through, through)
 
 
-def _turn_away(turn: Turn, session: Session, sequence: int) -> Reply | None:
+def _turn_away(entry: Entry, session: Session, sequence: int) -> Reply | None:
     """Answers what is not the session's next operation; no number is consumed."""
     last = session.last_sequence
     if sequence <= last:
         kept = session.replies.get(sequence)
         if kept is not None:
-            return _again(turn, kept)
+            return _again(entry, kept)
         detail = f"operation {sequence} was answered, and the writer said that it had the answer"
-        return turn.refused(Refusal(REPLY_FORGOTTEN, detail), session.handle, sequence)
+        return entry.refused(Refusal(Reason.REPLY_FORGOTTEN, detail), session.handle, sequence)
     if sequence > last + 1:
         detail = f"operation {sequence} came before operation {last + 1}; send again from there"
-        refusal = Refusal(SESSION_SEQUENCE_GAP, detail)
-        return turn.refused(refusal, session.handle, sequence, expected=last + 1)
+        refusal = Refusal(Reason.SESSION_SEQUENCE_GAP, detail)
+        return entry.refused(refusal, session.handle, sequence, expected=last + 1)
     waiting = len(session.blocked) + (session.waiting_commit is not None)
     if len(session.replies) + waiting >= REPLIES_MAX:
         detail = f"{REPLIES_MAX} operations wait for the writer to take their answers"
-        return turn.refused(Refusal(SESSION_WINDOW_FULL, detail), session.handle, sequence)
+        return entry.refused(Refusal(Reason.SESSION_WINDOW_FULL, detail), session.handle, sequence)
     return None
 
 
-def _again(turn: Turn, kept: Reply) -> Reply:
+def _again(entry: Entry, kept: Reply) -> Reply:
     """The same reply at the position of the retry."""
-    return replace(kept, position=turn.position, index=turn.take_index())
+    return replace(kept, position=entry.position, index=entry.take_index())
 
 
-def _apply_outside(turn: Turn, operation: Operation, time: int) -> None:
+def _apply_outside(entry: Entry, operation: Operation, time: int) -> None:
     """Applies what belongs to no session: an Open, a worker's entry, an unreadable record."""
     refusal: Refusal | None = None
     if isinstance(operation, Open):
-        refusal = sessions.open_session(turn, operation)
+        refusal = sessions.open_session(entry, operation)
     elif isinstance(operation, Suspect):
-        sessions.suspect(turn, operation)
+        sessions.suspect(entry, operation)
     elif isinstance(operation, TimeAgreed):
         if not agrees(operation, time):
             detail = f"the writer's clock says {operation.writer_time} µs, the log {time} µs"
-            refusal = Refusal(TIME_DISAGREES, detail)
+            refusal = Refusal(Reason.TIME_DISAGREES, detail)
     elif isinstance(operation, VersionOffered):
-        refusal = versions.offer_version(turn.state, operation)
+        refusal = versions.offer_version(entry.state, operation)
     elif isinstance(operation, PositionsSkipped):
-        refusal = versions.check_skip(operation, turn.position)
+        refusal = versions.check_skip(operation, entry.position)
     elif isinstance(operation, Unreadable):
         refusal = Refusal(operation.reason, operation.detail)
     else:
         assert isinstance(operation, Tick), f"no handler for {type(operation).__name__}"
     if refusal is not None:
-        refused: Refused = turn.refused(refusal, -1, 0)
-        turn.emit_unaddressed(refused)
+        refused: Refused = entry.refused(refusal, -1, 0)
+        entry.emit_unaddressed(refused)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import heapq
+from typing import Any
 
-from ledgermq.core.blocked import next_time_out
-from ledgermq.core.redelivery import end_wait
-from ledgermq.core.releasing import release, release_and_deliver, time_out
-from ledgermq.core.sessions import end_session
-from ledgermq.core.state import QueueManager, Session
-from ledgermq.core.timing import expire_due
-from ledgermq.core.turn import Turn
+from ledgermq.core.delivery.expiry import expire_due
+from ledgermq.core.delivery.redelivery import end_wait
+from ledgermq.core.entry import Entry
+from ledgermq.core.sessions.sessions import end_session
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.core.state.records import Session
+from ledgermq.core.structures.lazy_heap import LazyHeap
+from ledgermq.core.unblocking import time_out, unblock, unblock_and_deliver
 from ledgermq.protocol.limits import TIME_AGREEMENT_US, TIME_AHEAD_RATE, TIME_LEAP_US
 from ledgermq.protocol.operations import Operation, TimeAgreed, Unreadable
-from ledgermq.protocol.reasons import TIMESTAMP_UNTRUSTED
+from ledgermq.protocol.reasons import Reason
 
 __all__ = ["advance", "agrees", "next_deadline", "time_after"]
 
@@ -46,73 +47,62 @@ def time_after(
     return after, -1 if after == append_time else append_time, True
 
 
-def advance(turn: Turn, operation: Operation, time: int) -> None:
+def advance(entry: Entry, operation: Operation, time: int) -> None:
     """Lets the time pass that this entry brings, if it counts, and fires what is due."""
-    state = turn.state
+    state = entry.state
     counts = True
     # Where the log did not stamp a record, its time is its writer's word, and it brings none.
-    if not (isinstance(operation, Unreadable) and operation.reason == TIMESTAMP_UNTRUSTED):
+    if not (isinstance(operation, Unreadable) and operation.reason == Reason.TIMESTAMP_UNTRUSTED):
         agreed = isinstance(operation, TimeAgreed) and agrees(operation, time)
         state.time, state.time_reference, counts = time_after(
             state.time, state.time_reference, time, agreed=agreed
         )
-        turn.begins = max(time, state.time)
+        entry.begins = max(time, state.time)
     state.time_stood_still = not counts
-    expire_due(turn)
-    release(turn)
+    expire_due(entry)
+    unblock(entry)
     while True:
-        births = state.births.next()
-        sessions = _next_end(state)
-        time_outs = next_time_out(state)
-        moments = (births, sessions, time_outs)
-        due = min((one for one in moments if one is not None), default=None)
+        births, ends = _moment(state.births), _moment(state.deadlines)
+        time_outs = _moment(state.time_outs)
+        due = min((one for one in (births, ends, time_outs) if one is not None), default=None)
         if due is None or due > state.time:
             break
-        if due == sessions:
-            _end(turn, state.sessions[heapq.heappop(state.deadlines)[1]])
+        if due == ends:
+            _end(entry, state.sessions[state.deadlines.pop()[1]])
         elif due == time_outs:
-            time_out(turn, due)
+            time_out(entry, due)
         else:
-            _end_waits(turn, due)
+            _end_waits(entry, due)
 
 
-def _next_end(state: QueueManager) -> int | None:
-    """The next moment in µs at which a session ends."""
-    deadlines = state.deadlines
-    while deadlines and _holder(state, *deadlines[0]) is None:
-        heapq.heappop(deadlines)
-    return deadlines[0][0] if deadlines else None
+def _moment(due: LazyHeap[Any]) -> int | None:
+    """The next moment in µs of those that are ordered by one."""
+    first = due.first()
+    return None if first is None else first[0]
 
 
-def _end_waits(turn: Turn, due: int) -> None:
+def _end_waits(entry: Entry, due: int) -> None:
     """Makes available what may be delivered from a moment on, and delivers (INF-01, INF-11)."""
-    for message in turn.state.births.take_due(due):
-        end_wait(turn, message)
-    release_and_deliver(turn)
+    for *_, message in entry.state.births.take_through((due + 1,)):
+        end_wait(entry, message)
+    unblock_and_deliver(entry)
 
 
-def _holder(state: QueueManager, due: int, handle: int) -> Session | None:
-    """The session that a deadline still stands for."""
-    session = state.sessions.get(handle)
-    return session if session is not None and session.deadline == due else None
-
-
-def _end(turn: Turn, session: Session) -> None:
+def _end(entry: Entry, session: Session) -> None:
     """Ends a session whose time is over; what it may have seen is unknown, so all counts (D7)."""
     reason = "LOST" if session.confirmed else "UNCONFIRMED"
     connection = session.connection
-    turn.emit(connection, end_session(turn, session, reason, None))
-    release_and_deliver(turn)
+    entry.emit(connection, end_session(entry, session, reason, None))
+    unblock_and_deliver(entry)
 
 
 def next_deadline(state: QueueManager) -> int | None:
     """The next moment in µs at which something falls due, or None."""
-    lifetimes = state.lifetimes.next(state.stores, state.time)
     moments = (
-        _next_end(state),
-        state.births.next(),
-        state.expiries.next(),
-        lifetimes,
-        next_time_out(state),
+        _moment(state.deadlines),
+        _moment(state.births),
+        _moment(state.expiries),
+        _moment(state.time_outs),
+        state.lifetimes.next(state.stores, state.time),
     )
     return min((one for one in moments if one is not None), default=None)

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 from typing import Final
 
-from ledgermq.core.actors import check_actor
-from ledgermq.core.state import QueueManager, Session
-from ledgermq.core.turn import Turn
+from ledgermq.core.entry import Entry
+from ledgermq.core.manual.actors import check_actor
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.core.state.records import Session
 from ledgermq.protocol.administration import PositionsSkipped, VersionOffered
 from ledgermq.protocol.limits import VERSION_MAX
 from ledgermq.protocol.operations import Operation, Unreadable, Upgrade
-from ledgermq.protocol.reasons import (
-    POSITION_SKIPPED,
-    SELECTION_INVALID,
-    VERSION_INVALID,
-    Refusal,
-)
+from ledgermq.protocol.reasons import Reason, Refusal
 
 __all__ = [
     "SKIPPED",
@@ -32,24 +28,25 @@ __all__ = [
 
 # What stands in place of an entry at a position that was declared skipped.
 SKIPPED: Final = Unreadable(
-    reason=POSITION_SKIPPED, detail="the position was declared skipped (`ledgermq log skip`)"
+    reason=Reason.POSITION_SKIPPED, detail="the position was declared skipped (`ledgermq log skip`)"
 )
 
 
-def upgrade(turn: Turn, session: Session, operation: Upgrade) -> Refusal | None:
+def upgrade(entry: Entry, session: Session, operation: Upgrade) -> Refusal | None:
     """Sets the version that later entries are read by; a fold without it stops there (H3)."""
-    active, offered = turn.state.active_version, turn.state.offered_version
+    active, offered = entry.state.active_version, entry.state.offered_version
     if operation.version <= active:
         return Refusal(
-            VERSION_INVALID, f"version {operation.version} is not above the active one, {active}"
+            Reason.VERSION_INVALID,
+            f"version {operation.version} is not above the active one, {active}",
         )
     if operation.version > offered:
         return Refusal(
-            VERSION_INVALID,
+            Reason.VERSION_INVALID,
             f"version {operation.version} was never offered by a worker, the highest that was is "
             f"{offered}; start a worker of a LedgerMQ that knows it",
         )
-    turn.state.active_version = operation.version
+    entry.state.active_version = operation.version
     return None
 
 
@@ -57,7 +54,8 @@ def offer_version(state: QueueManager, operation: VersionOffered) -> Refusal | N
     """Notes the highest version that a worker offered."""
     if not 1 <= operation.version <= VERSION_MAX:
         return Refusal(
-            VERSION_INVALID, f"version {operation.version} is none, must be 1 to {VERSION_MAX}"
+            Reason.VERSION_INVALID,
+            f"version {operation.version} is none, must be 1 to {VERSION_MAX}",
         )
     state.offered_version = max(state.offered_version, operation.version)
     return None
@@ -68,7 +66,7 @@ def check_skip(operation: PositionsSkipped, position: int) -> Refusal | None:
     if operation.counts_at(position):
         return None
     return check_actor(operation.actor, operation.reason) or Refusal(
-        SELECTION_INVALID,
+        Reason.SELECTION_INVALID,
         f"{operation.first} to {operation.last} are no positions below {position}",
     )
 

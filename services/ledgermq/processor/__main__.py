@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from ledgermq.processor.checkpoint_loading import discard_checkpoints
-from ledgermq.processor.logs import set_up_log
-from ledgermq.processor.parent import die_with_parent
-from ledgermq.processor.settings import SettingsError, WorkerSettings
-from ledgermq.processor.worker import EXIT_FAULT, EXIT_UNREACHABLE, run_worker
-from ledgermq.wire.registry import RegistryError, list_queue_managers
-from ledgermq.wire.topics import Topics
+from ledgermq.processor.checkpoints.loading import discard_checkpoints
+from ledgermq.processor.worker.logs import set_up_log
+from ledgermq.processor.worker.parent import die_with_parent
+from ledgermq.processor.worker.settings import WORKER_OPTIONS, SettingsError, WorkerSettings
+from ledgermq.processor.worker.worker import EXIT_FAULT, EXIT_UNREACHABLE, run_worker
+from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.registry import RegistryError, list_queue_managers
 
 __all__ = ["main"]
 
@@ -25,23 +25,16 @@ def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m ledgermq.processor",
         description="Folds the operations log of LedgerMQ and writes outcomes. Every option can "
-        "also be given as LEDGERMQ_NAME in the environment.",
+        "also be given as LEDGERMQ_NAME in the environment. With discard-checkpoints, "
+        "--queue-manager says whose.",
     )
     parser.add_argument("command", nargs="?", choices=["run", "discard-checkpoints"], default="run")
     parser.add_argument("--bootstrap", help="address of Kafka, HOST:PORT")
     parser.add_argument("--data-dir", dest="data_directory", type=Path, help="scratch directory")
-    parser.add_argument("--topic-prefix", help="prefix of the log topics (ledgermq)")
-    parser.add_argument("--name", help="name of this worker; two workers must not share one")
-    parser.add_argument(
-        "--queue-manager",
-        dest="queue_managers",
-        action="append",
-        help="claimed if the registry is empty (QM1); with discard-checkpoints: whose checkpoints",
-    )
-    parser.add_argument("--partitions", type=int, help="queue managers there is room for (4)")
-    parser.add_argument("--lanes", type=int, help="outcome lanes of a queue manager (4)")
-    parser.add_argument("--web-port", type=int, help="metrics and health; 0 any, -1 none")
-    parser.add_argument("--log-level", help="DEBUG, INFO, WARNING or ERROR (INFO)")
+    for one in WORKER_OPTIONS:
+        kind = str if one.lowest is None else int
+        action = "append" if one.many else "store"
+        parser.add_argument(one.flag, dest=one.setting, type=kind, action=action, help=one.help)
     return parser
 
 

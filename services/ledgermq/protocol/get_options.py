@@ -13,10 +13,10 @@ from ledgermq.protocol.limits import (
 )
 from ledgermq.protocol.operations import GetOptions
 
-__all__ = ["PLAIN", "Options", "Place", "check"]
+__all__ = ["PLAIN", "GroupPosition", "Options", "check"]
 
 # Group id, group sequence and offset of what comes next.
-Place = tuple[bytes, int, int]
+GroupPosition = tuple[bytes, int, int]
 
 
 class Options(NamedTuple):

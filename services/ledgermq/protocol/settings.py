@@ -77,23 +77,23 @@ DEFAULTS: Final = Settings()
 Given = dict[str, Any]
 
 
-def given_settings(told: Given) -> Given | None:
+def given_settings(named: Given) -> Given | None:
     """Settings as an entry of the log writes them; None: it changes none.
 
     Raises:
         KeyError: there is no setting of that name.
     """
     names = [field.name for field in fields(Settings)]
-    unknown = [name for name in told if name not in names]
+    unknown = [name for name in named if name not in names]
     if unknown:
         raise KeyError(unknown[0])
-    return {name: told.get(name) for name in names} if told else None
+    return {name: named.get(name) for name in names} if named else None
 
 
 def changed(settings: Settings, given: Given | None) -> Settings:
     """Settings with those values that are given."""
-    told = {name: value for name, value in (given or {}).items() if value is not None}
-    return replace(settings, **told) if told else settings
+    named = {name: value for name, value in (given or {}).items() if value is not None}
+    return replace(settings, **named) if named else settings
 
 
 def settings_record(settings: Settings) -> Given | None:

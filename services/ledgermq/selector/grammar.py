@@ -21,8 +21,17 @@ __all__ = ["GRAMMAR", "KEYWORDS", "WHITESPACE", "parse"]
 
 WHITESPACE: Final = " \t\f\r\n"
 KEYWORDS: Final = (
-    *("NULL", "TRUE", "FALSE", "NOT", "AND", "OR"),
-    *("BETWEEN", "LIKE", "IN", "IS", "ESCAPE"),
+    "NULL",
+    "TRUE",
+    "FALSE",
+    "NOT",
+    "AND",
+    "OR",
+    "BETWEEN",
+    "LIKE",
+    "IN",
+    "IS",
+    "ESCAPE",
 )
 
 # A rule with `?` that finds one part only is that part.

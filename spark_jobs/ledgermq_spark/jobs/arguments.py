@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from ledgermq.errors import LedgerMQError
-from ledgermq.wire.registry import RegistryError
+from ledgermq.wire.topics.registry import RegistryError
 
 __all__ = ["parser", "run", "tell"]
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from ledgermq_spark.audit.report import json_report, write_report
 from ledgermq_spark.jobs.arguments import parser, run, tell
-from ledgermq_spark.report import json_report, write_report
-from ledgermq_spark.run import run_audit
+from ledgermq_spark.jobs.run import run_audit
 
 
 def main(arguments: list[str] | None = None) -> int:

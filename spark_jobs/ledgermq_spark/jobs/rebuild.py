@@ -6,7 +6,7 @@ import json
 import sys
 
 from ledgermq_spark.jobs.arguments import parser, run, tell
-from ledgermq_spark.run import rebuild_at
+from ledgermq_spark.jobs.run import rebuild_at
 
 
 def main(arguments: list[str] | None = None) -> int:

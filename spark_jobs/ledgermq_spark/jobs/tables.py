@@ -6,9 +6,9 @@ import json
 import sys
 from pathlib import Path
 
+from ledgermq_spark.derivation.tables import TABLES
 from ledgermq_spark.jobs.arguments import parser, run, tell
-from ledgermq_spark.run import run_tables
-from ledgermq_spark.tables import TABLES
+from ledgermq_spark.jobs.run import run_tables
 
 
 def main(arguments: list[str] | None = None) -> int:

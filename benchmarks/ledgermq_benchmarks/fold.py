@@ -1,0 +1,116 @@
+"""The row `fold`: one message's life through codec and fold, without Kafka."""
+
+from __future__ import annotations
+
+import os
+import time
+
+from ledgermq.core.apply import apply, new_state
+from ledgermq.protocol.operations import Commit, Get, Open, OpenConsumer, Operation, Put
+from ledgermq.protocol.outcomes import Delivered
+from ledgermq.wire.content.content import Content, encode_content
+from ledgermq.wire.framing.codec import decode_operation, encode_chunk, encode_operation
+
+__all__ = ["BATCH_MESSAGES", "BODY_BYTES", "fold_rate"]
+
+BODY_BYTES = 200
+BATCH_MESSAGES = 100
+START_US = 1_700_000_000_000_000
+
+
+def _operations(batches: int) -> list[bytes]:
+    """A producer that puts and commits, a consumer that commits what it was delivered."""
+    content = encode_content(Content(body=os.urandom(BODY_BYTES)))
+    found: list[Operation] = [
+        _open(b"p" * 16),
+        _open(b"c" * 16),
+        OpenConsumer(
+            session=1,
+            session_sequence=1,
+            answered_through=0,
+            consumer=1,
+            destination="queue:bench",
+        ),
+        Get(session=1, session_sequence=2, answered_through=1, consumer=1, credit=1000),
+    ]
+    for batch in range(batches):
+        put = batch * 2 + 1
+        took = batch * 2 + 3
+        first = batch * BATCH_MESSAGES + 1
+        last = first + BATCH_MESSAGES - 1
+        found += [
+            Put(
+                session=0,
+                session_sequence=put,
+                answered_through=put - 1,
+                destination="queue:bench",
+                messages=[
+                    {
+                        "message_id": os.urandom(16),
+                        "priority": 4,
+                        "persistent": True,
+                        "content": content,
+                    }
+                    for _ in range(BATCH_MESSAGES)
+                ],
+            ),
+            Commit(
+                session=0,
+                session_sequence=put + 1,
+                answered_through=put,
+                deliveries=[],
+                puts=BATCH_MESSAGES,
+            ),
+            Commit(
+                session=1,
+                session_sequence=took,
+                answered_through=took - 1,
+                deliveries=[{"first": first, "last": last}],
+                puts=0,
+            ),
+            Get(
+                session=1,
+                session_sequence=took + 1,
+                answered_through=took,
+                consumer=1,
+                credit=BATCH_MESSAGES,
+            ),
+        ]
+    return [encode_operation(one) for one in found]
+
+
+def _open(connection: bytes) -> Open:
+    return Open(
+        connection=connection,
+        lane=0,
+        session_key=connection,
+        acknowledge_mode="TRANSACTED",
+        suspect_timeout_ms=10_000,
+    )
+
+
+def fold_rate(messages: int) -> float:
+    """Messages per second through decode, fold, and encode of what is delivered."""
+    batches = messages // BATCH_MESSAGES
+    values = _operations(batches)
+    state = new_state()
+    bodies: dict[int, list[bytes]] = {}
+    started = time.perf_counter()
+    for position, value in enumerate(values):
+        operation = decode_operation(value)
+        if type(operation) is Put:
+            bodies[position] = [one["content"] for one in operation.messages]
+        addressed = apply(state, operation, position, START_US + position)
+        for _, _, _, _, outcome in addressed:
+            if type(outcome) is Delivered:
+                for message in outcome.messages:
+                    message["content"] = bodies[message["put_position"]][message["put_index"]]
+        if addressed:
+            head = addressed[0]
+            encode_chunk(
+                head.previous_position, head.previous_index, [one.outcome for one in addressed]
+            )
+    seconds = time.perf_counter() - started
+    consumed = state.queues["bench"].gone["consumed"]
+    assert consumed == batches * BATCH_MESSAGES, "every message must have lived its whole life"
+    return consumed / seconds

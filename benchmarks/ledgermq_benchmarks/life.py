@@ -1,0 +1,218 @@
+"""The rows with a full life: producer and consumer programs, each run in a process of its own."""
+
+from __future__ import annotations
+
+import os
+import struct
+import threading
+import time
+from collections.abc import Callable
+from functools import partial
+from multiprocessing.connection import Connection as Pipe
+
+import ledgermq
+from ledgermq_benchmarks.fold import BATCH_MESSAGES, BODY_BYTES
+
+__all__ = [
+    "PREFETCH_MESSAGES",
+    "SESSIONS",
+    "WAIT_SECONDS",
+    "Program",
+    "latency_consumer",
+    "latency_producer",
+    "pipelined_consumer",
+    "pipelined_producer",
+    "single_consumer",
+    "single_producer",
+    "sixteen_consumer",
+    "sixteen_producer",
+    "start",
+    "times",
+    "transacted_consumer",
+    "transacted_producer",
+]
+
+Program = Callable[[str, str, int, Pipe], dict[str, float]]
+
+SESSIONS = 16
+PREFETCH_MESSAGES = 1000
+# Small, so that sixteen consumers share a queue evenly; each message is acknowledged by itself.
+SHARED_PREFETCH_MESSAGES = 10
+WAIT_SECONDS = 60.0
+LATENCY_RATE = 200
+
+
+def start(pipe: Pipe) -> float:
+    """Says that everything is open and waits until the other side is too."""
+    pipe.send("ready")
+    pipe.recv()
+    return time.time()
+
+
+def times(started: float) -> dict[str, float]:
+    """When a program began and ended."""
+    return {"started": started, "ended": time.time()}
+
+
+def transacted_producer(
+    address: str, destination: str, messages: int, pipe: Pipe
+) -> dict[str, float]:
+    """Puts and commits by the hundred, waiting for each commit."""
+    body = os.urandom(BODY_BYTES)
+    with ledgermq.connect(address) as connection, connection.session(transacted=True) as session:
+        producer = session.producer(destination)
+        started = start(pipe)
+        for _ in range(messages // BATCH_MESSAGES):
+            for _ in range(BATCH_MESSAGES):
+                producer.send(body)
+            session.commit()
+        return times(started)
+
+
+def transacted_consumer(
+    address: str, destination: str, messages: int, pipe: Pipe
+) -> dict[str, float]:
+    """Receives and commits by the hundred, waiting for each commit."""
+    with ledgermq.connect(address) as connection, connection.session(transacted=True) as session:
+        consumer = session.consumer(destination, prefetch=PREFETCH_MESSAGES)
+        started = start(pipe)
+        left = messages
+        while left:
+            wanted = min(BATCH_MESSAGES, left)
+            while wanted:
+                got = len(consumer.receive_many(wanted, timeout=WAIT_SECONDS))
+                assert got, "the queue ran dry"
+                wanted -= got
+                left -= got
+            session.commit()
+        return times(started)
+
+
+def pipelined_producer(
+    address: str, destination: str, messages: int, pipe: Pipe
+) -> dict[str, float]:
+    """Sends without waiting; at the end every send is confirmed."""
+    body = os.urandom(BODY_BYTES)
+    with ledgermq.connect(address) as connection, connection.session() as session:
+        producer = session.producer(destination)
+        started = start(pipe)
+        for _ in range(messages):
+            last = producer.send_async(body)
+        session.flush()
+        assert last.result(timeout=WAIT_SECONDS).sequence == messages - 1
+        return times(started)
+
+
+def pipelined_consumer(
+    address: str, destination: str, messages: int, pipe: Pipe
+) -> dict[str, float]:
+    """Receives with prefetch; acknowledgements are batched by the library."""
+    with ledgermq.connect(address) as connection, connection.session() as session:
+        consumer = session.consumer(destination, prefetch=PREFETCH_MESSAGES)
+        started = start(pipe)
+        left = messages
+        while left:
+            got = len(consumer.receive_many(BATCH_MESSAGES, timeout=WAIT_SECONDS))
+            assert got, "the queue ran dry"
+            left -= got
+        session.close()
+        return times(started)
+
+
+def single_producer(address: str, destination: str, messages: int, pipe: Pipe) -> dict[str, float]:
+    """Sends one message at a time and waits for each."""
+    return _threads(1, _send_singly, address, destination, messages, pipe)
+
+
+def single_consumer(address: str, destination: str, messages: int, pipe: Pipe) -> dict[str, float]:
+    """Receives and acknowledges one message at a time."""
+    work = partial(_receive_singly, prefetch=PREFETCH_MESSAGES)
+    return _threads(1, work, address, destination, messages, pipe)
+
+
+def sixteen_producer(address: str, destination: str, messages: int, pipe: Pipe) -> dict[str, float]:
+    """Sixteen sessions in sixteen threads, each sending one message at a time."""
+    return _threads(SESSIONS, _send_singly, address, destination, messages, pipe)
+
+
+def sixteen_consumer(address: str, destination: str, messages: int, pipe: Pipe) -> dict[str, float]:
+    """Sixteen sessions in sixteen threads, each receiving one message at a time."""
+    work = partial(_receive_singly, prefetch=SHARED_PREFETCH_MESSAGES)
+    return _threads(SESSIONS, work, address, destination, messages, pipe)
+
+
+def _threads(
+    count: int,
+    work: Callable[[ledgermq.Session, str, int], None],
+    address: str,
+    destination: str,
+    messages: int,
+    pipe: Pipe,
+) -> dict[str, float]:
+    share = messages // count
+    with ledgermq.connect(address) as connection:
+        begin = threading.Barrier(count + 1)
+
+        def run() -> None:
+            with connection.session(ack=ledgermq.AckMode.INDIVIDUAL) as session:
+                begin.wait()
+                work(session, destination, share)
+
+        threads = [threading.Thread(target=run) for _ in range(count)]
+        for thread in threads:
+            thread.start()
+        started = start(pipe)
+        begin.wait()
+        for thread in threads:
+            thread.join()
+        return times(started)
+
+
+def _send_singly(session: ledgermq.Session, destination: str, share: int) -> None:
+    body = os.urandom(BODY_BYTES)
+    producer = session.producer(destination)
+    for _ in range(share):
+        producer.send(body)
+
+
+def _receive_singly(
+    session: ledgermq.Session, destination: str, share: int, *, prefetch: int
+) -> None:
+    consumer = session.consumer(destination, prefetch=prefetch)
+    for _ in range(share):
+        message = consumer.receive(timeout=WAIT_SECONDS)
+        assert message is not None, "the queue ran dry"
+        message.acknowledge()
+
+
+def latency_producer(address: str, destination: str, messages: int, pipe: Pipe) -> dict[str, float]:
+    """Sends at a fixed rate; the body bears the clock."""
+    padding = bytes(BODY_BYTES - 8)
+    with ledgermq.connect(address) as connection, connection.session() as session:
+        producer = session.producer(destination)
+        started = start(pipe)
+        due = time.monotonic()
+        for _ in range(messages):
+            due += 1 / LATENCY_RATE
+            time.sleep(max(0.0, due - time.monotonic()))
+            producer.send_async(struct.pack("<q", time.monotonic_ns()) + padding)
+        session.flush()
+        return times(started)
+
+
+def latency_consumer(address: str, destination: str, messages: int, pipe: Pipe) -> dict[str, float]:
+    """Waits for each message and compares the clock; both processes share one monotonic clock."""
+    delays_ms: list[float] = []
+    with ledgermq.connect(address) as connection, connection.session() as session:
+        consumer = session.consumer(destination, prefetch=PREFETCH_MESSAGES)
+        started = start(pipe)
+        for _ in range(messages):
+            message = consumer.receive(timeout=WAIT_SECONDS)
+            assert message is not None, "the queue ran dry"
+            (sent_ns,) = struct.unpack_from("<q", message.body)
+            delays_ms.append((time.monotonic_ns() - sent_ns) / 1e6)
+    delays_ms.sort()
+    return times(started) | {
+        "p50_ms": delays_ms[len(delays_ms) // 2],
+        "p99_ms": delays_ms[len(delays_ms) * 99 // 100],
+    }

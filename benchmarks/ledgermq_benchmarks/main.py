@@ -1,0 +1,163 @@
+"""`ledgermq bench`: measures every row, prints the table, writes the figures for programs."""
+
+from __future__ import annotations
+
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TextIO
+
+from ledgermq_benchmarks.depth import CHECKPOINT_ROW, DEPTH_ROWS, checkpoint_overhead, depth_course
+from ledgermq_benchmarks.environment import environment
+from ledgermq_benchmarks.fold import fold_rate
+from ledgermq_benchmarks.groups import bytes_per_message, drain_seconds
+from ledgermq_benchmarks.rows import ROWS, Row, RowResult
+from ledgermq_benchmarks.run import MESSAGES, kafka_run, life_run
+
+__all__ = ["measure", "print_table", "run"]
+
+FOLD_MESSAGES = 200_000
+DEPTH_MESSAGES = 1_000_000
+MEMORY_MESSAGES = 100_000
+GROUP_MESSAGES = 100
+WITHOUT_BROKER = ("fold", "groups", "group-memory")
+# Long enough to need no run for nothing before them.
+WITHOUT_WARM_UP = (*WITHOUT_BROKER, *DEPTH_ROWS, CHECKPOINT_ROW)
+RUNS_DEFAULT = 5
+
+
+def _measure_once(row: Row, bootstrap: str, queue_manager: str) -> tuple[float, dict[str, float]]:
+    """One value of a row."""
+    if row.name == "fold":
+        return fold_rate(FOLD_MESSAGES), {}
+    if row.name == "groups":
+        return _groups_once()
+    if row.name == "group-memory":
+        single = bytes_per_message(MEMORY_MESSAGES, 0)
+        grouped = bytes_per_message(MEMORY_MESSAGES, MEMORY_MESSAGES // GROUP_MESSAGES)
+        return grouped / single, {"bytes": round(grouped)}
+    if row.name == CHECKPOINT_ROW:
+        return checkpoint_overhead(bootstrap)
+    messages = MESSAGES[row.name]
+    if row.name == "kafka":
+        found = kafka_run(bootstrap, messages)
+    else:
+        found = life_run(f"kafka://{bootstrap}/{queue_manager}", row.name, messages)
+    if row.name == "latency":
+        return found["p50_ms"], {"p99_ms": round(found["p99_ms"], 2)}
+    return found["messages_per_second"], {}
+
+
+def _groups_once() -> tuple[float, dict[str, float]]:
+    """Both orders in turn, so that a machine whose speed changes does so for both."""
+    groups = DEPTH_MESSAGES // GROUP_MESSAGES
+    physical = drain_seconds(DEPTH_MESSAGES, groups, logical=False)
+    logical = drain_seconds(DEPTH_MESSAGES, groups, logical=True)
+    return logical / physical, {"logical_messages_per_second": round(DEPTH_MESSAGES / logical)}
+
+
+def measure(
+    bootstrap: str,
+    *,
+    queue_manager: str = "QM1",
+    runs: int = RUNS_DEFAULT,
+    names: Sequence[str] = (),
+    say: Callable[[str], None] = lambda _: None,
+) -> dict[str, object]:
+    """Measures the rows (or those named) in `runs` runs each; the whole document.
+
+    Before the first, every row runs once for nothing: the Java of the broker compiles for a minute,
+    with a third of the processor time that there is, what it will then run for days.
+
+    Raises BenchError if a program fails.
+    """
+    document: dict[str, object] = {"environment": environment(), "runs": runs}
+    rows = [row for row in ROWS if not names or row.name in names]
+    for row in rows:
+        if row.name in WITHOUT_WARM_UP:
+            continue
+        say(f"{row.text}: warm-up")
+        _measure_once(row, bootstrap, queue_manager)
+    results = {row.name: RowResult(row=row) for row in rows}
+    deep = [row.name for row in rows if row.name in DEPTH_ROWS]
+    for row in rows:
+        for number in range(1, runs + 1):
+            if row.name not in DEPTH_ROWS:
+                found = {row.name: _measure_once(row, bootstrap, queue_manager)}
+            elif row.name == deep[0]:
+                # One queue is filled for all of these.
+                found = depth_course(bootstrap, deep, say=say)
+            else:
+                break
+            for name, (value, details) in found.items():
+                result = results[name]
+                result.values.append(value)
+                result.details.append(details)
+                what, unit = result.row.text, result.row.unit
+                say(f"{what}: run {number} of {runs}: {value:,.2f} {unit}")
+    document["rows"] = [result.document() for result in results.values()]
+    document["meets_minimum"] = all(result.meets_minimum for result in results.values())
+    return document
+
+
+def print_table(document: dict[str, object], out: TextIO) -> None:
+    """The document as a table for people."""
+    surroundings = document["environment"]
+    assert isinstance(surroundings, dict)
+    out.write(
+        f"{surroundings['processor']}, {surroundings['cores']} cores, "
+        f"{surroundings['memory_gib']} GiB, {surroundings['system']}, "
+        f"Python {surroundings['python']}; median of {document['runs']} runs\n\n"
+    )
+    out.write(f"{'what':58}{'median':>12}{'lowest':>12}{'highest':>12}{'must':>10}{'aim':>10}\n")
+    rows = document["rows"]
+    assert isinstance(rows, list)
+    for row in rows:
+        mark = "" if row["meets_minimum"] else "  BELOW"
+        digits = 0 if row["unit"] == "messages/s" else 2
+        figures = "".join(f"{row[key]:>12,.{digits}f}" for key in ("median", "lowest", "highest"))
+        wanted = (
+            f"{row['minimum']:>10,.{1 if digits else 0}f}{row['aim']:>10,.{1 if digits else 0}f}"
+            if row["aim"]
+            else f"{'-':>10}{'-':>10}"
+        )
+        out.write(f"{row['text'] + ', ' + row['unit']:58}{figures}{wanted}{mark}\n")
+
+
+def run(
+    *,
+    bootstrap: str | None = None,
+    queue_manager: str = "QM1",
+    runs: int = RUNS_DEFAULT,
+    names: Sequence[str] = (),
+    as_json: bool = False,
+    output: Path | None = None,
+) -> int:
+    """Measures on a running installation, or on one started for the purpose; 0 if all minima hold.
+
+    The exit code is 4 if a row is below what it must reach.
+    """
+
+    def say(text: str) -> None:
+        print(text, file=sys.stderr, flush=True)
+
+    if bootstrap is None:
+        from ledgermq.processor.worker.supervisor import running_installation
+
+        with (
+            tempfile.TemporaryDirectory(prefix="ledgermq-bench-") as directory,
+            running_installation(Path(directory)) as own,
+        ):
+            document = measure(own, queue_manager=queue_manager, runs=runs, names=names, say=say)
+    else:
+        document = measure(bootstrap, queue_manager=queue_manager, runs=runs, names=names, say=say)
+    text = json.dumps(document, indent=2)
+    if output is not None:
+        output.write_text(text + "\n", encoding="utf-8")
+    if as_json:
+        print(text)
+    else:
+        print_table(document, sys.stdout)
+    return 0 if document["meets_minimum"] else 4

@@ -1,0 +1,113 @@
+"""How the demo prints: headings, progress bars, and a tick or a cross for everything it checks."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TaskProgressColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.text import Text
+
+from ledgermq.cli.printing.output import Column, drawn_table
+
+__all__ = ["Bar", "Screen"]
+
+Bar = Callable[[int, int], None]
+
+
+@dataclass(slots=True)
+class Screen:
+    """The terminal, and what was checked so far."""
+
+    console: Console = field(default_factory=lambda: Console(highlight=False))
+    failed: list[str] = field(default_factory=list)
+    checked: int = 0
+
+    def heading(self, text: str) -> None:
+        """A new part begins."""
+        self.console.print()
+        self.console.rule(f"[bold]{escape(text)}", align="left")
+
+    def say(self, text: str) -> None:
+        """A line of what happens."""
+        self._print(escape(text))
+
+    def show(self, text: str) -> None:
+        """Text as it is, set off."""
+        for line in text.splitlines():
+            self.console.print(f"    {escape(line)}", soft_wrap=True)
+
+    def check(self, text: str, *, holds: bool, otherwise: str = "") -> None:
+        """Something that must hold; what does not makes the demo fail."""
+        self.checked += 1
+        if holds:
+            self._print(f"[green]✔[/] {escape(text)}")
+        else:
+            self.failed.append(text)
+            self._print(f"[red]✘ {escape(text)}[/] {escape(otherwise)}")
+
+    def _print(self, markup: str) -> None:
+        self.console.print(Padding(Text.from_markup(markup), (0, 0, 0, 2)))
+
+    @contextlib.contextmanager
+    def bars(self, *titles: str) -> Iterator[list[Bar]]:
+        """A progress bar for each title; each is told steps done and steps in all."""
+        progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TaskProgressColumn(),
+            TimeElapsedColumn(),
+            console=self.console,
+            disable=not self.console.is_terminal,
+        )
+        with progress:
+            yield [self._bar(progress, title) for title in titles]
+
+    @staticmethod
+    def _bar(progress: Progress, title: str) -> Bar:
+        task = progress.add_task(title, total=None)
+
+        def tell(done: int, total: int) -> None:
+            progress.update(task, completed=done, total=total)
+
+        return tell
+
+    @contextlib.contextmanager
+    def stages(self, title: str) -> Iterator[Callable[[str, int, int], None]]:
+        """A progress bar for a Spark job, which tells its stage, steps done and steps in all."""
+        progress = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            console=self.console,
+            disable=not self.console.is_terminal,
+            transient=True,
+        )
+        with progress:
+            task = progress.add_task(title, total=None)
+
+            def tell(stage: str, done: int, total: int) -> None:
+                text = f"{title}: {stage}" if stage else title
+                progress.update(task, description=text, completed=done, total=total or None)
+
+            yield tell
+
+    def rows(self, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:
+        """A small table."""
+        self.console.print(Padding(drawn_table(columns, rows, indent=2), (0, 0, 0, 2)))

@@ -1,0 +1,123 @@
+"""What the demo plays on: a broker and a supervised worker in a directory of their own.
+
+The directory is laid out as `ledgermq up` does it, so that what the demo leaves can be looked at
+with `ledgermq up --data-dir` afterwards. A directory that the demo did not make is left alone.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final, Self
+
+from ledgermq.cli.options.running import announce, running
+from ledgermq.errors import LedgerMQError
+from ledgermq.processor.worker.supervisor import Supervisor
+from ledgermq.wire.topics.log_topics import Topics
+
+__all__ = ["DirectoryNotOursError", "Stage"]
+
+MARK: Final = "demo.json"
+PATIENCE_SECONDS: Final = 120.0
+LOOK_SECONDS: Final = 0.01
+
+
+class DirectoryNotOursError(LedgerMQError):
+    """The directory holds something that the demo did not make."""
+
+    code = "directory-in-use"
+
+
+class Stage:
+    """Broker and worker; a context manager that stops both, whatever happens."""
+
+    queue_manager = "QM1"
+    topic_prefix = "ledgermq"
+
+    def __init__(self, directory: Path, *, tell: Callable[[str], None]) -> None:
+        """Describe the stage; nothing is touched until it is entered."""
+        self.directory = directory
+        self._supervisor = Supervisor(directory, tell=tell)
+        self._announcement: Any = None
+
+    @property
+    def bootstrap(self) -> str:
+        """The broker's address."""
+        return self._supervisor.bootstrap
+
+    @property
+    def address(self) -> str:
+        """The queue manager's address, as `ledgermq.connect` takes it."""
+        return f"kafka://{self.bootstrap}/{self.queue_manager}"
+
+    @property
+    def topics(self) -> Topics:
+        """The log topics."""
+        return Topics(self.topic_prefix)
+
+    @property
+    def worker_pid(self) -> int:
+        """The process id of the worker that runs now; waits for one."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self._supervisor.worker_pid is None and time.monotonic() < deadline:
+            time.sleep(LOOK_SECONDS)
+        return self._supervisor.worker_pid or 0
+
+    @property
+    def restarts(self) -> int:
+        """How often the worker was started again."""
+        return self._supervisor.restarts
+
+    def named(self, position: int) -> str:
+        """A log position as people write it."""
+        return f"{self.queue_manager}@{position}"
+
+    def kill_worker(self) -> None:
+        """Kill the worker with SIGKILL, and wait until it is dead."""
+        killed = self.worker_pid
+        self._supervisor.kill_worker()
+        while self._supervisor.worker_pid == killed:
+            time.sleep(LOOK_SECONDS)
+
+    def __enter__(self) -> Self:
+        self._clear()
+        self._announcement = announce(self.directory)
+        tell_others = self._announcement.__enter__()
+        try:
+            self._supervisor.start(PATIENCE_SECONDS)
+        except BaseException:
+            self._announcement.__exit__(None, None, None)
+            raise
+        tell_others(bootstrap=self.bootstrap, queue_manager=self.queue_manager)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        try:
+            self._supervisor.stop()
+        finally:
+            self._announcement.__exit__(None, None, None)
+
+    def _clear(self) -> None:
+        """Make the directory, or empty it if the demo made it before.
+
+        Raises:
+            DirectoryNotOursError: It holds something else, or a demo runs in it.
+        """
+        found = running(self.directory)
+        if found is not None:
+            raise DirectoryNotOursError(
+                f"{self.directory} is in use by process {found['pid']}: stop that first"
+            )
+        if self.directory.exists() and any(self.directory.iterdir()):
+            if not (self.directory / MARK).is_file():
+                raise DirectoryNotOursError(
+                    f"{self.directory} is not empty and was not made by the demo; nothing was "
+                    "changed. Give another --data-dir"
+                )
+            shutil.rmtree(self.directory)
+        self.directory.mkdir(parents=True, exist_ok=True)
+        mark = {"made by": "ledgermq demo", "may be": "deleted"}
+        (self.directory / MARK).write_text(json.dumps(mark) + "\n", encoding="utf-8")

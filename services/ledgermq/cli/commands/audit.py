@@ -1,0 +1,201 @@
+"""`ledgermq audit`: proves that live state, outcomes and log agree, or names what does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ledgermq.cli.options.journal_choice import directory_option
+from ledgermq.cli.options.moments import Moment, position_at
+from ledgermq.cli.options.spark import spark_job
+from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.output import Column, Output, iso_time
+
+if TYPE_CHECKING:
+    from ledgermq_spark.audit.audit import AuditReport
+
+__all__ = ["ANOMALY_COLUMNS", "TOTALS_COLUMNS", "anomaly_rows", "audit"]
+
+WORKER_PATIENCE_SECONDS: Final = 15.0
+TOTALS_COLUMNS: Final = (
+    Column(key="queue", heading="QUEUE", whole=True),
+    Column(key="put", heading="PUT", number=True, detail=True),
+    Column(key="consumed", heading="CONSUMED", number=True, detail=True),
+    Column(key="resident", heading="RESIDENT", number=True, detail=True),
+    Column(key="expired", heading="EXPIRED", number=True, detail=True),
+    Column(key="moved", heading="MOVED", number=True, detail=True),
+    Column(key="dropped", heading="DROPPED", number=True, detail=True),
+    Column(key="removed", heading="REMOVED", number=True, detail=True),
+    Column(key="purged", heading="PURGED", number=True, detail=True),
+    Column(key="rolled_back", heading="ROLLED BACK", number=True, detail=True),
+    Column(key="uncommitted", heading="UNCOMMITTED", number=True, detail=True),
+    Column(key="deliveries", heading="DELIVERIES", number=True, detail=True),
+    Column(key="backouts", heading="BACKOUTS", number=True, detail=True),
+    Column(key="balances", heading="BALANCES"),
+)
+SUBSCRIPTION_COLUMNS: Final = (
+    Column(key="topic", heading="TOPIC"),
+    Column(key="kind", heading="KIND"),
+    Column(key="name", heading="SUBSCRIPTION"),
+    Column(key="client_id", heading="CLIENT ID"),
+    Column(key="created_position", heading="MADE AT", number=True),
+    Column(key="ended_position", heading="ENDED AT", number=True),
+    Column(key="why", heading="WHY"),
+    Column(key="added", heading="ADDED", number=True),
+    Column(key="consumed", heading="CONSUMED", number=True),
+    Column(key="resident", heading="RESIDENT", number=True),
+    Column(key="expired", heading="EXPIRED", number=True),
+    Column(key="moved", heading="MOVED", number=True),
+    Column(key="removed", heading="REMOVED", number=True),
+    Column(key="dropped", heading="DROPPED", number=True),
+    Column(key="balances", heading="BALANCES"),
+)
+ANOMALY_COLUMNS: Final = (
+    Column(key="kind", heading="ANOMALY"),
+    Column(key="place", heading="WHERE"),
+    Column(key="queue", heading="QUEUE"),
+    Column(key="message_id", heading="MESSAGE ID"),
+    Column(key="summary", heading="WHAT"),
+    Column(key="expected", heading="EXPECTED"),
+    Column(key="found", heading="FOUND"),
+)
+
+
+class AnchorText(click.ParamType):
+    """A position and the digest chain there, as `ledgermq chain show` prints them."""
+
+    name = "POSITION:DIGEST"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from ledgermq_spark.audit.anchors import AnchorInvalidError, parse_anchor
+
+        try:
+            return parse_anchor(value)
+        except AnchorInvalidError as error:
+            self.fail(str(error), param, ctx)
+
+
+@click.command()
+@click.option(
+    "--at",
+    type=Moment(),
+    help="Audit up to a position or time, without the live state.  [default: now]",
+)
+@click.option("--without-live", is_flag=True, help="Do not ask the worker for the live state.")
+@click.option(
+    "--report",
+    "report_directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Write audit.html and audit.json to this directory.",
+)
+@click.option(
+    "--anchor",
+    "anchors",
+    type=AnchorText(),
+    multiple=True,
+    help="A position and digest as `ledgermq chain show` printed it; may be repeated.",
+)
+@directory_option
+@target_options
+def audit(
+    target: Target,
+    output: Output,
+    at: Any,
+    without_live: bool,
+    report_directory: Path | None,
+    anchors: tuple[Any, ...],
+    directory: Path | None,
+) -> int:
+    """Audit the queue manager: log, recorded outcomes, tables, rebuild and live state.
+
+    The exit code is 0 if everything agrees, 1 if anything does not, and 5 if records that would
+    prove it are gone.
+    """
+    from ledgermq_spark.audit.report import write_report
+    from ledgermq_spark.jobs.run import run_audit
+
+    target.check_broker()
+    position = position_at(target, at)
+    live_position = None
+    if at is None and not without_live:
+        live_position = _live_position(target, output)
+    with spark_job(target, output, "audit") as job:
+        report = run_audit(
+            at=position,
+            live_position=live_position,
+            anchors=anchors,
+            archive=directory or target.data_directory / "journal",
+            **job,
+        )
+    written = None if report_directory is None else write_report(report, report_directory)[0]
+    if output.as_json:
+        document = report.as_dict()
+        output.document(document if written is None else {**document, "report": str(written)})
+    else:
+        _print(target, output, report)
+        if written is not None:
+            output.remark(f"report: {written}")
+    return report.exit_code
+
+
+def _live_position(target: Target, output: Output) -> int | None:
+    """The position of a checkpoint taken now; None if there is no worker to take it."""
+    if not _worker_answers(target):
+        output.remark("no worker answers: the live state is not compared")
+        return None
+    with target.connect() as connection:
+        return connection.admin.checkpoint().position
+
+
+def _worker_answers(target: Target) -> bool:
+    """Whether a worker answers a question; nothing is written to a ledger that none looks after."""
+    from confluent_kafka.admin import AdminClient
+
+    from ledgermq.processor.worker.readiness import wait_for_worker
+
+    patience = min(target.timeout_seconds, WORKER_PATIENCE_SECONDS)
+    admin = AdminClient({"bootstrap.servers": target.bootstrap, "log_level": 0})
+    if target.topics.questions not in admin.list_topics(timeout=patience).topics:
+        return False
+    return wait_for_worker(target.bootstrap, target.topic_prefix, patience)
+
+
+def _print(target: Target, output: Output, report: AuditReport) -> None:
+    from ledgermq_spark.audit.conservation import told_of
+
+    if output.for_people or not report.anomalies:
+        output.table(TOTALS_COLUMNS, report.totals)
+        if report.subscription_totals:
+            output.table(SUBSCRIPTION_COLUMNS, report.subscription_totals)
+    if report.anomalies:
+        output.table(ANOMALY_COLUMNS, anomaly_rows(report))
+    where = target.named(report.position)
+    if report.time >= 0:
+        where += f", {iso_time(report.time, precision='milliseconds')}"
+    compared = ", ".join(f"{count:,} {what}" for what, count in report.compared.items())
+    output.remark(f"compared up to {where}: {compared}")
+    for reason, count in report.refusals.items():
+        output.remark(f"refused as they should be: {count} for {reason}")
+    for text in told_of(report.conservation) if report.conservation else ():
+        output.remark(text)
+    if report.chain_proof:
+        output.remark(report.chain_proof["told"])
+    for text in (*report.unproven, *report.notes):
+        output.remark(text)
+    if report.consequences:
+        output.remark(f"{report.consequences} further findings follow from these")
+    color = {"agrees": "green", "anomalies": "red"}.get(report.verdict, "yellow")
+    output.remark(f"verdict: {click.style(report.verdict, fg=color, bold=True)}")
+
+
+def anomaly_rows(report: AuditReport) -> list[dict[str, Any]]:
+    """The anomalies as rows of a table."""
+    return [
+        {
+            **one.as_dict(),
+            "place": f"{report.queue_manager}@{one.position}" if one.position >= 0 else "",
+        }
+        for one in report.anomalies
+    ]

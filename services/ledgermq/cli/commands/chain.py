@@ -1,0 +1,66 @@
+"""`ledgermq chain show`: a position and the digest of all operations up to it, to keep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ledgermq.cli.options.moments import at_option
+from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.exits import OK
+from ledgermq.cli.printing.output import Output
+
+__all__ = ["chain"]
+
+
+@click.group()
+def chain() -> None:
+    """Show the digest chain over the operations, by which tampering is noticed."""
+
+
+@chain.command()
+@at_option
+@target_options
+def show(target: Target, output: Output, at: Any) -> int:
+    """Print POSITION:DIGEST, computed from the log as it is now.
+
+    Keep it where whoever can write to the log cannot: `ledgermq audit --anchor POSITION:DIGEST`
+    proves later that no operation at or below that position was changed since.
+    """
+    from ledgermq.processor.log.chain import read_chain
+    from ledgermq_spark.log.positions import (
+        PositionOutOfRangeError,
+        partition_ranges,
+        resolve_at,
+    )
+
+    claim = target.claim()
+    (log,) = partition_ranges(target.bootstrap, target.topics.operations, [claim.partition])
+    position = resolve_at(target.bootstrap, log, at)
+    if position < log.start:
+        raise PositionOutOfRangeError(
+            f"the log of {target.queue_manager} holds no records: there is no anchor yet"
+        )
+    link = read_chain(
+        target.bootstrap,
+        target.topics,
+        claim,
+        position,
+        timeout_seconds=target.timeout_seconds,
+    )
+    anchor = f"{link.position}:{link.digest.hex()}"
+    document = {
+        "queue_manager": target.queue_manager,
+        "position": link.position,
+        "digest": link.digest.hex(),
+        "anchor": anchor,
+        "computed_from": link.computed_from,
+    }
+    if link.computed_from and not output.as_json:
+        output.remark(
+            f"what lies before position {link.computed_from} is gone: for that, the digest of a "
+            "checkpoint was taken"
+        )
+    output.done(anchor, document)
+    return OK

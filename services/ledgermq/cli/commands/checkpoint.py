@@ -1,0 +1,41 @@
+"""`ledgermq checkpoint discard` makes the next worker fold the log from its beginning."""
+
+from __future__ import annotations
+
+import click
+
+from ledgermq.cli.options.target import Target, resting_target_options
+from ledgermq.cli.printing.exits import OK
+from ledgermq.cli.printing.output import Output
+
+__all__ = ["checkpoint"]
+
+
+@click.group()
+def checkpoint() -> None:
+    """Manage checkpoints of the state."""
+
+
+@checkpoint.command()
+@click.option("--yes", is_flag=True, help="Do it.")
+@resting_target_options
+def discard(target: Target, output: Output, yes: bool) -> int:
+    """Discard all checkpoints of the queue manager, so that its worker starts from the log.
+
+    For a worker that refuses to start because the checkpoints are not of this log. Stop the workers
+    first. Nothing is lost: the state is folded again from the operations.
+    """
+    from ledgermq.processor.checkpoints.loading import discard_checkpoints
+
+    claim = target.claim()
+    if not yes:
+        raise click.UsageError(
+            f"this discards all checkpoints of {target.queue_manager} at {target.bootstrap}; the "
+            "next worker folds the whole log again. Add --yes to do it"
+        )
+    count = discard_checkpoints(target.bootstrap, target.topics, claim)
+    output.done(
+        f"{count} checkpoints of {target.queue_manager} discarded",
+        {"queue_manager": target.queue_manager, "discarded": count},
+    )
+    return OK

@@ -1,0 +1,80 @@
+"""`ledgermq dlq`: messages that came from elsewhere: listed, shown, sent back, purged."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import click
+
+from ledgermq.cli.commands.messages import show_message
+from ledgermq.cli.options.chosen_messages import PURGE, RETRY, carry_out, handling_options
+from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.output import Column, Output
+
+__all__ = ["dlq"]
+
+COLUMNS: Final = (
+    Column(key="queue", heading="QUEUE"),
+    Column(key="reason", heading="REASON"),
+    Column(key="origin", heading="FROM"),
+    Column(key="messages", heading="MESSAGES", number=True),
+)
+
+
+@click.group()
+def dlq() -> None:
+    """Messages that expired, were delivered too often or were moved: look, send back, purge."""
+
+
+@dlq.command("list")
+@click.argument("names", nargs=-1)
+@target_options
+def list_origins(target: Target, output: Output, names: tuple[str, ...]) -> int:
+    """List queues (NAMES, or all) that hold messages from elsewhere, by reason and origin."""
+    rows: list[dict[str, Any]] = []
+    with target.connect() as connection:
+        queues = names or [one.name for one in connection.admin.list_queues() if one.message_count]
+        for queue in queues:
+            told = connection.admin.select_messages(queue, shown=0)
+            rows += [
+                {
+                    "queue": queue.removeprefix("queue:"),
+                    "reason": one.reason,
+                    "origin": one.destination,
+                    "messages": one.count,
+                }
+                for one in told.origins
+            ]
+    output.table(COLUMNS, rows)
+    if not rows:
+        output.remark("no queue holds messages that came from elsewhere")
+    return 0
+
+
+@dlq.command()
+@click.argument("queue")
+@click.argument("sequence", type=int)
+@target_options
+def show(target: Target, output: Output, queue: str, sequence: int) -> int:
+    """Show the message of QUEUE with that SEQUENCE number, and where it came from."""
+    return show_message(target, output, queue, sequence)
+
+
+@dlq.command()
+@click.argument("queue")
+@handling_options
+@target_options
+def retry(target: Target, output: Output, queue: str, **options: Any) -> int:
+    """Send messages of QUEUE back to where each came from."""
+    return carry_out(target, output, RETRY, queue, options)
+
+
+@dlq.command()
+@click.argument("queue")
+@handling_options
+@target_options
+def purge(target: Target, output: Output, queue: str, **options: Any) -> int:
+    """Remove the messages of QUEUE."""
+    if options["sequences"]:
+        raise click.UsageError("a purge takes no numbers: use msg delete")
+    return carry_out(target, output, PURGE, queue, options)

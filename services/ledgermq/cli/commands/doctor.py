@@ -1,0 +1,319 @@
+"""`ledgermq doctor`: looks at everything an installation needs, and says what is wrong with it."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+import click
+
+from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.exits import CHECK_FAILED, OK
+from ledgermq.cli.printing.output import Column, Output, count_of
+from ledgermq.errors import LedgerMQError
+
+__all__ = ["Finding", "doctor", "durability", "log_time"]
+
+GOOD: Final = "ok"
+WARNING: Final = "warning"
+BAD: Final = "failed"
+NOT_LOOKED: Final = "skipped"
+
+COLUMNS: Final = (
+    Column(key="verdict", heading="VERDICT"),
+    Column(key="check", heading="CHECK"),
+    Column(key="found", heading="FOUND"),
+)
+# A TimeAgreed counts if its writer's clock is within 10 s of the append time (PROTOCOL.md §6).
+SKEW_SECONDS_MAX: Final = 10.0
+SKEW_SECONDS_NOTABLE: Final = 1.0
+LAG_NOTABLE: Final = 10_000
+# A clock that is up to 60 s behind log time is waited for (PROTOCOL.md §6).
+AHEAD_MAX: Final = timedelta(seconds=60)
+
+
+# Verdict of a check, and what it found or what to do about it.
+Result = tuple[str, str]
+
+
+class Finding(NamedTuple):
+    """A check and its result."""
+
+    check: str
+    verdict: str
+    found: str
+
+    @property
+    def document(self) -> dict[str, str]:
+        """As a row."""
+        return {"verdict": self.verdict, "check": self.check, "found": self.found}
+
+
+@click.command()
+@target_options
+def doctor(target: Target, output: Output) -> int:
+    """Check Java, broker, topics, durability, clocks, the worker and log time.
+
+    The exit code is 4 if a check failed.
+    """
+    findings = list(_examine(target))
+    if output.as_json:
+        output.document(
+            {
+                "bootstrap": target.bootstrap,
+                "queue_manager": target.queue_manager,
+                "healthy": not any(one.verdict == BAD for one in findings),
+                "checks": [one.document for one in findings],
+            }
+        )
+    else:
+        output.table(COLUMNS, [one.document for one in findings])
+    return CHECK_FAILED if any(one.verdict == BAD for one in findings) else OK
+
+
+def _examine(target: Target) -> Iterator[Finding]:
+    """The checks in order; what rests on a failed one is skipped."""
+    missing = ""
+    for check, look in _CHECKS.items():
+        result = (NOT_LOOKED, missing) if missing else _looked(look, target)
+        yield Finding(check, *result)
+        if result[0] == BAD and not missing:
+            missing = _RESTS_ON.get(check, "")
+
+
+def _looked(look: Callable[[Target], Result], target: Target) -> Result:
+    from confluent_kafka import KafkaException
+
+    try:
+        return look(target)
+    except KafkaException as error:
+        return BAD, error.args[0].str()
+    except (LedgerMQError, RuntimeError) as error:
+        return BAD, str(error)
+
+
+def _java(_target: Target) -> Result:
+    from ledgermq.embedded.java import find_java, java_version
+
+    java = find_java()
+    return GOOD, f"version {java_version(java)}, {java}"
+
+
+def _admin(target: Target) -> Any:
+    from confluent_kafka.admin import AdminClient
+
+    return AdminClient({"bootstrap.servers": target.bootstrap, "log_level": 0})
+
+
+def _broker(target: Target) -> Result:
+    from confluent_kafka import KafkaException
+
+    try:
+        target.check_broker()
+        metadata = _admin(target).list_topics(timeout=min(target.timeout_seconds, 10.0))
+    except KafkaException as error:
+        found = f"no Kafka broker answers at {target.bootstrap} ({error.args[0].str()}): start one "
+        found += "with `ledgermq up`, or give --bootstrap"
+        return BAD, found
+    count = len(metadata.brokers)
+    found = f"{count_of(count, 'broker')} of cluster {metadata.cluster_id} at "
+    return GOOD, found + target.bootstrap
+
+
+def _topics(target: Target) -> Result:
+    topics = target.topics
+    metadata = _admin(target).list_topics(timeout=target.timeout_seconds)
+    wanted = (
+        topics.registry,
+        topics.operations,
+        topics.outcomes,
+        topics.questions,
+        topics.checkpoints,
+    )
+    missing = [name for name in wanted if name not in metadata.topics]
+    if missing:
+        found = f"missing: {', '.join(missing)}; a worker creates them, or check --topic-prefix"
+        return BAD, found
+    counts = {name: len(metadata.topics[name].partitions) for name in wanted}
+    operations = counts[topics.operations]
+    uneven = [name for name in (topics.questions, topics.checkpoints) if counts[name] != operations]
+    if counts[topics.outcomes] % operations or uneven:
+        found = f"partition counts do not belong together: {counts}; restore what was changed"
+        return BAD, found
+    for name in wanted:
+        stamp = _settings(target, name).get("message.timestamp.type")
+        if stamp != "LogAppendTime":
+            found = f"{name} stamps {stamp}: set message.timestamp.type=LogAppendTime"
+            return BAD, found
+    lanes = counts[topics.outcomes] // operations
+    found = f"room for {operations} queue managers, {lanes} lanes each"
+    return GOOD, found
+
+
+def _settings(target: Target, topic: str) -> dict[str, str]:
+    from confluent_kafka.admin import (  # type: ignore[attr-defined]
+        ConfigResource,
+        ResourceType,
+    )
+
+    resource = ConfigResource(ResourceType.TOPIC, topic)
+    # The answer comes to nobody if the client that asked is gone.
+    admin = _admin(target)
+    (future,) = admin.describe_configs([resource]).values()
+    found = future.result(timeout=target.timeout_seconds)
+    return {name: entry.value for name, entry in found.items()}
+
+
+def _durability(target: Target) -> Result:
+    operations = target.topics.operations
+    metadata = _admin(target).list_topics(operations, timeout=target.timeout_seconds)
+    partitions = metadata.topics[operations].partitions.values()
+    replicas = min(len(one.replicas) for one in partitions)
+    in_sync = min(len(one.isrs) for one in partitions)
+    return durability(replicas, in_sync, _settings(target, operations))
+
+
+def durability(replicas: int, in_sync: int, settings: dict[str, str]) -> tuple[str, str]:
+    """Which durability a confirmed operation has: flushed, replicated, or neither (D13)."""
+    flushed = settings.get("flush.messages") == "1"
+    needed = int(settings.get("min.insync.replicas", "1"))
+    if settings.get("unclean.leader.election.enable") == "true":
+        return (
+            BAD,
+            "unclean leader election is on: confirmed operations can be lost, turn it off",
+        )
+    if settings.get("cleanup.policy") != "delete" or settings.get("retention.ms") != "-1":
+        return BAD, "the ledger is not kept for ever: set cleanup.policy=delete, retention.ms=-1"
+    if replicas >= 3 and needed >= 2:
+        found = f"replicated: {replicas} copies, a confirmed operation is on at least {needed}"
+        return (
+            (GOOD, found) if in_sync >= replicas else (WARNING, f"{found}; {in_sync} in sync now")
+        )
+    if flushed:
+        found = "single broker, flushed: a confirmed operation is on disk, and survives power loss"
+        return GOOD, found
+    return BAD, (
+        f"neither: {replicas} copies, min.insync.replicas={needed}, no flush. A confirmed "
+        "operation can be lost: set flush.messages=1 on a single broker, or use 3 replicas with "
+        "min.insync.replicas=2"
+    )
+
+
+def _clock(target: Target) -> Result:
+    """Compare our clock with the broker's."""
+    skew = _skew_seconds(target)
+    found = f"the broker's clock is {abs(skew):.3f} s {'ahead' if skew > 0 else 'behind'}"
+    if abs(skew) > SKEW_SECONDS_MAX:
+        found += ": a worker here could not agree on time; synchronise the clocks"
+        return BAD, found
+    verdict = WARNING if abs(skew) > SKEW_SECONDS_NOTABLE else GOOD
+    return verdict, found
+
+
+def _skew_seconds(target: Target) -> float:
+    """How far the broker's clock is ahead, by its stamp on a heartbeat that nobody waits for."""
+    from confluent_kafka import Producer
+
+    from ledgermq.wire.framing.codec import encode_record
+
+    stamps: list[Any] = []
+    producer = Producer({"bootstrap.servers": target.bootstrap, "log_level": 0})
+    skews = []
+    for _ in range(3):
+        before = time.time()
+        producer.produce(
+            target.topics.questions,
+            value=encode_record("ledgermq.question.Heartbeat", {"connection": os.urandom(16)}),
+            partition=0,
+            on_delivery=lambda problem, record: stamps.append(problem or record.timestamp()[1]),
+        )
+        producer.flush(target.timeout_seconds)
+        after = time.time()
+        if not stamps or not isinstance(stamps[-1], int):
+            found = f"the broker did not take a record: {stamps[-1] if stamps else 'no answer'}"
+            raise RuntimeError(found)
+        skews.append((after - before, stamps[-1] / 1000 - (before + after) / 2))
+    return min(skews)[1]
+
+
+def _queue_manager(target: Target) -> Result:
+    from ledgermq.wire.topics.registry import list_queue_managers
+
+    claims = list_queue_managers(
+        target.bootstrap, target.topics, timeout_seconds=target.timeout_seconds
+    )
+    for claim in claims:
+        if claim.queue_manager == target.queue_manager:
+            found = f"{claim.queue_manager} is partition {claim.partition}"
+            return GOOD, found
+    names = ", ".join(claim.queue_manager for claim in claims) or "none"
+    found = f"{target.queue_manager} is not known; known: {names}. Give --queue-manager"
+    return BAD, found
+
+
+def _worker(target: Target) -> Result:
+    from ledgermq.wire.topics.reading import partition_reader
+    from ledgermq.wire.topics.registry import find_queue_manager
+
+    with target.connect() as connection:
+        status = connection.admin.queue_manager_status()
+    claim = find_queue_manager(target.bootstrap, target.topics, target.queue_manager)
+    assert claim is not None, "a connection has found the queue manager"
+    with partition_reader(target.bootstrap, target.timeout_seconds) as reader:
+        _, end = reader.ends(target.topics.operations, claim.partition)
+    behind = max(0, end - 1 - status.position)
+    found = f"{status.worker} answers at {target.named(status.position)}, protocol version "
+    found += str(status.version)
+    if behind > LAG_NOTABLE:
+        found += f"; it is {behind} entries behind the log"
+        return WARNING, found
+    return GOOD, found
+
+
+def _log_time(target: Target) -> Result:
+    """Compare the queue manager's time with the broker's clock."""
+    with target.connect() as connection:
+        status = connection.admin.queue_manager_status()
+    skew = timedelta(seconds=_skew_seconds(target))
+    moving = status.time_reference is not None
+    return log_time(status.time, datetime.now(UTC) + skew, moving=moving)
+
+
+def log_time(time: datetime | None, clock: datetime, *, moving: bool) -> tuple[str, str]:
+    """Whether log time is ahead of the broker's clock, and if so what that means (H6)."""
+    if time is None:
+        return GOOD, "nothing is on the log yet"
+    ahead = time - clock
+    if ahead <= AHEAD_MAX and not moving:
+        return GOOD, "not ahead of the broker's clock"
+    # Whoever asks wants to know how long, not how many microseconds.
+    behind = timedelta(seconds=max(0, round(ahead.total_seconds())))
+    found = f"{behind} ahead of the broker's clock, which was set back: "
+    if moving:
+        found += f"it goes on at 7/8 of the clock's pace until that has caught up, in {8 * behind}"
+        return WARNING, found + "; what waits for a time waits a seventh longer until then"
+    return WARNING, found + (
+        "it stands still until a worker whose clock is the broker's has agreed on the time, which "
+        "it does when anything waits for a time; nothing expires and no dead client is found lost "
+        "before"
+    )
+
+
+_CHECKS: Final[dict[str, Callable[[Target], Result]]] = {
+    "Java": _java,
+    "broker": _broker,
+    "topics": _topics,
+    "durability": _durability,
+    "clock": _clock,
+    "queue manager": _queue_manager,
+    "worker": _worker,
+    "log time": _log_time,
+}
+# What all checks after these need, in words for when it is not there.
+_RESTS_ON: Final = {
+    "broker": "the broker does not answer",
+    "topics": "the log topics are not right",
+}

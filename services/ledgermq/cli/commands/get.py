@@ -1,0 +1,121 @@
+"""`ledgermq get` takes messages from a queue."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING
+
+import click
+
+from ledgermq.cli.options.destinations import queue_from
+from ledgermq.cli.options.selection import WHY_NO_TOPIC, body_only_option, selector_option
+from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.message_rows import print_messages
+from ledgermq.cli.printing.output import Output
+
+if TYPE_CHECKING:
+    from ledgermq.client.connection import Connection
+    from ledgermq.client.messages.message import Message
+    from ledgermq.client.receiving.consumer import Consumer
+
+__all__ = ["get"]
+
+PAGE_MESSAGES = 200
+# How long to listen before asking whether there is anything to wait for.
+PROMPT_SECONDS = 0.2
+
+
+@click.command()
+@click.argument("queue")
+@click.option(
+    "--count", type=click.IntRange(min=1), default=1, show_default=True, help="How many at most."
+)
+@click.option(
+    "--wait",
+    "wait_seconds",
+    type=click.FloatRange(min=0),
+    default=0.0,
+    metavar="SECONDS",
+    help="How long to wait for a message that is not there yet.",
+)
+@selector_option
+@click.option("--no-ack", is_flag=True, help="Give back what was got; it counts as delivered.")
+@body_only_option
+@target_options
+def get(
+    target: Target,
+    output: Output,
+    queue: str,
+    count: int,
+    wait_seconds: float,
+    selector: str | None,
+    no_ack: bool,
+    body_only: bool,
+) -> int:
+    """Take messages from QUEUE and acknowledge them once they are printed.
+
+    With --json one JSON document a line is printed for each message.
+    """
+    import ledgermq
+
+    queue = queue_from(queue, why=WHY_NO_TOPIC)
+    deadline = time.monotonic() + wait_seconds
+    page = PAGE_MESSAGES if output.as_json or body_only else count
+    found = 0
+    with target.connect() as connection, connection.session(ack=ledgermq.AckMode.CLIENT) as session:
+        consumer = session.consumer(
+            f"queue:{queue}", prefetch=min(count, PAGE_MESSAGES), selector=selector
+        )
+        # A session gets no more than this before it acknowledges.
+        limit = connection.admin.queue_status(queue).unacknowledged_max
+        page = min(page, limit or page)
+        count = min(count, limit) if no_ack and limit else count
+        while found < count:
+            wanted = min(page, count - found)
+            messages = _take(connection, consumer, queue, selector, wanted, deadline)
+            if not messages:
+                break
+            found += print_messages(output, messages, body_only=body_only)
+            # Only what was printed is acknowledged; what is not goes back when the session closes.
+            if not no_ack:
+                session.acknowledge()
+    if not found:
+        output.remark(f"no message available on {queue}")
+    elif no_ack:
+        output.remark("given back, not acknowledged")
+    return 0
+
+
+def _take(
+    connection: Connection,
+    consumer: Consumer,
+    queue: str,
+    selector: str | None,
+    count: int,
+    deadline: float,
+) -> list[Message]:
+    """Up to `count` messages: what is there now, and what comes until the deadline."""
+    messages: list[Message] = []
+    while len(messages) < count:
+        message = consumer.receive(timeout=PROMPT_SECONDS)
+        if message is None and time.monotonic() >= deadline:
+            # Deliveries stand on the lane before an answer that was given after them.
+            coming = _is_coming(connection, queue, selector, len(messages))
+            message = consumer.receive(timeout=0)
+            if message is None and not coming:
+                break
+        if message is not None:
+            messages.append(message)
+    return messages
+
+
+def _is_coming(connection: Connection, queue: str, selector: str | None, held: int) -> bool:
+    """Whether a message is there that this command will be given, and only has to wait for."""
+    status = connection.admin.queue_status(queue)
+    if not status.current or status.gets_disabled:
+        return False
+    if status.unacknowledged_max and held >= status.unacknowledged_max:
+        return False
+    return selector is None or any(
+        True for _ in connection.browser(f"queue:{queue}", selector=selector)
+    )

@@ -1,0 +1,313 @@
+"""`ledgermq group`: what a queue holds of message groups, and what is missing of them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ledgermq.cli.options.destinations import queue_from
+from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.blocked import counted, is_wholly_there, sentence
+from ledgermq.cli.printing.output import Column, Output, cell_text
+from ledgermq.errors import GroupNotFoundError
+
+if TYPE_CHECKING:
+    from ledgermq.client.admin.admin import Admin
+    from ledgermq.protocol.documents.groups import GroupState
+
+__all__ = ["age_text", "group", "missing_text", "shortened"]
+
+GROUP_ID_DIGITS: Final = 48
+# What people are shown of a group's id: as much as tells it from the others, but not less.
+SHOWN_DIGITS_MIN: Final = 12
+GAPS_SHOWN_MAX: Final = 5
+CANDIDATES_SHOWN_MAX: Final = 5
+# Groups looked into, one question each, to say what of them cannot be got.
+LOOKED_INTO_MAX: Final = 200
+WHY_NO_TOPIC: Final = "topics take no groups"
+
+COLUMNS: Final = (
+    Column(key="group", heading="GROUP", whole=True),
+    Column(key="state", heading="STATE", whole=True),
+    Column(key="since", heading="SINCE", whole=True),
+    Column(key="messages", heading="MESSAGES", number=True),
+    Column(key="items", heading="ITEMS", number=True),
+    Column(key="held", heading="HELD", number=True, detail=True),
+    Column(key="clashing", heading="CLASHING", number=True, detail=True),
+    Column(key="kept_for", heading="KEPT FOR", detail=True),
+    Column(key="missing", heading="MISSING", detail=True),
+)
+
+ITEM_COLUMNS: Final = (
+    Column(key="group_sequence", heading="MESSAGE", number=True),
+    Column(key="offset", heading="OFFSET", number=True, detail=True),
+    Column(key="length", heading="LENGTH", number=True, detail=True),
+    Column(key="part", heading="PART"),
+    Column(key="state", heading="STATE", whole=True),
+    Column(key="sequence", heading="SEQUENCE", number=True),
+    Column(key="priority", heading="PRIORITY", number=True),
+    Column(key="session", heading="SESSION", number=True, detail=True),
+    Column(key="consumer", heading="CONSUMER", number=True, detail=True),
+)
+# What an item that is missing has no value for.
+_OF_ITEMS: Final = ("offset", "length", "session", "consumer")
+
+
+@click.group()
+def group() -> None:
+    """Look at message groups and segmented messages."""
+
+
+@group.command("list")
+@click.argument("queue")
+@click.option("--incomplete", is_flag=True, help="Only those of which something is missing.")
+@target_options
+def list_groups(target: Target, output: Output, queue: str, incomplete: bool) -> int:
+    """List the groups of which QUEUE holds something, the oldest first, and what is missing.
+
+    Consumed messages are no longer in the queue, so they are missing too. The last line says how
+    many messages cannot be got in logical order now, and why.
+    """
+    name = queue_from(queue, why=WHY_NO_TOPIC)
+    with target.connect() as connection:
+        admin = connection.admin
+        found = sorted(admin.groups(name), key=lambda one: one.first_sequence)
+        partly = [one for one in found if not is_wholly_there(one)]
+        status = admin.queue_status(name)
+        looked, all_there = _looked_into(admin, name, partly)
+    reasons = counted(status, looked)
+    shown = [one for one in found if not (incomplete and one.complete)]
+    if output.as_json:
+        document = {
+            "queue": name,
+            "position": status.position,
+            "message_count": status.message_count,
+            "blocked": sum(reasons.values()),
+            "blocked_at_least": not all_there,
+            "blocked_by_reason": reasons,
+            "groups": [_document(one) for one in shown],
+        }
+        output.document(document)
+        return 0
+    named = shortened([one.group_id.hex() for one in found]) if output.for_people else {}
+    rows = [_row(one, named, for_people=output.for_people) for one in shown]
+    none = "no incomplete groups" if incomplete else "no groups"
+    where = f"at {target.named(status.position)}" if rows else none
+    output.table(COLUMNS, rows, caption=where)
+    output.remark(sentence(status.message_count, reasons, at_least=not all_there))
+    return 0
+
+
+def _looked_into(
+    admin: Admin, queue: str, groups: Sequence[GroupState]
+) -> tuple[list[GroupState], bool]:
+    """The groups with their items, and whether that is all of those that are still there."""
+    found, all_there = [], len(groups) <= LOOKED_INTO_MAX
+    for one in groups[:LOOKED_INTO_MAX]:
+        try:
+            found.append(admin.group(queue, one.group_id))
+        except GroupNotFoundError:
+            continue  # it has left the queue meanwhile
+    return found, all_there
+
+
+@group.command()
+@click.argument("queue")
+@click.argument("group_id", metavar="GROUP")
+@target_options
+def show(target: Target, output: Output, queue: str, group_id: str) -> int:
+    """Show every item of a group of QUEUE, who holds it, and between them what is missing.
+
+    GROUP is its id in hexadecimal, or the beginning of it.
+    """
+    name = queue_from(queue, why=WHY_NO_TOPIC)
+    digits = group_id.removeprefix("ID:").lower()
+    if not re.fullmatch(rf"[0-9a-f]{{1,{GROUP_ID_DIGITS}}}", digits):
+        raise click.UsageError(
+            f"{group_id} is no id of a group: give up to {GROUP_ID_DIGITS} hexadecimal digits"
+        )
+    with target.connect() as connection:
+        found = _found(connection.admin, name, digits)
+    if output.as_json:
+        output.document({"queue": name, **_document(found), "members": _members(found)})
+        return 0
+    rows = list(_item_rows(found))
+    if output.for_people:
+        output.fields(_fields(target, name, found))
+        click.echo()
+    output.table(ITEM_COLUMNS, rows)
+    return 0
+
+
+def _found(admin: Admin, queue: str, digits: str) -> GroupState:
+    """The one group whose id begins with some digits."""
+    if len(digits) < GROUP_ID_DIGITS:
+        ids = [one.group_id.hex() for one in admin.groups(queue)]
+        fitting = [one for one in ids if one.startswith(digits)]
+        if not fitting:
+            raise GroupNotFoundError(
+                f"queue {queue} has no group whose id begins with {digits}; `ledgermq group list "
+                f"{queue}` shows those there are",
+                destination=f"queue:{queue}",
+            )
+        if len(fitting) > 1:
+            more = " ..." if len(fitting) > CANDIDATES_SHOWN_MAX else ""
+            raise click.UsageError(
+                f"{digits} is the beginning of {len(fitting)} groups, give more digits: "
+                + ", ".join(fitting[:CANDIDATES_SHOWN_MAX])
+                + more
+            )
+        digits = fitting[0]
+    return admin.group(queue, bytes.fromhex(digits))
+
+
+def shortened(ids: Sequence[str]) -> dict[str, str]:
+    """Each id with the beginning that people are shown, long enough to tell it from the others."""
+    digits = SHOWN_DIGITS_MIN
+    while len({one[:digits] for one in ids}) < len(set(ids)):
+        digits += 2
+    return {one: one[:digits] for one in ids}
+
+
+def _state(found: GroupState) -> str:
+    if not found.complete:
+        return "incomplete"
+    return "available" if found.available else "complete"
+
+
+def missing_text(found: GroupState) -> str:
+    """What is missing of a group, in words; empty if nothing is."""
+    gaps = [
+        (first, f"message {first}" if first == last else f"messages {first} to {last}")
+        for first, last in found.missing
+    ]
+    for one in found.missing_segments:
+        until = "on" if one.end is None else f"to {one.end - 1}"
+        of = f" of message {one.group_sequence}" if found.in_group else ""
+        gaps.append((one.group_sequence, f"bytes {one.start} {until}{of}"))
+    parts = [text for _, text in sorted(gaps, key=lambda one: one[0])]
+    if len(parts) > GAPS_SHOWN_MAX:
+        parts[GAPS_SHOWN_MAX:] = [f"{len(parts) - GAPS_SHOWN_MAX} more gaps"]
+    if _is_open_ended(found):
+        parts.append(f"what comes after message {found.highest_group_sequence}")
+    return ", ".join(parts)
+
+
+def _is_open_ended(found: GroupState) -> bool:
+    """Whether the group's last message is not there, so that nobody knows how many there are."""
+    return found.in_group and not found.last_group_sequence
+
+
+def age_text(seconds: float) -> str:
+    """A time span in its two largest units."""
+    left = max(0, int(seconds))
+    for size, unit, smaller, smaller_unit in (
+        (86_400, "d", 3_600, "h"),
+        (3_600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
+        if left >= size:
+            rest = left % size // smaller
+            return f"{left // size} {unit}" + (f" {rest} {smaller_unit}" if rest else "")
+    return f"{left} s"
+
+
+def _kept_for(found: GroupState) -> str:
+    holder = found.holder
+    return "" if holder is None else f"session {holder.session}, consumer {holder.consumer}"
+
+
+def _row(found: GroupState, named: dict[str, str], *, for_people: bool) -> dict[str, Any]:
+    whole = found.group_id.hex()
+    age = datetime.now(UTC) - found.first_enqueued_at
+    return {
+        "group": named.get(whole, whole),
+        "state": _state(found),
+        "since": age_text(age.total_seconds()) if for_people else found.first_enqueued_at,
+        "messages": found.messages,
+        "items": found.items,
+        "held": found.held,
+        "clashing": len(found.clashing),
+        "kept_for": _kept_for(found),
+        "missing": missing_text(found),
+    }
+
+
+def _fields(target: Target, queue: str, found: GroupState) -> dict[str, Any]:
+    """What `group show` tells people of the group as a whole."""
+    age = age_text((datetime.now(UTC) - found.first_enqueued_at).total_seconds())
+    told = {
+        "queue": queue,
+        "group" if found.in_group else "segmented message": found.group_id.hex(),
+        "state": _state(found),
+        "missing": missing_text(found),
+        "since": f"{cell_text(found.first_enqueued_at)} ({age})",
+        "messages": found.messages,
+        "items": found.items,
+        "held": found.held,
+        "kept for": _kept_for(found),
+        "clashing": ", ".join(str(one) for one in found.clashing),
+        "position": target.named(found.position),
+    }
+    return {label: value for label, value in told.items() if value != ""}
+
+
+def _document(found: GroupState) -> dict[str, Any]:
+    """A group for programs; its items are told apart from it."""
+    told = asdict(replace(found, members=()))
+    del told["members"]
+    return {**told, "group_id": found.group_id.hex(), "state": _state(found)}
+
+
+def _members(found: GroupState) -> list[dict[str, Any]]:
+    return [{**asdict(one), "clashing": one.sequence in found.clashing} for one in found.members]
+
+
+def _item_rows(found: GroupState) -> Iterator[dict[str, Any]]:
+    """The items in logical order with what is missing between them, then those that clash."""
+    gaps = [*_missing_rows(found)]
+    items = [one for one in found.members if one.sequence not in found.clashing]
+    rows = [((one.group_sequence, one.offset), _item_row(asdict(one))) for one in items]
+    for _, row in sorted([*gaps, *rows], key=lambda one: one[0]):
+        yield row
+    for one in found.members:
+        if one.sequence in found.clashing:
+            state = "clashing" if one.state == "clashing" else f"{one.state}, clashing"
+            yield _item_row({**asdict(one), "state": state})
+
+
+Placed = tuple[tuple[int, int], dict[str, Any]]
+
+
+def _missing_rows(found: GroupState) -> Iterator[Placed]:
+    for first, last in found.missing:
+        numbers = first if first == last else f"{first} to {last}"
+        yield (first, 0), _missing_row(numbers)
+    for one in found.missing_segments:
+        length = None if one.end is None else one.end - one.start
+        row = _missing_row(one.group_sequence)
+        yield (one.group_sequence, one.start), {**row, "offset": one.start, "length": length}
+    if _is_open_ended(found):
+        behind = found.highest_group_sequence + 1
+        yield (behind, 0), _missing_row(f"from {behind}")
+
+
+def _missing_row(numbers: int | str) -> dict[str, Any]:
+    return {"group_sequence": numbers, "state": "missing", **dict.fromkeys(_OF_ITEMS)}
+
+
+def _item_row(item: dict[str, Any]) -> dict[str, Any]:
+    last = "last " if item["last_segment"] else ""
+    parts = [f"{last}segment"] if item["segment"] else []
+    parts += ["last message"] if item["last_in_group"] else []
+    told = {**item, "part": ", ".join(parts)}
+    # As text: session 0 is one too, and a column that holds nothing but zeros is left out.
+    told |= {key: cell_text(item[key]) for key in ("session", "consumer")}
+    if not item["segment"]:
+        told["offset"] = told["length"] = None
+    return told

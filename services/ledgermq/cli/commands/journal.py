@@ -1,0 +1,317 @@
+"""`ledgermq journal`: back up what was put while journaling was on, list it, put it again."""
+
+from __future__ import annotations
+
+import contextlib
+import getpass
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ledgermq.cli.options.bodies import body_line
+from ledgermq.cli.options.consent import actor_option, confirm
+from ledgermq.cli.options.destinations import destination_named
+from ledgermq.cli.options.journal_choice import choice_from, choice_options, directory_option
+from ledgermq.cli.options.setting_options import Duration
+from ledgermq.cli.options.spark import spark_job
+from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.message_rows import message_document
+from ledgermq.cli.printing.output import Column, Output, count_of, size_text
+from ledgermq.errors import LedgerMQError, MessageUndecodableError
+
+if TYPE_CHECKING:
+    from ledgermq.wire.content.journaled import JournaledMessage
+    from ledgermq_spark.journal.summary import Journal
+
+__all__ = ["journal"]
+
+LISTED_DEFAULT: Final = 100
+COLUMNS: Final = (
+    Column(key="position", heading="POSITION", number=True),
+    Column(key="destination", heading="PUT TO"),
+    Column(key="sequence", heading="SEQ", number=True),
+    Column(key="message_id", heading="MESSAGE ID", whole=True),
+    Column(key="enqueued_at", heading="ENQUEUED"),
+    Column(key="expires_at", heading="EXPIRES"),
+    Column(key="where", heading="IN"),
+    Column(key="body", heading="BODY", cut=True),
+)
+# Makes the messages that are meant, anew each time.
+Messages = Callable[[], Iterator["JournaledMessage"]]
+
+
+class JournalEmptyError(LedgerMQError):
+    """There is nothing in the journal that could be backed up."""
+
+    code = "journal-empty"
+
+
+@click.group()
+def journal() -> None:
+    """The journal: what was put while journaling was on, kept whatever became of it.
+
+    It is turned on by `ledgermq manager alter --journaling`; `ledgermq manager show` has its
+    lifetime, where on the log it begins, and the last backup.
+    """
+
+
+@journal.command()
+@directory_option
+@click.option("--reason", default="backup of the journal", help="Why; it is recorded on the log.")
+@actor_option
+@click.option(
+    "--from-checkpoint",
+    is_flag=True,
+    help="For a trimmed log whose archive is lost: give up what came in before its checkpoints.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@target_options
+def backup(
+    target: Target,
+    output: Output,
+    directory: Path | None,
+    reason: str,
+    actor: str | None,
+    from_checkpoint: bool,
+    dry_run: bool,
+) -> int:
+    """Archive the journal as Parquet; then what has expired is in it no longer.
+
+    All of it is archived, expired or not, and read back before anything leaves. What the journal
+    does not need any more may then be cut off the log: `ledgermq log trim`.
+    """
+    from ledgermq_spark.journal.archive import Archive
+    from ledgermq_spark.journal.summary import summary_of
+
+    if not reason:
+        raise click.UsageError("say why you back the journal up: --reason TEXT")
+    path = _directory(target, directory)
+    with target.connect() as connection:
+        begins = connection.admin.queue_manager_status().journal_from
+        if begins is None:
+            raise JournalEmptyError(
+                f"the journal of {target.queue_manager} is empty: journaling was never on, or all "
+                "has left it; `ledgermq manager alter --journaling` turns it on"
+            )
+        if not dry_run:
+            # An entry of our own brings the log's time up to now: what has expired by now is told.
+            connection.session().close()
+        with _live(target, output, "backup", path, from_checkpoint=from_checkpoint) as found:
+            summary = summary_of(found)
+            written = None if dry_run else Archive(path).write(found, summary)
+        positions = {"kept_from": summary.kept_from, "needed_from": summary.needed_from}
+        position = None
+        if written is not None:
+            position = connection.admin.back_up_journal(
+                through=written.through,
+                **positions,
+                reason=reason,
+                actor=actor or getpass.getuser(),
+            )
+    if found.kept_from is not None and found.kept_from > begins:
+        output.remark(f"what came in from {begins} to {found.kept_from - 1} is given up")
+    counts = {name: one for name, one in summary.counts.items() if name != "checksum"}
+    stay = counts["messages"] - counts["expired"]
+    would = "would be archived" if dry_run else "archived"
+    leave = "would leave" if dry_run else "left"
+    output.done(
+        f"{count_of(counts['messages'], 'message')} {would} in {path} "
+        f"({size_text(counts['content_bytes'])}, through "
+        f"{target.named(found.through - 1)}); {counts['expired']} had expired and {leave} "
+        f"the journal, {stay} stay",
+        {
+            "queue_manager": target.queue_manager,
+            "directory": str(path),
+            "from": found.kept_from,
+            **counts,
+            "through": found.through,
+            **positions,
+            "dry_run": dry_run,
+            "position": position,
+        },
+    )
+    return 0
+
+
+@journal.command("list")
+@choice_options
+@click.option(
+    "--limit",
+    type=click.IntRange(min=0),
+    default=LISTED_DEFAULT,
+    show_default=True,
+    help="How many at most; 0: all.",
+)
+@target_options
+def list_messages(target: Target, output: Output, limit: int, **options: Any) -> int:
+    """List messages of the journal and of its archive, as they came in."""
+    with _chosen(target, output, options, limit=limit + 1 if limit else 0) as messages:
+        found = messages()
+        shown = islice(found, limit) if limit else found
+        if output.as_json:
+            for one in shown:
+                output.line(_document(one))
+            return 0
+        rows = [_row(one) for one in shown]
+        more = limit and next(found, None) is not None
+    output.table(COLUMNS, rows)
+    if more:
+        output.remark(f"there are more: --limit 0 lists all; these are the first {limit}")
+    if not rows:
+        output.remark("no message of the journal is meant")
+    return 0
+
+
+@journal.command()
+@choice_options
+@click.option("--id", "message_ids", multiple=True, help="Only this message. May be repeated.")
+@click.option("--to", help="Where to put the copies.  [default: where each was put to]")
+@click.option("--limit", type=click.IntRange(min=0), default=0, help="How many at most; 0: all.")
+@click.option("--skip", type=click.IntRange(min=0), default=0, help="Leave out the first ones.")
+@click.option(
+    "--time-to-live",
+    type=Duration(0),
+    default="none",
+    help="Time to live of the copies; none: for ever.",
+)
+@click.option("--ungrouped", is_flag=True, help="Put each by itself, in no group.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be done.")
+@click.option("--yes", is_flag=True, help="Do it without asking.")
+@target_options
+def republish(target: Target, output: Output, **options: Any) -> int:
+    """Put copies of messages of the journal on a queue or topic again.
+
+    A copy is a new, persistent message; its property LedgerMQ_JournalMessageId is the id of the
+    original. Republished twice, a message is there twice, and both copies name that id.
+    """
+    from ledgermq.client.admin.republishing import republish as put_again
+
+    names = ("to", "skip", "time_to_live", "ungrouped", "dry_run", "yes")
+    to, skip, time_to_live_ms, ungrouped, dry_run, yes = (options.pop(name) for name in names)
+    to = None if to is None else destination_named(to)
+    limit = options.pop("limit")
+    wanted = limit + skip if limit else 0
+    with _chosen(target, output, options, limit=wanted, must_be=True) as messages:
+        if dry_run or not yes:
+            rows = [_row(one) for one in islice(messages(), skip, None)]
+            if dry_run:
+                _tell(output, rows, to)
+                return 0
+            confirm(f"this would put {count_of(len(rows), 'message')} to {_where(to)} again")
+        with target.connect() as connection:
+            done = put_again(
+                connection,
+                islice(messages(), skip, None),
+                to=to,
+                time_to_live=time_to_live_ms / 1000,
+                groups=not ungrouped,
+            )
+    document = {"republished": done, "to": to, "dry_run": False}
+    output.done(f"{count_of(done, 'message')} republished to {_where(to)}", document)
+    return 0
+
+
+def _where(to: str | None) -> str:
+    return to or "where each was put to"
+
+
+def _tell(output: Output, rows: list[dict[str, Any]], to: str | None) -> None:
+    text = f"{count_of(len(rows), 'message')} would be republished to {_where(to)}"
+    document = {"republished": len(rows), "to": to, "dry_run": True, "messages": rows}
+    output.done(text, document)
+    if rows and not output.as_json:
+        output.table(COLUMNS, rows)
+
+
+def _directory(target: Target, directory: Path | None) -> Path:
+    """Where backups are (DB-17)."""
+    return directory or target.data_directory / "journal"
+
+
+@contextlib.contextmanager
+def _live(
+    target: Target, output: Output, title: str, archive: Path, *, from_checkpoint: bool = False
+) -> Iterator[Journal]:
+    """The journal as the log tells it, while Spark runs."""
+    from ledgermq_spark.journal.journal import journal_of
+
+    target.check_broker()
+    with spark_job(target, output, title) as job:
+        yield journal_of(archive=archive, from_checkpoint=from_checkpoint, **job)
+
+
+@contextlib.contextmanager
+def _chosen(
+    target: Target, output: Output, options: dict[str, Any], *, limit: int, must_be: bool = False
+) -> Iterator[Messages]:
+    """The messages that options mean, from the archive, the log or both.
+
+    Raises:
+        UsageError: a value cannot be, or the archive is to be there (`must_be`) and is not.
+    """
+    from ledgermq_spark.journal.archive import Archive
+    from ledgermq_spark.journal.choice import chosen
+
+    choice = choice_from(options, limit)
+    source, archive = options["source"], Archive(_directory(target, options["directory"]))
+    if source == "archive":
+        if must_be and not archive.backups(target.queue_manager):
+            raise click.UsageError(
+                f"there is no backup of {target.queue_manager} in {archive.path}: name its "
+                "--directory, or make one with `ledgermq journal backup`"
+            )
+        yield lambda: chosen(archive.messages(target.queue_manager), choice)
+        return
+    with _live(target, output, "journal", archive.path) as found:
+        archived = archive.backups(target.queue_manager) if source == "both" else []
+        first = max([0, *(one.through for one in archived)])
+
+        def messages() -> Iterator[JournaledMessage]:
+            kept_from = found.through if found.kept_from is None else found.kept_from
+            if archived:
+                for one in archive.messages(target.queue_manager):
+                    yield replace(one, is_live=one.position >= kept_from)
+            yield from found.messages(first)
+
+        yield lambda: chosen(messages(), choice)
+
+
+def _place(one: JournaledMessage) -> str:
+    """Where a message is: in the journal, in a backup, or in both."""
+    parts = ["journal"] if one.is_live else []
+    return ", ".join([*parts, *([] if one.backup is None else [f"backup {one.backup}"])])
+
+
+def _row(one: JournaledMessage) -> dict[str, Any]:
+    from ledgermq.client.admin.republishing import journal_message
+
+    names = ("position", "destination", "sequence", "message_id", "enqueued_at", "expires_at")
+    try:
+        body = body_line(journal_message(one).unloaded_body)
+    except MessageUndecodableError as error:
+        body = f"({error})"
+    return {name: getattr(one, name) for name in names} | {"where": _place(one), "body": body}
+
+
+def _document(one: JournaledMessage) -> dict[str, Any]:
+    from ledgermq.client.admin.republishing import journal_message
+
+    try:
+        told = message_document(journal_message(one))
+    except MessageUndecodableError as error:
+        told = {"message_id": one.message_id, "sequence": one.sequence, "undecodable": str(error)}
+    for name in ("queue", "delivery_count", "redelivered"):
+        told.pop(name, None)
+    return {
+        "position": one.position,
+        "destination": one.destination,
+        **told,
+        "expires_at": one.expires_at,
+        "expired": one.expired,
+        "in_journal": one.is_live,
+        "backup": one.backup,
+    }

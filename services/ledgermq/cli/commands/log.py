@@ -1,0 +1,352 @@
+"""`ledgermq log trim` cuts the beginning of the ledger that nothing needs any more.
+
+`ledgermq log relocate` writes again what old live messages need of it, `ledgermq log skip` declares
+positions skipped at which every worker stops.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ledgermq.cli.commands.skipping import skip
+from ledgermq.cli.options.consent import actor_option, reason_option
+from ledgermq.cli.options.moments import Moment
+from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.exits import OK, REFUSED
+from ledgermq.cli.printing.output import Column, Output, count_of, iso_time
+from ledgermq.errors import LedgerMQError
+
+if TYPE_CHECKING:
+    from ledgermq.client.admin.relocation import Relocated
+    from ledgermq.client.connection import Connection
+    from ledgermq.protocol.documents.pins import LogPins
+    from ledgermq.wire.topics.registry import Claim
+    from ledgermq_spark.log.positions import PartitionRange
+    from ledgermq_spark.rebuild.checkpoints import Checkpoints
+
+__all__ = ["TrimPlan", "log"]
+
+PINS_SHOWN: Final = 20
+COLUMNS: Final = (
+    Column(key="needed_position", heading="POSITION", number=True),
+    Column(key="what", heading="NEEDED BY", whole=True),
+    Column(key="state", heading="STATE"),
+    Column(key="since", heading="SINCE"),
+)
+
+
+class TrimRefusedError(LedgerMQError):
+    """What was to be cut is needed, or without a whole checkpoint the state would be lost."""
+
+    code = "trim-refused"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrimPlan:
+    """What a trim would cut, and what stands against it.
+
+    `pins` are what needs records below `before`, oldest first; `furthest` is the highest position
+    that nothing below is needed of.
+    """
+
+    queue_manager: str
+    start: int
+    end: int
+    before: int
+    furthest: int
+    pins: list[dict[str, Any]]
+
+    @property
+    def records(self) -> int:
+        """How many records would go."""
+        return max(0, self.before - self.start)
+
+    def why_not(self) -> str:
+        """What stands against it, in one sentence; empty if nothing does."""
+        if not self.pins:
+            return ""
+        first = self.pins[0]
+        more = f" and {len(self.pins) - 1} others need" if self.pins[1:] else " needs"
+        far = (
+            "nothing of it can be cut"
+            if self.furthest <= self.start
+            else f"the furthest is --before {self.furthest}"
+        )
+        return (
+            f"the log of {self.queue_manager} cannot be cut before position {self.before}: "
+            f"{first['what']}{more} what lies below; {far}"
+        )
+
+
+@click.group()
+def log() -> None:
+    """Manage the operations log."""
+
+
+@log.command()
+@click.option(
+    "--before",
+    type=Moment(),
+    required=True,
+    help="Cut what lies below this position (1234), or was appended up to this time.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would go, and what needs it.")
+@click.option("--yes", is_flag=True, help="Do it: what is cut cannot be brought back.")
+@target_options
+def trim(target: Target, output: Output, before: Any, dry_run: bool, yes: bool) -> int:
+    """Cut the beginning of the log, if no live message, checkpoint or journal needs it.
+
+    State and messages stay. What happened before can be audited and traced no more: audit first,
+    and note the digest (`ledgermq chain show`).
+    """
+    claim = target.claim()
+    plan = _plan(target, claim, before)
+    refused = plan.why_not()
+    document = {**asdict(plan), "records": plan.records, "trimmed": False}
+    if dry_run:
+        if plan.pins and not output.as_json:
+            rows = [{**one, "since": iso_time(one["enqueued_at"])} for one in plan.pins]
+            output.table(COLUMNS, rows)
+        output.done(refused or _told(plan, "would go"), document)
+        return REFUSED if refused else OK
+    if refused:
+        raise TrimRefusedError(refused)
+    if plan.records and not yes:
+        raise click.UsageError(
+            f"this takes {plan.records:,} records of {plan.queue_manager} away for ever; look with "
+            "--dry-run, and add --yes to do it"
+        )
+    if plan.records:
+        _cut(target, claim, plan.before)
+    output.done(_told(plan, "are gone"), {**document, "trimmed": plan.records > 0})
+    return OK
+
+
+@log.command()
+@click.option(
+    "--before",
+    type=Moment(),
+    help="Write what live messages need below this position (1234), or up to this time.",
+)
+@click.option("--all", "everything", is_flag=True, help="Write what all live messages need.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be written again.")
+@reason_option
+@actor_option
+@target_options
+def relocate(
+    target: Target,
+    output: Output,
+    before: Any,
+    everything: bool,
+    dry_run: bool,
+    reason: str,
+    actor: str | None,
+) -> int:
+    """Write old live messages again at the end of the log, so that it can be trimmed.
+
+    The messages stay what and where they are. Uncommitted and blocked puts are not written again.
+    The checkpoints that know nothing of it are replaced: three new ones are made.
+    """
+    from ledgermq_spark.log.positions import partition_ranges
+
+    if (before is None) is not everything:
+        raise click.UsageError("say up to where: --before POSITION, or --all")
+    if not dry_run and not reason:
+        raise click.UsageError("say why you write messages again: --reason TEXT")
+    claim = target.claim()
+    (place,) = partition_ranges(target.bootstrap, target.topics.operations, [claim.partition])
+    upto = place.end if before is None else _position(target, place, before)
+    with target.connect() as connection, _values(target, claim) as read:
+        done = connection.admin.relocate_messages(
+            read, before=upto, reason=reason, actor=actor, dry_run=dry_run
+        )
+        if not dry_run:
+            _renew_checkpoints(connection)
+    document = {**asdict(done), "queue_manager": claim.queue_manager, "before": upto}
+    document["staying"] = [{**asdict(one), "what": one.named} for one in done.staying]
+    for one in done.staying:
+        output.remark(f"{one.named} stays there: end its unit of work, or wait for it")
+    output.done(_relocated(done, claim.queue_manager, upto), document)
+    return OK
+
+
+def _relocated(done: Relocated, queue_manager: str, before: int) -> str:
+    what = f"{count_of(done.messages, 'message')} of {queue_manager} below position {before}"
+    size = f"{done.bytes:,} bytes"
+    if done.dry_run:
+        least = "at least " if done.more else ""
+        return f"{least}{what} would be written again: {size}"
+    return f"{what} written again: {size} in {count_of(done.entries, 'record')}"
+
+
+def _renew_checkpoints(connection: Connection) -> None:
+    """Makes as many checkpoints as are kept, each with an entry of its own below it."""
+    from ledgermq.processor.checkpoints.writing import KEPT_MANIFESTS
+
+    for _ in range(KEPT_MANIFESTS):
+        with connection.session():
+            pass
+        connection.admin.checkpoint()
+
+
+@contextmanager
+def _values(target: Target, claim: Claim) -> Iterator[Callable[[int], bytes | None]]:
+    """Reads values of the operations log by position."""
+    from ledgermq.processor.lanes.bodies import LogReader
+
+    reader = LogReader(
+        target.bootstrap, target.topics.operations, claim.partition, target.timeout_seconds
+    )
+    try:
+        yield reader.value_at
+    finally:
+        reader.close()
+
+
+def _told(plan: TrimPlan, what: str) -> str:
+    if not plan.records:
+        return f"the log of {plan.queue_manager} begins at position {plan.start}: nothing to cut"
+    return (
+        f"positions {plan.start} to {plan.before - 1} of {plan.queue_manager} {what}: "
+        f"{plan.records:,} of {plan.end - plan.start:,} records"
+    )
+
+
+def _plan(target: Target, claim: Claim, moment: int | datetime) -> TrimPlan:
+    """Finds what would go and who needs it; the worker is asked first, the rest is younger."""
+    from ledgermq_spark.log.positions import partition_ranges
+
+    with target.connect() as connection:
+        live = connection.admin.log_pins(PINS_SHOWN)
+    (place,) = partition_ranges(target.bootstrap, target.topics.operations, [claim.partition])
+    before = _position(target, place, moment)
+    found = _checkpoints(target, claim)
+    checkpoints = sorted(found.manifests)
+    bodies = _checkpoint_pins(found, live)
+    needs = [*_message_pins(live), *_journal_pins(live)]
+    pins = [one for one in needs if one["needed_position"] < before]
+    pins += [
+        {
+            "needed_position": position,
+            "what": f"the checkpoint at position {position}",
+            "state": "kept",
+            "enqueued_at": None,
+        }
+        for position in checkpoints
+        if position < before
+    ]
+    pins += [one for one in bodies if one["needed_position"] < before]
+    needed = [*checkpoints, *(one["needed_position"] for one in [*bodies, *needs])]
+    return TrimPlan(
+        queue_manager=target.queue_manager,
+        start=place.start,
+        end=place.end,
+        before=before,
+        furthest=min(needed),
+        pins=sorted(pins, key=lambda one: one["needed_position"]),
+    )
+
+
+def _position(target: Target, place: PartitionRange, moment: int | datetime) -> int:
+    """The first position that is to stay."""
+    from ledgermq_spark.log.positions import PositionOutOfRangeError, resolve_at
+
+    if isinstance(moment, datetime):
+        return resolve_at(target.bootstrap, place, moment) + 1
+    if moment > place.end:
+        raise PositionOutOfRangeError(
+            f"position {moment} lies after the end of the log of {target.queue_manager}: its last "
+            f"record is {place.end - 1}"
+        )
+    return moment
+
+
+def _checkpoint_pins(found: Checkpoints, live: LogPins) -> list[dict[str, Any]]:
+    """What a worker that starts from the oldest whole checkpoint needs, and later ones do not."""
+    from ledgermq_spark.rebuild.checkpoints import CheckpointBrokenError
+    from ledgermq_spark.rebuild.needed import bodies_needed
+
+    for position in sorted(found.manifests):
+        try:
+            bodies = bodies_needed(found.load(position), PINS_SHOWN)
+        except CheckpointBrokenError:
+            continue
+        return [
+            {
+                "needed_position": one.position,
+                "what": f"message {one.sequence} of {one.destination}, live in the checkpoint at "
+                f"position {position}, with its body at position {one.position},",
+                "state": "kept",
+                "enqueued_at": None,
+            }
+            for one in bodies
+            if live.needed_position is None or one.position < live.needed_position
+        ]
+    return []
+
+
+def _checkpoints(target: Target, claim: Claim) -> Checkpoints:
+    """The checkpoints that are kept.
+
+    Raises:
+        TrimRefusedError: The newest is not whole, or there is none.
+    """
+    from ledgermq_spark.rebuild.checkpoints import CheckpointBrokenError, read_checkpoints
+
+    found = read_checkpoints(
+        target.bootstrap, target.topics.checkpoints, claim.partition, claim.queue_manager
+    )
+    if not found.manifests:
+        raise TrimRefusedError(
+            f"{claim.queue_manager} has no checkpoint: without one its state is folded from the "
+            "beginning of the log. Its worker writes one every few seconds while something changes"
+        )
+    try:
+        found.load(max(found.manifests))
+    except CheckpointBrokenError as error:
+        raise TrimRefusedError(
+            f"the state of {claim.queue_manager} could not be loaded without what is cut: {error}"
+        ) from error
+    return found
+
+
+def _message_pins(live: LogPins) -> list[dict[str, Any]]:
+    return [
+        {**asdict(one), "needed_position": one.body_position, "what": one.named}
+        for one in live.pins
+    ]
+
+
+def _journal_pins(live: LogPins) -> list[dict[str, Any]]:
+    """The journal, if there is any: what is not archived, or has not expired (DB-19)."""
+    if live.journal_position is None:
+        return []
+    what = f"the journal from position {live.journal_position} on (`ledgermq journal backup`)"
+    pin = {"needed_position": live.journal_position, "what": what}
+    return [{**pin, "state": "journal", "enqueued_at": None}]
+
+
+def _cut(target: Target, claim: Claim, before: int) -> None:
+    from confluent_kafka import KafkaException, TopicPartition
+    from confluent_kafka.admin import AdminClient
+
+    admin = AdminClient({"bootstrap.servers": target.bootstrap, "log_level": 0})
+    place = TopicPartition(target.topics.operations, claim.partition, before)
+    try:
+        for future in admin.delete_records(
+            [place], request_timeout=target.timeout_seconds
+        ).values():
+            future.result()
+    except KafkaException as error:
+        raise TrimRefusedError(
+            f"Kafka did not cut the log of {claim.queue_manager}: {error.args[0].str()}"
+        ) from error
+
+
+log.add_command(skip)

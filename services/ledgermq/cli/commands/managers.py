@@ -1,0 +1,112 @@
+"""`ledgermq manager`: show the queue manager as a whole, and alter its settings."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+import click
+
+from ledgermq.cli.options.setting_options import NONE, Duration, duration_text
+from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.output import Output, cell_text
+
+__all__ = ["manager"]
+
+
+@click.group()
+def manager() -> None:
+    """Show and alter the queue manager itself."""
+
+
+@manager.command()
+@target_options
+def show(target: Target, output: Output) -> int:
+    """Show the queue manager, and the log position it is true at."""
+    with target.connect() as connection:
+        status = asdict(connection.admin.queue_manager_status())
+    labels: dict[str, Any] = {}
+    for key, value in status.items():
+        if key in ("maximum_lifetime_ms", "journal_lifetime_ms"):
+            label = key.removesuffix("_ms").replace("_", " ")
+            labels[label] = duration_text(value) if value else NONE
+        elif key == "time_reference":
+            ahead = None if value is None else status["time"] - value
+            labels["ahead of the clock"] = NONE if ahead is None else str(ahead)
+        elif key == "journal_backup":
+            labels["journal backup"] = _backup_text(target, value)
+        else:
+            labels[key.replace("_", " ")] = value
+    labels["position"] = target.named(status["position"])
+    output.fields(labels, document=status)
+    return 0
+
+
+def _backup_text(target: Target, backup: dict[str, Any] | None) -> str:
+    """The last backup of the journal in one phrase."""
+    if backup is None:
+        return NONE
+    when = cell_text(backup["time"])
+    return f"through {target.named(backup['through'] - 1)}, {when}"
+
+
+@manager.command()
+@click.option(
+    "--automatic-creation/--no-automatic-creation",
+    default=None,
+    help="Whether a first use creates an unknown queue or topic.",
+)
+@click.option(
+    "--maximum-lifetime",
+    "maximum_lifetime_ms",
+    type=Duration(0),
+    help="How long a message stays at most, those that are there too; none: for ever.",
+)
+@click.option(
+    "--segment-bytes",
+    type=click.IntRange(min=1),
+    help="How much a segment of the storage takes, and a unit of work at most.",
+)
+@click.option(
+    "--segments-min",
+    type=click.IntRange(min=1),
+    help="How many segments there are at least.",
+)
+@click.option(
+    "--segments-max",
+    type=click.IntRange(min=0),
+    help="How many there are at most: then puts are refused while there is no room; 0: no limit.",
+)
+@click.option(
+    "--messages-max",
+    type=click.IntRange(min=0),
+    help="Quota of the messages of all queues and topics, current and pending; 0: none.",
+)
+@click.option(
+    "--bytes-max",
+    type=click.IntRange(min=0),
+    help="Quota of the bytes of these messages; 0: none.",
+)
+@click.option(
+    "--journaling/--no-journaling",
+    default=None,
+    help="Whether messages put from now on are journaled.",
+)
+@click.option(
+    "--journal-lifetime",
+    "journal_lifetime_ms",
+    type=Duration(0),
+    help="How long a message stays in the journal, those that are there too; none: for ever.",
+)
+@target_options
+def alter(target: Target, output: Output, **settings: Any) -> int:
+    """Change settings of the queue manager; what is not given stays as it is."""
+    if all(value is None for value in settings.values()):
+        raise click.UsageError("nothing to change: give at least one setting, see --help")
+    with target.connect() as connection:
+        position = connection.admin.alter_queue_manager(**settings)
+    output.done(
+        f"queue manager {target.queue_manager} altered",
+        {"queue_manager": target.queue_manager, "altered": True, "position": position},
+    )
+    return 0

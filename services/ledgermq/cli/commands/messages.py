@@ -1,0 +1,93 @@
+"""`ledgermq msg`: move, copy and delete messages by selector or sequence number; show one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ledgermq.cli.options.chosen_messages import COPY, DELETE, MOVE, carry_out, handling_options
+from ledgermq.cli.options.destinations import destination_named
+from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.message_rows import message_document
+from ledgermq.cli.printing.output import Output
+
+__all__ = ["msg", "show_message"]
+
+
+@click.group()
+def msg() -> None:
+    """Show, move, copy and delete messages that no consumer holds."""
+
+
+@msg.command()
+@click.argument("source")
+@click.argument("destination")
+@handling_options
+@target_options
+def move(target: Target, output: Output, source: str, destination: str, **options: Any) -> int:
+    """Move messages of SOURCE to DESTINATION, where they get new sequence numbers."""
+    return carry_out(target, output, MOVE, source, options, destination_named(destination))
+
+
+@msg.command()
+@click.argument("source")
+@click.argument("destination")
+@handling_options
+@target_options
+def copy(target: Target, output: Output, source: str, destination: str, **options: Any) -> int:
+    """Put copies of messages of SOURCE to DESTINATION; the originals stay where they are."""
+    return carry_out(target, output, COPY, source, options, destination_named(destination))
+
+
+@msg.command()
+@click.argument("source")
+@handling_options
+@target_options
+def delete(target: Target, output: Output, source: str, **options: Any) -> int:
+    """Delete messages of SOURCE; say which by --selector or --sequence."""
+    if not options["selector"] and not options["sequences"]:
+        raise click.UsageError("say which messages: --selector or --sequence; or purge the queue")
+    return carry_out(target, output, DELETE, source, options)
+
+
+@msg.command()
+@click.argument("source")
+@click.argument("sequence", type=int)
+@target_options
+def show(target: Target, output: Output, source: str, sequence: int) -> int:
+    """Show the message of queue SOURCE with that SEQUENCE number, if no consumer holds it."""
+    return show_message(target, output, source, sequence)
+
+
+def show_message(target: Target, output: Output, source: str, sequence: int) -> int:
+    """Print one message with its origin.
+
+    Raises:
+        UsageError: There is no such message, or somebody holds it.
+    """
+    with target.connect() as connection:
+        named = destination_named(source)
+        found = connection.admin.select_messages(named, sequences=[sequence], shown=1)
+    if not found.messages:
+        why = "somebody holds it" if found.skipped else "there is none"
+        raise click.UsageError(f"message {sequence} of {named} cannot be shown: {why}")
+    (message,) = found.messages
+    document = message_document(message)
+    origin = message.origin
+    document["origin"] = (
+        None
+        if origin is None
+        else {
+            "destination": origin.destination,
+            "sequence": origin.sequence,
+            "reason": origin.reason,
+            "backout_count": origin.backout_count,
+            "enqueued_at": origin.enqueued_at,
+        }
+    )
+    labels = {name.replace("_", " "): value for name, value in document.items() if name != "origin"}
+    for name, value in (document["origin"] or {}).items():
+        labels[f"origin {name.replace('_', ' ')}"] = value
+    output.fields(labels, document=document)
+    return 0

@@ -1,0 +1,193 @@
+"""`ledgermq queue`: create, list, look at, alter, suspend, resume and delete queues."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from ledgermq.cli.options.chosen_messages import MOVE, PURGE, carry_out, handling_options
+from ledgermq.cli.options.destinations import destination_named
+from ledgermq.cli.options.setting_options import (
+    common_options,
+    given_options,
+    setting_options,
+)
+from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.output import Column, Output, count_of
+from ledgermq.cli.printing.screens import (
+    ADDS_UP,
+    LIST_COLUMNS,
+    blocked_text,
+    list_row,
+    screen,
+    screen_document,
+    state_rows,
+    status_document,
+    with_iso_times,
+)
+from ledgermq.cli.printing.statuses import done, not_deleted, print_list, print_status
+
+__all__ = ["queue"]
+
+STATE_COLUMNS = (
+    Column(key="state", heading="STATE", whole=True),
+    Column(key="messages", heading="MESSAGES", number=True),
+    Column(key="bytes", heading="BYTES", number=True),
+)
+
+
+@click.group()
+def queue() -> None:
+    """Create, list, look at, alter and delete queues."""
+
+
+@queue.command()
+@click.argument("name")
+@common_options("it")
+@click.option(
+    "--group-affinity",
+    is_flag=True,
+    help="All messages of a group go to one consumer, while that is open.",
+)
+@setting_options
+@target_options
+def create(target: Target, output: Output, name: str, **settings: Any) -> int:
+    """Create queue NAME."""
+    with target.connect() as connection:
+        position = connection.admin.create_queue(name, **settings)
+    return done(output, "queue", name, "created", position)
+
+
+@queue.command("list")
+@target_options
+def list_queues(target: Target, output: Output) -> int:
+    """List the queues with their figures."""
+    with target.connect() as connection:
+        found = [status_document(status) for status in connection.admin.list_queues()]
+    rows = found if output.as_json else [list_row(status) for status in found]
+    return print_list(target, output, rows, LIST_COLUMNS, sums=ADDS_UP, nothing="no queues yet")
+
+
+@queue.command()
+@click.argument("name")
+@click.option("--states", is_flag=True, help="Messages and bytes by state instead.")
+@target_options
+def stat(target: Target, output: Output, name: str, states: bool) -> int:
+    """Print the status screen of queue NAME: nine lines, times in UTC as MMDDYYYY:HH:MM:SS.
+
+    With --json the labels become keys in snake case, and times are ISO 8601. --states shows what
+    is in flight: how many messages and bytes are in which state, and the most there ever were.
+    """
+    with target.connect() as connection:
+        status = status_document(connection.admin.queue_status(name))
+    if states:
+        rows = state_rows(status, indented=not output.as_json)
+        highest = {"messages": status["messages_high"], "bytes": status["bytes_high"]}
+        rows.append({"state": "highest ever", **highest})
+        blocked = blocked_text(with_iso_times(status)["blocked"])
+        caption = f"at {target.named(status['position'])}: {ADDS_UP}; held up: {blocked}"
+        output.table(STATE_COLUMNS, rows, caption=caption)
+    elif output.as_json:
+        output.document(screen_document(status))
+    else:
+        click.echo(screen(status))
+    return 0
+
+
+@queue.command()
+@click.argument("name")
+@target_options
+def show(target: Target, output: Output, name: str) -> int:
+    """Show everything about queue NAME, and the log position it is true at."""
+    with target.connect() as connection:
+        status = status_document(connection.admin.queue_status(name))
+    return print_status(target, output, status, sums=ADDS_UP)
+
+
+@queue.command()
+@click.argument("name")
+@common_options("it", altering=True)
+@click.option(
+    "--group-affinity/--no-group-affinity",
+    default=None,
+    help="Whether all messages of a group go to one consumer, while that is open.",
+)
+@click.option(
+    "--gets-disabled/--gets-enabled",
+    default=None,
+    help="Whether it takes messages and delivers none; as suspend and resume do.",
+)
+@setting_options
+@target_options
+def alter(target: Target, output: Output, name: str, **settings: Any) -> int:
+    """Change settings of queue NAME; what is not given stays as it is."""
+    settings = given_options(settings)
+    with target.connect() as connection:
+        position = connection.admin.alter_queue(name, **settings)
+    return done(output, "queue", name, "altered", position)
+
+
+@queue.command()
+@click.argument("name")
+@target_options
+def suspend(target: Target, output: Output, name: str) -> int:
+    """Disable the gets of queue NAME: it takes messages and delivers none."""
+    return _switch_gets(target, output, name, disabled=True)
+
+
+@queue.command()
+@click.argument("name")
+@target_options
+def resume(target: Target, output: Output, name: str) -> int:
+    """Enable the gets of queue NAME: it delivers again."""
+    return _switch_gets(target, output, name, disabled=False)
+
+
+def _switch_gets(target: Target, output: Output, name: str, *, disabled: bool) -> int:
+    with target.connect() as connection:
+        admin = connection.admin
+        position = admin.suspend_queue(name) if disabled else admin.resume_queue(name)
+    output.done(
+        f"gets of queue {name} {'disabled' if disabled else 'enabled'}",
+        {"queue": name, "gets_disabled": disabled, "position": position},
+    )
+    return 0
+
+
+@queue.command()
+@click.argument("name")
+@click.option("--purge", is_flag=True, help="Delete it with the messages that it still holds.")
+@click.option("--dry-run", is_flag=True, help="Only show how many messages would go.")
+@click.option("--yes", is_flag=True, help="With --purge: do it.")
+@target_options
+def delete(target: Target, output: Output, name: str, purge: bool, dry_run: bool, yes: bool) -> int:
+    """Delete queue NAME, which nobody may be using and which, without --purge, must be empty."""
+    with target.connect() as connection:
+        if dry_run or (purge and not yes):
+            count = connection.admin.queue_status(name).message_count
+            lost, held = count_of(count, "message"), {"messages": count}
+            return not_deleted(output, "queue", name, lost, held, dry_run=dry_run)
+        position = connection.admin.delete_queue(name, purge=purge)
+    return done(output, "queue", name, "deleted", position)
+
+
+@queue.command()
+@click.argument("name")
+@handling_options
+@target_options
+def purge(target: Target, output: Output, name: str, **options: Any) -> int:
+    """Remove messages of queue NAME that no consumer holds (or topic:NAME, of a --subscription)."""
+    if options["sequences"]:
+        raise click.UsageError("a purge takes no numbers: use msg delete")
+    return carry_out(target, output, PURGE, name, options)
+
+
+@queue.command()
+@click.argument("name")
+@click.argument("destination")
+@handling_options
+@target_options
+def move(target: Target, output: Output, name: str, destination: str, **options: Any) -> int:
+    """Move the messages of queue NAME that no consumer holds to DESTINATION."""
+    return carry_out(target, output, MOVE, name, options, destination_named(destination))

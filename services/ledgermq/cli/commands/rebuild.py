@@ -1,0 +1,111 @@
+"""`ledgermq rebuild`: the state at any moment, computed by Spark from the log alone."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import click
+
+from ledgermq.cli.options.moments import at_option, position_at
+from ledgermq.cli.options.spark import spark_job
+from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.output import Column, Output, iso_time
+from ledgermq.cli.printing.screens import (
+    ADDS_UP,
+    LIST_COLUMNS,
+    list_row,
+    screen,
+    screen_document,
+    with_iso_times,
+)
+from ledgermq.errors import QueueNotFoundError
+
+__all__ = ["rebuild"]
+
+TOPIC_COLUMNS: Final = (
+    Column(key="name", heading="TOPIC"),
+    Column(key="subscriptions", heading="SUBSCRIPTIONS", number=True),
+    Column(key="receivers", heading="RECEIVERS", number=True),
+    Column(key="message_count", heading="MESSAGES", number=True),
+    Column(key="sent_and_committed", heading="SENT", number=True),
+    Column(key="dropped", heading="DROPPED", number=True),
+    Column(key="min_sequence", heading="MIN SEQ", number=True),
+    Column(key="max_sequence", heading="MAX SEQ", number=True),
+)
+SUBSCRIPTION_COLUMNS: Final = (
+    Column(key="topic", heading="TOPIC"),
+    Column(key="kind", heading="KIND"),
+    Column(key="name", heading="SUBSCRIPTION"),
+    Column(key="client_id", heading="CLIENT ID"),
+    Column(key="selector", heading="SELECTOR"),
+    Column(key="receivers", heading="RECEIVERS", number=True),
+    Column(key="added", heading="ADDED", number=True),
+    Column(key="sent_and_committed", heading="SENT", number=True),
+    Column(key="message_count", heading="MESSAGES", number=True),
+)
+
+
+@click.command()
+@at_option
+@click.option("--queue", metavar="NAME", help="Print the status screen of this queue only.")
+@click.option(
+    "--from-checkpoint",
+    is_flag=True,
+    help="Start with a checkpoint, not with the beginning of the log.",
+)
+@target_options
+def rebuild(
+    target: Target,
+    output: Output,
+    at: Any,
+    queue: str | None,
+    from_checkpoint: bool,
+) -> int:
+    """Rebuild the state of all queues and topics as it was at a moment, from the log alone."""
+    from ledgermq_spark.rebuild.rebuild import rebuild_at
+
+    target.check_broker()
+    position = position_at(target, at)
+    with spark_job(target, output, "rebuild") as job:
+        rebuilt = rebuild_at(at=position, from_checkpoint=from_checkpoint, **job)
+    found = {status["name"]: status for status in rebuilt.statuses}
+    where = f"{target.named(rebuilt.position)}, {iso_time(rebuilt.time)}"
+    if queue is not None:
+        if queue not in found:
+            raise QueueNotFoundError(
+                f"there was no queue {queue} at {where}", destination=f"queue:{queue}"
+            )
+        if output.as_json:
+            output.document(screen_document(found[queue]))
+        else:
+            click.echo(screen(found[queue]))
+            output.remark(f"as it was at {where}")
+        return 0
+    if output.as_json:
+        output.document(
+            {
+                "queue_manager": target.queue_manager,
+                "position": rebuilt.position,
+                "time": iso_time(rebuilt.time),
+                "digest": rebuilt.digest,
+                "operations": rebuilt.operations,
+                "queues": [with_iso_times(status) for status in rebuilt.statuses],
+                "topics": [with_iso_times(status) for status in rebuilt.topics],
+                "subscriptions": [with_iso_times(status) for status in rebuilt.subscriptions],
+            }
+        )
+        return 0
+    rows = [list_row(status) for status in rebuilt.statuses]
+    output.table(
+        LIST_COLUMNS,
+        rows,
+        caption=f"at {where}: {ADDS_UP}\ndigest of the state: {rebuilt.digest}",
+    )
+    for columns, found_there in (
+        (TOPIC_COLUMNS, rebuilt.topics),
+        (SUBSCRIPTION_COLUMNS, rebuilt.subscriptions),
+    ):
+        if found_there:
+            click.echo()
+            output.table(columns, found_there)
+    return 0

@@ -1,0 +1,112 @@
+"""`ledgermq session`: who has which session open, what it holds, why it gets nothing."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+
+import click
+
+from ledgermq.cli.options.consent import who_and_why
+from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.output import Column, Output
+
+__all__ = ["session"]
+
+COLUMNS = (
+    Column(key="session", heading="SESSION", number=True),
+    Column(key="acknowledge_mode", heading="MODE"),
+    Column(key="state", heading="STATE"),
+    Column(key="consumers", heading="CONSUMERS", number=True),
+    Column(key="consumers_paused", heading="PAUSED", number=True, detail=True),
+    Column(key="consumers_in_doubt", heading="IN DOUBT", number=True, detail=True),
+    Column(key="in_flight", heading="IN FLIGHT", number=True),
+    Column(key="open_puts", heading="OPEN PUTS", number=True),
+    Column(key="unit_of_work_began_at", heading="IN WORK SINCE", detail=True),
+    Column(key="last_sequence", heading="OPERATIONS", number=True),
+    Column(key="client_id", heading="CLIENT ID", detail=True),
+    Column(key="connection", heading="CONNECTION"),
+)
+CONSUMERS = (
+    Column(key="consumer", heading="CONSUMER", number=True),
+    Column(key="destination", heading="DESTINATION"),
+    Column(key="state", heading="STATE"),
+    Column(key="credit", heading="CREDIT", number=True),
+    Column(key="in_flight", heading="IN FLIGHT", number=True),
+    Column(key="why", heading="GETS NOTHING BECAUSE", detail=True),
+    Column(key="selector", heading="SELECTOR", detail=True),
+)
+
+
+@click.group()
+def session() -> None:
+    """Look at sessions, and end one."""
+
+
+@session.command("list")
+@target_options
+def list_sessions(target: Target, output: Output) -> int:
+    """List the open sessions; a session's number is the log position of its Open."""
+    with target.connect() as connection:
+        own = connection.identity
+        found = [asdict(one) for one in connection.admin.sessions() if one.connection != own]
+    if output.as_json:
+        output.document(found)
+        return 0
+    rows = [{**one, "state": "suspected" if one["suspected"] else "alive"} for one in found]
+    caption = "" if rows else "no sessions but our own"
+    output.table(COLUMNS, rows, caption=caption)
+    return 0
+
+
+@session.command()
+@click.argument("handle", metavar="SESSION", type=int)
+@target_options
+def show(target: Target, output: Output, handle: int) -> int:
+    """Show SESSION: its consumers, what it holds, and why a consumer gets nothing."""
+    with target.connect() as connection:
+        found = connection.admin.session(handle)
+    if output.as_json:
+        output.document(asdict(found))
+        return 0
+    status = found.status
+    fields = {
+        "session": status.session,
+        "connection": status.connection,
+        "client id": status.client_id,
+        "mode": status.acknowledge_mode,
+        "state": "suspected" if status.suspected else "alive",
+        "deadline": found.deadline,
+        "in flight": status.in_flight,
+        "open puts": status.open_puts,
+        "in work since": status.unit_of_work_began_at,
+        "unit of work ended by": found.unit_of_work_ended_by,
+        "position": target.named(found.position),
+    }
+    output.fields(fields)
+    rows = [
+        {
+            **asdict(one),
+            "state": "open" if one.open else "closed",
+            "why": ", ".join(one.paused),
+        }
+        for one in found.consumers
+    ]
+    output.table(CONSUMERS, rows)
+    return 0
+
+
+@session.command()
+@click.argument("handle", metavar="SESSION", type=int)
+@who_and_why
+@target_options
+def end(target: Target, output: Output, handle: int, reason: str, actor: str, yes: bool) -> int:
+    """End SESSION as if its client was lost: what it holds goes back, its puts vanish."""
+    with target.connect() as connection:
+        status = connection.admin.session(handle).status
+        told = f"{status.in_flight} deliveries go back, {status.open_puts} open puts vanish"
+        if not yes:
+            raise click.UsageError(f"this would end session {handle} ({told}): add --yes")
+        position = connection.admin.end_session(handle, reason=reason, actor=actor)
+    document = {"session": handle, "ended": True, "position": position}
+    output.done(f"session {handle} ended: {told}", document)
+    return 0

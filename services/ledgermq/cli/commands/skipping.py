@@ -1,0 +1,156 @@
+"""`ledgermq log skip` declares positions skipped at which every worker stops."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ledgermq.cli.options.consent import who_and_why
+from ledgermq.cli.options.target import Target, resting_target_options
+from ledgermq.cli.printing.exits import OK
+from ledgermq.cli.printing.output import Output
+from ledgermq.errors import LedgerMQError
+
+if TYPE_CHECKING:
+    from ledgermq.protocol.administration import PositionsSkipped
+    from ledgermq.wire.topics.reading import PartitionReader
+    from ledgermq.wire.topics.registry import Claim
+
+__all__ = ["skip"]
+
+POSITIONS_MAX: Final = 100_000
+WORKER_SECONDS: Final = 5.0
+
+
+class SkipRefusedError(LedgerMQError):
+    """What was to be skipped holds what can be folded, or is not on the log."""
+
+    code = "skip-refused"
+
+
+@click.command()
+@click.argument("position", type=click.IntRange(min=0))
+@click.option("--through", type=click.IntRange(min=0), help="Last position.  [default: POSITION]")
+@who_and_why
+@resting_target_options
+def skip(
+    target: Target,
+    output: Output,
+    position: int,
+    through: int | None,
+    reason: str,
+    actor: str,
+    yes: bool,
+) -> int:
+    """Declare log positions skipped that stop every worker; the worker's log names them.
+
+    These are positions without a record, as the end of a Kafka transaction leaves them, and an
+    Upgrade to a version that no worker ever ran with. Others are refused. The declaration is
+    recorded on the log.
+    """
+    from ledgermq.protocol.administration import PositionsSkipped
+    from ledgermq.wire.topics.reading import partition_reader
+
+    claim = target.claim()
+    last = position if through is None else through
+    if last < position:
+        raise click.UsageError(f"--through {last} lies before {position}")
+    with partition_reader(target.bootstrap, target.timeout_seconds) as reader:
+        what = _what_is_skipped(target, claim, reader, position, last)
+    told = f"positions {position} to {last} of {claim.queue_manager} ({what})"
+    if not yes:
+        raise click.UsageError(f"this declares {told} skipped for ever: add --yes to do it")
+    at = _append(
+        target, claim, PositionsSkipped(first=position, last=last, actor=actor, reason=reason)
+    )
+    document: dict[str, Any] = {
+        "queue_manager": claim.queue_manager,
+        "first": position,
+        "last": last,
+        "position": at,
+    }
+    output.done(
+        f"{told} are skipped, by the entry at {target.named(at)}; a worker that waits goes on, one "
+        "that stopped is to be started again",
+        document,
+    )
+    return OK
+
+
+def _what_is_skipped(
+    target: Target, claim: Claim, reader: PartitionReader, first: int, last: int
+) -> str:
+    """What is at the positions, in words.
+
+    Raises:
+        SkipRefusedError: Something that can be folded, or that is not on the log.
+    """
+    from ledgermq.protocol.administration import VersionOffered
+    from ledgermq.protocol.operations import Upgrade
+    from ledgermq.wire.framing.codec import decode_operation
+
+    topic, partition = target.topics.operations, claim.partition
+    begins, end = reader.ends(topic, partition)
+    where = f"the log of {claim.queue_manager}"
+    if first < begins or last >= end:
+        raise SkipRefusedError(f"{where} holds positions {begins} to {end - 1} only")
+    if last - first >= POSITIONS_MAX:
+        raise SkipRefusedError(f"{last - first + 1} positions are more than {POSITIONS_MAX:,}")
+    entries = 0
+    for record in reader.records(topic, partition, first, last + 1):
+        operation = decode_operation(record.value())
+        if not isinstance(operation, Upgrade | VersionOffered):
+            raise SkipRefusedError(
+                f"position {record.offset()} of {where.removeprefix('the ')} holds a "
+                f"{type(operation).__name__}, which every worker can fold or refuse: only "
+                "positions without a record, an Upgrade and a VersionOffered can be skipped"
+            )
+        entries += 1
+        if isinstance(operation, Upgrade):
+            _refuse_if_folded(target, operation, record.offset() or 0)
+    holes = last - first + 1 - entries
+    return f"{holes} without a record, {entries} with an entry that brings a version"
+
+
+def _refuse_if_folded(target: Target, operation: Any, position: int) -> None:
+    """Refuses to skip an Upgrade that a worker took and goes on from.
+
+    Raises:
+        SkipRefusedError: A worker runs with the version.
+    """
+    quick = replace(target, timeout_seconds=min(target.timeout_seconds, WORKER_SECONDS))
+    try:
+        with quick.connect() as connection:
+            status = connection.admin.queue_manager_status()
+    except LedgerMQError:
+        return
+    if status.version >= operation.version and status.position > position:
+        raise SkipRefusedError(
+            f"a worker of {target.queue_manager} runs with protocol version {status.version} since "
+            f"position {position}: what it did since could not be told any more"
+        )
+
+
+def _append(target: Target, claim: Claim, operation: PositionsSkipped) -> int:
+    """Appends the declaration; its position.
+
+    Raises:
+        SkipRefusedError: Kafka did not take it.
+    """
+    from ledgermq.wire.framing.codec import encode_operation, full_name_of
+    from ledgermq.wire.topics.appending import NotAppendedError, append_record
+
+    try:
+        return append_record(
+            target.bootstrap,
+            target.topics.operations,
+            claim.partition,
+            claim.queue_manager,
+            encode_operation(operation),
+            [("content-type", b"avro/binary"), ("ce_type", full_name_of(operation).encode())],
+            timeout_seconds=target.timeout_seconds,
+        )
+    except NotAppendedError as error:
+        raise SkipRefusedError(f"the log did not take the declaration: {error}") from error

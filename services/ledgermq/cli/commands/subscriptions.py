@@ -1,0 +1,103 @@
+"""`ledgermq subscription`: lists the subscriptions of topics, and deletes durable ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import click
+
+from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.output import Column, Output, count_of
+from ledgermq.cli.printing.screens import status_document
+from ledgermq.cli.printing.statuses import print_list
+
+if TYPE_CHECKING:
+    from ledgermq.client.connection import Connection
+
+__all__ = ["subscription"]
+
+ADDS_UP: Final = "added = current + pending + sent"
+
+COLUMNS: Final = (
+    Column(key="topic", heading="TOPIC"),
+    Column(key="name", heading="NAME"),
+    Column(key="kind", heading="KIND", whole=True),
+    Column(key="shared", heading="SHARED"),
+    Column(key="client_id", heading="CLIENT ID", detail=True),
+    Column(key="receivers", heading="RECEIVERS", number=True),
+    Column(key="current", heading="CURRENT", number=True),
+    Column(key="pending", heading="PENDING", number=True, detail=True),
+    Column(key="added", heading="ADDED", number=True),
+    Column(key="sent_and_committed", heading="SENT", number=True),
+    Column(key="no_local", heading="NO LOCAL", detail=True),
+    Column(key="selector", heading="SELECTOR", cut=True, detail=True),
+)
+
+
+@click.group()
+def subscription() -> None:
+    """List subscriptions, and delete durable ones."""
+
+
+@subscription.command("list")
+@click.option("--topic", metavar="NAME", help="Those of this topic only.")
+@target_options
+def list_subscriptions(target: Target, output: Output, topic: str | None) -> int:
+    """List the subscriptions by topic, with what each holds."""
+    with target.connect() as connection:
+        if topic is not None:
+            connection.admin.topic(topic)  # a topic that is not there is refused
+        found = [status_document(status) for status in connection.admin.subscriptions(topic)]
+    return print_list(target, output, found, COLUMNS, sums=ADDS_UP, nothing="no subscriptions")
+
+
+@subscription.command()
+@click.argument("name")
+@click.option(
+    "--client-id",
+    required=True,
+    metavar="ID",
+    help='Client id that the subscription belongs to; "" for a shared one without.',
+)
+@click.option("--dry-run", is_flag=True, help="Only show how many messages would go.")
+@click.option("--yes", is_flag=True, help="Delete it also if it holds messages.")
+@target_options
+def delete(
+    target: Target, output: Output, name: str, client_id: str, dry_run: bool, yes: bool
+) -> int:
+    """Delete durable subscription NAME of a client id, which nobody may be using.
+
+    While it is deleted the command has that client id, so no application may have it.
+    """
+    owner = f" of client id {client_id}" if client_id else ""
+    with target.connect(client_id=client_id) as connection:
+        count = _held(connection, name, client_id)
+        messages = count_of(count or 0, "message")
+        if dry_run and count is not None:
+            output.done(
+                f"subscription {name}{owner} would be deleted with {messages}",
+                {**_named(name, client_id), "messages": count, "deleted": False},
+            )
+            return 0
+        if count and not yes:
+            raise click.UsageError(
+                f"this would delete subscription {name}{owner} with {messages}: add --yes"
+            )
+        position = connection.admin.unsubscribe(name)
+    output.done(
+        f"subscription {name}{owner} deleted",
+        {**_named(name, client_id), "deleted": True, "position": position},
+    )
+    return 0
+
+
+def _named(name: str, client_id: str) -> dict[str, str]:
+    return {"subscription": name, "client_id": client_id}
+
+
+def _held(connection: Connection, name: str, client_id: str) -> int | None:
+    """How many messages the subscription holds; None if there is none."""
+    for one in connection.admin.subscriptions():
+        if one.durable and (one.name, one.client_id) == (name, client_id):
+            return one.message_count
+    return None

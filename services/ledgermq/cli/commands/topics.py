@@ -1,0 +1,116 @@
+"""`ledgermq topic`: create, list, look at, alter and delete topics."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import click
+
+from ledgermq.cli.options.destinations import without_kind
+from ledgermq.cli.options.setting_options import (
+    common_options,
+    given_options,
+    setting_options,
+)
+from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.output import Column, Output, count_of
+from ledgermq.cli.printing.screens import status_document
+from ledgermq.cli.printing.statuses import done, not_deleted, print_list, print_status
+
+__all__ = ["topic"]
+
+ADDS_UP: Final = "next sequence = sent and committed + expired + moved + dropped + message count"
+
+COLUMNS: Final = (
+    Column(key="name", heading="NAME"),
+    Column(key="subscriptions", heading="SUBSCR", number=True),
+    Column(key="receivers", heading="RECEIVERS", number=True),
+    Column(key="message_count", heading="MESSAGES", number=True),
+    Column(key="message_bytes", heading="BYTES", number=True),
+    Column(key="uncommitted_puts", heading="UNCOM PUT", number=True, detail=True),
+    Column(key="sent_and_committed", heading="SENT", number=True),
+    Column(key="dropped", heading="DROPPED", number=True),
+    Column(key="min_sequence", heading="MIN SEQ", number=True),
+    Column(key="max_sequence", heading="MAX SEQ", number=True),
+)
+
+
+@click.group()
+def topic() -> None:
+    """Create, list, look at, alter and delete topics."""
+
+
+@topic.command()
+@click.argument("name")
+@common_options("a subscription")
+@setting_options
+@target_options
+def create(target: Target, output: Output, name: str, **settings: Any) -> int:
+    """Create topic NAME."""
+    name = without_kind(name, "topic")
+    with target.connect() as connection:
+        position = connection.admin.create_topic(name, **settings)
+    return done(output, "topic", name, "created", position)
+
+
+@topic.command()
+@click.argument("name")
+@common_options("a subscription", altering=True)
+@setting_options
+@target_options
+def alter(target: Target, output: Output, name: str, **settings: Any) -> int:
+    """Change settings of topic NAME and its subscriptions; what is not given stays as it is."""
+    name = without_kind(name, "topic")
+    settings = given_options(settings)
+    with target.connect() as connection:
+        position = connection.admin.alter_topic(name, **settings)
+    return done(output, "topic", name, "altered", position)
+
+
+@topic.command("list")
+@target_options
+def list_topics(target: Target, output: Output) -> int:
+    """List the topics with their figures; `subscription list` has those of each subscription."""
+    with target.connect() as connection:
+        found = [status_document(status) for status in connection.admin.topics()]
+    return print_list(target, output, found, COLUMNS, sums=ADDS_UP, nothing="no topics yet")
+
+
+@topic.command()
+@click.argument("name")
+@target_options
+def stat(target: Target, output: Output, name: str) -> int:
+    """Show everything about topic NAME, and the log position it is true at.
+
+    A message counts while at least one subscription has it.
+    """
+    with target.connect() as connection:
+        status = status_document(connection.admin.topic(name))
+    return print_status(target, output, status, sums=ADDS_UP)
+
+
+@topic.command()
+@click.argument("name")
+@click.option("--purge", is_flag=True, help="Delete it with its durable subscriptions.")
+@click.option("--dry-run", is_flag=True, help="Only show what would go.")
+@click.option("--yes", is_flag=True, help="With --purge: do it.")
+@target_options
+def delete(target: Target, output: Output, name: str, purge: bool, dry_run: bool, yes: bool) -> int:
+    """Delete topic NAME, which nobody may be using.
+
+    Without --purge it must have no durable subscriptions either; with it they go, and what they
+    hold.
+    """
+    name = without_kind(name, "topic")
+    with target.connect() as connection:
+        if dry_run or (purge and not yes):
+            status = connection.admin.topic(name)
+            lost = f"{count_of(status.subscriptions, 'subscription')} and "
+            lost += count_of(status.message_count, "message")
+            held = {"subscriptions": status.subscriptions, "messages": status.message_count}
+            return not_deleted(output, "topic", name, lost, held, dry_run=dry_run)
+        position = connection.admin.delete_topic(name, purge=purge)
+    return done(output, "topic", name, "deleted", position)
+
+
+topic.add_command(stat, "show")

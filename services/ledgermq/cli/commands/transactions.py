@@ -1,0 +1,111 @@
+"""`ledgermq txn`: which units of work are open, what they hold, and how to end one."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ledgermq.cli.options.consent import who_and_why
+from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.output import Column, Output
+
+if TYPE_CHECKING:
+    from ledgermq.protocol.documents.sessions import TransactionStatus
+
+__all__ = ["totals", "txn"]
+
+COLUMNS: Final = (
+    Column(key="session", heading="SESSION", number=True),
+    Column(key="began_at", heading="SINCE"),
+    Column(key="puts", heading="PUTS", number=True),
+    Column(key="put_bytes", heading="PUT BYTES", number=True),
+    Column(key="gets", heading="GETS", number=True),
+    Column(key="client_id", heading="CLIENT ID", detail=True),
+    Column(key="connection", heading="CONNECTION"),
+)
+PARTS: Final = (
+    Column(key="what", heading="WHAT"),
+    Column(key="destination", heading="DESTINATION"),
+    Column(key="messages", heading="MESSAGES", number=True),
+    Column(key="bytes", heading="BYTES", number=True),
+)
+
+
+def totals(found: TransactionStatus) -> dict[str, int]:
+    """What a unit of work holds, over all destinations."""
+    return {
+        "puts": sum(one.messages for one in found.puts),
+        "put_bytes": sum(one.bytes for one in found.puts),
+        "gets": sum(one.messages for one in found.gets),
+    }
+
+
+@click.group()
+def txn() -> None:
+    """Look at open units of work, and end one."""
+
+
+@txn.command("list")
+@target_options
+def list_transactions(target: Target, output: Output) -> int:
+    """List the units of work that hold anything; each is named by its session."""
+    with target.connect() as connection:
+        found = connection.admin.transactions()
+    if output.as_json:
+        output.document([asdict(one) for one in found])
+        return 0
+    rows = [{**asdict(one), **totals(one)} for one in found]
+    caption = "" if rows else "no unit of work is open"
+    output.table(COLUMNS, rows, caption=caption)
+    return 0
+
+
+@txn.command()
+@click.argument("session", type=int)
+@target_options
+def show(target: Target, output: Output, session: int) -> int:
+    """Show what the unit of work of SESSION holds, destination by destination."""
+    with target.connect() as connection:
+        found = connection.admin.transaction(session)
+    if output.as_json:
+        output.document(asdict(found))
+        return 0
+    if output.for_people:
+        output.remark(f"unit of work of session {session}, open since {found.began_at}")
+    parts = [("put", found.puts), ("get", found.gets)]
+    rows = [{"what": what, **asdict(one)} for what, held in parts for one in held]
+    output.table(PARTS, rows)
+    return 0
+
+
+@txn.command()
+@click.argument("session", type=int)
+@click.option("--dry-run", is_flag=True, help="Only show what would vanish and go back.")
+@who_and_why
+@target_options
+def rollback(
+    target: Target,
+    output: Output,
+    session: int,
+    reason: str,
+    actor: str,
+    yes: bool,
+    dry_run: bool,
+) -> int:
+    """Roll back the unit of work of SESSION: its puts vanish, its gets go back."""
+    with target.connect() as connection:
+        held = totals(connection.admin.transaction(session))
+        told = f"{held['puts']} puts vanish, {held['gets']} gets go back"
+        if not dry_run and not yes:
+            raise click.UsageError(f"this would roll back session {session} ({told}): add --yes")
+        document: dict[str, Any] = {"session": session, **held, "rolled_back": not dry_run}
+        if dry_run:
+            output.done(f"session {session} would be rolled back: {told}", document)
+            return 0
+        document["position"] = connection.admin.rollback_transaction(
+            session, reason=reason, actor=actor
+        )
+    output.done(f"unit of work of session {session} rolled back: {told}", document)
+    return 0

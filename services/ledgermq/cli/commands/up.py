@@ -1,0 +1,104 @@
+"""`ledgermq up`: a broker and a worker in the foreground, on a data directory."""
+
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import click
+
+from ledgermq.cli.options.running import DATA_DIRECTORY_DEFAULT, announce
+from ledgermq.cli.options.target import (
+    data_directory_option,
+    json_option,
+    queue_manager_option,
+    topic_prefix_option,
+)
+from ledgermq.cli.printing.exits import OK, REFUSED
+from ledgermq.cli.printing.output import Output
+
+__all__ = ["up"]
+
+PORT_DEFAULT: Final = 9092
+START_TIMEOUT_SECONDS: Final = 120.0
+SUPERVISOR_STOPPED: Final = 0
+
+
+@click.command()
+@data_directory_option("Where all data are; made if it is missing.")
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=PORT_DEFAULT,
+    show_default=True,
+    help="Loopback port of the broker; 0 keeps the last one, or chooses one.",
+)
+@queue_manager_option("Created if the data directory is new.")
+@topic_prefix_option
+@json_option
+def up(
+    data_directory: Path, port: int, queue_manager: str, topic_prefix: str, as_json: bool
+) -> int:
+    """Run a Kafka broker and a worker until Ctrl-C or SIGTERM.
+
+    The data stay in the data directory and are there at the next start. A worker that dies is
+    started again. Broker and worker listen on this machine only.
+    """
+    from ledgermq.processor.worker.supervisor import Supervisor
+
+    output = Output(as_json=as_json)
+    signal.signal(signal.SIGTERM, _interrupt)
+    with announce(data_directory) as tell_others:
+        supervisor = Supervisor(
+            data_directory,
+            broker_port=port,
+            topic_prefix=topic_prefix,
+            queue_managers=[queue_manager],
+            tell=lambda text: output.remark(f"ledgermq: {text}"),
+        )
+        output.remark(f"Starting broker and worker on {data_directory.absolute()} ...")
+        try:
+            supervisor.start(START_TIMEOUT_SECONDS)
+            tell_others(bootstrap=supervisor.bootstrap, queue_manager=queue_manager)
+            _introduce(output, data_directory, supervisor.bootstrap, queue_manager)
+            code = supervisor.run()
+        except KeyboardInterrupt:
+            code = SUPERVISOR_STOPPED
+        finally:
+            supervisor.stop()
+    if code == SUPERVISOR_STOPPED:
+        output.remark("Stopped; the data stay.")
+        return OK
+    return REFUSED
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    """SIGTERM while starting ends as Ctrl-C does."""
+    raise KeyboardInterrupt
+
+
+def _introduce(output: Output, directory: Path, bootstrap: str, queue_manager: str) -> None:
+    """Say how to connect."""
+    if output.as_json:
+        output.line(
+            {
+                "bootstrap": bootstrap,
+                "queue_manager": queue_manager,
+                "data_directory": str(directory.absolute()),
+                "pid": os.getpid(),
+            }
+        )
+        return
+    option = "" if directory == DATA_DIRECTORY_DEFAULT else f" --data-dir {directory}"
+    output.fields(
+        {
+            "Address": bootstrap,
+            "From Python": f'ledgermq.connect("kafka://{bootstrap}/{queue_manager}")',
+            "In a shell": f"ledgermq queue list{option}",
+            "Logs": f"{directory / 'worker.log'}, {directory / 'broker' / 'broker.log'}",
+        }
+    )
+    output.remark("LedgerMQ is up. Ctrl-C stops it; the data stay.")

@@ -1,0 +1,71 @@
+"""`ledgermq worker` runs a worker until it is stopped."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ledgermq.cli.options.running import running_bootstrap
+from ledgermq.cli.options.target import (
+    BOOTSTRAP_DEFAULT,
+    data_directory_option,
+)
+from ledgermq.cli.printing.exits import REFUSED
+from ledgermq.processor.worker.settings import WORKER_OPTIONS, WorkerSettings
+
+__all__ = ["worker"]
+
+WORKER_REFUSED = 4
+
+
+def _worker_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that a worker's settings have."""
+    for one in reversed(WORKER_OPTIONS):
+        kind: Any = None
+        if one.choices:
+            kind = click.Choice(one.choices)
+        elif one.lowest is not None:
+            kind = click.IntRange(one.lowest, one.highest)
+        command = click.option(
+            one.flag, one.setting, type=kind, multiple=one.many, metavar=one.metavar, help=one.help
+        )(command)
+    return command
+
+
+@click.command()
+@click.option(
+    "--bootstrap",
+    metavar="HOST:PORT",
+    envvar="LEDGERMQ_BOOTSTRAP",
+    show_envvar=True,
+    help="Kafka to work on.  [default: the running `ledgermq up`, else localhost:9092]",
+)
+@data_directory_option()
+@_worker_options
+def worker(
+    bootstrap: str | None,
+    data_directory: Path,
+    queue_managers: tuple[str, ...],
+    **settings: Any,
+) -> int:
+    """Run a worker in the foreground, until Ctrl-C or SIGTERM.
+
+    It creates the log topics if they are missing. With several workers on one log each takes some
+    of the queue managers; one that gets none stands by.
+    """
+    from ledgermq.processor.worker.logs import set_up_log
+    from ledgermq.processor.worker.worker import run_worker
+
+    address = bootstrap or running_bootstrap(data_directory) or BOOTSTRAP_DEFAULT
+    found = WorkerSettings.from_environment(
+        bootstrap=address,
+        data_directory=data_directory / "worker",
+        queue_managers=queue_managers or None,
+        **settings,
+    )
+    set_up_log(found.log_level)
+    code = run_worker(found)
+    return REFUSED if code == WORKER_REFUSED else code

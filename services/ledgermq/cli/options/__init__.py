@@ -1,0 +1,1 @@
+"""What commands have in common: options, the log they speak to, Spark behind them."""

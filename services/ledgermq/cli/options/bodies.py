@@ -1,0 +1,99 @@
+"""Bodies and properties on the command line: text, bytes or a JSON object that becomes a map."""
+
+from __future__ import annotations
+
+import base64
+import json
+import math
+from collections.abc import Mapping
+from typing import Any, Final
+
+import click
+
+from ledgermq.wire.content.bodies import StreamBody
+from ledgermq.wire.content.objects import ObjectBody
+
+__all__ = ["body_document", "body_line", "map_from_json", "properties_from"]
+
+_WORDS: Final = {"true": True, "false": False}
+
+
+def map_from_json(text: str, *, where: str) -> dict[str, Any]:
+    """The map message in a JSON object; nested values are refused when it is sent."""
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise click.UsageError(f"{where} is no JSON: {error}") from None
+    if not isinstance(found, dict):
+        raise click.UsageError(f'{where} must be a JSON object such as {{"id": 1}}')
+    return found
+
+
+def properties_from(given: tuple[str, ...]) -> dict[str, Any]:
+    """Properties given as NAME=VALUE: whole numbers, decimals, true and false, else text."""
+    properties: dict[str, Any] = {}
+    for text in given:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise click.UsageError(f"--property {text!r} must be NAME=VALUE")
+        if name in properties:
+            raise click.UsageError(f"--property {name} was given twice")
+        properties[name] = _typed(value)
+    return properties
+
+
+def _typed(text: str) -> bool | int | float | str:
+    if text in _WORDS:
+        return _WORDS[text]
+    for kind in (int, float):
+        try:
+            value = kind(text)
+            # What would not print the same again, as 007 or 1e3, is text; so are nan and inf.
+            if str(value) == text and math.isfinite(value):
+                return value
+        except ValueError:
+            pass
+    return text
+
+
+def body_document(body: Any) -> dict[str, Any]:
+    """A body as JSON members: its kind and, for bytes that are no text, its encoding.
+
+    A pickle is never loaded: its bytes are shown.
+    """
+    if isinstance(body, ObjectBody):
+        return {**_object_document(body), "body_kind": "object"}
+    if isinstance(body, StreamBody):
+        return {"body_kind": "stream", "body": list(body)}
+    if isinstance(body, bytes):
+        try:
+            return {"body_kind": "bytes", "body": body.decode()}
+        except UnicodeDecodeError:
+            encoded = base64.b64encode(body).decode()
+            return {"body_kind": "bytes", "body_encoding": "base64", "body": encoded}
+    if isinstance(body, Mapping):
+        return {"body_kind": "map", "body": dict(body)}
+    return {"body_kind": "none" if body is None else "text", "body": body}
+
+
+def _object_document(body: ObjectBody) -> dict[str, Any]:
+    """The JSON of an object message as it travels; what is no JSON, as a pickle, in base64."""
+    if body.encoding == "json":
+        try:
+            return {"object_encoding": "json", "body": json.loads(body.data)}
+        except (ValueError, RecursionError):
+            pass
+    encoded = base64.b64encode(body.data).decode()
+    return {"object_encoding": body.encoding, "body_encoding": "base64", "body": encoded}
+
+
+def body_line(body: Any) -> str:
+    """A body on one line, for a table."""
+    document = body_document(body)["body"]
+    if isinstance(document, (dict, list)):
+        return json.dumps(document, ensure_ascii=False, default=_bytes_text)
+    return "" if document is None else str(document)
+
+
+def _bytes_text(value: Any) -> str:
+    return value.decode(errors="replace") if isinstance(value, bytes) else str(value)

@@ -1,0 +1,180 @@
+"""What the commands that touch messages by hand have in common: options, a look first, a yes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ledgermq.cli.options.bodies import body_line
+from ledgermq.cli.options.consent import actor_option, confirm, reason_option
+from ledgermq.cli.options.destinations import destination_named
+from ledgermq.cli.options.target import Target
+from ledgermq.cli.printing.output import Column, Output, count_of
+
+if TYPE_CHECKING:
+    from ledgermq.client.admin.manual import Handled
+    from ledgermq.client.messages.message import Message
+
+__all__ = ["COPY", "DELETE", "MOVE", "PURGE", "RETRY", "Action", "carry_out", "handling_options"]
+
+COLUMNS: Final = (
+    Column(key="sequence", heading="SEQ", number=True),
+    Column(key="message_id", heading="MESSAGE ID", whole=True),
+    Column(key="origin", heading="FROM"),
+    Column(key="why", heading="WHY"),
+    Column(key="body", heading="BODY", cut=True),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Action:
+    """What a command does: its word, the word when it is done, and the call of administration.
+
+    `leaves` says which messages it leaves as they are.
+    """
+
+    word: str
+    done: str
+    call: str
+    to_origin: bool = False
+    leaves: str = "somebody holds them"
+
+
+PURGE: Final = Action(word="purge", done="purged", call="purge_queue")
+DELETE: Final = Action(word="delete", done="deleted", call="delete_messages")
+MOVE: Final = Action(word="move", done="moved", call="move_messages")
+COPY: Final = Action(word="copy", done="copied", call="copy_messages")
+RETRY: Final = Action(
+    word="retry",
+    done="sent back",
+    call="retry_messages",
+    to_origin=True,
+    leaves="somebody holds them, they came from nowhere, or where they came from is gone",
+)
+
+
+class _Numbers(click.ParamType):
+    """A sequence number, or a range of them: 7 or 3..5."""
+
+    name = "NUMBERS"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> range:
+        """The numbers."""
+        del param, ctx
+        if isinstance(value, range):
+            return value
+        first, _, last = value.partition("..")
+        if not first.isdecimal() or not (last or first).isdecimal():
+            self.fail(f"{value!r} is no sequence number: write 7, or 3..5")
+        numbers = range(int(first), int(last or first) + 1)
+        if not numbers:
+            self.fail(f"{value!r} names no number: write the lower one first")
+        return numbers
+
+
+_OPTIONS: Final = (
+    click.option("--selector", default="", help="Only messages that it matches."),
+    click.option(
+        "--sequence",
+        "sequences",
+        type=_Numbers(),
+        multiple=True,
+        help="Only this sequence number, or these: 7 or 3..5. May be repeated.",
+    ),
+    click.option(
+        "--limit", type=click.IntRange(min=0), default=0, help="How many at most; 0: all."
+    ),
+    click.option("--subscription", default="", help="Of a topic: the name of the subscription."),
+    click.option("--client-id", default="", help="Of a topic: the subscription's client id."),
+    click.option(
+        "--durable/--not-durable",
+        default=True,
+        help="Of a topic: whether the subscription is durable.",
+    ),
+    reason_option,
+    actor_option,
+    click.option("--dry-run", is_flag=True, help="Only show what would be done."),
+    click.option("--yes", is_flag=True, help="Do it without asking."),
+)
+
+
+def handling_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that say which messages, who asks for it and why."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def carry_out(
+    target: Target,
+    output: Output,
+    action: Action,
+    source: str,
+    options: Mapping[str, Any],
+    *to: str,
+) -> int:
+    """Say what would be done, and do it if that is wanted.
+
+    Raises:
+        UsageError: No reason is given, or nobody said yes.
+    """
+    given = dict(options)
+    dry_run, yes = given.pop("dry_run"), given.pop("yes")
+    reason, actor = given.pop("reason"), given.pop("actor")
+    given["sequences"] = given.pop("sequences", ()) or None
+    if not dry_run and not reason:
+        raise click.UsageError(f"say why you {action.word} messages: --reason TEXT")
+    source = destination_named(source)
+    with target.connect() as connection:
+        admin = connection.admin
+        if dry_run or not yes:
+            told = admin.select_messages(source, to_origin=action.to_origin, **given)
+            if dry_run:
+                _tell(target, output, action, source, told)
+                return 0
+            count = count_of(told.affected, "message")
+            confirm(f"this would {action.word} {count} of {source}")
+        if action is PURGE:
+            given.pop("sequences")
+        done = getattr(admin, action.call)(source, *to, reason=reason, actor=actor, **given)
+    _tell(target, output, action, source, done)
+    return 0
+
+
+def _tell(target: Target, output: Output, action: Action, source: str, told: Handled) -> None:
+    document: dict[str, Any] = {
+        "source": source,
+        "action": action.word,
+        "affected": told.affected,
+        "skipped": told.skipped,
+        "dry_run": told.dry_run,
+        "position": told.position,
+    }
+    if told.dry_run:
+        document["messages"] = list(rows_of(told.messages))
+        document["origins"] = [asdict(one) for one in told.origins]
+    would = "would be " if told.dry_run else ""
+    text = f"{count_of(told.affected, 'message')} of {source} {would}{action.done}"
+    if told.skipped:
+        text += f", {told.skipped} left as they are: {action.leaves}"
+    output.done(text, document)
+    if told.messages and not output.as_json:
+        output.table(COLUMNS, list(rows_of(told.messages)), caption=target.named(told.position))
+
+
+def rows_of(messages: Iterable[Message]) -> Iterable[dict[str, Any]]:
+    """Messages as rows of a table, with where they were before."""
+    for message in messages:
+        origin = message.origin
+        yield {
+            "sequence": message.sequence,
+            "message_id": message.message_id,
+            "origin": "" if origin is None else f"{origin.destination}@{origin.sequence}",
+            "why": "" if origin is None else origin.reason,
+            "body": body_line(message.unloaded_body),
+        }

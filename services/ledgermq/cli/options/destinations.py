@@ -1,0 +1,35 @@
+"""Destinations on the command line: a bare NAME is a queue; `queue:NAME` and `topic:NAME` say."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import click
+
+__all__ = ["destination_from", "destination_named", "queue_from", "without_kind"]
+
+KINDS: Final = ("queue", "topic")
+
+
+def destination_from(text: str) -> tuple[str, str]:
+    """Kind and name of a destination to put to; whether the name may be one, the client says."""
+    kind, colon, name = text.partition(":")
+    return (kind, name) if colon and kind in KINDS else ("queue", text)
+
+
+def destination_named(text: str) -> str:
+    """A destination as the client takes it: `queue:NAME` or `topic:NAME`."""
+    return ":".join(destination_from(text))
+
+
+def queue_from(text: str, *, why: str) -> str:
+    """The name of a queue; a topic is wrong use, and `why` says what to do instead."""
+    kind, name = destination_from(text)
+    if kind != "queue":
+        raise click.UsageError(f"{text} is a topic: {why}")
+    return name
+
+
+def without_kind(text: str, kind: str) -> str:
+    """The name alone, where only one kind can be meant."""
+    return text.removeprefix(f"{kind}:")

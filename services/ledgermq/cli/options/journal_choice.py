@@ -1,0 +1,101 @@
+"""The options that say which messages of the journal are meant."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ledgermq.cli.options.destinations import destination_named
+from ledgermq.cli.options.moments import MESSAGE_ID
+from ledgermq.client.destinations import checked_destination
+
+if TYPE_CHECKING:
+    from ledgermq_spark.journal.choice import Choice
+
+__all__ = ["choice_from", "choice_options", "directory_option"]
+
+
+class _Instant(click.ParamType):
+    """A time (ISO 8601, UTC if bare)."""
+
+    name = "TIME"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> datetime:
+        """The time, with its zone."""
+        del param, ctx
+        if isinstance(value, datetime):
+            return value
+        try:
+            found = datetime.fromisoformat(value)
+        except ValueError:
+            self.fail(f"{value!r} is no time: write 2026-11-20T10:00:00Z")
+        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+directory_option = click.option(
+    "--directory",
+    type=click.Path(file_okay=False, path_type=Path),
+    envvar="LEDGERMQ_JOURNAL_DIRECTORY",
+    show_envvar=True,
+    help="Where backups of the journal are.  [default: journal, beneath the data directory]",
+)
+_CHOICE: Final = (
+    click.option(
+        "--from",
+        "source",
+        type=click.Choice(("archive", "log", "both")),
+        default="both",
+        show_default=True,
+        help="Where to look: backups, what is in the journal now, or both.",
+    ),
+    directory_option,
+    click.option("--queue", metavar="NAME", help="Only what was put there; topic:NAME of topics."),
+    click.option("--since", type=_Instant(), help="Only what was enqueued then or later."),
+    click.option("--until", type=_Instant(), help="Only what was enqueued before."),
+    click.option("--selector", default="", help="Only messages that it matches."),
+)
+
+
+def choice_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command the options that say which messages of the journal are meant."""
+    for option in reversed(_CHOICE):
+        command = option(command)
+    return command
+
+
+def choice_from(options: dict[str, Any], limit: int) -> Choice:
+    """What the options choose.
+
+    Raises:
+        UsageError: a value that cannot be.
+        InvalidDestinationError: no queue or topic can have that name.
+    """
+    from ledgermq.selector import SelectorError, parse_selector
+    from ledgermq_spark.journal.choice import Choice
+
+    queue, selector = options["queue"], options["selector"]
+    try:
+        parse_selector(selector)
+    except SelectorError as error:
+        raise click.UsageError(f"--selector: {error}") from None
+    ids = options.get("message_ids", ())
+    for one in ids:
+        if not MESSAGE_ID.fullmatch(one):
+            raise click.UsageError(f"--id: {one!r} is no message id: it has 32 hexadecimal digits")
+    since, until = options["since"], options["until"]
+    if since is not None and until is not None and until <= since:
+        raise click.UsageError("--until is not after --since: nothing was enqueued between them")
+    return Choice(
+        message_ids=tuple(one.removeprefix("ID:").lower() for one in ids),
+        destination="" if queue is None else checked_destination(destination_named(queue)),
+        since=since,
+        until=until,
+        selector=selector,
+        limit=limit,
+    )

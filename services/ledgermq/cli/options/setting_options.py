@@ -1,0 +1,219 @@
+"""One option for each setting of queues and topics, made of the client's table of them.
+
+A setting that may be away is taken away with `none`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+import click
+
+from ledgermq.cli.options.destinations import destination_named
+from ledgermq.client.admin.queue_settings import Kind, Setting, setting_keywords
+from ledgermq.errors import IllegalStateError
+from ledgermq.redelivery import parse_steps
+
+__all__ = [
+    "NONE",
+    "Duration",
+    "common_options",
+    "duration_text",
+    "given_options",
+    "setting_options",
+    "shown_settings",
+]
+
+NONE: Final = "none"
+_UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")
+
+
+class Duration(click.ParamType):
+    """A duration in milliseconds, written 500ms, 30s, 1.5m, 12h or 7d; without a unit seconds."""
+
+    name = "DURATION"
+
+    def __init__(self, none: int | None = None) -> None:
+        self._none = none
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Milliseconds."""
+        del param, ctx
+        if not isinstance(value, str):
+            return int(value)
+        if value == NONE and self._none is not None:
+            return self._none
+        found = _DURATION.fullmatch(value)
+        if found is None:
+            or_none = "" if self._none is None else ", or none"
+            self.fail(f"{value!r} is no duration: write 500ms, 30s, 10m, 12h or 7d{or_none}")
+        milliseconds = int(Decimal(found[1]) * _UNITS_MS[found[2] or "s"])
+        if milliseconds >= 2**63:
+            self.fail(f"{value} is more than a record of the log can hold")
+        return milliseconds
+
+
+class _Count(click.ParamType):
+    """A whole number, or none."""
+
+    name = "NUMBER"
+
+    def __init__(self, none: int | None) -> None:
+        self._none = none
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """The number."""
+        del param, ctx
+        if value == NONE and self._none is not None:
+            return self._none
+        try:
+            number = int(value)
+        except ValueError:
+            self.fail(f"{value!r} is no whole number")
+        if abs(number) >= 2**63:
+            self.fail(f"{value} is more than a record of the log can hold")
+        return number
+
+
+class _Destination(click.ParamType):
+    """A queue or topic, or none."""
+
+    name = "DESTINATION"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """`queue:NAME` or `topic:NAME`; a bare NAME is a queue."""
+        del param, ctx
+        return "" if value in (NONE, "") else destination_named(value)
+
+
+class _Steps(click.ParamType):
+    """Redelivery delays, or none."""
+
+    name = "STEPS"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> list[tuple[int, int]]:
+        """Retries and delays in ms."""
+        del param, ctx
+        if value == NONE or not isinstance(value, str):
+            return [] if value == NONE else value
+        try:
+            return [(one["retries"], one["delay_ms"]) for one in parse_steps(value)]
+        except IllegalStateError as error:
+            self.fail(str(error))
+
+
+def _type_of(setting: Setting) -> click.ParamType:
+    if setting.kind is Kind.DURATION:
+        return Duration(setting.none)
+    if setting.kind is Kind.DESTINATION:
+        return _Destination()
+    if setting.kind is Kind.STEPS:
+        return _Steps()
+    if setting.kind is Kind.PERCENT:
+        return click.FLOAT
+    if setting.kind is Kind.CHOICE:
+        return click.Choice(setting.choices, case_sensitive=False)
+    return _Count(setting.none)
+
+
+def _option_of(keyword: str, setting: Setting) -> Callable[..., Any]:
+    word = keyword.removesuffix("_ms").replace("_", "-")
+    text = setting.help
+    if setting.kind is Kind.FLAG:
+        return click.option(f"--{word}/--no-{word}", keyword, default=None, help=text)
+    if setting.none is not None:
+        text = f"{text.removesuffix('.')}; {NONE} takes it away."
+    return click.option(f"--{word}", keyword, type=_type_of(setting), help=text)
+
+
+def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Give a command an option for every setting, and --redelivery; those not given are None."""
+    command = click.option(
+        "--redelivery",
+        help="Redelivery as Java CAPS writes it, such as '5:1000; 10:5000; 50:move(queue:dead$)', "
+        "in the place of the other redelivery options and --error-destination.",
+    )(command)
+    for keyword, setting in reversed(tuple(setting_keywords().items())):
+        command = _option_of(keyword, setting)(command)
+    return command
+
+
+def common_options(of: str, *, altering: bool = False) -> Callable[..., Any]:
+    """Give a command the options of every queue and topic; `of` is what sessions hold messages of.
+
+    Where they are altered, those not given are None.
+    """
+    options = (
+        click.option(
+            "--description", default=None if altering else "", help="Free text for people."
+        ),
+        click.option(
+            "--message-bytes-max",
+            type=click.IntRange(min=0),
+            default=None if altering else 0,
+            help="Largest content of a message in bytes; 0: the limit of the log.",
+        ),
+        click.option(
+            "--unacknowledged-max",
+            type=click.IntRange(min=0),
+            default=None if altering else 0,
+            help=f"How many unsettled messages of {of} a session may hold; 0: any number.",
+        ),
+    )
+
+    def give(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return give
+
+
+def given_options(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that options gave.
+
+    Raises:
+        UsageError: there are none.
+    """
+    given = {name: value for name, value in settings.items() if value is not None}
+    if not given:
+        words = (one.removesuffix("_ms").replace("_", "-") for one in settings)
+        options = ", ".join(f"--{word}" for word in words)
+        raise click.UsageError(f"nothing to change: give one of {options}")
+    return given
+
+
+def duration_text(milliseconds: int) -> str:
+    """A duration as the options take it, in the largest unit that keeps it whole."""
+    for unit, factor in reversed(_UNITS_MS.items()):
+        if milliseconds and milliseconds % factor == 0:
+            return f"{milliseconds // factor}{unit}"
+    return f"{milliseconds}ms"
+
+
+def shown_settings(told: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a status as people read them: one line each, `none` for what is not set."""
+    shown: dict[str, Any] = {}
+    for keyword, setting in setting_keywords().items():
+        name = f"{keyword}_percent" if setting.kind is Kind.PERCENT else keyword
+        if name not in told:
+            continue
+        value = told[name]
+        label = keyword.removesuffix("_ms").replace("_", " ")
+        if setting.none is not None and value == setting.none:
+            shown[label] = NONE
+        elif setting.kind is Kind.DURATION:
+            shown[label] = duration_text(value)
+        elif setting.kind is Kind.PERCENT:
+            shown[label] = value / 100
+        elif setting.kind is Kind.STEPS:
+            shown[label] = "; ".join(f"{one['retries']}:{one['delay_ms']}" for one in value) or NONE
+        else:
+            shown[label] = value
+    return shown

@@ -1,0 +1,176 @@
+"""Spark behind a command: started once, quiet, and stopped at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ledgermq.cli.options.target import Target
+from ledgermq.cli.printing.output import Output
+from ledgermq.errors import LedgerMQError
+from ledgermq.wire.topics.log_topics import Topics
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["Engine", "SparkFailedError", "quiet_spark", "spark_job"]
+
+Progress = Callable[[str, int, int], None]
+
+TAIL_LINES = 15
+BRIEF_OPERATIONS_MAX = 50_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """A Spark session, and a directory for what its jobs leave, which is removed at the end."""
+
+    session: SparkSession
+    directory: Path
+
+    def options(self, job: str) -> dict[str, Any]:
+        """What every job takes: the session, and a directory of its own."""
+        return {"spark": self.session, "directory": self.directory / job}
+
+
+class SparkFailedError(LedgerMQError):
+    """Spark did not start, or a job of it failed."""
+
+    code = "spark-failed"
+
+
+@contextlib.contextmanager
+def quiet_spark(bootstrap: str, topics: Topics, queue_manager: str) -> Iterator[Engine]:
+    """A Spark session for one queue manager's log, whose Java writes to a file.
+
+    Raises:
+        LogUnreachableError: The cluster does not answer, or has no such topics.
+        QueueManagerUnknownError: There is no queue manager of that name.
+        JavaMissingError: There is no Java.
+        JavaTooOldError: There is one, but it is too old.
+        SparkFailedError: Spark did not start, or a job failed; the text ends with its log's tail.
+    """
+    from pyspark.sql import SparkSession
+
+    from ledgermq.embedded.java import find_java
+    from ledgermq_spark.log.session import spark_session
+    from ledgermq_spark.rebuild.rebuild import locate
+
+    find_java()
+    _, log_range = locate(bootstrap, topics, queue_manager)
+    brief = log_range.end - log_range.start <= BRIEF_OPERATIONS_MAX
+    # A program that has a session of its own keeps it.
+    borrowed = SparkSession.getActiveSession() is not None
+    with tempfile.TemporaryDirectory(prefix="ledgermq-spark-") as scratch:
+        log = Path(scratch) / "spark.log"
+        try:
+            with _standard_error_to(log):
+                session = spark_session(
+                    directory=Path(scratch) / "work", log_level="ERROR", brief=brief
+                )
+            try:
+                yield Engine(session=session, directory=Path(scratch) / "results")
+            finally:
+                if not borrowed:
+                    session.stop()
+        except LedgerMQError:
+            raise
+        except Exception as error:
+            if not _is_of_spark(error):
+                raise
+            kept = _keep(log)
+            raise SparkFailedError(
+                f"Spark failed: {_reason(error)}. Its log is {kept}; it ends with:\n"
+                + "\n".join(kept.read_text(errors="replace").splitlines()[-TAIL_LINES:])
+            ) from error
+
+
+@contextlib.contextmanager
+def spark_job(target: Target, output: Output, title: str) -> Iterator[dict[str, Any]]:
+    """What every job on a queue manager's log takes, with a progress bar while it runs.
+
+    Raises what `quiet_spark` raises.
+    """
+    with (
+        _progress_bar(output, title) as tell,
+        quiet_spark(target.bootstrap, target.topics, target.queue_manager) as engine,
+    ):
+        yield {
+            "bootstrap": target.bootstrap,
+            "queue_manager": target.queue_manager,
+            "topic_prefix": target.topic_prefix,
+            "progress": tell,
+            **engine.options(title),
+        }
+
+
+@contextlib.contextmanager
+def _progress_bar(output: Output, title: str) -> Iterator[Progress]:
+    """A progress bar on standard error for people; silent for scripts."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    # A file of our own, as standard error goes elsewhere while Spark starts.
+    with os.fdopen(os.dup(2), "w", encoding="utf-8") as terminal:
+        bar = Progress(
+            SpinnerColumn(),
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TimeElapsedColumn(),
+            console=Console(file=terminal),
+            transient=True,
+            disable=not (output.for_people and terminal.isatty()),
+        )
+        with bar:
+            task = bar.add_task(f"{title}: starting Spark", total=None)
+
+            def tell(stage: str, done: int, total: int) -> None:
+                text = f"{title}: {stage}"
+                bar.update(task, description=text, completed=done, total=total or None)
+
+            yield tell
+
+
+@contextlib.contextmanager
+def _standard_error_to(log: Path) -> Iterator[None]:
+    """Standard error of processes started meanwhile goes to a file."""
+    sys.stderr.flush()
+    saved = os.dup(2)
+    descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    try:
+        os.dup2(descriptor, 2)
+        yield
+    finally:
+        os.dup2(saved, 2)
+        os.close(saved)
+        os.close(descriptor)
+
+
+def _is_of_spark(error: Exception) -> bool:
+    return type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
+
+
+def _reason(error: Exception) -> str:
+    """What Spark says went wrong, and the last word of a Python worker if it was one."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    if "Traceback" not in str(error):
+        return lines[0].rstrip(".")
+    said = [line for line in lines if re.match(r"[\w.]+(Error|Exception|Interrupt)\b", line)]
+    return (said or lines)[-1].rstrip(".")
+
+
+def _keep(log: Path) -> Path:
+    """Put the log where it outlives the command."""
+    descriptor, name = tempfile.mkstemp(prefix="ledgermq-spark-", suffix=".log")
+    with os.fdopen(descriptor, "wb") as handle:
+        handle.write(log.read_bytes())
+    return Path(name)

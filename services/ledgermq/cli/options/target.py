@@ -1,0 +1,276 @@
+"""Which log and queue manager a command speaks to, and the options that say so.
+
+The address is `--bootstrap`, else LEDGERMQ_BOOTSTRAP, else that of an `ledgermq up` which runs on
+the data directory, else localhost:9092.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+import click
+from click.core import ParameterSource
+
+from ledgermq.cli.options.running import DATA_DIRECTORY_DEFAULT, running_bootstrap
+from ledgermq.cli.printing.output import Output
+from ledgermq.errors import BrokerUnavailableError, QueueManagerNotFoundError
+
+if TYPE_CHECKING:
+    from ledgermq.client.connection import Connection
+    from ledgermq.wire.topics.log_topics import Topics
+    from ledgermq.wire.topics.registry import Claim
+
+__all__ = [
+    "BOOTSTRAP_DEFAULT",
+    "Target",
+    "data_directory_option",
+    "json_option",
+    "queue_manager_option",
+    "resting_target_options",
+    "target_options",
+    "topic_prefix_option",
+]
+
+BOOTSTRAP_DEFAULT: Final = "localhost:9092"
+QUEUE_MANAGER_DEFAULT: Final = "QM1"
+TIMEOUT_SECONDS_DEFAULT: Final = 30.0
+PROBE_SECONDS_MAX: Final = 5.0
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A queue manager on a log, and how long to wait for it."""
+
+    bootstrap: str
+    queue_manager: str
+    topic_prefix: str
+    timeout_seconds: float
+    data_directory: Path = DATA_DIRECTORY_DEFAULT
+
+    @property
+    def topics(self) -> Topics:
+        """The log topics of this installation."""
+        from ledgermq.wire.topics.log_topics import Topics
+
+        return Topics(self.topic_prefix)
+
+    @property
+    def address(self) -> str:
+        """The address as `ledgermq.connect` takes it."""
+        return f"kafka://{self.bootstrap}/{self.queue_manager}"
+
+    def check_broker(self) -> None:
+        """See at once whether something listens at the address; a dead one is else waited for.
+
+        Raises:
+            AddressError: The address is none.
+            BrokerUnavailableError: Nothing listens there.
+        """
+        from ledgermq.client.settings import parse_address
+
+        problems = []
+        for server in parse_address(self.address)[0].split(","):
+            host, _, port = server.rpartition(":")
+            patience = min(self.timeout_seconds, PROBE_SECONDS_MAX)
+            try:
+                socket.create_connection((host.strip("[]"), int(port)), patience).close()
+            except OSError as error:
+                problems.append(error.strerror or str(error))
+            else:
+                return
+        raise BrokerUnavailableError(
+            f"no Kafka broker answers at {self.bootstrap} ({', '.join(dict.fromkeys(problems))}): "
+            "start one with `ledgermq up`, or give --bootstrap or --data-dir"
+        )
+
+    def claim(self) -> Claim:
+        """The queue manager's place in the log.
+
+        Raises:
+            QueueManagerNotFoundError: There is no queue manager of that name.
+        """
+        from ledgermq.wire.topics.registry import find_queue_manager
+
+        self.check_broker()
+        found = find_queue_manager(
+            self.bootstrap,
+            self.topics,
+            self.queue_manager,
+            timeout_seconds=self.timeout_seconds,
+        )
+        if found is None:
+            raise QueueManagerNotFoundError(
+                f"there is no queue manager {self.queue_manager} at {self.bootstrap}; "
+                "see `ledgermq doctor` for those there are"
+            )
+        return found
+
+    @contextlib.contextmanager
+    def connect(self, *, client_id: str | None = None) -> Iterator[Connection]:
+        """A connection that is closed at the end.
+
+        It has no client id unless told so: that is one connection's at a time, and any number of
+        commands may run at once.
+        """
+        import ledgermq
+
+        self.check_broker()
+        with ledgermq.connect(
+            self.address,
+            application="ledgermq-cli",
+            client_id=client_id or None,
+            timeout=self.timeout_seconds,
+            topic_prefix=self.topic_prefix,
+        ) as connection:
+            yield connection
+
+    def named(self, position: int) -> str:
+        """A log position as people write it."""
+        return f"{self.queue_manager}@{position}"
+
+
+def data_directory_option(
+    text: str = "Directory of a running `ledgermq up`.",
+) -> Callable[[Command], Command]:
+    """The option --data-dir, with what the directory is to a command."""
+    return click.option(
+        "--data-dir",
+        "data_directory",
+        type=click.Path(file_okay=False, path_type=Path),
+        default=DATA_DIRECTORY_DEFAULT,
+        envvar="LEDGERMQ_DATA_DIRECTORY",
+        show_default=True,
+        show_envvar=True,
+        help=text,
+    )
+
+
+def queue_manager_option(text: str = "Queue manager to speak to.") -> Callable[[Command], Command]:
+    """The option --queue-manager, with what is done with the one that is named."""
+    return click.option(
+        "--queue-manager",
+        metavar="NAME",
+        default=QUEUE_MANAGER_DEFAULT,
+        envvar="LEDGERMQ_QUEUE_MANAGER",
+        show_default=True,
+        show_envvar=True,
+        help=text,
+    )
+
+
+topic_prefix_option = click.option(
+    "--topic-prefix",
+    metavar="PREFIX",
+    default="ledgermq",
+    envvar="LEDGERMQ_TOPIC_PREFIX",
+    show_default=True,
+    show_envvar=True,
+    help="Prefix of the log topics.",
+)
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
+
+_OPTIONS: Final = (
+    click.option(
+        "--bootstrap",
+        metavar="HOST:PORT",
+        envvar="LEDGERMQ_BOOTSTRAP",
+        show_envvar=True,
+        help="Kafka to speak to.  [default: the running `ledgermq up`, else localhost:9092]",
+    ),
+    data_directory_option(),
+    queue_manager_option(),
+    topic_prefix_option,
+    click.option(
+        "--timeout",
+        "timeout_seconds",
+        metavar="SECONDS",
+        type=click.FloatRange(min=0, min_open=True),
+        default=TIMEOUT_SECONDS_DEFAULT,
+        show_default=True,
+        help="How long to wait for an answer.",
+    ),
+    json_option,
+)
+
+
+def _running_on(directory: Path) -> str | None:
+    """The address of the `ledgermq up` on a directory, if one runs there.
+
+    Raises:
+        BrokerUnavailableError: None does, and the directory was named: what listens at the default
+            address is another installation.
+    """
+    found = running_bootstrap(directory)
+    source = click.get_current_context().get_parameter_source("data_directory")
+    if found is None and source is not ParameterSource.DEFAULT:
+        raise BrokerUnavailableError(
+            f"no `ledgermq up` runs on {directory}: start it with `ledgermq up --data-dir "
+            f"{directory}`, or give --bootstrap"
+        )
+    return found
+
+
+@contextlib.contextmanager
+def _broker_on(directory: Path) -> Iterator[str | None]:
+    """The address of what runs on a directory; if nothing does, its broker runs meanwhile.
+
+    A worker that refuses to run ends `ledgermq up`, and the command that helps wants the log.
+    """
+    from ledgermq.embedded import EmbeddedBroker
+
+    if running_bootstrap(directory) is None and (directory / "broker" / "data").is_dir():
+        with EmbeddedBroker(directory / "broker") as broker:
+            yield broker.bootstrap
+    else:
+        yield _running_on(directory)
+
+
+def target_options(
+    command: Callable[..., Any], *, starts_broker: bool = False
+) -> Callable[..., Any]:
+    """Give a command the options that name its target; it gets `target` and `output`.
+
+    Args:
+        command: The command.
+        starts_broker: Whether it starts the broker of a data directory on which nothing runs.
+    """
+
+    @functools.wraps(command)
+    def with_target(
+        *,
+        bootstrap: str | None,
+        data_directory: Path,
+        queue_manager: str,
+        topic_prefix: str,
+        timeout_seconds: float,
+        as_json: bool,
+        **rest: Any,
+    ) -> Any:
+        with contextlib.ExitStack() as stack:
+            if starts_broker and not bootstrap:
+                bootstrap = stack.enter_context(_broker_on(data_directory))
+            target = Target(
+                bootstrap=bootstrap or _running_on(data_directory) or BOOTSTRAP_DEFAULT,
+                queue_manager=queue_manager,
+                topic_prefix=topic_prefix,
+                timeout_seconds=timeout_seconds,
+                data_directory=data_directory,
+            )
+            return command(target=target, output=Output(as_json=as_json), **rest)
+
+    for option in reversed(_OPTIONS):
+        with_target = option(with_target)
+    return with_target
+
+
+def resting_target_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """As `target_options`, for what must be done when `ledgermq up` does not run any more."""
+    return target_options(command, starts_broker=True)

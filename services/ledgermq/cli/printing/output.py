@@ -1,0 +1,220 @@
+"""How commands print: tables for people on a terminal, tab-separated when piped, JSON for scripts.
+
+What a command found goes to standard output; remarks and errors go to standard error, so that a
+pipe carries nothing but the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Final, Literal
+
+import click
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+__all__ = [
+    "Column",
+    "Output",
+    "cell_text",
+    "count_of",
+    "drawn_table",
+    "iso_time",
+    "json_text",
+    "shown_columns",
+    "size_text",
+]
+
+
+# Between two columns, in characters.
+GAP: Final = 2
+CUT_CHARACTERS_MIN: Final = 10
+UNITS: Final = ("bytes", "KiB", "MiB", "GiB", "TiB")
+# A value stays on its line and in its column.
+_ESCAPES: Final = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t", "\x1b": "\\x1b"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Column:
+    """One column of a table: the key of its values and its heading.
+
+    Attributes:
+        number: Whether it holds numbers, which stand to the right.
+        whole: Whether its values are shown whole, also where the terminal is narrow.
+        cut: Whether its values are cut to one line on a terminal.
+        detail: Whether it is left out on a terminal where no row has a value for it.
+    """
+
+    key: str
+    heading: str
+    number: bool = False
+    whole: bool = False
+    cut: bool = False
+    detail: bool = False
+
+
+class Output:
+    """Prints what one command found."""
+
+    def __init__(self, *, as_json: bool) -> None:
+        self.as_json = as_json
+        self.for_people = sys.stdout.isatty() and not as_json
+
+    def table(
+        self, columns: Sequence[Column], rows: Iterable[Mapping[str, Any]], *, caption: str = ""
+    ) -> None:
+        """Print rows; the caption is for people only."""
+        if self.as_json:
+            self.document([dict(row) for row in rows])
+        elif self.for_people:
+            self._drawn(columns, rows, caption)
+        else:
+            click.echo("\t".join(column.heading for column in columns))
+            for row in rows:
+                click.echo("\t".join(cell_text(row.get(column.key)) for column in columns))
+
+    def _drawn(
+        self, columns: Sequence[Column], rows: Iterable[Mapping[str, Any]], caption: str
+    ) -> None:
+        from rich.console import Console
+        from rich.text import Text
+
+        console = Console(highlight=False)
+        console.print(drawn_table(columns, rows))
+        if caption:
+            console.print(Text(caption, style="dim"))
+
+    def fields(self, rows: Mapping[str, Any], *, document: Any = None) -> None:
+        """Print labelled values, one a line; as JSON the document, or else the values."""
+        if self.as_json:
+            self.document(dict(rows) if document is None else document)
+            return
+        width = max((len(label) for label in rows), default=0)
+        for label, value in rows.items():
+            if self.for_people:
+                click.echo(f"{click.style(label.ljust(width), bold=True)}  {cell_text(value)}")
+            else:
+                click.echo(f"{label}\t{cell_text(value)}")
+
+    def document(self, document: Any) -> None:
+        """Print a JSON document."""
+        click.echo(json_text(document, indent=2))
+
+    def line(self, document: Any) -> None:
+        """Print a JSON document on one line."""
+        click.echo(json_text(document))
+
+    def done(self, text: str, document: Any) -> None:
+        """Print that something was done: a sentence, or the document as JSON."""
+        if self.as_json:
+            self.document(document)
+        else:
+            click.echo(text)
+
+    def remark(self, text: str) -> None:
+        """Print something for people beside the answer."""
+        if not self.as_json:
+            click.echo(text, err=True)
+
+
+def count_of(count: int, what: str) -> str:
+    """A number of things: "1 message", "2 messages"."""
+    return f"{count:,} {what}{'s' if count != 1 else ''}"
+
+
+def size_text(size_bytes: int) -> str:
+    """A size in the largest unit that leaves a whole number before the point: `1.5 MiB`."""
+    size, unit = float(size_bytes), 0
+    while size >= 1024 and unit < len(UNITS) - 1:
+        size, unit = size / 1024, unit + 1
+    return f"{size:.4g} {UNITS[unit]}" if unit else f"{size_bytes} {UNITS[0]}"
+
+
+def shown_columns(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> list[Column]:
+    """The columns that people are shown: without details that no row has."""
+    return [one for one in columns if not one.detail or any(row.get(one.key) for row in rows)]
+
+
+def drawn_table(
+    columns: Sequence[Column], rows: Iterable[Mapping[str, Any]], *, indent: int = 0
+) -> Table:
+    """A table for a terminal, of which `indent` characters are taken."""
+    from rich.table import Table
+    from rich.text import Text
+
+    rows = list(rows)
+    columns = shown_columns(columns, rows)
+    cells = [[cell_text(row.get(column.key)) for column in columns] for row in rows]
+    cells = _cut(columns, cells, shutil.get_terminal_size().columns - indent)
+    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
+    for column in columns:
+        justify: Literal["left", "right"] = "right" if column.number else "left"
+        table.add_column(column.heading, justify=justify, no_wrap=column.whole, overflow="fold")
+    for row in cells:
+        table.add_row(*(Text(text) for text in row))
+    return table
+
+
+def _cut(columns: Sequence[Column], cells: list[list[str]], width: int) -> list[list[str]]:
+    """The cells, those of the columns to cut no longer than what the others leave."""
+    widths = [
+        max([len(column.heading), *(len(row[at]) for row in cells)])
+        for at, column in enumerate(columns)
+    ]
+    taken = sum(w + GAP for w, column in zip(widths, columns, strict=True) if not column.cut)
+    room = max(CUT_CHARACTERS_MIN, width - taken)
+    return [
+        [
+            text[: room - 1] + "…" if column.cut and len(text) > room else text
+            for text, column in zip(row, columns, strict=True)
+        ]
+        for row in cells
+    ]
+
+
+def json_text(document: Any, *, indent: int | None = None) -> str:
+    """A document as JSON; bytes become text if they are UTF-8, else hexadecimal."""
+    return json.dumps(document, indent=indent, default=_unusual, ensure_ascii=False)
+
+
+def iso_time(time_us: int | None, *, precision: str = "microseconds") -> str | None:
+    """Microseconds since 1970 as ISO 8601 in UTC, or None."""
+    if time_us is None:
+        return None
+    seconds, rest = divmod(time_us, 1_000_000)
+    moment = datetime.fromtimestamp(seconds, UTC).replace(microsecond=rest)
+    return moment.isoformat(timespec=precision).replace("+00:00", "Z")
+
+
+def _unusual(value: Any) -> Any:
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return value.hex()
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    if isinstance(value, Mapping):
+        return dict(value)
+    return str(value)
+
+
+def cell_text(value: Any) -> str:
+    """A value as one line of text."""
+    if value is None:
+        return ""
+    if value is True:
+        return "yes"
+    if value is False:
+        return "no"
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    if isinstance(value, (dict, list, tuple)):
+        return json_text(value)
+    return str(value).translate(_ESCAPES)

@@ -1,0 +1,68 @@
+"""How queues, topics and subscriptions are printed: their statuses, and changes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import click
+
+from ledgermq.cli.options.setting_options import shown_settings
+from ledgermq.cli.options.target import Target
+from ledgermq.cli.printing.output import Column, Output
+from ledgermq.cli.printing.screens import blocked_text, with_iso_times
+
+__all__ = ["done", "not_deleted", "print_list", "print_status"]
+
+
+def print_list(
+    target: Target,
+    output: Output,
+    found: Sequence[Mapping[str, Any]],
+    columns: Sequence[Column],
+    *,
+    sums: str,
+    nothing: str,
+) -> int:
+    """Print status documents; people are told how the figures add up, or that there is nothing."""
+    if output.as_json:
+        output.document([with_iso_times(status) for status in found])
+        return 0
+    caption = f"at {target.named(found[0]['position'])}: {sums}" if found else nothing
+    output.table(columns, found, caption=caption)
+    return 0
+
+
+def print_status(target: Target, output: Output, status: Mapping[str, Any], *, sums: str) -> int:
+    """Print everything that a status document says, its settings line by line."""
+    document = with_iso_times(status)
+    labels = {key.replace("_", " "): value for key, value in document.items()}
+    labels.update(shown_settings(labels.pop("settings")))
+    labels["blocked"] = blocked_text(document["blocked"])
+    labels["position"] = target.named(document["position"])
+    output.fields(labels, document=document)
+    if output.for_people:
+        output.remark(click.style(sums, dim=True))
+    return 0
+
+
+def done(output: Output, kind: str, name: str, what: str, position: int) -> int:
+    """Print that a destination was created, altered or deleted, and at which log position."""
+    output.done(f"{kind} {name} {what}", {kind: name, what: True, "position": position})
+    return 0
+
+
+def not_deleted(
+    output: Output, kind: str, name: str, lost: str, held: Mapping[str, Any], *, dry_run: bool
+) -> int:
+    """Print what would be lost with a destination; `held` is that in figures.
+
+    Raises:
+        UsageError: It was to be deleted, and --yes is missing.
+    """
+    if not dry_run:
+        raise click.UsageError(f"this would delete {name} with {lost}: add --yes")
+    output.done(
+        f"{kind} {name} would be deleted with {lost}", {kind: name, **held, "deleted": False}
+    )
+    return 0

@@ -1,0 +1,1 @@
+"""Administration: changes, messages handled by an administrator, statuses."""

@@ -1,0 +1,348 @@
+"""Changes by administration: each is an operation on the log."""
+
+from __future__ import annotations
+
+from typing import Unpack
+
+from ledgermq.client.admin.link import AdminLink
+from ledgermq.client.admin.queue_settings import QueueSettings, settings_given
+from ledgermq.client.argument_types import typed
+from ledgermq.client.destinations import queue_name, topic_name
+from ledgermq.protocol.administration import BackUpJournal
+from ledgermq.protocol.operations import (
+    AlterQueue,
+    AlterQueueManager,
+    AlterTopic,
+    Correct,
+    CreateQueue,
+    CreateTopic,
+    DeleteQueue,
+    DeleteTopic,
+    EndSession,
+    RollbackTransaction,
+    Unsubscribe,
+    Upgrade,
+)
+
+__all__ = ["Changes"]
+
+
+@typed
+class Changes:
+    """Changes of settings and sessions; each returns the log position of its outcome."""
+
+    def __init__(self, link: AdminLink) -> None:
+        self._link = link
+
+    def create_queue(
+        self,
+        name: str,
+        *,
+        description: str = "",
+        message_bytes_max: int = 0,
+        unacknowledged_max: int = 0,
+        group_affinity: bool = False,
+        **settings: Unpack[QueueSettings],
+    ) -> int:
+        """Creates a queue.
+
+        Args:
+            name: Its name.
+            description: Free text for people.
+            message_bytes_max: Largest content of a message in bytes; 0: the limit of the log.
+            unacknowledged_max: How many of its messages a session may hold unsettled before it is
+                given no more (SES-07), up to 1,000,000; 0: no limit.
+            group_affinity: Whether all messages of a group go to the consumer that was given one
+                of them, while that is open. A message's group is its property `JMSXGroupID` if
+                that is text, else its group id.
+            settings: Any of `ledgermq.QueueSettings`, such as
+                `expiry_destination="queue:old"`.
+
+        Raises:
+            DestinationExistsError: there is one of this name.
+            InvalidDestinationError: the name is not allowed, or a setting names a destination
+                that is none or is not there.
+            RefusedError: a setting is out of range.
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        queue = queue_name(name)
+        return self._link.change(
+            CreateQueue,
+            about=f"queue:{queue}",
+            queue=queue,
+            description=description,
+            message_bytes_max=message_bytes_max,
+            unacknowledged_max=unacknowledged_max,
+            group_affinity=group_affinity,
+            settings=settings_given(f"queue:{queue}", **settings),
+        )
+
+    def alter_queue(
+        self,
+        name: str,
+        *,
+        description: str | None = None,
+        message_bytes_max: int | None = None,
+        gets_disabled: bool | None = None,
+        unacknowledged_max: int | None = None,
+        group_affinity: bool | None = None,
+        **settings: Unpack[QueueSettings],
+    ) -> int:
+        """Changes settings of a queue; None leaves one as it is, 0 takes a limit away.
+
+        Suspended, a queue takes messages and delivers none. What sessions hold beyond a lower
+        `unacknowledged_max` stays theirs; they get more when they hold less than that. Turning
+        `group_affinity` off frees the groups of the consumers that they went to. `settings` are
+        those of `ledgermq.QueueSettings`.
+
+        Raises:
+            QueueNotFoundError: there is no such queue.
+            InvalidDestinationError: a setting names a destination that is not there.
+            RefusedError: a setting is out of range.
+        """
+        queue = queue_name(name)
+        return self._link.change(
+            AlterQueue,
+            about=f"queue:{queue}",
+            queue=queue,
+            description=description,
+            message_bytes_max=message_bytes_max,
+            gets_disabled=gets_disabled,
+            unacknowledged_max=unacknowledged_max,
+            group_affinity=group_affinity,
+            settings=settings_given(f"queue:{queue}", **settings),
+        )
+
+    def suspend_queue(self, name: str) -> int:
+        """Stops delivery from a queue; it goes on taking messages."""
+        return self.alter_queue(name, gets_disabled=True)
+
+    def resume_queue(self, name: str) -> int:
+        """Enables the gets of a queue: it delivers again."""
+        return self.alter_queue(name, gets_disabled=False)
+
+    def delete_queue(self, name: str, *, purge: bool = False) -> int:
+        """Deletes a queue that nobody uses; with `purge` also when it holds messages.
+
+        Raises:
+            QueueNotFoundError: there is no such queue.
+            DestinationInUseError: it has consumers, uncommitted puts, deliveries, or messages, or
+                settings of another destination name it.
+        """
+        queue = queue_name(name)
+        return self._link.change(DeleteQueue, about=f"queue:{queue}", queue=queue, purge=purge)
+
+    def create_topic(
+        self,
+        name: str,
+        *,
+        description: str = "",
+        message_bytes_max: int = 0,
+        unacknowledged_max: int = 0,
+        **settings: Unpack[QueueSettings],
+    ) -> int:
+        """Creates a topic; `message_bytes_max` 0 means the general limit.
+
+        A session may hold `unacknowledged_max` messages of each of its subscriptions unsettled
+        before it is given no more of that (SES-07), up to 1,000,000; 0: no limit.
+        `settings` are those of `ledgermq.QueueSettings`, and hold for its subscriptions.
+
+        Raises:
+            DestinationExistsError: there is one of this name.
+            InvalidDestinationError: the name is not allowed, or a setting names a destination
+                that is none or is not there.
+            RefusedError: a setting is out of range.
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        topic = topic_name(name)
+        return self._link.change(
+            CreateTopic,
+            about=f"topic:{topic}",
+            topic=topic,
+            description=description,
+            message_bytes_max=message_bytes_max,
+            unacknowledged_max=unacknowledged_max,
+            settings=settings_given(f"topic:{topic}", **settings),
+        )
+
+    def alter_topic(
+        self,
+        name: str,
+        *,
+        description: str | None = None,
+        message_bytes_max: int | None = None,
+        unacknowledged_max: int | None = None,
+        **settings: Unpack[QueueSettings],
+    ) -> int:
+        """Changes settings of a topic and of its subscriptions; None leaves one as it is.
+
+        `unacknowledged_max` holds for each subscription by itself.
+
+        Raises:
+            TopicNotFoundError: there is no such topic.
+            InvalidDestinationError: a setting names a destination that is not there.
+            RefusedError: a setting is out of range.
+        """
+        topic = topic_name(name)
+        return self._link.change(
+            AlterTopic,
+            about=f"topic:{topic}",
+            topic=topic,
+            description=description,
+            message_bytes_max=message_bytes_max,
+            unacknowledged_max=unacknowledged_max,
+            settings=settings_given(f"topic:{topic}", **settings),
+        )
+
+    def delete_topic(self, name: str, *, purge: bool = False) -> int:
+        """Deletes a topic that nobody uses; with `purge` also its durable subscriptions.
+
+        What such subscriptions hold goes with them.
+
+        Raises:
+            TopicNotFoundError: there is no such topic.
+            DestinationInUseError: it has consumers, uncommitted puts, deliveries, or durable
+                subscriptions, or settings of another destination name it.
+            TemporaryDestinationForeignError: it is another connection's temporary topic.
+        """
+        topic = topic_name(name)
+        return self._link.change(DeleteTopic, about=f"topic:{topic}", topic=topic, purge=purge)
+
+    def unsubscribe(self, name: str) -> int:
+        """Deletes a durable subscription of this connection's client id, with what it holds.
+
+        A connection without a client id deletes durable subscriptions that were made without one.
+
+        Raises:
+            SubscriptionNotFoundError: this client id has no durable subscription of that name.
+            SubscriptionInUseError: it has consumers or deliveries in flight (SES-63).
+        """
+        return self._link.change(Unsubscribe, subscription=name)
+
+    def alter_queue_manager(
+        self,
+        *,
+        automatic_creation: bool | None = None,
+        maximum_lifetime_ms: int | None = None,
+        segment_bytes: int | None = None,
+        segments_min: int | None = None,
+        segments_max: int | None = None,
+        messages_max: int | None = None,
+        bytes_max: int | None = None,
+        journaling: bool | None = None,
+        journal_lifetime_ms: int | None = None,
+    ) -> int:
+        """Changes settings of the queue manager; None leaves one as it is.
+
+        Args:
+            automatic_creation: Whether a first use creates an unknown queue or topic.
+            maximum_lifetime_ms: How long a message stays at most, whatever its own time to live
+                (DB-18); holds for those that are there too. 0: for ever.
+            segment_bytes: How much a segment of the storage takes, and a unit of work at most
+                (DB-09), 1 to 2^40.
+            segments_min: How many segments there are at least, 1 to 99,999 (DB-11).
+            segments_max: How many there are at most, `segments_min` to 99,999: then puts are
+                refused while there is no room (DB-20). 0: no limit.
+            messages_max: Quota of the messages of all queues and topics together, current and
+                pending (INF-04): what would exceed it waits. 0: none.
+            bytes_max: Quota of the bytes of these messages. 0: none.
+            journaling: Whether messages put from now on are journaled (DB-17).
+            journal_lifetime_ms: How long after its enqueue time a journaled message expires in the
+                journal, whatever became of it (DB-19), those that are there too. 0: never.
+
+        Raises:
+            RefusedError: a setting is out of range.
+        """
+        return self._link.change(
+            AlterQueueManager,
+            automatic_creation=automatic_creation,
+            maximum_lifetime_ms=maximum_lifetime_ms,
+            segment_bytes=segment_bytes,
+            segments_min=segments_min,
+            segments_max=segments_max,
+            messages_max=messages_max,
+            bytes_max=bytes_max,
+            journaling=journaling,
+            journal_lifetime_ms=journal_lifetime_ms,
+        )
+
+    def back_up_journal(
+        self, *, through: int, kept_from: int, needed_from: int, reason: str, actor: str
+    ) -> int:
+        """Tells that the journal was archived; what expired is in it no longer (DB-19).
+
+        `ledgermq journal backup` archives it and then calls this; both texts stay on the log.
+
+        Args:
+            through: Everything that came into the journal below this log position was archived.
+            kept_from: What came in below this position leaves the journal.
+            needed_from: No Put below this position brought what stays, or may yet come in.
+            reason: Why, up to 1,024 characters.
+            actor: Who asked for it, up to 128 characters.
+
+        Raises:
+            RefusedError: the journal is empty, was backed up further meanwhile, or a text is too
+                long.
+        """
+        return self._link.change(
+            BackUpJournal,
+            actor=actor,
+            reason=reason,
+            through=through,
+            kept_from=kept_from,
+            needed_from=needed_from,
+        )
+
+    def upgrade(self, version: int) -> int:
+        """Sets the protocol version that later entries are read by; there is no way back.
+
+        Raises:
+            RefusedError: the version is not above the active one.
+        """
+        return self._link.change(Upgrade, version=version)
+
+    def correct(self, name: str, *, sequence: int, action: str, actor: str, reason: str) -> int:
+        """Repairs one message's state by hand: `action` REMOVE or RELEASE.
+
+        Raises:
+            QueueNotFoundError: there is no such queue.
+            RefusedError: there is no such message, or the action does not fit its state.
+        """
+        queue = queue_name(name)
+        return self._link.change(
+            Correct,
+            about=f"queue:{queue}",
+            queue=queue,
+            sequence=sequence,
+            action=action,
+            actor=actor,
+            reason=reason,
+        )
+
+    def rollback_transaction(self, session: int, *, reason: str, actor: str) -> int:
+        """Rolls back the unit of work of a session; both texts stay on the log.
+
+        Its puts vanish, its gets go back with their delivery count raised. The session's next
+        commit raises TransactionRolledBackError (SES-20).
+
+        Args:
+            session: Handle of the session, as `transactions()` tells it.
+            reason: Why, up to 1,024 characters.
+            actor: Who asked for it, up to 128 characters.
+
+        Raises:
+            SessionNotFoundError: there is no such session, or no unit of work holds anything.
+            RefusedError: a text is too long.
+        """
+        return self._link.change(
+            RollbackTransaction, target_session=session, actor=actor, reason=reason
+        )
+
+    def end_session(self, session: int, *, reason: str, actor: str) -> int:
+        """Ends a session as if it was lost: what it holds goes back, its next call raises.
+
+        Raises:
+            SessionNotFoundError: there is no such session, or it is the one that asks.
+            RefusedError: a text is too long.
+        """
+        return self._link.change(EndSession, target_session=session, actor=actor, reason=reason)

@@ -1,0 +1,232 @@
+"""Settings of queues and topics as keywords, one line here for each (PROTOCOL.md §14).
+
+`create_queue`, `alter_queue`, `create_topic` and `alter_topic` take them all, and the command line
+makes an option of each; what is not given stays as it is, or at its default.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cache
+from typing import Annotated, Any, Final, TypeAlias, TypedDict, Unpack, get_type_hints
+
+from ledgermq.client.arguments import shown
+from ledgermq.client.destinations import checked_destination
+from ledgermq.errors import ArgumentTypeError, IllegalStateError
+from ledgermq.protocol.settings import FIFO_MODES, POLICIES, given_settings
+from ledgermq.redelivery import REDELIVERY_SETTINGS, parse_redelivery, parse_steps
+
+__all__ = ["Kind", "QueueSettings", "Setting", "setting_keywords", "settings_given"]
+
+PERCENT: Final = "_percent"
+REDELIVERY: Final = "redelivery"
+
+
+class Kind(enum.Enum):
+    """How a setting is given: by a program, and on the command line."""
+
+    COUNT = "a whole number"
+    DURATION = "milliseconds, or a timedelta; on the command line 500ms, 30s, 10m, 12h, 7d"
+    PERCENT = "a factor such as 1.5, or under the full name a whole number of percent"
+    FLAG = "true or false"
+    CHOICE = "one of several words"
+    DESTINATION = "queue:NAME, topic:NAME or a status of one"
+    STEPS = "redelivery steps such as 5:1000; 10:60000, or a list of (retries, delay in ms)"
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is known of one setting.
+
+    Attributes:
+        none: The value that takes it away; None: it always has one.
+        choices: The words of a choice.
+    """
+
+    kind: Kind
+    help: str
+    none: Any = None
+    choices: tuple[str, ...] = ()
+
+
+# A destination, or what has one: a status, a producer.
+Destination: TypeAlias = str | Any
+Milliseconds: TypeAlias = int | timedelta
+
+
+class QueueSettings(TypedDict, total=False):
+    """Settings of queues and topics, beside those that a method names itself."""
+
+    time_to_live_override_ms: Annotated[
+        Milliseconds,
+        Setting(Kind.DURATION, "How long messages put from now on live; 0: for ever.", -1),
+    ]
+    delivery_delay_override_ms: Annotated[
+        Milliseconds,
+        Setting(Kind.DURATION, "Delivery delay of messages put from now on.", -1),
+    ]
+    expiry_destination: Annotated[
+        Destination, Setting(Kind.DESTINATION, "Where expired messages go.", "")
+    ]
+    redelivery_delay_override_ms: Annotated[
+        Milliseconds,
+        Setting(Kind.DURATION, "Delay of redelivery, whatever the consumer has.", -1),
+    ]
+    redelivery_limit: Annotated[
+        int,
+        Setting(Kind.COUNT, "How often messages put from now on are redelivered at most.", -1),
+    ]
+    redelivery_delay_multiplier_percent: Annotated[
+        float, Setting(Kind.PERCENT, "What each further failure makes of the redelivery delay.")
+    ]
+    redelivery_delay_max_ms: Annotated[
+        Milliseconds, Setting(Kind.DURATION, "The longest redelivery delay.", 0)
+    ]
+    redelivery_steps: Annotated[
+        str | Iterable[tuple[int, int]],
+        Setting(
+            Kind.STEPS, "Redelivery delays in ms after so many failures, as 5:1000; 9:5000.", ()
+        ),
+    ]
+    error_destination: Annotated[
+        Destination,
+        Setting(Kind.DESTINATION, "Where messages go that were redelivered too often.", ""),
+    ]
+    redelivery: str
+    puts_disabled: Annotated[
+        bool, Setting(Kind.FLAG, "Whether puts are refused; what goes there by rule still arrives.")
+    ]
+    messages_max: Annotated[
+        int, Setting(Kind.COUNT, "Quota of messages, current and pending; 0: none.", 0)
+    ]
+    bytes_max: Annotated[
+        int, Setting(Kind.COUNT, "Quota of the bytes of these messages; 0: none.", 0)
+    ]
+    blocking_send_policy: Annotated[
+        str,
+        Setting(
+            Kind.CHOICE,
+            "FIFO: no send passes an earlier one that waits for the quota; PREEMPTIVE: one that "
+            "fits may.",
+            choices=POLICIES,
+        ),
+    ]
+    fifo_mode: Annotated[
+        str,
+        Setting(
+            Kind.CHOICE,
+            "CONCURRENT: messages are settled in any order; PROTECTED: in the order in which they "
+            "were received; SERIALIZED: one message is out at a time.",
+            choices=FIFO_MODES,
+        ),
+    ]
+    keeps_group_order: Annotated[
+        bool,
+        Setting(
+            Kind.FLAG,
+            "Whether messages of a group wait for one before them that is delayed, and follow one "
+            "to the error destination.",
+        ),
+    ]
+
+
+@cache
+def setting_keywords() -> Mapping[str, Setting]:
+    """Every setting by its keyword, in the order of the schema.
+
+    A percentage has the keyword without that word, and is given as a factor. `redelivery` stands
+    for several of them and is none.
+    """
+    found = {}
+    for name, hint in get_type_hints(QueueSettings, include_extras=True).items():
+        if name == REDELIVERY:
+            continue
+        (setting,) = hint.__metadata__
+        keyword = name.removesuffix(PERCENT) if setting.kind is Kind.PERCENT else name
+        found[keyword] = setting
+    return found
+
+
+def settings_given(own: str = "", /, **settings: Unpack[QueueSettings]) -> dict[str, Any] | None:
+    """Settings as an operation says them; None: it says nothing of any.
+
+    `own` is the destination that they are for. `redelivery` is a string of `ledgermq.redelivery`,
+    in the place of all settings that begin so and of the error destination.
+
+    Raises:
+        TypeError: there is no setting of that name.
+        InvalidDestinationError: what should be a destination is none.
+        IllegalStateError: a value is not of the kind that the setting takes, or a redelivery
+            string cannot be read, or was given with settings that it stands for.
+    """
+    named: dict[str, Any] = {}
+    keywords = setting_keywords()
+    for keyword, value in settings.items():
+        if keyword == REDELIVERY:
+            continue
+        whole = keyword not in keywords
+        setting = keywords.get(keyword.removesuffix(PERCENT) if whole else keyword)
+        if setting is None or (whole and setting.kind is not Kind.PERCENT):
+            known = ", ".join(keywords)
+            raise ArgumentTypeError(f"there is no setting {keyword}; there are: {known}")
+        name = keyword + PERCENT if setting.kind is Kind.PERCENT and not whole else keyword
+        named[name] = None if value is None else _value(name, setting, value, whole)
+    redelivery = settings.get(REDELIVERY)
+    if redelivery is not None:
+        named |= _redelivery(redelivery, own, settings)
+    return given_settings(named)
+
+
+def _redelivery(text: str, own: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that a redelivery string stands for, if none of them is given beside it."""
+    for name in REDELIVERY_SETTINGS:
+        for keyword in (name, name.removesuffix(PERCENT)):
+            if settings.get(keyword) is not None:
+                raise IllegalStateError(f"redelivery stands for {keyword} too: give one of them")
+    return parse_redelivery(text, own)
+
+
+def _steps(value: Any) -> list[Any]:
+    """Redelivery steps as the log has them."""
+    if isinstance(value, str):
+        return list(parse_steps(value)) if value.strip() else []
+    if not isinstance(value, Iterable):
+        raise ArgumentTypeError(
+            f"redelivery_steps is {shown(value)}, it is given as {Kind.STEPS.value}"
+        )
+    pairs = [tuple(one.values()) if isinstance(one, Mapping) else tuple(one) for one in value]
+    for pair in pairs:
+        if len(pair) != 2 or not all(type(one) is int for one in pair):
+            raise IllegalStateError(
+                f"a redelivery step is (retries, delay in ms), not {shown(pair)}"
+            )
+    return [{"retries": retries, "delay_ms": delay_ms} for retries, delay_ms in pairs]
+
+
+def _value(name: str, setting: Setting, value: Any, whole: bool) -> Any:
+    """A value as the log has it; whether it is in range, the queue manager says."""
+    kind = setting.kind
+    if kind is Kind.DESTINATION:
+        text = value if isinstance(value, str) else getattr(value, "destination", value)
+        return text if text == "" else checked_destination(text)
+    if kind is Kind.STEPS:
+        return _steps(value)
+    if kind is Kind.DURATION and isinstance(value, timedelta):
+        return value // timedelta(milliseconds=1)
+    if kind is Kind.PERCENT and not whole and isinstance(value, (int, float)):
+        if not math.isfinite(value):
+            raise IllegalStateError(f"{name.removesuffix(PERCENT)} is {value}, it is {kind.value}")
+        return round(value * 100)
+    expected = {Kind.FLAG: bool, Kind.CHOICE: str}.get(kind, int)
+    if kind is Kind.CHOICE and isinstance(value, enum.Enum):
+        value = value.value
+    if not isinstance(value, expected) or (expected is int and isinstance(value, bool)):
+        raise ArgumentTypeError(f"{name} is {shown(value)}, it is given as {kind.value}")
+    if kind is Kind.CHOICE and value not in setting.choices:
+        known = ", ".join(setting.choices)
+        raise IllegalStateError(f"{name} is {shown(value)}, it is one of {known}")
+    return value

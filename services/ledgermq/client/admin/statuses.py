@@ -1,0 +1,205 @@
+"""Statuses of everything, and a checkpoint, as the worker answers."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeVar
+
+from ledgermq.client.admin.link import AdminLink
+from ledgermq.client.argument_types import typed
+from ledgermq.client.destinations import queue_name, topic_name
+from ledgermq.client.link.questions import Answer
+from ledgermq.protocol.documents.destinations import QueueStatus, SubscriptionStatus, TopicStatus
+from ledgermq.protocol.documents.fields import status_of
+from ledgermq.protocol.documents.groups import GroupState
+from ledgermq.protocol.documents.manager import CheckpointStatus, QueueManagerStatus
+from ledgermq.protocol.documents.sessions import SessionState, SessionStatus, TransactionStatus
+from ledgermq.protocol.documents.storage import StorageStatus
+from ledgermq.protocol.limits import GROUP_MEMBERS_MAX
+
+__all__ = ["Statuses"]
+
+S = TypeVar("S", QueueStatus, SubscriptionStatus, TopicStatus)
+
+# Groups asked for at a time: what one answer has room for even if much of each is missing.
+GROUPS_PER_PAGE: Final = 200
+SEGMENTS_PER_PAGE: Final = 10_000
+
+
+@typed
+class Statuses:
+    """What the worker answers, true at the log position that it names; it changes nothing."""
+
+    def __init__(self, link: AdminLink) -> None:
+        self._link = link
+
+    def _listed(self, asked: str, kind: type[S], not_before: int) -> list[S]:
+        return [
+            status_of(kind, one, position=answer.position)
+            for answer in self._link.pages(asked, not_before)
+            for one in answer.document
+        ]
+
+    def queue_status(self, name: str, *, not_before: int = -1) -> QueueStatus:
+        """One queue's status.
+
+        Raises:
+            QueueNotFoundError: there is no such queue.
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        answer = self._link.ask("QUEUE", not_before, queue=queue_name(name))
+        return status_of(QueueStatus, answer.document, position=answer.position)
+
+    def list_queues(self, *, not_before: int = -1) -> list[QueueStatus]:
+        """All queues' statuses, by name; asked for page by page, so each names its position."""
+        return self._listed("QUEUES", QueueStatus, not_before)
+
+    def groups(self, queue: str, *, not_before: int = -1) -> list[GroupState]:
+        """The groups of which a queue holds something, by group id, without their items.
+
+        They are asked for page by page, so that each names the position it is true at.
+
+        Raises:
+            QueueNotFoundError: there is no such queue.
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        found: list[GroupState] = []
+        named, after = queue_name(queue), b""
+        while True:
+            answer = self._link.ask(
+                "GROUPS", not_before, queue=named, group_id=after, limit=GROUPS_PER_PAGE
+            )
+            document = answer.document
+            found += [
+                status_of(GroupState, one, position=answer.position) for one in document["groups"]
+            ]
+            if not document["more"]:
+                return found
+            after = found[-1].group_id
+
+    def group(self, queue: str, group_id: bytes, *, not_before: int = -1) -> GroupState:
+        """One group of a queue with every item that is there.
+
+        Long groups are asked for page by page; what is told of the group as a whole is true at
+        the position of the last page.
+
+        Raises:
+            QueueNotFoundError: there is no such queue.
+            GroupNotFoundError: the queue holds nothing of this group.
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        members: list[dict[str, Any]] = []
+        after = (0, 0)
+        while True:
+            answer = self._link.ask(
+                "GROUP",
+                not_before,
+                queue=queue_name(queue),
+                group_id=group_id,
+                group_sequence=after[0],
+                offset=after[1],
+                limit=GROUP_MEMBERS_MAX,
+            )
+            document = answer.document
+            members += document["members"]
+            if not document["more"]:
+                return status_of(
+                    GroupState, {**document, "members": members}, position=answer.position
+                )
+            after = (members[-1]["group_sequence"], members[-1]["offset"])
+
+    def topic(self, name: str, *, not_before: int = -1) -> TopicStatus:
+        """One topic's status.
+
+        Raises:
+            TopicNotFoundError: there is no such topic.
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        answer = self._link.ask("TOPIC", not_before, queue=topic_name(name))
+        return status_of(TopicStatus, answer.document, position=answer.position)
+
+    def topics(self, *, not_before: int = -1) -> list[TopicStatus]:
+        """All topics' statuses, by name."""
+        return self._listed("TOPICS", TopicStatus, not_before)
+
+    def subscriptions(
+        self, topic: str | None = None, *, not_before: int = -1
+    ) -> list[SubscriptionStatus]:
+        """The subscriptions of all topics, or of one, by topic and creation.
+
+        A topic that is not there has none.
+
+        Raises:
+            InvalidDestinationError: `topic` names none.
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        wanted = None if topic is None else topic_name(topic)
+        every = self._listed("SUBSCRIPTIONS", SubscriptionStatus, not_before)
+        return [one for one in every if wanted in (None, one.topic)]
+
+    def queue_manager_status(self, *, not_before: int = -1) -> QueueManagerStatus:
+        """The queue manager as a whole."""
+        return status_of(QueueManagerStatus, self._link.ask("QUEUE_MANAGER", not_before).document)
+
+    def sessions(self, *, not_before: int = -1) -> list[SessionStatus]:
+        """The open sessions of all connections, by handle."""
+        return [
+            status_of(SessionStatus, one)
+            for answer in self._link.pages("SESSIONS", not_before)
+            for one in answer.document
+        ]
+
+    def storage(self, *, not_before: int = -1) -> StorageStatus:
+        """The segments that messages are accounted for in, the cache of bodies, the log's size.
+
+        The worker looks at every message that there is, for the oldest of each segment.
+
+        Raises:
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        answers: list[Answer] = []
+        after = -1
+        while not answers or answers[-1].document["more"]:
+            answers.append(
+                self._link.ask("STORAGE", not_before, after_sequence=after, limit=SEGMENTS_PER_PAGE)
+            )
+            after = int(answers[-1].document["segments"][-1]["number"], 16)
+        segments = [one for answer in answers for one in answer.document["segments"]]
+        # The sums are those of the last page.
+        whole = answers[-1].document | {"segments": segments}
+        return status_of(StorageStatus, whole, position=answers[-1].position)
+
+    def session(self, session: int, *, not_before: int = -1) -> SessionState:
+        """One session with its consumers, what it holds, and why it gets nothing.
+
+        Raises:
+            SessionNotFoundError: there is no such session.
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        answer = self._link.ask("SESSION", not_before, session=session)
+        return status_of(SessionState, answer.document, position=answer.position)
+
+    def transactions(self, *, not_before: int = -1) -> list[TransactionStatus]:
+        """The units of work that hold anything, by session."""
+        found: dict[int, dict[str, Any]] = {}
+        for answer in self._link.pages("TRANSACTIONS", not_before):
+            for one in answer.document:
+                # A unit of work over many destinations has several entries.
+                whole = found.setdefault(one["session"], one)
+                if whole is not one:
+                    whole["puts"] += one["puts"]
+                    whole["gets"] += one["gets"]
+        return [status_of(TransactionStatus, one) for one in found.values()]
+
+    def transaction(self, session: int, *, not_before: int = -1) -> TransactionStatus:
+        """The unit of work of one session.
+
+        Raises:
+            SessionNotFoundError: there is no such session, or its unit of work holds nothing.
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        answer = self._link.ask("TRANSACTION", not_before, session=session)
+        return status_of(TransactionStatus, answer.document)
+
+    def checkpoint(self, *, not_before: int = -1) -> CheckpointStatus:
+        """Orders a checkpoint and waits until it is durable."""
+        return status_of(CheckpointStatus, self._link.ask("CHECKPOINT", not_before).document)

@@ -1,0 +1,260 @@
+"""How a session commits: what is written before the commit, and what becomes of it."""
+
+from __future__ import annotations
+
+import contextlib
+from functools import partial
+
+from ledgermq.client.engine.engine import Engine
+from ledgermq.client.engine.outgoing import UnitOfWork
+from ledgermq.client.engine.settling import Settling
+from ledgermq.client.engine.steps import Steps
+from ledgermq.client.sansio.protocol import Pending
+from ledgermq.client.sansio.ranges import DeliveryRanges
+from ledgermq.client.sending.eventual import Eventual
+from ledgermq.client.sending.grouping import Marks, PutStates
+from ledgermq.client.sending.receipts import CommitReceipt
+from ledgermq.errors import (
+    IllegalStateError,
+    LedgerMQError,
+    OutOfTurnError,
+    SessionLostError,
+    TransactionError,
+    TransactionInDoubtError,
+    TransactionRolledBackError,
+    TransactionTooLargeError,
+    UnexpectedReplyError,
+)
+from ledgermq.errors.warnings import LedgerMQWarning, give_warning
+from ledgermq.protocol.operations import Commit
+from ledgermq.protocol.outcomes import Committed, Refused
+from ledgermq.protocol.reasons import Reason
+
+__all__ = ["Commitment", "Commits"]
+
+
+class Commitment:
+    """A commit under way; `finished` is set with the session's lock held."""
+
+    __slots__ = ("error", "eventual", "finished", "pending", "receipt", "waited", "warning")
+
+    def __init__(self, *, waited: bool) -> None:
+        # Whether the session does nothing else until it is finished.
+        self.waited = waited
+        self.eventual = Eventual()
+        self.finished = False
+        self.pending: Pending | None = None
+        self.receipt: CommitReceipt | None = None
+        self.error: LedgerMQError | None = None
+        self.warning: LedgerMQWarning | None = None
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether nobody can say what became of the unit of work, or it ended with its session."""
+        doubtful = (SessionLostError, TransactionInDoubtError, UnexpectedReplyError)
+        return isinstance(self.error, doubtful)
+
+    @property
+    def out_of_turn(self) -> bool:
+        """Whether it was refused because others are to be settled first, and may be repeated."""
+        return self.waited and isinstance(self.error, OutOfTurnError)
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether its unit of work does: out of turn, or without the put that was too large for it.
+
+        Whoever waited for the commit has sent nothing since (DB-09, DB-22).
+        """
+        too_large = self.waited and isinstance(self.error, TransactionTooLargeError)
+        return self.out_of_turn or too_large
+
+    @property
+    def is_over(self) -> bool:
+        """Whether there is nothing to roll back after its error."""
+        return self.in_doubt or self.goes_on
+
+    def rolled_back(self) -> TransactionRolledBackError:
+        """What a refused commit raises once its unit of work was rolled back."""
+        error = self.error
+        assert error is not None, "it was refused"
+        cause = error.__cause__ or error
+        raised = TransactionRolledBackError(
+            f"the unit of work was rolled back, because {cause}", destination=error.destination
+        )
+        raised.__cause__ = cause
+        return raised
+
+    def get(self) -> CommitReceipt:
+        """The receipt of a commit that worked; gives the warning of one of its puts, once."""
+        warning, self.warning = self.warning, None
+        if warning is not None:
+            give_warning(warning)
+        assert self.receipt is not None, "a commit without error has a receipt"
+        return self.receipt
+
+
+class Commits:
+    """The units of work of one session, the present one and those whose commit is under way.
+
+    Attributes:
+        unit: The puts of the present one.
+        put_states: The places in groups that it has moved.
+        broken: Why an earlier commit failed; the session is to be rolled back then.
+    """
+
+    def __init__(self, engine: Engine, settling: Settling, put_messages_max: int) -> None:
+        self._engine = engine
+        self._settling = settling
+        self._put_messages_max = put_messages_max
+        self._under_way: dict[Commitment, None] = {}
+        self.unit = UnitOfWork(engine, put_messages_max)
+        self.put_states = PutStates()
+        self.broken: LedgerMQError | None = None
+
+    def write_ripe_puts(self) -> None:
+        """Called by the heartbeats."""
+        with self._engine.lock:
+            if not self._engine.closing and self._engine.lost is None:
+                self.unit.write_ripe_locked()
+
+    def check_no_unit_locked(self) -> None:
+        """Refuses to begin a unit of work where one is open."""
+        self.check_transacted_locked("transaction")
+        if self.unit.puts or self._settling.handed:
+            raise IllegalStateError(
+                "a unit of work is open already: commit or roll back before transaction()"
+            )
+
+    def commit(self, timeout: float | None) -> Steps[CommitReceipt]:
+        """Commits and waits for the outcome; rolls back what cannot be committed."""
+        commitment = yield from self.begin(waited=True)
+        yield from self._finished(commitment, timeout)
+        error = commitment.error
+        if error is None:
+            return commitment.get()
+        if self._engine.lost is not None or commitment.is_over:
+            raise error
+        with contextlib.suppress(SessionLostError):
+            yield from self.roll_back(timeout)
+        raise commitment.rolled_back()
+
+    def roll_back(self, timeout: float | None = None) -> Steps[None]:
+        """Undoes the unit of work, once the commits under way are over."""
+        self.check_transacted_locked("rollback")
+        while self._under_way:
+            yield from self._finished(next(iter(self._under_way)), timeout)
+        self.unit = UnitOfWork(self._engine, self._put_messages_max)
+        self.put_states.roll_back()
+        yield from self._settling.give_back(timeout)
+        self.broken = None
+
+    def _finished(self, commitment: Commitment, timeout: float | None) -> Steps[None]:
+        pending = commitment.pending
+        assert pending is not None, "a commitment has an operation"
+        yield from self._engine.settled(pending, timeout)
+        while not commitment.finished:
+            yield None
+
+    def begin(self, *, waited: bool = False) -> Steps[Commitment]:
+        """Writes a commit; by whoever is `waited` for it, nothing else is done meanwhile."""
+        engine = self._engine
+        try:
+            yield from self._prepare()
+        except SessionLostError as lost:
+            if engine.closing:
+                raise
+            raise TransactionRolledBackError(
+                f"the unit of work was rolled back with its session: {lost}"
+            ) from lost
+        unit, self.unit = self.unit, UnitOfWork(engine, self._put_messages_max)
+        handed = self._settling.handed.take_all()
+        marks = self.put_states.marks()
+        commitment = Commitment(waited=waited)
+        self._under_way[commitment] = None
+        try:
+            if len(handed.parts()) > 1:
+                raise TransactionTooLargeError(
+                    "the unit of work has got messages with so many others between them that one "
+                    "commit cannot name them; roll back, and commit more often"
+                )
+            pending = engine.write_locked(
+                Commit,
+                on_settled=partial(self._commit_settled, commitment, unit, handed, marks),
+                settles=handed,
+                deliveries=handed.as_list(),
+                puts=unit.puts,
+            )
+        except LedgerMQError:
+            self.unit = unit
+            self._settling.handed.add_all(handed)
+            del self._under_way[commitment]
+            raise
+        pending.result = lambda _: commitment.get()
+        commitment.pending = pending
+        return commitment
+
+    def _prepare(self) -> Steps[None]:
+        """Writes the puts that have to come before the commit, and makes room for it."""
+        self.check_transacted_locked("commit")
+        if self.broken is not None:
+            raise TransactionError(
+                f"an earlier commit of this session failed ({self.broken}); roll back first"
+            ) from self.broken
+        yield from self.unit.write_all(with_next=True)
+        yield from self._engine.room()
+
+    def _commit_settled(
+        self,
+        commitment: Commitment,
+        unit: UnitOfWork,
+        handed: DeliveryRanges,
+        marks: Marks,
+        pending: Pending,
+    ) -> None:
+        """Called by the reader with the outcome of a commit."""
+        reply, error = pending.reply, pending.error
+        receipt = unit.committed(reply) if isinstance(reply, Committed) else None
+        if isinstance(reply, Refused):
+            error = self._refused_commit(reply, unit, waited=commitment.waited)
+        with self._engine.lock:
+            if error is not None:
+                self._settling.handed.add_all(handed)
+                commitment.error = error
+                if commitment.goes_on:
+                    self.unit = unit
+                else:
+                    self.broken = self.broken or error
+            else:
+                self.put_states.commit(marks)
+            commitment.warning = unit.warning
+            commitment.receipt, commitment.error = receipt, error
+            commitment.finished = True
+            self._under_way.pop(commitment, None)
+            self._engine.notify_locked()
+        commitment.eventual.happen(error)
+
+    def _refused_commit(self, reply: Refused, unit: UnitOfWork, *, waited: bool) -> LedgerMQError:
+        """The error of a commit that was refused, which a refused put says better if there is one.
+
+        If the unit of work lacks nothing but what was too large for it, it goes on (DB-09).
+        """
+        with self._engine.lock:
+            failure = unit.take_failure_locked()
+        if failure is None:
+            return self._engine.error_of(reply)
+        lacks_it = waited and reply.reason == Reason.PUTS_MISMATCH
+        if lacks_it and isinstance(failure, TransactionTooLargeError):
+            return failure
+        error = TransactionError(f"a put was refused: {failure}")
+        error.__cause__ = failure
+        return error
+
+    def check_transacted_locked(self, what: str) -> None:
+        """Refuses what is for units of work alone."""
+        self._engine.check_usable_locked()
+        mode = self._engine.mode
+        if mode != "TRANSACTED":
+            raise IllegalStateError(
+                f"{what} needs a transacted session; this one is {mode}: "
+                "open it with session(transacted=True)"
+            )

@@ -1,0 +1,253 @@
+"""Messages on their way out: encoded one by one, written by the batch.
+
+In a transacted session, batches gather per destination and are written when full, at the latest
+before Commit: numbering is per queue, so the order between destinations does not matter. Otherwise
+one batch gathers at a time and a change of destination writes it, so that messages are put in the
+order in which they were sent.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+from ledgermq.client.engine.engine import Engine
+from ledgermq.client.engine.steps import Steps
+from ledgermq.client.sansio.protocol import Pending
+from ledgermq.client.sansio.sizes import encoded_bytes
+from ledgermq.client.sending.eventual import Eventual
+from ledgermq.client.sending.receipts import CommitReceipt, EnqueuedRun, SendReceipt
+from ledgermq.errors import LedgerMQError, TransactionTooLargeError
+from ledgermq.errors.warnings import InconsistentUnitOfWorkWarning, LedgerMQWarning
+from ledgermq.protocol.operations import PutMessage
+from ledgermq.protocol.outcomes import Accepted, Committed, Enqueued, Refused
+
+__all__ = ["AsynchronousSends", "Batch", "UnitOfWork"]
+
+PUT_BYTES_MAX: Final = 1024 * 1024
+ASYNCHRONOUS_EAGER_MAX: Final = 2
+
+
+class Batch:
+    """Messages to one destination that become one Put."""
+
+    __slots__ = ("destination", "eventual", "messages", "receipts", "ripe", "size_bytes")
+
+    def __init__(self, destination: str, eventual: Eventual | None) -> None:
+        self.destination = destination
+        self.messages: list[PutMessage] = []
+        self.receipts: list[SendReceipt] = []
+        self.size_bytes = 0
+        self.eventual = eventual
+        # Whether a round of the heartbeats has found it waiting.
+        self.ripe = False
+
+    def add(self, message: PutMessage) -> SendReceipt:
+        """Adds a message."""
+        receipt = SendReceipt(message["message_id"], self.destination)
+        self.messages.append(message)
+        self.receipts.append(receipt)
+        self.size_bytes += encoded_bytes(message)
+        return receipt
+
+    def takes(self, message: PutMessage, messages_max: int) -> bool:
+        """Whether a further message fits."""
+        return (
+            len(self.messages) < messages_max
+            and self.size_bytes + encoded_bytes(message) <= PUT_BYTES_MAX
+        )
+
+    def take_back(self) -> None:
+        """Takes the message back that was added last."""
+        self.size_bytes -= encoded_bytes(self.messages.pop())
+        self.receipts.pop()
+
+    def number(self, enqueued: Enqueued) -> None:
+        """Gives the receipts what the queue manager answered."""
+        position, sequence = enqueued.position, enqueued.first_sequence
+        for receipt in self.receipts:
+            receipt.position = position
+            receipt.sequence = sequence
+            sequence += 1
+        if enqueued.warning:
+            for receipt in self.receipts:
+                receipt._warning = enqueued.warning
+
+
+class AsynchronousSends:
+    """Sends of a session that is not transacted, gathered while earlier ones are on their way."""
+
+    def __init__(self, engine: Engine, messages_max: int) -> None:
+        self._engine = engine
+        self._messages_max = messages_max
+        self._batch: Batch | None = None
+        self._under_way = 0
+        self.unfinished: dict[Eventual, None] = {}
+
+    def must_wait_locked(self, destination: str, message: PutMessage) -> bool:
+        """Whether a message begins a batch that there is no room for; writes one that is over."""
+        batch = self._batch
+        if batch is not None and (
+            batch.destination != destination or not batch.takes(message, self._messages_max)
+        ):
+            self.write_locked()
+        return self._batch is None and self._engine.protocol.full
+
+    def add_locked(self, destination: str, message: PutMessage) -> tuple[Eventual, SendReceipt]:
+        """Takes a message, which need not wait."""
+        batch = self._batch
+        if batch is None:
+            batch = self._batch = Batch(destination, Eventual())
+        receipt = batch.add(message)
+        eventual = batch.eventual
+        assert eventual is not None, "an asynchronous batch has something to wait for"
+        if self._under_way < ASYNCHRONOUS_EAGER_MAX or len(batch.messages) >= self._messages_max:
+            try:
+                self.write_locked()
+            except LedgerMQError:
+                batch.take_back()
+                self._batch = batch if batch.messages else None
+                raise
+        return eventual, receipt
+
+    def write_locked(self) -> None:
+        """Writes what has gathered; if that cannot be handed over now, it goes on waiting."""
+        batch = self._batch
+        if batch is None:
+            return
+        assert batch.eventual is not None, "an asynchronous batch has something to wait for"
+        self._engine.put_locked(
+            batch.destination, batch.messages, on_settled=partial(self._settled, batch)
+        )
+        self._batch = None
+        self._under_way += 1
+        self.unfinished[batch.eventual] = None
+
+    def _settled(self, batch: Batch, pending: Pending) -> None:
+        assert batch.eventual is not None, "an asynchronous batch has something to wait for"
+        error = pending.error
+        reply = pending.reply
+        if isinstance(reply, Enqueued):
+            batch.number(reply)
+        elif isinstance(reply, Refused):
+            error = self._engine.error_of(reply, batch.destination)
+        with self._engine.lock:
+            self._under_way -= 1
+            self.unfinished.pop(batch.eventual, None)
+            orphan, failure = None, self._engine.lost
+            if failure is not None:
+                orphan, self._batch = self._batch, None
+            elif not self._engine.protocol.crowded:
+                try:
+                    self.write_locked()
+                except LedgerMQError as problem:
+                    orphan, failure, self._batch = self._batch, problem, None
+            batch.eventual.happen(error)
+            if orphan is not None and orphan.eventual is not None:
+                orphan.eventual.happen(failure)
+            self._engine.notify_locked()
+
+
+class UnitOfWork:
+    """The puts of one unit of work, from the first send to the commit's outcome."""
+
+    __slots__ = ("_engine", "_messages_max", "_waiting", "_written", "puts", "warning")
+
+    def __init__(self, engine: Engine, messages_max: int) -> None:
+        self._engine = engine
+        self._messages_max = messages_max
+        self._waiting: dict[str, Batch] = {}
+        self._written: list[tuple[Pending, Batch]] = []
+        self.puts = 0
+        self.warning: LedgerMQWarning | None = None
+
+    def takes_locked(self, destination: str, message: PutMessage) -> bool:
+        """Whether a message fits in what waits for its destination; else that is written first."""
+        batch = self._waiting.get(destination)
+        return batch is None or batch.takes(message, self._messages_max)
+
+    def add_locked(self, destination: str, message: PutMessage) -> SendReceipt:
+        """Takes a message that fits."""
+        batch = self._waiting.get(destination)
+        if batch is None:
+            batch = self._waiting[destination] = Batch(destination, None)
+        receipt = batch.add(message)
+        self.puts += 1
+        return receipt
+
+    def write_all(self, *, with_next: bool = False) -> Steps[None]:
+        """Writes every put that was not written yet: at once, or with the commit that follows."""
+        for destination in list(self._waiting):
+            yield from self.write(destination, with_next=with_next)
+
+    def write_ripe_locked(self) -> None:
+        """Writes what waits since the last round of the heartbeats, so that others see it (INF-02).
+
+        A unit of work that is shorter than that is written at once, with its commit.
+        """
+        for destination, batch in list(self._waiting.items()):
+            if not batch.ripe:
+                batch.ripe = True
+            elif not self._engine.protocol.full:
+                self._write_locked(destination)
+
+    def write(self, destination: str, *, with_next: bool = False) -> Steps[None]:
+        """Writes what waits for a destination, once there is room."""
+        yield from self._engine.room()
+        if destination in self._waiting:  # else the heartbeats wrote it while there was no room
+            self._write_locked(destination, with_next=with_next)
+
+    def _write_locked(self, destination: str, *, with_next: bool = False) -> None:
+        batch = self._waiting.pop(destination)
+        try:
+            pending = self._engine.put_locked(
+                destination,
+                batch.messages,
+                with_next=with_next,
+                on_settled=partial(self._put_settled, batch.receipts),
+            )
+        except LedgerMQError:
+            self._waiting[destination] = batch
+            raise
+        self._written.append((pending, batch))
+
+    def take_failure_locked(self) -> LedgerMQError | None:
+        """Why puts were refused, which are no part of it from now on; None if none was.
+
+        Of several errors one that says more than that the unit of work is too large.
+        """
+        failure: LedgerMQError | None = None
+        left: list[tuple[Pending, Batch]] = []
+        for pending, batch in self._written:
+            error = pending.error
+            if isinstance(pending.reply, Refused):
+                error = self._engine.error_of(pending.reply, pending.destination)
+            if error is None:
+                left.append((pending, batch))
+                continue
+            self.puts -= len(batch.messages)
+            if failure is None or isinstance(failure, TransactionTooLargeError):
+                failure = error
+        self._written = left
+        return failure
+
+    def _put_settled(self, receipts: list[SendReceipt], pending: Pending) -> None:
+        if pending.reply is not None and not isinstance(pending.reply, Refused):
+            for receipt in receipts:
+                receipt.position = pending.reply.position
+            if isinstance(pending.reply, Accepted) and pending.reply.warning:
+                self.warning = InconsistentUnitOfWorkWarning(
+                    f"a message was put to {pending.destination} in a unit of work, others of its "
+                    "group outside one (GRP-43)"
+                )
+
+    def committed(self, reply: Committed) -> CommitReceipt:
+        """Gives the receipts their sequence numbers."""
+        receipts: dict[str, list[SendReceipt]] = {}
+        for _, batch in self._written:
+            receipts.setdefault(batch.destination, []).extend(batch.receipts)
+        runs = tuple(EnqueuedRun(**run) for run in reply.enqueued)
+        for run in runs:
+            for place, receipt in enumerate(receipts.get(run.destination, ())):
+                receipt.sequence = run.first_sequence + place
+        return CommitReceipt(position=reply.position, enqueued=runs, consumed=reply.consumed)

@@ -1,0 +1,299 @@
+"""What a session has handed over: settled by the application or the library, or given back.
+
+Where the library acknowledges (AUTO, DUPS_OK), what was handed over is first `unwritten`, and
+`ripe` once a round of the heartbeats has seen it so: `receive` may not have returned before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from ledgermq.client.engine.engine import Engine
+from ledgermq.client.engine.steps import Steps, aside
+from ledgermq.client.sansio.protocol import Pending
+from ledgermq.client.sansio.ranges import DeliveryRanges
+from ledgermq.errors import (
+    AlreadySettledError,
+    DeliveryUnknownError,
+    LedgerMQError,
+    OutOfTurnError,
+    UnexpectedReplyError,
+)
+from ledgermq.protocol.operations import Acknowledge, Alive, Close, Recover, Rollback
+from ledgermq.protocol.outcomes import Refused
+from ledgermq.protocol.reasons import Reason
+
+__all__ = ["Settling"]
+
+
+class Settling:
+    """Deliveries of one session from the moment the application has them.
+
+    Attributes:
+        automatic: Whether the library acknowledges (AUTO, DUPS_OK).
+        handed: Handed over and neither settled nor given back: where the application does that, or
+            while a listener has it.
+        unwritten: Where the library acknowledges, what it has not written yet.
+        ripe: What it writes next.
+        refused: What was refused together with something that administration took away.
+    """
+
+    def __init__(
+        self,
+        engine: Engine,
+        in_flight: Callable[[int], set[int]],
+        soon: Callable[[], None],
+    ) -> None:
+        self._engine = engine
+        self._in_flight = in_flight
+        self._soon = soon
+        self._lazy = engine.mode == "DUPS_OK"
+        self.automatic = engine.mode in ("AUTO", "DUPS_OK")
+        self._withdraw: type[Rollback | Recover] = (
+            Rollback if engine.mode == "TRANSACTED" else Recover
+        )
+        self.handed = DeliveryRanges()
+        self.unwritten = DeliveryRanges()
+        self.ripe = DeliveryRanges()
+        self.refused = DeliveryRanges()
+
+    def hand_over_run_locked(self, first: int, last: int) -> None:
+        """The application gets messages numbered one after the other."""
+        if self.automatic:
+            self.unwritten.add_range(first, last)
+            if not self._lazy:
+                self._soon()
+        else:
+            self.handed.add_range(first, last)
+
+    def call_locked(self, first: int, last: int) -> None:
+        """A listener gets a message now: in every mode it counts as handed over (decision 24)."""
+        self.handed.add_range(first, last)
+
+    def returned_locked(self, first: int, last: int) -> None:
+        """AUTO and DUPS_OK: a listener has returned, so that its message is acknowledged (SES-05).
+
+        Unless the listener itself has given it back.
+        """
+        if self.automatic and first in self.handed:
+            for delivery in range(first, last + 1):
+                self.handed.discard(delivery)
+            self.hand_over_run_locked(first, last)
+
+    def report_handed_over(self, now: float) -> None:
+        """Reports what the application has held for some time and no operation has reported.
+
+        So its backout counts if the session is lost (decision 24). `now` is a clock in seconds.
+        """
+        engine, protocol = self._engine, self._engine.protocol
+        with engine.lock:
+            going_back = protocol.withdrawals or any(
+                one.operation is Close for one in protocol.pending.values()
+            )
+            if engine.ended or protocol.crowded or going_back:
+                return
+            held = (self.handed, self.unwritten, self.ripe)
+            for delivery in protocol.handed_over.due(now, held, protocol.handed_through):
+                engine.write_locked(Alive, handing=delivery)
+
+    # -- the library acknowledges ------------------------------------------------------------------
+
+    def write_locked(self) -> None:
+        """Writes what is to be acknowledged before a wait; DUPS_OK leaves it to the heartbeats."""
+        if not self._lazy:
+            self.write_acknowledgements_locked()
+
+    def write_acknowledgements_locked(self) -> None:
+        """Writes everything acknowledged and not written yet (AUTO); by the session's user."""
+        self.ripe.add_all(self.unwritten.take_all())
+        self._write_ripe_locked()
+
+    def _write_ripe_locked(self) -> None:
+        if not self.ripe or self._engine.ended:
+            return
+        parts = self.ripe.take_all().parts()
+        try:
+            while parts:
+                pending = self._engine.write_locked(
+                    Acknowledge,
+                    on_settled=self._take_back_refused,
+                    settles=parts[0],
+                    deliveries=parts[0].as_list(),
+                )
+                pending.promised = True
+                pending.undo = partial(self._take_back_early_locked, pending)
+                del parts[0]
+        except LedgerMQError:
+            for part in parts:
+                self.ripe.add_all(part)
+            raise
+
+    def write_ripe_acknowledgements(self) -> bool:
+        """Writes what waits since the last round of the heartbeats; whether more has come since.
+
+        What was handed over this very moment is for the next round: `receive` may not have
+        returned yet, and a message is acknowledged once it has.
+        """
+        with self._engine.lock:
+            if not self._engine.protocol.crowded:
+                self._write_ripe_locked()
+            self.ripe.add_all(self.unwritten.take_all())
+            return bool(self.ripe)
+
+    def _take_back_early_locked(self, pending: Pending) -> None:
+        """Others are to be settled before: it is written again with what follows."""
+        if _is_out_of_turn(pending) and pending.deliveries is not None:
+            self.unwritten.add_all(pending.deliveries)
+
+    def _take_back_refused(self, pending: Pending) -> None:
+        """An acknowledgement was refused: administration took one of its messages away."""
+        refused = isinstance(pending.reply, Refused) and not _is_out_of_turn(pending)
+        if refused and pending.deliveries is not None:
+            with self._engine.lock:
+                self.refused.add_all(pending.deliveries)
+        elif isinstance(pending.error, UnexpectedReplyError):
+            self._engine.defer(pending.error)
+
+    def repair(self, timeout: float | None = None) -> Steps[None]:
+        """AUTO: acknowledges again what was refused together with a message taken away."""
+        known = yield from self.in_flight()
+        ranges = self.refused.take_all()
+        ranges.keep_only(known)
+        for part in ranges.parts() if ranges else ():
+            pending = self._engine.write_locked(Acknowledge, deliveries=part.as_list())
+            yield from self._engine.reply(pending, timeout)
+
+    # -- the application settles -------------------------------------------------------------------
+
+    def in_flight(self) -> Steps[set[int]]:
+        """Asks the queue manager which deliveries of this session are in flight."""
+        return aside(partial(self._in_flight, self._engine.handle))
+
+    def acknowledge(
+        self, deliveries: range | None, timeout: float | None = None, wait: bool = True
+    ) -> Steps[None]:
+        """Settles those of one message, or all handed over; none handed over is none to settle.
+
+        Raises:
+            AlreadySettledError: the message is settled or given back.
+            DeliveryUnknownError: administration took some of them away; the others can still be
+                acknowledged.
+            OutOfTurnError: others are to be settled first; all can still be acknowledged.
+        """
+        begun = yield from self._write_acknowledgement(deliveries, timeout, wait=wait)
+        if begun is None or not wait:
+            return
+        pending, ranges = begun
+        try:
+            yield from self._engine.reply(pending, timeout)
+        except DeliveryUnknownError:
+            ranges.keep_only((yield from self.in_flight()))
+            self.handed.add_all(ranges)
+            raise
+        except OutOfTurnError:
+            self.handed.add_all(ranges)
+            raise
+
+    def _write_acknowledgement(
+        self, deliveries: range | None, timeout: float | None, *, wait: bool
+    ) -> Steps[tuple[Pending, DeliveryRanges] | None]:
+        """Writes the acknowledgement of one message or of all; None if there is none to settle."""
+        engine = self._engine
+        if self.automatic:
+            return None
+        if deliveries is None:
+            ranges = self.handed.take_all()
+        elif all(self.handed.discard(delivery) for delivery in deliveries):
+            ranges = DeliveryRanges([(deliveries[0], deliveries[-1])])
+        else:
+            raise AlreadySettledError(
+                f"delivery {deliveries[0]} was acknowledged before, or went back to its queue"
+            )
+        if not ranges:
+            return None
+        parts = ranges.parts()
+        try:
+            while True:
+                yield from engine.room(timeout)
+                last = parts[0]
+                pending = engine.write_locked(
+                    Acknowledge,
+                    on_settled=None if wait and len(parts) == 1 else self._settled_later,
+                    settles=last,
+                    deliveries=last.as_list(),
+                )
+                del parts[0]
+                if not parts:
+                    return pending, last
+        except BaseException:
+            for part in parts:
+                self.handed.add_all(part)
+            raise
+
+    def _settled_later(self, pending: Pending) -> None:
+        """The outcome of an acknowledgement that nobody waits for."""
+        if _is_out_of_turn(pending) and pending.deliveries is not None:
+            with self._engine.lock:
+                self.handed.add_all(pending.deliveries)
+        self._engine.defer_refusal(pending)
+
+    # -- what goes back ----------------------------------------------------------------------------
+
+    def return_failed(self, first: int) -> Steps[None]:
+        """AUTO: gives back what a listener failed on, as seen, and everything behind it.
+
+        Unless the listener itself has given it back.
+        """
+        if not self._engine.ended and first in self.handed:
+            yield from self.give_back()
+
+    def give_back(self, timeout: float | None = None) -> Steps[None]:
+        """Rollback or recover: everything in flight returns, what was seen counts as backed out."""
+        try:
+            yield from self._give_back(timeout)
+        except DeliveryUnknownError:
+            # Administration took a message away; the others still go back.
+            self.handed.keep_only((yield from self.in_flight()))
+            yield from self._give_back(timeout)
+
+    def _give_back(self, timeout: float | None) -> Steps[None]:
+        engine = self._engine
+        self.write_acknowledgements_locked()
+        yield from engine.room(timeout)
+        if self.automatic:
+            yield from self._take_back_early(timeout)
+        pending = engine.write_locked(self._withdraw, seen=self.handed.as_seen())
+        yield from engine.reply(pending, timeout)
+        self.handed.clear()
+
+    def _take_back_early(self, timeout: float | None) -> Steps[None]:
+        """AUTO: what is acknowledged too early, with others to be settled before, was seen too."""
+        pending = self._engine.protocol.pending
+        # The heartbeats write again what came back, a round later at the earliest.
+        while acknowledges := [one for one in pending.values() if one.operation is Acknowledge]:
+            yield from self._engine.settled(acknowledges[0], timeout)
+        self.handed.add_all(self.unwritten.take_all())
+        self.handed.add_all(self.ripe.take_all())
+
+    def close(self, timeout: float | None) -> Steps[None]:
+        """Ends the session: what was handed over and not settled goes back, as seen.
+
+        Raises:
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        self.write_acknowledgements_locked()
+        try:
+            yield from self._close(timeout)
+        except DeliveryUnknownError:
+            self.handed.keep_only((yield from self.in_flight()))
+            yield from self._close(timeout)
+
+    def _close(self, timeout: float | None) -> Steps[None]:
+        pending = self._engine.write_locked(Close, seen=self.handed.as_seen())
+        yield from self._engine.reply(pending, timeout)
+
+
+def _is_out_of_turn(pending: Pending) -> bool:
+    """Whether an operation was refused because others are to be settled first."""
+    return isinstance(pending.reply, Refused) and pending.reply.reason == Reason.OUT_OF_TURN

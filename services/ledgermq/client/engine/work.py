@@ -1,0 +1,229 @@
+"""What one session does with its engine: it sends, gets, settles, commits, and ends.
+
+`Session` and its producers and consumers rest on this, and so do those of `ledgermq.aio`; what
+waits is made of steps, which each takes in its own way.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from ledgermq.client.arguments import check_seconds
+from ledgermq.client.destinations import is_topic
+from ledgermq.client.engine.acknowledge_mode import AckMode
+from ledgermq.client.engine.commits import Commits
+from ledgermq.client.engine.engine import Engine
+from ledgermq.client.engine.listening import Listening
+from ledgermq.client.engine.outgoing import AsynchronousSends
+from ledgermq.client.engine.settling import Settling
+from ledgermq.client.engine.steps import Steps, again_while_out_of_turn
+from ledgermq.client.engine.unseen import Unseen
+from ledgermq.client.receiving.browser import Browser
+from ledgermq.client.sending.making import MessageMaker
+from ledgermq.client.sending.receipts import CommitReceipt
+from ledgermq.errors import IllegalStateError, OutcomeUnknownError, SessionLostError
+from ledgermq.protocol.operations import (
+    CreateTemporary,
+    DeleteQueue,
+    DeleteTopic,
+    Unsubscribe,
+)
+
+__all__ = ["Services", "Work"]
+
+LOGGER = logging.getLogger("ledgermq.client")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Services:
+    """What a session asks of its connection.
+
+    Attributes:
+        browse: Makes a browser; it asks the queue manager, and so waits.
+        name_temporary: A new name of a temporary queue or topic.
+        in_flight: Which deliveries of a session are in flight; waits.
+        bytes_max: Largest content of a queue's messages, 0 for the limit of the log; waits.
+        soon: Has the heartbeats come soon.
+        closed: Called when the session has ended.
+        put_messages_max: Up to how many messages one operation gathers.
+    """
+
+    browse: Callable[..., Browser]
+    name_temporary: Callable[[str], str]
+    in_flight: Callable[[int], set[int]]
+    bytes_max: Callable[[str], int]
+    soon: Callable[[], None]
+    closed: Callable[[Work], None]
+    put_messages_max: int
+
+
+class Work:
+    """The work of one session.
+
+    Attributes:
+        transacted: Whether it works in units of work.
+        commits: Its units of work.
+        sends: What it sends asynchronously; what it has not sent yet is in there or in the unit.
+        settling: What it has handed over.
+        unseen: What its consumers have not handed over.
+    """
+
+    def __init__(self, engine: Engine, services: Services) -> None:
+        self.engine = engine
+        self.services = services
+        self.mode = AckMode(engine.mode)
+        self.transacted = self.mode is AckMode.TRANSACTED
+        self.maker = MessageMaker()
+        self.settling = Settling(engine, services.in_flight, services.soon)
+        self.unseen = Unseen(engine)
+        self.listening = Listening(engine, self.settling, self.unseen)
+        self.sends = AsynchronousSends(engine, services.put_messages_max)
+        self.commits = Commits(engine, self.settling, services.put_messages_max)
+        engine.each_round = self._write_what_waits
+        engine.report_handed_over = self.settling.report_handed_over
+
+    def _write_what_waits(self) -> bool:
+        """Called by the heartbeats; whether more has come to acknowledge since the last time."""
+        more = self.settling.write_ripe_acknowledgements()
+        self.commits.write_ripe_puts()
+        self.unseen.give_back_expired()
+        return more
+
+    # -- settling ----------------------------------------------------------------------------------
+
+    def commit(self, timeout: float | None, turn_timeout: float) -> Steps[CommitReceipt]:
+        """See `Session.commit`."""
+        check_seconds("timeout", timeout)
+        return again_while_out_of_turn(lambda: self.commits.commit(timeout), turn_timeout)
+
+    def acknowledge(
+        self, timeout: float | None, turn_timeout: float, *, wait: bool = True
+    ) -> Steps[None]:
+        """See `Session.acknowledge`."""
+        check_seconds("timeout", timeout)
+        self.engine.check_usable_locked()
+        if not self.transacted:
+            yield from again_while_out_of_turn(
+                lambda: self.settling.acknowledge(None, timeout, wait), turn_timeout
+            )
+
+    def acknowledge_message(
+        self, deliveries: range, timeout: float | None, *, wait: bool = True
+    ) -> Steps[None]:
+        """Acknowledges what acknowledging one message settles in this mode."""
+        check_seconds("timeout", timeout)
+        self.engine.check_usable_locked()
+        if not self.transacted:
+            alone = self.mode is AckMode.INDIVIDUAL
+            yield from self.settling.acknowledge(deliveries if alone else None, timeout, wait)
+
+    def recover(self, timeout: float | None) -> Steps[None]:
+        """See `Session.recover`."""
+        check_seconds("timeout", timeout)
+        self.engine.check_usable_locked()
+        if self.transacted:
+            raise IllegalStateError("recover is not for a transacted session: roll back instead")
+        yield from self.settling.give_back(timeout)
+
+    # -- destinations ------------------------------------------------------------------------------
+
+    def unsubscribe(self, subscription: str) -> Steps[None]:
+        """See `Session.unsubscribe`."""
+        yield from self.engine.administer(
+            Unsubscribe, target=subscription, subscription=subscription
+        )
+
+    def make_temporary(self, kind: str) -> Steps[str]:
+        """Makes a temporary queue or topic; its destination."""
+        destination = self.services.name_temporary(kind)
+        yield from self.engine.administer(
+            CreateTemporary, target=destination, destination=destination
+        )
+        return destination
+
+    def delete_temporary(self, destination: str) -> Steps[None]:
+        """See `Session.delete_temporary`."""
+        name = destination.partition(":")[2]
+        if not name.startswith("temporary/"):
+            raise IllegalStateError(f"{destination} is no temporary destination")
+        administer = self.engine.administer
+        if is_topic(destination):
+            yield from administer(DeleteTopic, target=destination, topic=name, purge=True)
+        else:
+            yield from administer(DeleteQueue, target=destination, queue=name, purge=True)
+
+    # -- the end -----------------------------------------------------------------------------------
+
+    def flush(self, timeout: float | None) -> Steps[None]:
+        """See `Session.flush`."""
+        check_seconds("timeout", timeout)
+        self.engine.check_usable_locked()
+        self.sends.write_locked()
+        yield from self.commits.unit.write_all()
+        for pending in list(self.engine.protocol.pending.values()):
+            yield from self.engine.settled(pending, timeout)
+        failure = self.commits.unit.take_failure_locked()
+        if failure is not None:
+            raise failure
+
+    def close(self, timeout: float | None) -> Steps[None]:
+        """Ends the session, once its listeners have; `closing` says that somebody does.
+
+        Raises:
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        engine = self.engine
+        if not engine.ended:
+            try:
+                self.sends.write_locked()
+                yield from self.settling.close(timeout)
+            except (SessionLostError, OutcomeUnknownError):
+                # Gone is gone, by this Close or before it; what is in doubt was put off for later.
+                if not engine.ended:
+                    raise
+        if self.settling.refused:
+            LOGGER.warning("%r: acknowledgements were refused: %r", self, self.settling.refused)
+
+    def end(self, timeout: float | None = None) -> None:
+        """See `Session.close`; in this thread."""
+        self.refuse_close()
+        check_seconds("timeout", timeout)
+        if not self.begin_close():
+            return
+        self.listening.end()
+        try:
+            self.engine.run(self.close(timeout))
+        finally:
+            self.await_callbacks(timeout)
+            self.services.closed(self)
+        self.engine.raise_deferred()
+
+    def refuse_close(self) -> None:
+        """Refuses that a listener or callback of the session ends it, which would wait for it."""
+        self.engine.callbacks.refuse("close")
+        self.listening.refuse_close()
+
+    def begin_close(self) -> bool:
+        """Says to whoever waits in the session that it is being closed; False if it is already."""
+        with self.engine.lock:
+            if self.engine.closing:
+                return False
+            self.engine.closing = True
+            self.engine.notify_locked()
+        return True
+
+    def await_callbacks(self, timeout: float | None) -> None:
+        """Completion callbacks belong to what is under way (SES-18)."""
+        self.engine.callbacks.wait(self.engine.timeout_seconds if timeout is None else timeout)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether the session was closed or lost."""
+        return self.engine.closing or self.engine.ended
+
+    def __repr__(self) -> str:
+        state = "closed" if self.is_closed else "open"
+        name = f"{self.engine.queue_manager}@{self.engine.handle}"
+        return f"Session({name}, {self.mode.value}, {state})"

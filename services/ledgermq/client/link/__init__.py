@@ -1,0 +1,1 @@
+"""Bytes to and from Kafka, and the threads that carry them."""

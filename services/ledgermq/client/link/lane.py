@@ -1,0 +1,160 @@
+"""The way back: reads one outcome lane and keeps only this connection's records (PROTOCOL.md §7,
+H17).
+"""
+
+from __future__ import annotations
+
+import logging
+import random
+from typing import Final
+
+from confluent_kafka import (
+    TIMESTAMP_LOG_APPEND_TIME,
+    Consumer,
+    KafkaError,
+    KafkaException,
+    TopicPartition,
+)
+
+from ledgermq.client.link.broker_news import BrokerNews
+from ledgermq.client.link.transport import KAFKA_COMMON, KAFKA_SECONDS_MAX
+from ledgermq.client.sansio.log_clock import LogClock
+from ledgermq.client.settings import ConnectionSettings
+from ledgermq.errors import BrokerUnavailableError, LogError
+from ledgermq.wire.topics.log_topics import lane_partition
+from ledgermq.wire.topics.registry import Claim
+
+__all__ = ["LaneReader"]
+
+LOGGER = logging.getLogger("ledgermq.client")
+RECORDS_PER_READ: Final = 500
+OUTCOME_BYTES_MAX: Final = 10 * 1024 * 1024
+PASSING: Final = frozenset(
+    {KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT}
+)
+
+
+class LaneReader:
+    """The consumer of one lane, from its end at the start on; used by one thread at a time."""
+
+    def __init__(self, settings: ConnectionSettings, news: BrokerNews | None = None) -> None:
+        self._news = BrokerNews(settings.bootstrap) if news is None else news
+        self._settings = settings
+        self._topic = settings.topics.outcomes
+        self._key = settings.identity.hex().encode()
+        self._partition = -1
+        self._clock = LogClock()
+        self.lane = -1
+        self._consumer = Consumer(
+            KAFKA_COMMON
+            | {
+                "bootstrap.servers": settings.bootstrap,
+                "client.id": settings.application or settings.client_id or "ledgermq",
+                "group.id": f"ledgermq-lane-{settings.identity.hex()}",
+                "enable.auto.commit": False,
+                "auto.offset.reset": "error",
+                "isolation.level": "read_uncommitted",
+                "fetch.min.bytes": 1,
+                "fetch.wait.max.ms": 500,
+                "fetch.error.backoff.ms": 50,
+                "fetch.message.max.bytes": OUTCOME_BYTES_MAX + 65536,
+                "fetch.max.bytes": 64 * 1024 * 1024,
+                "receive.message.max.bytes": 80 * 1024 * 1024,
+                "error_cb": self._news.error,
+            },
+            logger=self._news,
+        )
+
+    def check_broker(self, timeout_seconds: float) -> None:
+        """Makes sure that a broker answers and the topics are there.
+
+        Raises:
+            BrokerUnavailableError: no broker answered within the time-out.
+            LogError: the topics do not exist.
+        """
+        bootstrap = self._settings.bootstrap
+        try:
+            found = self._consumer.list_topics(timeout=timeout_seconds).topics
+        except KafkaException as error:
+            raise BrokerUnavailableError(
+                f"no Kafka broker answers at {bootstrap} ({error.args[0].str()}): "
+                "start it (`ledgermq up`), or check the address"
+            ) from error
+        topics = self._settings.topics
+        for name in (topics.registry, topics.operations, topics.outcomes, topics.questions):
+            if name not in found:
+                raise LogError(
+                    f"the broker at {bootstrap} has no topic {name}: start a worker, which "
+                    f"creates the topics, or check the topic prefix ({topics.prefix!r} now)"
+                )
+
+    def start(self, claim: Claim, timeout_seconds: float) -> int:
+        """Picks the lane with the lowest end, reads from there on, returns its number."""
+        ends = []
+        for lane in range(claim.lanes):
+            partition = lane_partition(claim.partition, claim.lanes, lane)
+            _, end = self._bounds(partition, timeout_seconds)
+            ends.append((end, random.random(), lane, partition))
+        end, _, self.lane, self._partition = min(ends)
+        self._consumer.assign([TopicPartition(self._topic, self._partition, end)])
+        return self.lane
+
+    def _bounds(self, partition: int, timeout_seconds: float) -> tuple[int, int]:
+        try:
+            low, high = self._consumer.get_watermark_offsets(
+                TopicPartition(self._topic, partition), timeout=timeout_seconds
+            )
+        except KafkaException as error:
+            raise BrokerUnavailableError(
+                f"lane {self._topic}-{partition} does not answer: {error.args[0].str()}"
+            ) from error
+        return low, high
+
+    def read(self, timeout_seconds: float) -> tuple[list[bytes], bool]:
+        """Waits for records; returns the values that are ours, and whether some may be missing."""
+        consumer = self._consumer
+        first = consumer.poll(timeout_seconds)
+        if first is None:
+            return [], False
+        records = [first, *consumer.consume(RECORDS_PER_READ, 0)]
+        key = self._key
+        values: list[bytes] = []
+        missing = False
+        for record in records:
+            error = record.error()
+            if error is not None:
+                missing = self._cope(error) or missing
+                continue
+            self._news.well()
+            stamp, appended_ms = record.timestamp()
+            if stamp == TIMESTAMP_LOG_APPEND_TIME:
+                self._clock.note(appended_ms * 1000)
+            if record.key() == key:
+                value = record.value()
+                if value is not None:
+                    values.append(value)
+        return values, missing
+
+    def log_time(self) -> int:
+        """The time of the log in µs since 1970, as far as known; -1: not at all."""
+        return self._clock.now_us()
+
+    def _cope(self, error: KafkaError) -> bool:
+        """Deals with an error of the consumer; True if records were skipped."""
+        if error.code() in PASSING:
+            self._news.trouble(error.str())
+            return False
+        if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
+            LOGGER.warning(
+                "lane %s-%s went on without us; catching up", self._topic, self._partition
+            )
+            wanted = min(self._settings.timeout_seconds, KAFKA_SECONDS_MAX)
+            _, end = self._bounds(self._partition, wanted)
+            self._consumer.assign([TopicPartition(self._topic, self._partition, end)])
+            return True
+        LOGGER.warning("lane %s-%s: %s", self._topic, self._partition, error.str())
+        return False
+
+    def close(self) -> None:
+        """Leaves the lane."""
+        self._consumer.close()

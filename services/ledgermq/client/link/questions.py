@@ -1,0 +1,240 @@
+"""Questions about the state: asked on the side topic, answered on the lane (PROTOCOL.md §9)."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from ledgermq.client.reasons import error_of_reason
+from ledgermq.client.sansio.sizes import check_value
+from ledgermq.errors import WorkerUnavailableError
+from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Outcome
+from ledgermq.protocol.reasons import Reason
+from ledgermq.wire.framing.codec import encode_record, join_delivered, outcome_from_union
+
+__all__ = ["Answer", "Questions", "whole_answer"]
+
+ASK: Final = "ledgermq.question.Ask"
+ASK_AGAIN_SECONDS: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What the worker answered, and the log position and time (µs) that it is true at."""
+
+    position: int
+    time: int
+    document: Any
+    outcomes: list[Outcome]
+    messages: list[DeliveredMessage]
+    behind: str = ""
+
+
+class _ExpiredError(Exception):
+    """The rest of an answer is not there any more; the question must be asked from the start."""
+
+
+def whole_answer(pages: list[Answer]) -> Answer:
+    """One answer of all its pages: what is listed in each is joined, the rest is the first's."""
+    first, *others = pages
+    for page in others:
+        first = replace(
+            first,
+            document=_joined(first.document, page.document),
+            outcomes=first.outcomes + page.outcomes,
+            messages=first.messages + page.messages,
+            behind=page.behind,
+        )
+    return first
+
+
+def _joined(document: Any, more: Any) -> Any:
+    if isinstance(document, list) and isinstance(more, list):
+        return document + more
+    if isinstance(document, dict) and isinstance(more, dict):
+        return {key: _joined(value, more.get(key)) for key, value in document.items()}
+    return document
+
+
+class _Question:
+    __slots__ = ("answer", "answered")
+
+    def __init__(self) -> None:
+        self.answered = threading.Event()
+        self.answer: dict[str, Any] | None = None
+
+
+class Questions:
+    """Numbers questions and matches the answers; may be used from any thread."""
+
+    def __init__(
+        self,
+        *,
+        identity: bytes,
+        lane: int,
+        queue_manager: str,
+        write: Callable[[bytes], None],
+    ) -> None:
+        self._common = {"connection": identity, "lane": lane}
+        self._queue_manager = queue_manager
+        self._write = write
+        self._lock = threading.Lock()
+        self._number = 0
+        self._open: dict[int, _Question] = {}
+
+    def put(self, kind: str, *, not_before: int = -1, wait_ms: int = 0, **more: Any) -> int:
+        """Asks and returns the number of the question."""
+        with self._lock:
+            self._number += 1
+            number = self._number
+        self._write(self._encoded(number, kind, not_before, wait_ms, more))
+        return number
+
+    def _encoded(
+        self, number: int, kind: str, not_before: int, wait_ms: int, more: dict[str, Any]
+    ) -> bytes:
+        datum = {
+            **self._common,
+            "question": number,
+            "kind": kind,
+            "not_before": not_before,
+            "wait_ms": wait_ms,
+            "queue": "",
+            "after_priority": 9,
+            "after_sequence": -1,
+            "limit": 100,
+            "selector": "",
+            "group_id": b"",
+            "after": "",
+            **more,
+        }
+        value = encode_record(ASK, datum)
+        check_value(f"a question ({kind})", more, value)
+        return value
+
+    def ask(
+        self, kind: str, *, timeout_seconds: float, not_before: int = -1, **more: Any
+    ) -> Answer:
+        """Asks, again every second, and returns the answer; all of it, if it comes in pages.
+
+        Its position is that of the first page.
+
+        Raises:
+            WorkerUnavailableError: nobody answered within the time-out.
+            LedgerMQError: the question was refused.
+        """
+        deadline = time.monotonic() + timeout_seconds
+        while True:
+            try:
+                return whole_answer(
+                    list(
+                        self.pages(
+                            kind, timeout_seconds=timeout_seconds, not_before=not_before, **more
+                        )
+                    )
+                )
+            except _ExpiredError as error:
+                # The worker that began it is gone, or had to wait too long.
+                if time.monotonic() > deadline:
+                    raise WorkerUnavailableError(str(error)) from error
+
+    def bytes_max_of(self, queue: str, timeout_seconds: float) -> int:
+        """Largest content of a queue's messages; 0: the limit of the log."""
+        answer = self.ask("QUEUE", timeout_seconds=timeout_seconds, queue=queue)
+        found: int = answer.document["message_bytes_max"]
+        return found
+
+    def in_flight_of(self, handle: int, timeout_seconds: float) -> set[int]:
+        """Which deliveries of a session are in flight."""
+        answer = self.ask("RESYNC", timeout_seconds=timeout_seconds, not_before=-1)
+        return {
+            number
+            for outcome in answer.outcomes
+            if isinstance(outcome, Delivered) and outcome.session == handle
+            for number in range(
+                outcome.first_delivery, outcome.first_delivery + len(outcome.messages)
+            )
+        }
+
+    def pages(
+        self, kind: str, *, timeout_seconds: float, not_before: int = -1, **more: Any
+    ) -> Iterator[Answer]:
+        """Asks for an answer page by page, each within the time-out; as `ask`."""
+        after = ""
+        while True:
+            answer = self._ask_page(
+                kind, timeout_seconds=timeout_seconds, not_before=not_before, after=after, **more
+            )
+            yield answer
+            after = answer.behind
+            if not after:
+                return
+
+    def _ask_page(
+        self, kind: str, *, timeout_seconds: float, not_before: int, **more: Any
+    ) -> Answer:
+        question = _Question()
+        with self._lock:
+            self._number += 1
+            number = self._number
+        deadline = time.monotonic() + timeout_seconds
+        wait_ms = int(timeout_seconds * 1000) if not_before >= 0 else 0
+        value = self._encoded(number, kind, not_before, wait_ms, more)
+        with self._lock:
+            self._open[number] = question
+        try:
+            while True:
+                left = deadline - time.monotonic()
+                if left <= 0:
+                    raise WorkerUnavailableError(
+                        f"no worker of {self._queue_manager} answered a question ({kind}) within "
+                        f"{timeout_seconds:g} s; is one running? Start it with `ledgermq worker`"
+                    )
+                self._write(value)
+                if question.answered.wait(min(left, ASK_AGAIN_SECONDS)):
+                    break
+        finally:
+            with self._lock:
+                del self._open[number]
+        return self._read(question, _destination(kind, more.get("queue")))
+
+    def _read(self, question: _Question, destination: str | None) -> Answer:
+        found = question.answer
+        assert found is not None, "an answered question has an answer"
+        if found["reason"] == Reason.ANSWER_EXPIRED:
+            raise _ExpiredError(found["detail"])
+        if found["reason"]:
+            raise error_of_reason(
+                found["reason"],
+                found["detail"],
+                queue_manager=self._queue_manager,
+                position=found["position"],
+                destination=destination,
+            )
+        join_delivered(found)
+        document = found["document"]
+        return Answer(
+            position=found["position"],
+            time=found["time"],
+            document=None if document is None else json.loads(document),
+            outcomes=[outcome_from_union(one) for one in found["outcomes"]],
+            messages=found["messages"],
+            behind=found["next"],
+        )
+
+    def take(self, answer: dict[str, Any]) -> None:
+        """Takes an answer from the lane; one that nobody waits for is a repeat."""
+        with self._lock:
+            question = self._open.get(answer["question"])
+        if question is not None:
+            question.answer = answer
+            question.answered.set()
+
+
+def _destination(kind: str, name: str | None) -> str | None:
+    """What a question is about, as errors name it."""
+    return f"{'topic' if kind == 'TOPIC' else 'queue'}:{name}" if name else None

@@ -1,0 +1,96 @@
+"""The route between a connection and its queue manager: a lane to read, a log to write to.
+
+Over Kafka it is a consumer and a producer; `ledgermq.testing` has one that stays in memory.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from typing import NamedTuple, Protocol
+
+from ledgermq.client.link.broker_news import BrokerNews
+from ledgermq.client.link.claims import find_claim
+from ledgermq.client.link.lane import LaneReader
+from ledgermq.client.link.transport import KAFKA_SECONDS_MAX, LogReceipt, Transport
+from ledgermq.client.settings import ConnectionSettings
+from ledgermq.wire.framing.headers import Headers
+
+__all__ = ["LaneIn", "LogOut", "Route", "kafka_route"]
+
+
+class LaneIn(Protocol):
+    """What the reader of a connection needs of a lane."""
+
+    @property
+    def lane(self) -> int:
+        """Number of the lane."""
+
+    def read(self, timeout_seconds: float) -> tuple[list[bytes], bool]:
+        """Waits for records; returns the values that are ours, and whether some may be missing."""
+
+    def log_time(self) -> int:
+        """The time of the log in µs since 1970, as far as known; -1: not at all."""
+
+    def close(self) -> None:
+        """Leaves the lane."""
+
+
+class LogOut(Protocol):
+    """What a connection needs to write; may be used from any thread."""
+
+    failures: deque[str]
+
+    def write(self, value: bytes, headers: Headers, receipt: LogReceipt | None = None) -> None:
+        """Writes an operation."""
+
+    def ask(self, value: bytes) -> None:
+        """Writes a question."""
+
+    def beat(self) -> None:
+        """Writes a heartbeat."""
+
+    def serve(self) -> None:
+        """Takes in what became of earlier writes."""
+
+    def clock(self) -> float:
+        """Seconds by which an application holds messages: the machine's, or a test's."""
+
+    def wait_landed(self, receipt: LogReceipt, timeout_seconds: float) -> bool:
+        """Waits until an operation is on the log; False after the time-out."""
+
+    def close(self, timeout_seconds: float) -> None:
+        """Lets what is on its way arrive, at most for the time-out."""
+
+
+class Route(NamedTuple):
+    """Both directions."""
+
+    lane: LaneIn
+    log: LogOut
+
+
+def kafka_route(settings: ConnectionSettings, deadline: float) -> Route:
+    """Finds the queue manager on Kafka and picks a lane; `deadline` on the monotonic clock.
+
+    Raises:
+        BrokerUnavailableError: no Kafka broker answers in time.
+        LogError: the log topics are missing or not as they should be.
+        QueueManagerNotFoundError: the registry has no queue manager of this name.
+    """
+
+    def left() -> float:
+        return min(max(1.0, deadline - time.monotonic()), KAFKA_SECONDS_MAX)
+
+    news = BrokerNews(settings.bootstrap)
+    lane = LaneReader(settings, news)
+    try:
+        lane.check_broker(min(settings.timeout_seconds, KAFKA_SECONDS_MAX))
+        claim = find_claim(settings, left())
+        lane.start(claim, left())
+    except BaseException:
+        lane.close()
+        raise
+    transport = Transport(settings, claim, news)
+    transport.warm_up(left())
+    return Route(lane, transport)

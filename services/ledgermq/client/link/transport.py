@@ -1,0 +1,205 @@
+"""The way to the log: one producer per connection (operations, questions, heartbeats).
+
+Delivery reports are served in whichever thread polls, so their callbacks only set plain fields and
+append to a deque; nothing in them takes a lock of the session's.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Final
+
+from confluent_kafka import KafkaError, KafkaException, Producer
+
+from ledgermq.client.link.broker_news import BrokerNews
+from ledgermq.client.settings import ConnectionSettings
+from ledgermq.errors import (
+    BrokerUnavailableError,
+    ConnectionClosedError,
+    LedgerMQError,
+    LogError,
+    MessageTooLargeError,
+)
+from ledgermq.wire.framing.codec import encode_record
+from ledgermq.wire.framing.headers import Headers
+from ledgermq.wire.topics.log_topics import OPERATION_BYTES_MAX
+from ledgermq.wire.topics.registry import Claim
+
+__all__ = ["KAFKA_COMMON", "KAFKA_SECONDS_MAX", "LogReceipt", "Transport"]
+
+LOGGER = logging.getLogger("ledgermq.client")
+HEARTBEAT: Final = "ledgermq.question.Heartbeat"
+QUEUE_FULL_WAIT_SECONDS: Final = 0.05
+# For how long a full queue may hold up whoever writes: no broker has taken anything by then.
+QUEUE_FULL_SECONDS: Final = 5.0
+# librdkafka counts milliseconds in 32 bits.
+KAFKA_SECONDS_MAX: Final = 1_000_000.0
+
+# Brokers come back within seconds; the defaults of librdkafka wait up to ten.
+KAFKA_COMMON: Final[dict[str, Any]] = {
+    "socket.nagle.disable": True,
+    "reconnect.backoff.ms": 50,
+    "reconnect.backoff.max.ms": 1000,
+    "log_level": 3,
+}
+
+
+class LogReceipt:
+    """Where an operation landed on the log, for those who wait for no more than that."""
+
+    __slots__ = ("error", "landed", "position")
+
+    def __init__(self) -> None:
+        self.landed = threading.Event()
+        self.position = -1
+        self.error: str | None = None
+
+
+class Transport:
+    """Writes operations and questions of one connection; may be used from any thread."""
+
+    def __init__(
+        self, settings: ConnectionSettings, claim: Claim, news: BrokerNews | None = None
+    ) -> None:
+        self._news = BrokerNews(settings.bootstrap) if news is None else news
+        self._settings = settings
+        self._operations = settings.topics.operations
+        self._questions = settings.topics.questions
+        self._partition = claim.partition
+        self._operation_key = claim.queue_manager.encode()
+        self._question_key = settings.identity.hex().encode()
+        self._heartbeat = encode_record(HEARTBEAT, {"connection": settings.identity})
+        self._closed = False
+        self.failures: deque[str] = deque()
+        self._producer = Producer(
+            KAFKA_COMMON
+            | {
+                "bootstrap.servers": settings.bootstrap,
+                "client.id": settings.application or settings.client_id or "ledgermq",
+                # Operations are numbered and applied at most once (D7), so a record that Kafka
+                # appends twice does no harm, and an idempotent producer would add nothing but
+                # its limit: librdkafka spins while five of its messages are unacknowledged.
+                "enable.idempotence": False,
+                "acks": "all",
+                "linger.ms": 0,
+                # Keeps the order over retries, and lets what many threads write while a request
+                # is being flushed gather in the next one.
+                "max.in.flight.requests.per.connection": 1,
+                "message.max.bytes": OPERATION_BYTES_MAX,
+                "message.timeout.ms": 120_000,
+                "retry.backoff.ms": 50,
+                "delivery.report.only.error": False,
+                "error_cb": self._news.error,
+            },
+            logger=self._news,
+        )
+
+    def warm_up(self, timeout_seconds: float) -> None:
+        """Connects now, so that the first operation need not wait for it."""
+        try:
+            self._producer.list_topics(self._operations, timeout=timeout_seconds)
+        except KafkaException as error:
+            LOGGER.info("the producer has no broker yet: %s", error)
+
+    def _report(self, error: KafkaError | None, _: Any) -> None:
+        if error is not None:
+            self.failures.append(error.str())
+        else:
+            self._news.well()
+
+    def _note(self, error: KafkaError | None, _: Any) -> None:
+        """The report of what nobody waits for, and nobody writes again."""
+        if error is None:
+            self._news.well()
+
+    def write(self, value: bytes, headers: Headers, receipt: LogReceipt | None = None) -> None:
+        """Hands an operation to the producer; waits while its queue is full.
+
+        Raises:
+            ConnectionClosedError: the connection is closed.
+            MessageTooLargeError: Kafka's producer takes no record of this size.
+            BrokerUnavailableError: its queue is full, and stays so, because no broker takes it.
+            LogError: it refuses the record for another reason, such as an unknown topic.
+        """
+        report = self._report if receipt is None else _reporting(receipt, self._report)
+        self._produce(
+            self._operations, value, self._operation_key, headers=headers, on_delivery=report
+        )
+
+    def ask(self, value: bytes) -> None:
+        """Writes a question to the side topic."""
+        self._produce(self._questions, value, self._question_key, on_delivery=self._note)
+
+    def beat(self) -> None:
+        """Writes a heartbeat to the side topic."""
+        self._produce(self._questions, self._heartbeat, self._question_key, on_delivery=self._note)
+
+    def _produce(self, topic: str, value: bytes, key: bytes, **more: Any) -> None:
+        deadline = time.monotonic() + QUEUE_FULL_SECONDS
+        while True:
+            if self._closed:
+                raise ConnectionClosedError("the connection is closed; connect again")
+            try:
+                self._producer.produce(topic, value, key, self._partition, **more)
+                return
+            except BufferError as error:
+                if time.monotonic() > deadline:
+                    raise BrokerUnavailableError(
+                        f"nothing was written: what waits for the broker at "
+                        f"{self._settings.bootstrap} fills the queue of this connection; try again "
+                        "when the broker is back"
+                    ) from error
+                self._producer.poll(QUEUE_FULL_WAIT_SECONDS)
+            except KafkaException as error:
+                raise _refused(topic, len(value), error) from error
+
+    def serve(self, timeout_seconds: float = 0.0) -> None:
+        """Serves delivery reports."""
+        self._producer.poll(timeout_seconds)
+
+    def clock(self) -> float:
+        """Seconds on the machine's clock that only goes forward."""
+        return time.monotonic()
+
+    def wait_landed(self, receipt: LogReceipt, timeout_seconds: float) -> bool:
+        """Waits until an operation is on the log; False after the time-out."""
+        deadline = time.monotonic() + timeout_seconds
+        while not receipt.landed.is_set():
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return False
+            self._producer.poll(min(left, 0.1))
+        return True
+
+    def close(self, timeout_seconds: float) -> None:
+        """Lets what is on its way arrive, at most for the time-out; then nothing more is sent."""
+        self._closed = True
+        if self._producer.flush(min(timeout_seconds, KAFKA_SECONDS_MAX)):
+            self._producer.purge()
+            self._producer.flush(1.0)
+
+
+def _refused(topic: str, size_bytes: int, error: KafkaException) -> LedgerMQError:
+    """What a record becomes that Kafka's producer does not take."""
+    found = error.args[0]
+    if found.code() == KafkaError.MSG_SIZE_TOO_LARGE:
+        return MessageTooLargeError(
+            f"a record of {size_bytes:,} bytes is too large for {topic}; nothing was written"
+        )
+    return LogError(f"a record for {topic} was not taken, nothing was written: {found.str()}")
+
+
+def _reporting(receipt: LogReceipt, note: Callable[[KafkaError | None, Any], None]) -> Any:
+    def report(error: KafkaError | None, record: Any) -> None:
+        note(error, record)
+        if error is not None:
+            receipt.error = error.str()
+        else:
+            receipt.position = record.offset()
+        receipt.landed.set()
+
+    return report

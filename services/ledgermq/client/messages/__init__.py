@@ -1,0 +1,1 @@
+"""Messages as applications make and get them, and their typed bodies and properties."""

@@ -1,0 +1,261 @@
+"""Bytes messages: bytes that are written and read as the data streams of Java do it.
+
+Numbers are big-endian, a truth value is one byte, a char one UTF-16 unit, and a text of `write_utf`
+is its UTF-8 behind a length of two bytes (Java writes U+0000 and what is above U+FFFF otherwise).
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final, Unpack
+
+from ledgermq.client.arguments import shown
+from ledgermq.client.messages.typed_message import TypedMessage
+from ledgermq.client.options import HeaderOptions
+from ledgermq.errors import (
+    MessageEOFError,
+    MessageFormatError,
+    MessageNotReadableError,
+    MessageNotWriteableError,
+    MessageUndecodableError,
+    UnsupportedValueError,
+)
+from ledgermq.wire.content.conversion import written_as
+
+__all__ = ["BytesMessage"]
+
+UTF_BYTES_MAX: Final = 65535
+
+
+class BytesMessage(TypedMessage):
+    """A message whose body is bytes.
+
+    It is made to be written; `reset` makes it readable from the front, `clear_body` empties it and
+    makes it writeable again. One that was received is readable. Writing raises MessageFormatError
+    if the value is not of the type, and MessageNotWriteableError after `reset`; reading raises
+    MessageNotReadableError before it, and MessageEOFError, without moving on, if fewer bytes are
+    left than it needs.
+    """
+
+    __slots__ = ("_data", "_place")
+
+    def __init__(self, data: Any = b"", **header: Unpack[HeaderOptions]) -> None:
+        super().__init__(**header)
+        if not isinstance(data, (bytes, bytearray, memoryview)):
+            found = data.__class__.__name__
+            raise UnsupportedValueError(f"the body of a bytes message is {found}, it must be bytes")
+        self._data = bytearray(data)
+        self._place = 0
+
+    @property
+    def unloaded_body(self) -> bytes:
+        """The bytes."""
+        return bytes(self._data)
+
+    @property
+    def body_length(self) -> int:
+        """How many bytes there are, read or not.
+
+        Raises:
+            MessageNotReadableError: it is being written.
+        """
+        self._check_readable()
+        return len(self._data)
+
+    def reset(self) -> None:
+        """Makes it readable, from the front."""
+        self._writeable = False
+        self._place = 0
+
+    def clear_body(self) -> None:
+        """Leaves no bytes, and makes it writeable."""
+        self._data = bytearray()
+        self._place = 0
+        self._writeable = True
+
+    def _check_readable(self) -> None:
+        if self._writeable:
+            raise MessageNotReadableError("the message is being written; call reset to read it")
+
+    def _check_writeable(self) -> None:
+        if not self._writeable:
+            raise MessageNotWriteableError(
+                "the message is being read; call clear_body to empty and write it"
+            )
+
+    # -- reading -----------------------------------------------------------------------------------
+
+    def _take(self, size: int, ahead: int = 0) -> bytes:
+        """The next bytes behind `ahead` others; what is not there moves nothing."""
+        self._check_readable()
+        start = self._place + ahead
+        end = start + size
+        if end > len(self._data):
+            raise MessageEOFError(
+                f"the message has {len(self._data)} bytes, {len(self._data) - self._place} of them "
+                f"not yet read; {ahead + size} are needed"
+            )
+        found = bytes(self._data[start:end])
+        self._place = end
+        return found
+
+    def _unpack(self, form: str) -> Any:
+        return struct.unpack(form, self._take(struct.calcsize(form)))[0]
+
+    def read_boolean(self) -> bool:
+        """Reads a truth value: one byte, false if it is 0."""
+        return self._take(1) != b"\0"
+
+    def read_byte(self) -> int:
+        """Reads a whole number of 8 bits."""
+        return self._unpack(">b")  # type: ignore[no-any-return]
+
+    def read_unsigned_byte(self) -> int:
+        """Reads a whole number from 0 to 255."""
+        return self._unpack(">B")  # type: ignore[no-any-return]
+
+    def read_short(self) -> int:
+        """Reads a whole number of 16 bits."""
+        return self._unpack(">h")  # type: ignore[no-any-return]
+
+    def read_unsigned_short(self) -> int:
+        """Reads a whole number from 0 to 65535."""
+        return self._unpack(">H")  # type: ignore[no-any-return]
+
+    def read_char(self) -> str:
+        """Reads one UTF-16 unit."""
+        return chr(self._unpack(">H"))
+
+    def read_int(self) -> int:
+        """Reads a whole number of 32 bits."""
+        return self._unpack(">i")  # type: ignore[no-any-return]
+
+    def read_long(self) -> int:
+        """Reads a whole number of 64 bits."""
+        return self._unpack(">q")  # type: ignore[no-any-return]
+
+    def read_float(self) -> float:
+        """Reads a floating-point number of 32 bits."""
+        return self._unpack(">f")  # type: ignore[no-any-return]
+
+    def read_double(self) -> float:
+        """Reads a floating-point number of 64 bits."""
+        return self._unpack(">d")  # type: ignore[no-any-return]
+
+    def read_utf(self) -> str:
+        """Reads a text that `write_utf` wrote.
+
+        Raises:
+            MessageUndecodableError: the bytes are no UTF-8; nothing was read.
+        """
+        place = self._place
+        (size,) = struct.unpack(">H", self._take(2))
+        self._place = place
+        found = self._take(size, ahead=2)
+        try:
+            return found.decode()
+        except UnicodeDecodeError as error:
+            self._place = place
+            raise MessageUndecodableError(
+                f"the text at byte {place} is no UTF-8: {error}"
+            ) from error
+
+    def read_bytes(self, size: int | None = None) -> bytes:
+        """Reads up to `size` bytes, else all that are left; none at the end."""
+        self._check_readable()
+        left = len(self._data) - self._place
+        if size is None:
+            return self._take(left)
+        if size < 0:
+            raise MessageFormatError(f"{size} bytes were to be read, it must be 0 or more")
+        return self._take(min(size, left))
+
+    # -- writing -----------------------------------------------------------------------------------
+
+    def _pack(self, form: str, value: int | float) -> None:
+        self._check_writeable()
+        kinds = (int, float) if form in (">f", ">d") else (int,)
+        if type(value) not in kinds:
+            named = " or ".join(kind.__name__ for kind in kinds)
+            raise UnsupportedValueError(
+                f"{shown(value)} is {type(value).__name__}, it must be {named}"
+            )
+        try:
+            self._data += struct.pack(form, value)
+        except (struct.error, OverflowError) as error:
+            bits = struct.calcsize(form) * 8
+            raise UnsupportedValueError(f"{shown(value)} does not fit into {bits} bits") from error
+
+    def write_boolean(self, value: bool) -> None:
+        """Writes a truth value as one byte."""
+        self._check_writeable()
+        self._data.append(written_as("boolean", value, "the value"))
+
+    def write_byte(self, value: int) -> None:
+        """Writes a whole number of 8 bits."""
+        self._pack(">b", value)
+
+    def write_short(self, value: int) -> None:
+        """Writes a whole number of 16 bits."""
+        self._pack(">h", value)
+
+    def write_unsigned_short(self, value: int) -> None:
+        """Writes a whole number from 0 to 65535."""
+        self._pack(">H", value)
+
+    def write_char(self, value: str) -> None:
+        """Writes one character that is one UTF-16 unit."""
+        self._check_writeable()
+        self._data += struct.pack(">H", ord(written_as("char", value, "the value")))
+
+    def write_int(self, value: int) -> None:
+        """Writes a whole number of 32 bits."""
+        self._pack(">i", value)
+
+    def write_long(self, value: int) -> None:
+        """Writes a whole number of 64 bits."""
+        self._pack(">q", value)
+
+    def write_float(self, value: float) -> None:
+        """Writes the nearest floating-point number of 32 bits."""
+        self._pack(">f", value)
+
+    def write_double(self, value: float) -> None:
+        """Writes a floating-point number of 64 bits."""
+        self._pack(">d", value)
+
+    def write_utf(self, value: str) -> None:
+        """Writes a text as UTF-8 of at most 65,535 bytes behind its length."""
+        self._check_writeable()
+        if not isinstance(value, str):
+            raise UnsupportedValueError(f"the text is {type(value).__name__}, it must be str")
+        try:
+            encoded = value.encode()
+        except UnicodeEncodeError as error:
+            raise UnsupportedValueError(f"the text is no Unicode: {error}") from error
+        if len(encoded) > UTF_BYTES_MAX:
+            raise UnsupportedValueError(
+                f"the text has {len(encoded):,} bytes, write_utf takes {UTF_BYTES_MAX:,}"
+            )
+        self._data += struct.pack(">H", len(encoded)) + encoded
+
+    def write_bytes(self, value: bytes | bytearray | memoryview) -> None:
+        """Writes bytes as they are."""
+        self._check_writeable()
+        if not isinstance(value, (bytes, bytearray, memoryview)):
+            raise UnsupportedValueError(f"the value is {type(value).__name__}, it must be bytes")
+        self._data += value
+
+    def write_object(self, value: bool | int | float | str | bytes) -> None:
+        """Writes a bool, an int (as a long), a float (as a double), a str (as UTF) or bytes."""
+        self._check_writeable()
+        if isinstance(value, bool):
+            self.write_boolean(value)
+        elif isinstance(value, int):
+            self.write_long(value)
+        elif isinstance(value, float):
+            self.write_double(value)
+        elif isinstance(value, str):
+            self.write_utf(value)
+        else:
+            self.write_bytes(value)

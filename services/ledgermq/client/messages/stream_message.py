@@ -1,0 +1,106 @@
+"""Stream messages: a row of values that is written from front to back, and read so after that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Unpack
+
+from ledgermq.client.messages.typed_message import TypedMessage
+from ledgermq.client.options import HeaderOptions
+from ledgermq.errors import MessageNotReadableError, MessageNotWriteableError
+from ledgermq.wire.content.bodies import StreamBody, TypedReading
+from ledgermq.wire.content.conversion import Value, written_as
+
+__all__ = ["StreamMessage"]
+
+
+class StreamMessage(TypedMessage, TypedReading):
+    """A message whose body is a row of values.
+
+    It is made to be written; `reset` makes it readable from the front, `clear_body` empties it and
+    makes it writeable again. One that was received is readable. Writing raises MessageFormatError
+    if the value is not of the type, and MessageNotWriteableError after `reset`; reading raises
+    MessageNotReadableError before it.
+    """
+
+    __slots__ = ("_place", "_values")
+
+    def __init__(self, values: Iterable[Value] = (), **header: Unpack[HeaderOptions]) -> None:
+        super().__init__(**header)
+        self._values: list[Value] = list(StreamBody(values))
+        self._place = 0
+
+    @property
+    def unloaded_body(self) -> StreamBody:
+        """The values."""
+        return StreamBody(self._values)
+
+    def reset(self) -> None:
+        """Makes it readable, from the front."""
+        self._writeable = False
+        self._place = 0
+
+    def clear_body(self) -> None:
+        """Leaves no values, and makes it writeable."""
+        self._values = []
+        self._place = 0
+        self._writeable = True
+
+    def _readable(self) -> Sequence[Value]:
+        if self._writeable:
+            raise MessageNotReadableError("the message is being written; call reset to read it")
+        return self._values
+
+    def _check_writeable(self) -> None:
+        if not self._writeable:
+            raise MessageNotWriteableError(
+                "the message is being read; call clear_body to empty and write it"
+            )
+
+    def _write(self, kind: str, value: Any) -> None:
+        self._check_writeable()
+        self._values.append(written_as(kind, value, f"stream value {len(self._values)}"))
+
+    def write_boolean(self, value: bool) -> None:
+        """Writes a truth value."""
+        self._write("boolean", value)
+
+    def write_byte(self, value: int) -> None:
+        """Writes a whole number of 8 bits."""
+        self._write("byte", value)
+
+    def write_short(self, value: int) -> None:
+        """Writes a whole number of 16 bits."""
+        self._write("short", value)
+
+    def write_char(self, value: str) -> None:
+        """Writes one character."""
+        self._write("char", value)
+
+    def write_int(self, value: int) -> None:
+        """Writes a whole number of 32 bits."""
+        self._write("int", value)
+
+    def write_long(self, value: int) -> None:
+        """Writes a whole number of 64 bits."""
+        self._write("long", value)
+
+    def write_float(self, value: float) -> None:
+        """Writes the nearest floating-point number of 32 bits."""
+        self._write("float", value)
+
+    def write_double(self, value: float) -> None:
+        """Writes a floating-point number of 64 bits."""
+        self._write("double", value)
+
+    def write_string(self, value: str | None) -> None:
+        """Writes a text."""
+        self._write("string", value)
+
+    def write_bytes(self, value: bytes | None) -> None:
+        """Writes bytes."""
+        self._write("bytes", value)
+
+    def write_object(self, value: Value) -> None:
+        """Writes a bool, int (64 bits), float, str, bytes or None."""
+        self._write("object", value)

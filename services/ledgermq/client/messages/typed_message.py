@@ -1,0 +1,197 @@
+"""Messages as objects of their own: plain, text and object messages, and what all kinds share.
+
+They belong to no session: make one, send it with any producer, change it and send it again; what
+was sent does not change with it. `send` takes its body, properties, correlation_id, reply_to and
+type from the message, save those that it is given itself.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, Final, Literal, TypeVar, Unpack
+
+from ledgermq.client.messages.property_access import PropertyAccess, check_property_names
+from ledgermq.client.options import HeaderOptions
+from ledgermq.errors import MessageNotWriteableError, UnsupportedValueError
+from ledgermq.wire.content.bodies import ReadOnlyDict
+from ledgermq.wire.content.content import PropertyValue
+from ledgermq.wire.content.objects import ObjectBody
+
+__all__ = ["ObjectMessage", "PlainMessage", "TextMessage", "TypedMessage"]
+
+T = TypeVar("T", bound="TypedMessage")
+
+
+class TypedMessage(PropertyAccess):
+    """What the kinds of message have in common.
+
+    Attributes:
+        correlation_id: Links the message to another.
+        reply_to: Destination for a reply.
+        type: The sender's name for the kind of message.
+    """
+
+    __slots__ = ("_of_receipt", "_properties", "_writeable", "correlation_id", "reply_to", "type")
+
+    def __init__(
+        self,
+        *,
+        properties: Mapping[str, PropertyValue] | None = None,
+        correlation_id: str | None = None,
+        reply_to: str | None = None,
+        type: str | None = None,  # noqa: A002 - the name that the message's field has
+    ) -> None:
+        check_property_names(properties or {})
+        self._properties: dict[str, Any] = {}
+        self._of_receipt: Mapping[str, PropertyValue] = {}
+        self._writeable = True
+        for name, value in (properties or {}).items():
+            self.set_property(name, value)
+        self.correlation_id = correlation_id
+        self.reply_to = reply_to
+        self.type = type
+
+    @property
+    def properties(self) -> Mapping[str, PropertyValue]:
+        """Names and values; read-only if the message was received."""
+        return self._properties
+
+    def clear_properties(self) -> None:
+        """Leaves the message without properties; they can be written now."""
+        self._properties = {}
+
+    @abstractmethod
+    def clear_body(self) -> None:
+        """Leaves the message with an empty body, which can be written now."""
+
+    def _provided(self) -> Mapping[str, PropertyValue]:
+        return self._of_receipt
+
+    def _received(
+        self: T,
+        properties: Mapping[str, PropertyValue],
+        provided: Mapping[str, PropertyValue],
+    ) -> T:
+        """Makes this a message that was received: body and properties cannot be changed."""
+        self._properties = ReadOnlyDict(properties)
+        self._of_receipt = provided
+        self._writeable = False
+        return self
+
+    def _check_writeable(self) -> None:
+        if not self._writeable:
+            raise MessageNotWriteableError(
+                "the body of a received message is read-only; call clear_body first"
+            )
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.unloaded_body!r}, properties={self._properties!r})"
+
+
+class PlainMessage(TypedMessage):
+    """A message without a body."""
+
+    __slots__ = ()
+
+    @property
+    def unloaded_body(self) -> None:
+        """None."""
+        return
+
+    def clear_body(self) -> None:
+        """There is none."""
+
+
+_NO_TEXT: Final = ""
+
+
+class TextMessage(TypedMessage):
+    """A message whose body is a text, empty unless told otherwise.
+
+    Raises:
+        UnsupportedValueError: the text is no str.
+    """
+
+    __slots__ = ("_text",)
+
+    def __init__(self, text: str = _NO_TEXT, **header: Unpack[HeaderOptions]) -> None:
+        super().__init__(**header)
+        self.text = text
+
+    @property
+    def text(self) -> str:
+        """The text."""
+        return self._text
+
+    @text.setter
+    def text(self, text: str) -> None:
+        self._check_writeable()
+        if not isinstance(text, str):
+            raise UnsupportedValueError(
+                f"the body of a text message is {type(text).__name__}, it must be str"
+            )
+        self._text = text
+
+    @property
+    def unloaded_body(self) -> str:
+        """The text."""
+        return self._text
+
+    def clear_body(self) -> None:
+        """Leaves the empty text."""
+        self._text = _NO_TEXT
+        self._writeable = True
+
+
+class ObjectMessage(TypedMessage):
+    """A message whose body is a Python object, None unless told otherwise; see `ObjectBody`.
+
+    The message holds the object as it was when it was given.
+
+    Raises:
+        UnsupportedValueError: the object cannot be encoded; the text names the place within it.
+    """
+
+    __slots__ = ("_body", "allow_pickle", "encoding")
+
+    def __init__(
+        self,
+        value: Any = None,
+        *,
+        encoding: Literal["json", "pickle"] = "json",
+        **header: Unpack[HeaderOptions],
+    ) -> None:
+        super().__init__(**header)
+        self.encoding = encoding
+        # Whoever asks for a pickle may read the one just made.
+        self.allow_pickle = encoding == "pickle"
+        self.value = value
+
+    @property
+    def value(self) -> Any:
+        """The object, made anew each time.
+
+        Raises:
+            MessageUndecodableError: it cannot be decoded.
+            MessageFormatError: it is a pickle and those are not allowed.
+        """
+        return self._body.load(allow_pickle=self.allow_pickle)
+
+    @value.setter
+    def value(self, value: Any) -> None:
+        self._check_writeable()
+        self._body = value if isinstance(value, ObjectBody) else self._encoded(value)
+
+    def _encoded(self, value: Any) -> ObjectBody:
+        return ObjectBody(value, encoding=self.encoding)
+
+    @property
+    def unloaded_body(self) -> ObjectBody:
+        """The encoded object."""
+        return self._body
+
+    def clear_body(self) -> None:
+        """Leaves None as the object."""
+        self._body = ObjectBody(None)
+        self._writeable = True

@@ -1,0 +1,133 @@
+"""Options of sends and gets, declared once: each call that takes them says which with `Unpack`.
+
+What a call is not given has the value that USUAL has, else None or False.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, TypedDict
+
+from ledgermq.client.receiving.getting import GetMatch, Order
+from ledgermq.client.sending.grouping import GroupPlace
+from ledgermq.wire.content.content import PropertyValue
+
+__all__ = [
+    "USUAL",
+    "BrowserOptions",
+    "ConsumerOptions",
+    "GetOptions",
+    "GetOptionsOfCall",
+    "HeaderOptions",
+    "MessageOptions",
+    "Numbers",
+    "ProducerOptions",
+    "SelectionOptions",
+    "SendOptions",
+    "SourceOptions",
+]
+
+USUAL: Final[Mapping[str, Any]] = {
+    "order": Order.PHYSICAL,
+    "priority": 4,
+    "persistent": True,
+    "time_to_live": 0,
+    "delivery_delay": 0,
+    "selector": "",
+    "limit": 0,
+    "subscription": "",
+    "client_id": "",
+    "SourceOptions.durable": True,
+    "SelectionOptions.durable": True,
+}
+Numbers = Iterable[int | range]
+
+
+class HeaderOptions(TypedDict, total=False):
+    """What a message says beside its body."""
+
+    properties: Mapping[str, PropertyValue] | None
+    correlation_id: str | None
+    reply_to: str | None
+    type: str | None
+
+
+class MessageOptions(HeaderOptions, total=False):
+    """What a send says of its message; None: as the producer has it. Times are seconds."""
+
+    priority: int | None
+    persistent: bool | None
+    time_to_live: float | None
+    delivery_delay: float | None
+
+
+class SendOptions(MessageOptions, total=False):
+    """What a send says; for groups see `Producer`."""
+
+    destination: str | None
+    group: GroupPlace | None
+    logical_order: bool
+    segmentation_allowed: bool
+
+
+class ProducerOptions(TypedDict, total=False):
+    """What a producer's messages have that do not say otherwise; see `Session.producer`."""
+
+    priority: int
+    persistent: bool
+    time_to_live: float
+    delivery_delay: float
+    redelivery_limit: int | None
+
+
+class GetOptions(TypedDict, total=False):
+    """How a consumer gets and a browser looks; see `Session.consumer`."""
+
+    order: Order | str
+    all_messages_available: bool
+    all_segments_available: bool
+    complete_message: bool
+    match: GetMatch | None
+
+
+class GetOptionsOfCall(TypedDict, total=False):
+    """The same for one call; None: as its consumer or browser has it."""
+
+    order: Order | str | None
+    all_messages_available: bool | None
+    all_segments_available: bool | None
+    complete_message: bool | None
+    match: GetMatch | None
+
+
+class BrowserOptions(GetOptions, total=False):
+    """What a browser looks at; see `Session.browser`."""
+
+    selector: str | None
+
+
+class ConsumerOptions(BrowserOptions, total=False):
+    """What a consumer is for; see `Session.consumer`."""
+
+    no_local: bool
+    subscription: str | None
+    durable: bool
+    shared: bool
+    prefetch: int | None
+    redelivery_delay_ms: int | None
+
+
+class SourceOptions(TypedDict, total=False):
+    """Which messages of a source an administrator means; see `Admin.purge_queue`."""
+
+    selector: str
+    limit: int
+    subscription: str
+    client_id: str
+    durable: bool
+
+
+class SelectionOptions(SourceOptions, total=False):
+    """The same, or by their numbers; see `Admin.delete_messages`."""
+
+    sequences: Numbers | None

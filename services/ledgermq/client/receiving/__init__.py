@@ -1,0 +1,1 @@
+"""Consumers, browsers and requestors, and the options of a get."""

@@ -1,0 +1,234 @@
+"""Consumers: get messages from one destination."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Unpack
+
+from ledgermq.client.argument_types import typed
+from ledgermq.client.arguments import check_number, check_seconds
+from ledgermq.client.closing import Closing
+from ledgermq.client.engine.listening import Listener
+from ledgermq.client.engine.work import Work
+from ledgermq.client.messages.message import Message
+from ledgermq.client.options import ConsumerOptions, GetOptionsOfCall
+from ledgermq.client.receiving.browser import Browser
+from ledgermq.client.receiving.getter import Getter
+from ledgermq.client.sansio.buffer import NEVER
+from ledgermq.client.sansio.segments import further_of
+from ledgermq.client.while_open import WhileOpen
+from ledgermq.errors import IllegalStateError
+
+__all__ = ["Consumer"]
+
+
+@typed
+class Consumer(Closing):
+    """Made by `session.consumer(destination)`; counts as a receiver of the queue while open.
+
+    Messages are asked for with the first `receive`, and from then on ahead of need, up to
+    `prefetch`. Time-outs run here: a `receive` that ran out of time leaves its request standing.
+
+    Attributes:
+        destination: Where it gets from.
+        selector: Which messages it gets; empty: all.
+        subscription: Name of the topic's subscription, if it has one.
+        prefetch: Up to how many messages are asked for ahead of need.
+    """
+
+    destination = WhileOpen[str]("_getter.destination")
+    selector = WhileOpen[str]("_getter.selector")
+    subscription = WhileOpen["str | None"]("_getter.subscription")
+    prefetch = WhileOpen[int]("_getter.prefetch")
+
+    def __init__(self, work: Work, destination: str, **options: Unpack[ConsumerOptions]) -> None:
+        self._work = work
+        self._engine = work.engine
+        self._settling = work.settling
+        self._getter = Getter(work, destination, options)
+        self._engine.run(self._getter.open())
+
+    def receive(
+        self,
+        timeout: float | None = None,
+        *,
+        under_cursor: Browser | None = None,
+        **options: Unpack[GetOptionsOfCall],
+    ) -> Message | None:
+        """The next message; None after `timeout` seconds without one, or when closed meanwhile.
+
+        Without a time-out it waits for as long as it takes. With 0 it does not wait for what is yet
+        to be put: it asks the queue manager for what is there, unless that was asked before.
+
+        With prefetch 0 a call can have options of its own in place of the consumer's; see
+        `Session.consumer`. `under_cursor` gets the message that a browser has shown last, unless
+        somebody has got it meanwhile, and waits only if it is told to. What a call that was
+        interrupted has asked for comes first, whatever this one asks for.
+
+        Raises:
+            IllegalStateError: consumer or session are closed already; options of a call without
+                prefetch 0; a cursor that is nowhere, or on another queue.
+            SessionLostError: the queue manager ended the session.
+            MatchOptionsError: in logical order another message comes next (GRP-44).
+            GetOptionsError: options that do not go together, or out of range.
+
+        Warns:
+            IncompleteGroupWarning: before it gets without logical order what may be outside of the
+                group that it was in with logical order (GRP-41).
+            IncompleteMessageWarning: the same within the segments of a message (GRP-42).
+        """
+        check_seconds("timeout", timeout)
+        if under_cursor is not None and timeout is None:
+            timeout = 0.0
+        getter = self._getter
+        buffer, wanted = getter.buffer, getter.options.own
+        if options or under_cursor is not None or buffer.unfinished is not None:
+            wanted = getter.options.of_call(options, under_cursor, buffer)
+        with self._engine.lock:
+            getter.begin_locked(wanted)
+            buffer.put_back_gathered()
+            ready = buffer.count and buffer.due < buffer.threshold and not buffer.in_doubt
+            ready = ready and buffer.expires_at == NEVER
+            if not ready and not self._engine.run_locked(getter.fill(timeout)):
+                return None
+            first, last, raw = getter.take_locked()
+            self._settling.hand_over_run_locked(first, last)
+        return getter.message(raw, first)
+
+    def receive_group(self, timeout: float | None = None) -> list[Message]:
+        """A whole group in logical order, or one message that is in none; [] after a time-out.
+
+        It comes once all of the group is there, and nothing of it counts as received before that,
+        so that nothing is lost by a time-out. Inside of a group, it gets the rest of that. The
+        segments of a message in no group come together too.
+
+        Raises:
+            IllegalStateError: consumer or session are closed already, or the consumer gets ahead
+                of need without `order=Order.LOGICAL, all_messages_available=True`.
+            SessionLostError: the queue manager ended the session.
+        """
+        check_seconds("timeout", timeout)
+        taken = self._engine.run(self._getter.receive_group(timeout))
+        return [self._getter.message(raw, first) for first, _, raw in taken]
+
+    def receive_many(self, max: int, timeout: float | None = None) -> list[Message]:  # noqa: A002
+        """Up to `max` messages: waits like `receive` for the first, takes what is here of the rest.
+
+        Raises:
+            IllegalStateError: consumer or session are closed already, or `max` is below 1.
+            SessionLostError: the queue manager ended the session.
+        """
+        check_seconds("timeout", timeout)
+        if max < 1:
+            raise IllegalStateError(f"max is {max}, must be at least 1")
+        getter = self._getter
+        buffer = getter.buffer
+        found: list[Message] = []
+        with self._engine.lock:
+            getter.begin_locked(getter.options.own)
+            buffer.put_back_gathered()
+            if not self._engine.run_locked(getter.fill(timeout)):
+                return found
+            while buffer.count and len(found) < max and not buffer.in_doubt:
+                first, run = buffer.take_run(max - len(found))
+                # What was joined comes in a run of its own.
+                last = first + len(run) - 1 + len(further_of(run[-1]))
+                self._settling.hand_over_run_locked(first, last)
+                getter.note_order(run[-1])
+                found += [getter.message(raw, delivery) for delivery, raw in enumerate(run, first)]
+        return found
+
+    def _check_open(self) -> None:
+        self._getter.check_open()
+
+    @property
+    def message_listener(self) -> Listener | None:
+        """The callback that gets the messages, if there is one."""
+        self._check_open()
+        return self._work.listening.get(self._getter)
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, by itself or with its session."""
+        return self._getter.closed or self._work.is_closed
+
+    def set_message_listener(self, listener: Listener | None) -> None:
+        """Lets a callback have the messages, in a thread of the session; None ends that.
+
+        The listeners of a session are called one at a time, in the order of delivery over all its
+        consumers. From then on the session is for the callbacks alone: other threads may close it
+        or its consumers, and set listeners, and `receive` is refused. So make its producers and
+        consumers first.
+
+        AUTO and DUPS_OK: a message is acknowledged once its listener has returned; when it
+        raises, that is logged, the message goes back to its place with its delivery count raised,
+        and comes again after a pause that grows from 0.05 to 5 seconds while the failures go on. In
+        the other modes the listener acknowledges, commits or rolls back, also after an error.
+
+        Raises:
+            IllegalStateError: consumer or session are closed.
+        """
+        engine, listening = self._engine, self._work.listening
+        with engine.lock:
+            if not listening.active:
+                engine.check_usable_locked()
+            if self._getter.closed or engine.closing:
+                raise IllegalStateError("the consumer is closed; make another one")
+            listening.set_locked(self._getter, listener)
+
+    def __iter__(self) -> Iterator[Message]:
+        """Messages for as long as consumer and session are open."""
+        self._check_open()
+        while not self._getter.closed:
+            message = self.receive()
+            if message is None:
+                return
+            yield message
+
+    def until_idle(self, seconds: float) -> Iterator[Message]:
+        """Messages until none has come for so many seconds."""
+        self._check_open()
+        check_number("seconds", seconds)
+        check_seconds("seconds", seconds)
+        return self._until_idle(seconds)
+
+    def _until_idle(self, seconds: float) -> Iterator[Message]:
+        while not self._getter.closed:
+            message = self.receive(seconds)
+            if message is None:
+                return
+            yield message
+
+    def close(self, *, timeout: float | None = None) -> None:
+        """Ends it: what was never handed over goes back, what was stays with the session.
+
+        Closing twice does nothing. May be called from any thread.
+
+        Raises:
+            OutcomeUnknownError: no outcome within the time-out.
+
+        Warns:
+            IncompleteGroupWarning: it was in a group, in logical order (GRP-41).
+            IncompleteMessageWarning: it was within the segments of a message (GRP-42).
+        """
+        check_seconds("timeout", timeout)
+        getter = self._getter
+        with self._engine.lock:
+            if getter.closed:
+                return
+            getter.closed = True
+            self._work.listening.leave_locked(getter)
+            self._engine.run_locked(getter.close(timeout))
+        getter.warn_of_rest()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if kind is not None:
+            # Whoever is interrupted has no choice but to leave its group.
+            self._getter.buffer.unfinished = None
+        super().__exit__(kind, error, trace)

@@ -1,0 +1,352 @@
+"""How a consumer asks for messages and takes them: credit, options, waits (PROTOCOL.md §13).
+
+Credit is for the options asked for last. Options that change go with the credit of a call, which a
+consumer without prefetch asks for alone; what refuses them is raised by the call.
+"""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import NamedTuple
+
+from ledgermq.client.destinations import checked_destination, is_topic
+from ledgermq.client.engine.steps import Steps
+from ledgermq.client.engine.work import Work
+from ledgermq.client.messages.message import Message
+from ledgermq.client.options import ConsumerOptions
+from ledgermq.client.receiving.call_options import CallOptions
+from ledgermq.client.receiving.getting import Getting
+from ledgermq.client.sansio.buffer import ConsumerBuffer
+from ledgermq.client.sansio.protocol import Pending
+from ledgermq.client.sansio.segments import further_of, left_open
+from ledgermq.client.settings import PREFETCH_DEFAULT, checked_delay_ms
+from ledgermq.errors import (
+    DeliveryUnknownError,
+    IllegalStateError,
+    InvalidDestinationError,
+    LedgerMQError,
+)
+from ledgermq.errors.warnings import give_warning
+from ledgermq.protocol.get_options import Options
+from ledgermq.protocol.limits import CREDIT_MAX
+from ledgermq.protocol.operations import Alive, Get, OpenConsumer
+from ledgermq.protocol.outcomes import DeliveredMessage
+
+__all__ = ["Getter", "Source", "Taken"]
+
+# The first and the last of a message's deliveries, and the message.
+Taken = tuple[int, int, DeliveredMessage]
+
+
+class Source(NamedTuple):
+    """Which messages of a destination a consumer is for; see `Session.consumer`."""
+
+    selector: str = ""
+    no_local: bool = False
+    subscription: str = ""
+    durable: bool = False
+    shared: bool = False
+    redelivery_delay_ms: int = -1
+
+
+class Getter:
+    """The gets of one consumer, for threads and coroutines.
+
+    Attributes:
+        options: What its calls may ask for.
+        closed: Whether it was closed by itself.
+        buffer: What has been delivered to it and not handed over; there once it was opened.
+    """
+
+    buffer: ConsumerBuffer
+
+    def __init__(self, work: Work, destination: str, options: ConsumerOptions) -> None:
+        self._source = Source(
+            selector=options.get("selector") or "",
+            no_local=options.get("no_local", False),
+            subscription=options.get("subscription") or "",
+            durable=options.get("durable", False),
+            shared=options.get("shared", False),
+            redelivery_delay_ms=checked_delay_ms(options.get("redelivery_delay_ms"), -1),
+        )
+        self.work = work
+        self._engine = work.engine
+        self._engine.check_open()
+        self.allow_pickle = work.engine.allow_pickle
+        self.destination = checked_destination(destination)
+        self.selector = self._source.selector
+        self.subscription = self._source.subscription or None
+        if not is_topic(destination) and (
+            self.subscription or self._source.durable or self._source.shared
+        ):
+            raise InvalidDestinationError(
+                f"{destination} is a queue, which has no subscriptions: name a topic, or leave "
+                "out subscription, durable and shared",
+                destination=destination,
+            )
+        given = options.get("prefetch")
+        self.prefetch = PREFETCH_DEFAULT if given is None else given
+        if not 0 <= self.prefetch <= CREDIT_MAX:
+            raise IllegalStateError(f"prefetch is {given}, must be 0 to {CREDIT_MAX:,}")
+        self.options = CallOptions(
+            Getting.of(options),
+            destination=destination,
+            acknowledge_mode=self._engine.mode,
+            prefetch=self.prefetch,
+        )
+        self.closed = False
+        # What the call under way wants, and the Get that asked for it by options that changed.
+        self._wanted = self.options.own
+        self._asked: Pending | None = None
+        # Up to which operation of the session all outcomes have come, as far as somebody asked.
+        self._heard_through = 0
+
+    def open(self) -> Steps[None]:
+        """Opens the consumer at the queue manager."""
+        engine = self._engine
+        engine.check_usable_locked()
+        yield from engine.room()
+        self.buffer = engine.protocol.open_consumer(self.destination, max(1, self.prefetch))
+        try:
+            pending = engine.write_locked(
+                OpenConsumer,
+                target=self.destination,
+                consumer=self.buffer.number,
+                destination=self.destination,
+                **self._source._asdict(),
+            )
+            yield from engine.reply(pending)
+        except LedgerMQError:
+            engine.protocol.consumers.pop(self.buffer.number, None)
+            raise
+
+    def close(self, timeout: float | None) -> Steps[None]:
+        """Closes it at the queue manager; it counts as `closed` before."""
+        if self._engine.ended or self._engine.closing:
+            return
+        self.work.settling.write_acknowledgements_locked()
+        pending = self.work.unseen.close_consumer_locked(self.buffer.number)
+        yield from self._engine.reply(pending, timeout)
+
+    def warn_of_rest(self) -> None:
+        """Warns of what it leaves incomplete at its end (GRP-41, GRP-42)."""
+        unfinished = self.buffer.unfinished
+        if unfinished is not None:
+            give_warning(
+                unfinished(f"a consumer of {self.destination} was closed before the end of it")
+            )
+
+    def check_open(self) -> None:
+        """Refuses what is asked of it once it or its session is closed."""
+        self._engine.check_open()
+        self._check_not_closed()
+
+    def _check_not_closed(self) -> None:
+        if self.closed:
+            raise IllegalStateError("the consumer is closed; make another one")
+
+    def begin_locked(self, wanted: Options) -> None:
+        """Begins a call that gets by these options."""
+        self._engine.check_usable_locked()
+        self._check_not_closed()
+        if self.work.listening.active:
+            raise IllegalStateError(
+                "the session has message listeners, which get its messages: take them away with "
+                "set_message_listener(None), or receive in another session"
+            )
+        broken = self.work.commits.broken
+        if broken is not None:
+            raise IllegalStateError(
+                f"an earlier commit of this session failed ({broken}); roll back"
+            )
+        self._wanted = wanted
+
+    # -- taking what is there ----------------------------------------------------------------------
+
+    def receive(self, timeout: float | None, wanted: Options) -> Steps[list[Taken]]:
+        """Waits for a message and hands it over; none after the time-out, or when closed."""
+        self.begin_locked(wanted)
+        self.buffer.put_back_gathered()
+        if not (yield from self.fill(timeout)):
+            return []
+        taken = self.take_locked()
+        self.work.settling.hand_over_run_locked(taken[0], taken[1])
+        return [taken]
+
+    def receive_group(self, timeout: float | None) -> Steps[list[Taken]]:
+        """The same with a whole group."""
+        self.begin_locked(self.options.of_groups())
+        if not (yield from self.fill(timeout, group=True)):
+            return []
+        self.buffer.unfinished = None
+        gathered = self.buffer.take_gathered()
+        taken = [(first, first + len(further_of(raw)), raw) for first, raw in gathered]
+        for first, last, _ in taken:
+            self.work.settling.hand_over_run_locked(first, last)
+        return taken
+
+    def take_locked(self) -> Taken:
+        """Takes the next message with the first and the last of its deliveries."""
+        first, raw = self.buffer.take()
+        self.note_order(raw)
+        return first, first + len(further_of(raw)), raw
+
+    def note_order(self, raw: DeliveredMessage) -> None:
+        """Remembers what a get without logical order would now leave incomplete (GRP-41)."""
+        if self._wanted.logical_order:
+            self.buffer.unfinished = left_open(raw)
+        elif self.buffer.unfinished is not None:
+            self.buffer.unfinished = None
+
+    def message(self, raw: DeliveredMessage, delivery: int) -> Message:
+        """A message as an application of threads gets it."""
+        return Message(
+            raw, self.destination, delivery, self._acknowledge, allow_pickle=self.allow_pickle
+        )
+
+    def _acknowledge(self, deliveries: range, timeout: float | None, wait: bool) -> None:
+        self._engine.run(self.work.acknowledge_message(deliveries, timeout, wait=wait))
+
+    # -- asking and waiting ------------------------------------------------------------------------
+
+    def fill(self, timeout: float | None, *, group: bool = False) -> Steps[bool]:
+        """Writes what is due, then waits for a message or group; False if there is none to come."""
+        buffer = self.buffer
+        deadline = None if timeout is None else time.monotonic() + timeout
+        heard = -1
+        while True:
+            yield from self.ask()
+            if buffer.in_doubt:
+                yield from self.work.unseen.report_doubt(buffer)
+                if self._is_over():
+                    return False
+            if self._is_there(group):
+                return True
+            if group and self._goes_on():
+                continue
+            self.work.settling.write_locked()
+            if timeout == 0 and buffer.gathered > heard and self._unheard():
+                heard = buffer.gathered
+                yield from self._hear()
+                if self._is_over():
+                    return False
+                continue
+            if not (yield deadline) or self._is_over():
+                gathered = buffer.gathered
+                if (yield from self._ask_no_longer(group)):
+                    return True
+                if buffer.gathered == gathered or self._is_over():
+                    return False
+                # The group was there as a whole, so its rest is not waited for.
+            self._engine.check_usable_locked()
+
+    def _unheard(self) -> bool:
+        """Whether the session has written what may have brought messages that are on their way."""
+        return self.prefetch > 0 and self._engine.protocol.next_number - 1 > self._heard_through
+
+    def _hear(self) -> Steps[None]:
+        """Waits until everything that the queue manager has for the credit granted is here.
+
+        The reply to any operation comes behind all that those before it brought.
+        """
+        yield from self._engine.room()
+        pending = self._engine.write_locked(Alive)
+        yield from self._engine.reply(pending)
+        self._heard_through = max(self._heard_through, pending.number)
+
+    def _is_there(self, group: bool) -> bool:
+        """Whether a message can be taken, or a whole group has been gathered."""
+        return self.buffer.gather() if group else self.buffer.count > 0
+
+    def _goes_on(self) -> bool:
+        """Whether gathering a group can go on at once: by asking, or by telling of a doubt."""
+        buffer = self.buffer
+        asks = buffer.due >= buffer.threshold and not self._engine.protocol.full
+        return asks or buffer.in_doubt
+
+    def _ask_no_longer(self, group: bool) -> Steps[bool]:
+        """With prefetch 0, withdraws what was asked for; True if a message crossed that."""
+        engine, buffer = self._engine, self.buffer
+        if self.prefetch or buffer.due or self.closed or engine.closing or engine.ended:
+            return False
+        pending = engine.write_locked(
+            Get, target=self.destination, consumer=buffer.number, credit=0
+        )
+        yield from engine.reply(pending)
+        self._check_asked()
+        buffer.withdrawn()
+        if buffer.in_doubt:
+            yield from self.work.unseen.report_doubt(buffer)
+        return not self._is_over() and self._is_there(group)
+
+    def _is_over(self) -> bool:
+        """Whether it was closed, perhaps by another thread while this one waited."""
+        return self.closed or self._engine.closing
+
+    def ask(self) -> Steps[None]:
+        """Asks for as many messages as were taken since the last time, once that pays.
+
+        Raises:
+            MatchOptionsError: the options asked for before were refused.
+        """
+        engine, buffer = self._engine, self.buffer
+        self.work.unseen.give_back_expired_locked(buffer)
+        if self.work.settling.refused:
+            try:
+                yield from self.work.settling.repair()
+            except DeliveryUnknownError as error:
+                engine.defer_locked(error)
+        if self._asked is not None:
+            self._check_asked()
+        if engine.protocol.full:
+            return
+        changes = self._wanted != buffer.options
+        if changes and not buffer.due and not buffer.count:
+            # A call that was interrupted has left its request standing.
+            self._ask_for(0)
+            buffer.withdrawn()
+        if buffer.due >= buffer.threshold:
+            self.work.settling.write_acknowledgements_locked()
+            if changes:
+                self._ask_with_options()
+            else:
+                self._ask_for(buffer.grant())
+
+    def _ask_for(self, credit: int) -> None:
+        try:
+            self._engine.write_locked(
+                Get,
+                on_settled=self._engine.defer_refusal,
+                target=self.destination,
+                consumer=self.buffer.number,
+                credit=credit,
+            )
+        except LedgerMQError:
+            self.buffer.due += credit
+            raise
+
+    def _ask_with_options(self) -> None:
+        """Asks by other options than before; whoever waits for the message hears of a refusal."""
+        buffer, before = self.buffer, self.buffer.options
+        credit = buffer.grant()
+        buffer.options = self._wanted
+        try:
+            pending = self._engine.write_locked(
+                Get,
+                target=self.destination,
+                consumer=buffer.number,
+                credit=credit,
+                options=buffer.options.record(),
+            )
+        except LedgerMQError:
+            buffer.refused(before, credit)
+            raise
+        pending.undo = partial(buffer.refused, before, credit)
+        self._asked = pending
+
+    def _check_asked(self) -> None:
+        asked = self._asked
+        if asked is not None and asked.settled:
+            self._asked = None
+            self._engine.reply_of(asked)

@@ -1,0 +1,154 @@
+"""How a consumer gets and a browser looks: in which order, what must be there, what must match."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from ledgermq.client.arguments import shown
+from ledgermq.errors import GetOptionsError
+from ledgermq.protocol.get_options import PLAIN, Options, check
+from ledgermq.protocol.limits import GROUP_ID_BYTES, MESSAGE_ID_BYTES
+
+__all__ = ["USUAL", "GetMatch", "Getting", "GroupStatus", "Order", "SegmentStatus"]
+
+
+class Order(StrEnum):
+    """In which order messages come, within each priority (GRP-01, GRP-06).
+
+    PHYSICAL: by sequence number, wherever they stand in groups (GRP-02).
+    LOGICAL: the messages and segments of a group one after the other, in their order, where the
+    group's first message stands; a group whose first message is not there is left out (GRP-03,
+    GRP-14). Inside a group, what comes next is waited for, and nobody else gets of the group.
+    """
+
+    PHYSICAL = "PHYSICAL"
+    LOGICAL = "LOGICAL"
+
+
+class GroupStatus(StrEnum):
+    """Where a message stands in its group (GRP-22)."""
+
+    NOT_IN_GROUP = "NOT_IN_GROUP"
+    MESSAGE_IN_GROUP = "MESSAGE_IN_GROUP"
+    LAST_MESSAGE_IN_GROUP = "LAST_MESSAGE_IN_GROUP"
+
+
+class SegmentStatus(StrEnum):
+    """Whether a message is part of a longer one."""
+
+    NOT_A_SEGMENT = "NOT_A_SEGMENT"
+    SEGMENT = "SEGMENT"
+    LAST_SEGMENT = "LAST_SEGMENT"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GetMatch:
+    """Values that a message must have to be got or shown; None: any (GRP-34).
+
+    Attributes:
+        message_id: Its identity, 16 bytes, or as `Message.message_id` has it.
+        correlation_id: Its correlation id.
+        group_id: The group that it is in, 24 bytes.
+        group_sequence: Its number in its group, from 1; 1 also outside of groups.
+        offset: Where its data begin in their logical message; 0 unless it is a segment.
+        sequence: Its sequence number in the queue.
+    """
+
+    message_id: bytes | str | None = None
+    correlation_id: str | None = None
+    group_id: bytes | None = None
+    group_sequence: int | None = None
+    offset: int | None = None
+    sequence: int | None = None
+
+
+class Getting(NamedTuple):
+    """The options of a consumer, a browser or one call; see `Session.consumer`."""
+
+    order: Order | str = Order.PHYSICAL
+    all_messages_available: bool = False
+    all_segments_available: bool = False
+    complete_message: bool = False
+    match: GetMatch | None = None
+
+    @classmethod
+    def of(cls, options: Mapping[str, Any]) -> Getting:
+        """Those of a consumer's or browser's options that say how it gets."""
+        return cls(**{name: one for name, one in options.items() if name in cls._fields})
+
+    def changed(self, given: Mapping[str, Any]) -> Getting:
+        """The options of one call: those it gives, and these where it gives none."""
+        return self._replace(**{name: one for name, one in given.items() if one is not None})
+
+    def options(self) -> Options:
+        """As the protocol has them.
+
+        Raises:
+            GetOptionsError: an order that is none, or a value to match that no message has.
+        """
+        if self == USUAL:
+            return PLAIN
+        try:
+            logical_order = Order(self.order) is Order.LOGICAL
+        except ValueError:
+            raise GetOptionsError(
+                f"{shown(self.order)} is no order; there are {', '.join(Order)}"
+            ) from None
+        options = Options(
+            logical_order,
+            self.all_messages_available,
+            self.all_segments_available,
+            self.complete_message,
+            **({} if self.match is None else _matched(self.match)),  # type: ignore[arg-type]
+        )
+        wrong = check(options)
+        if wrong is not None:
+            raise GetOptionsError(f"what is to be matched cannot be: {wrong}")
+        return options
+
+
+USUAL: Final = Getting()
+
+
+def _matched(match: GetMatch) -> dict[str, bytes | str | int]:
+    """What is to be matched, without what may be any."""
+    found: dict[str, bytes | str | int] = {}
+    if match.message_id is not None:
+        found["message_id"] = _message_id(match.message_id)
+    if match.correlation_id is not None:
+        found["correlation_id"] = match.correlation_id
+    if match.group_id is not None:
+        # Empty would mean any group to the queue manager.
+        if len(match.group_id) != GROUP_ID_BYTES:
+            raise GetOptionsError(
+                f"a group id to match has {GROUP_ID_BYTES} bytes, not {len(match.group_id)}"
+            )
+        found["group_id"] = match.group_id
+    numbers = (
+        ("group_sequence", match.group_sequence, 1),
+        ("offset", match.offset, 0),
+        ("sequence", match.sequence, 0),
+    )
+    for name, value, lowest in numbers:
+        if value is None:
+            continue
+        if value < lowest:
+            raise GetOptionsError(f"{name} {value} is to be matched, must be at least {lowest}")
+        found[name] = value
+    return found
+
+
+def _message_id(given: bytes | str) -> bytes:
+    try:
+        found = bytes.fromhex(given) if isinstance(given, str) else given
+    except ValueError:
+        found = b""
+    if len(found) != MESSAGE_ID_BYTES:
+        raise GetOptionsError(
+            f"{shown(given)} is no message id: {MESSAGE_ID_BYTES} bytes, or {2 * MESSAGE_ID_BYTES} "
+            "hexadecimal digits"
+        )
+    return found

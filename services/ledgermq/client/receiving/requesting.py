@@ -1,0 +1,89 @@
+"""Requests and replies over a temporary queue (Jakarta Messaging's QueueRequestor)."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from ledgermq.client.argument_types import typed
+from ledgermq.client.arguments import check_seconds
+from ledgermq.client.closing import Closing
+from ledgermq.client.engine.work import Work
+from ledgermq.client.messages.message import Message
+from ledgermq.client.messages.message_kinds import Sendable
+from ledgermq.client.receiving.consumer import Consumer
+from ledgermq.client.sending.producer import Producer
+from ledgermq.errors import IllegalStateError
+
+__all__ = ["Requestor", "answer_to", "check_for_requests"]
+
+
+def answer_to(request: Message, fields: dict[str, Any]) -> str:
+    """Where the answer to a request goes; sets its correlation id, unless one was given.
+
+    Raises:
+        IllegalStateError: the request has no `reply_to`.
+    """
+    if request.reply_to is None:
+        raise IllegalStateError(f"{request!r} has no reply_to: nobody waits for an answer")
+    fields.setdefault("correlation_id", request.correlation_id or request.message_id)
+    return request.reply_to
+
+
+def check_for_requests(transacted: bool) -> None:
+    """Refuses a transacted session.
+
+    Raises:
+        IllegalStateError: it is transacted.
+    """
+    if transacted:
+        raise IllegalStateError(
+            "a request in a transacted session would be sent with its commit, and its reply "
+            "would never come: use another session"
+        )
+
+
+@typed
+class Requestor(Closing):
+    """Made by `session.requestor(destination)`; one request at a time.
+
+    Each request names a temporary queue of its own connection as `reply_to`. A reply bears the
+    request's message id, or the correlation id that the request had, as its correlation id; what
+    comes too late for a request that was given up is left aside.
+    """
+
+    def __init__(self, producer: Producer, consumer: Consumer, work: Work) -> None:
+        self._producer = producer
+        self._consumer = consumer
+        self._work = work
+        self.reply_to = consumer.destination
+
+    def request(
+        self, body: Sendable, *, timeout: float | None = None, **fields: Any
+    ) -> Message | None:
+        """Sends a request and waits for its reply; None after `timeout` seconds without one.
+
+        Takes what `Producer.send` takes beside. The reply is acknowledged in AUTO and DUPS_OK, else
+        it is for the caller to acknowledge.
+
+        Raises:
+            IllegalStateError: the requestor is closed.
+        """
+        check_seconds("timeout", timeout)
+        deadline = None if timeout is None else time.monotonic() + timeout
+        receipt = self._producer.send(body, reply_to=self.reply_to, **fields)
+        wanted = (receipt.message_id, fields.get("correlation_id") or receipt.message_id)
+        while True:
+            left = None if deadline is None else max(0.0, deadline - time.monotonic())
+            reply = self._consumer.receive(left)
+            if reply is None or reply.correlation_id in wanted:
+                return reply
+
+    def close(self) -> None:
+        """Ends it and its temporary queue. Closing twice does nothing."""
+        if self._consumer.is_closed:
+            return
+        self._consumer.close()
+        self._producer.close()
+        if not self._work.is_closed:
+            self._work.engine.run(self._work.delete_temporary(self.reply_to))

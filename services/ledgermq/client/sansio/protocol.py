@@ -1,0 +1,293 @@
+"""The client's side of one session's protocol, without threads, clocks or Kafka (PROTOCOL.md §4).
+
+Rules: operations are numbered 1, 2, 3 … and stay pending until their reply has come, so that the
+same bytes can be written again; a retry acts once. A gap refusal says from which number on to write
+again. While a rollback or recover is pending, deliveries are dropped: they go back with it.
+Delivery numbers rise, so a number seen before is a repeat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from ledgermq.client.sansio.buffer import ConsumerBuffer
+from ledgermq.client.sansio.handed_over import HandedOver
+from ledgermq.client.sansio.ranges import DeliveryRanges
+from ledgermq.client.sansio.sizes import check_value
+from ledgermq.errors import IllegalStateError, LedgerMQError
+from ledgermq.protocol.operations import Alive, Commit, Put, Recover, Rollback, SessionOperation
+from ledgermq.protocol.outcomes import Delivered, Refused, Reply
+from ledgermq.wire.framing.codec import encode_operation
+
+__all__ = ["OUTSTANDING_BYTES_MAX", "OUTSTANDING_MAX", "Pending", "SessionProtocol"]
+
+# The queue manager keeps 256 replies; Alive and Close must always find room.
+OUTSTANDING_MAX: Final = 200
+CROWDED: Final = 240
+OUTSTANDING_BYTES_MAX: Final = 32 * 1024 * 1024
+WITHDRAWING: Final = (Rollback, Recover)
+# Some numbers of a record end here, the others later.
+INT_MAX: Final = 2**31 - 1
+
+
+class Pending:
+    """An operation whose reply has not been seen to the end.
+
+    Attributes:
+        sends: How often it was written to the log.
+        gap_refusals: How many of these were refused for a gap; when all were, it is due again.
+        sent_at: Clock of the shell at the last send, in seconds.
+        reply: What answered it; None until then.
+        error: Why there is no reply and will be none; None otherwise.
+        on_settled: Called once by the shell, outside its locks, when reply or error is there.
+        deliveries: What it settles, put back if it is refused.
+        puts: How many messages a Put brings, or a Commit names; 0 for others.
+        settles: How many deliveries a Commit names; 0 for others.
+        result: What the caller's function makes of the reply; for `resolve`.
+        undo: Called with the reply taken when that is a refusal, under the shell's lock.
+        promised: Whether its loss is an error, though nobody waits for it.
+    """
+
+    __slots__ = (
+        "deliveries",
+        "destination",
+        "error",
+        "gap_refusals",
+        "number",
+        "on_settled",
+        "operation",
+        "promised",
+        "puts",
+        "reply",
+        "result",
+        "sends",
+        "sent_at",
+        "settles",
+        "undo",
+        "value",
+    )
+
+    def __init__(self, number: int, operation: type[SessionOperation], value: bytes) -> None:
+        self.number = number
+        self.operation = operation
+        self.value = value
+        self.sends = 0
+        self.gap_refusals = 0
+        self.sent_at = 0.0
+        self.reply: Reply | None = None
+        self.error: LedgerMQError | None = None
+        self.on_settled: Callable[[Pending], None] | None = None
+        self.deliveries: DeliveryRanges | None = None
+        self.destination: str | None = None
+        self.result: Callable[[Reply], Any] | None = None
+        self.undo: Callable[[], None] | None = None
+        self.puts = 0
+        self.settles = 0
+        self.promised = False
+
+    @property
+    def settled(self) -> bool:
+        """Whether reply or error is there."""
+        return self.reply is not None or self.error is not None
+
+
+class SessionProtocol:
+    """Numbers, pending operations and deliveries of one session."""
+
+    def __init__(self, handle: int) -> None:
+        self.handle = handle
+        self.pending: dict[int, Pending] = {}
+        self.pending_bytes = 0
+        self.next_number = 1
+        self.answered_through = 0
+        self.consumers: dict[int, ConsumerBuffer] = {}
+        self.consumer_highest = 0
+        self.delivery_highest = 0
+        self.withdrawals = 0
+        self.late: dict[int, DeliveryRanges] = {}
+        self.handed_over = HandedOver()
+        self._through_prepared = 0
+
+    @property
+    def full(self) -> bool:
+        """Whether the next operation must wait for replies."""
+        return (
+            self.next_number - 1 - self.answered_through >= OUTSTANDING_MAX
+            or self.pending_bytes >= OUTSTANDING_BYTES_MAX
+        )
+
+    @property
+    def crowded(self) -> bool:
+        """Whether even a small operation of the library's own may be one too many."""
+        return self.next_number - 1 - self.answered_through >= CROWDED
+
+    @property
+    def handed_through(self) -> int:
+        """Up to which delivery everything was handed to the application, or went back (H20)."""
+        unseen = [one.lowest for one in self.consumers.values() if one.lowest]
+        unseen += [one.lowest for one in self.late.values() if one]
+        return min(unseen) - 1 if unseen else self.delivery_highest
+
+    def write(self, operation: type[SessionOperation], **fields: Any) -> Pending:
+        """Numbers and encodes an operation, which is pending from now on; raises as `prepare`."""
+        pending = self.prepare(operation, **fields)
+        self.register(pending)
+        return pending
+
+    def prepare(self, operation: type[SessionOperation], **fields: Any) -> Pending:
+        """An operation with the next number, which it has for good once it is registered.
+
+        Raises:
+            IllegalStateError: a value is none that a record can hold.
+            MessageTooLargeError: all of them together are more than a record can hold.
+        """
+        number = self.next_number
+        self._through_prepared = self.handed_through
+        numbered = operation(
+            session=self.handle,
+            session_sequence=number,
+            answered_through=self.answered_through,
+            handed_through=self._through_prepared,
+            **fields,
+        )
+        try:
+            value = encode_operation(numbered)
+        except (ValueError, OverflowError) as error:
+            raise IllegalStateError(_not_encodable(operation.__name__, fields)) from error
+        check_value(operation.__name__, fields, value)
+        pending = Pending(number, operation, value)
+        if operation is Put:
+            pending.puts = len(fields["messages"])
+        elif operation is Commit:
+            pending.puts = fields["puts"]
+            pending.settles = sum(one["last"] - one["first"] + 1 for one in fields["deliveries"])
+        return pending
+
+    def register(self, pending: Pending) -> None:
+        """An operation that was prepared last is on its way: its number is used."""
+        self.next_number = pending.number + 1
+        self.handed_over.reported_through = self._through_prepared
+        self.pending[pending.number] = pending
+        self.pending_bytes += len(pending.value)
+        if pending.operation in WITHDRAWING:
+            self.withdrawals += 1
+            for consumer in self.consumers.values():
+                consumer.withdraw()
+
+    def replace(self, pending: Pending) -> Pending:
+        """An Alive in place of an operation that the log never took, so that no number is missing.
+
+        Only for what changes nothing here, such as a Put.
+        """
+        alive = Alive(
+            session=self.handle,
+            session_sequence=pending.number,
+            answered_through=self.answered_through,
+            handed_through=self.handed_through,
+        )
+        filler = Pending(pending.number, Alive, encode_operation(alive))
+        self.pending[pending.number] = filler
+        self.pending_bytes += len(filler.value) - len(pending.value)
+        return filler
+
+    def take_reply(self, reply: Reply) -> Pending | None:
+        """Settles the operation that a reply names; None if it was settled before."""
+        pending = self.pending.pop(reply.session_sequence, None)
+        if pending is None:
+            return None
+        self._forget(pending)
+        pending.reply = reply
+        if pending.undo is not None and isinstance(reply, Refused):
+            pending.undo()
+        return pending
+
+    def _forget(self, pending: Pending) -> None:
+        self.pending_bytes -= len(pending.value)
+        if pending.operation in WITHDRAWING:
+            self.withdrawals -= 1
+        if self.pending:
+            self.answered_through = next(iter(self.pending)) - 1
+        else:
+            self.answered_through = self.next_number - 1
+
+    def take_gap(self, refused: Refused) -> list[Pending]:
+        """What to write again after a gap refusal; nothing while a repeat is on its way."""
+        pending = self.pending.get(refused.session_sequence)
+        if pending is None:
+            return []
+        pending.gap_refusals += 1
+        if pending.gap_refusals < pending.sends:
+            return []
+        return self.from_number(refused.expected_sequence)
+
+    def from_number(self, number: int) -> list[Pending]:
+        """Pending operations from a number on, in order."""
+        return [pending for pending in self.pending.values() if pending.number >= number]
+
+    def open_consumer(self, destination: str, prefetch: int) -> ConsumerBuffer:
+        """A buffer under the next consumer number."""
+        self.consumer_highest += 1
+        buffer = ConsumerBuffer(self.consumer_highest, destination, prefetch)
+        self.consumers[buffer.number] = buffer
+        return buffer
+
+    def close_consumer(self, number: int) -> DeliveryRanges:
+        """Removes a consumer; returns its deliveries that were never handed over."""
+        unseen = self.consumers.pop(number).unseen()
+        self.late[number] = DeliveryRanges()
+        return unseen
+
+    def take_late(self, number: int) -> DeliveryRanges:
+        """Deliveries that crossed the close of their consumer."""
+        return self.late.pop(number, None) or DeliveryRanges()
+
+    def take_delivered(self, outcome: Delivered) -> ConsumerBuffer | None:
+        """Buffers what is new of a delivery; returns the consumer that got something."""
+        first, messages = outcome.first_delivery, outcome.messages
+        last = first + len(messages) - 1
+        if first <= self.delivery_highest:
+            if last <= self.delivery_highest:
+                return None
+            messages = messages[self.delivery_highest + 1 - first :]
+            first = self.delivery_highest + 1
+        self.delivery_highest = last
+        if self.withdrawals:
+            return None
+        buffer = self.consumers.get(outcome.consumer)
+        if buffer is not None:
+            buffer.deliver(first, messages)
+            self.handed_over.give(buffer.number, first, last)
+            if outcome.in_doubt:
+                # Of several segments that came complete it is the last.
+                buffer.doubt = last
+            return buffer
+        if outcome.consumer in self.late:
+            self.late[outcome.consumer].add_range(first, last)
+        return None
+
+    def end(self, error: Callable[[Pending], LedgerMQError]) -> list[Pending]:
+        """Settles every pending operation with an error, because the session is over."""
+        over = list(self.pending.values())
+        self.pending.clear()
+        self.pending_bytes = 0
+        self.withdrawals = 0
+        self.answered_through = self.next_number - 1
+        for pending in over:
+            pending.error = error(pending)
+        for consumer in self.consumers.values():
+            consumer.withdraw()
+        return over
+
+
+def _not_encodable(name: str, fields: Mapping[str, Any]) -> str:
+    """Which value a record cannot hold, in words: the greatest number, if one is too great."""
+    settings = fields.get("settings") or {}
+    numbers = {**fields, **settings} if isinstance(settings, Mapping) else fields
+    greatest = max(
+        ((abs(value), key) for key, value in numbers.items() if type(value) is int),
+        default=(0, ""),
+    )
+    if greatest[0] > INT_MAX:
+        return f"{greatest[1]} is {numbers[greatest[1]]}, more than a record of the log can hold"
+    return f"a value of {name} is none that a record of the log can hold"

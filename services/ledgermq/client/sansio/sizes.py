@@ -1,0 +1,58 @@
+"""What fits into one record of the log, checked before anything is numbered or written.
+
+A record is bounded as a whole (PROTOCOL.md §1): its value, and beside it what Kafka and the headers
+take. So contents and headers that each keep their limit may be too large together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ledgermq.errors import MessageTooLargeError
+from ledgermq.protocol.header_size import put_bytes
+from ledgermq.protocol.operations import PutMessage
+from ledgermq.wire.topics.log_topics import OPERATION_BYTES_MAX
+
+__all__ = ["MESSAGE_BYTES_MAX", "VALUE_BYTES_MAX", "check_value", "encoded_bytes"]
+
+# Kafka's framing, the key and the headers of a record, with names as long as they may be.
+VALUE_BYTES_MAX: Final = OPERATION_BYTES_MAX - 2048
+# What a Put says beside its messages, and of each message beside what its sender gave.
+PUT_BESIDE_BYTES: Final = 320
+MESSAGE_BESIDE_BYTES: Final = 160
+PROPERTY_BESIDE_BYTES: Final = 7
+MESSAGE_BYTES_MAX: Final = VALUE_BYTES_MAX - PUT_BESIDE_BYTES
+
+
+def encoded_bytes(message: PutMessage) -> int:
+    """How many bytes a message takes in a Put, at most."""
+    size = put_bytes(message) + MESSAGE_BESIDE_BYTES
+    header = message.get("header")
+    return size if header is None else size + PROPERTY_BESIDE_BYTES * len(header["properties"])
+
+
+def check_value(name: str, fields: Mapping[str, Any], value: bytes) -> None:
+    """Refuses the value of a record that the log would not take; names what makes it so large.
+
+    Raises:
+        MessageTooLargeError: it is too large.
+    """
+    if len(value) <= VALUE_BYTES_MAX:
+        return
+    size, argument = max((_size(one), key) for key, one in _leaves(fields))
+    raise MessageTooLargeError(
+        f"{argument} of {name} has {size:,}, which makes {len(value):,} bytes of it; a record of "
+        f"the log takes {VALUE_BYTES_MAX:,}; nothing was written"
+    )
+
+
+def _leaves(fields: Mapping[str, Any]) -> list[tuple[str, Any]]:
+    found: list[tuple[str, Any]] = []
+    for key, value in fields.items():
+        found += _leaves(value) if isinstance(value, Mapping) else [(key, value)]
+    return found
+
+
+def _size(value: Any) -> int:
+    return len(value) if isinstance(value, str | bytes | list | tuple) else 0

@@ -1,0 +1,1 @@
+"""Producers, groups and segments on their way out, and receipts for what was sent."""

@@ -1,0 +1,182 @@
+"""Messages as a Put carries them, made of what the application sends."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from ledgermq.client.arguments import check_flag, check_number, shown
+from ledgermq.client.destinations import checked_destination
+from ledgermq.client.messages.message_kinds import Sendable
+from ledgermq.client.messages.property_access import PropertyAccess, check_property_names
+from ledgermq.client.sansio.sizes import MESSAGE_BYTES_MAX, encoded_bytes
+from ledgermq.errors import MessageFormatError, MessageTooLargeError
+from ledgermq.protocol.header_size import header_bytes
+from ledgermq.protocol.limits import (
+    CONTENT_BYTES_MAX,
+    HEADER_BYTES_MAX,
+    PRIORITY_MAX,
+    TIMING_MS_MAX,
+)
+from ledgermq.protocol.operations import Group, PutMessage
+from ledgermq.wire.content.content import ContentError, PropertyValue, encode_fields
+from ledgermq.wire.content.message_header import make_header
+
+__all__ = ["MessageMaker", "Sending", "aged"]
+
+IDENTIFIERS_AHEAD: Final = 256
+
+
+class Sending(NamedTuple):
+    """What is said of a message beside its body; times in seconds, 0: none."""
+
+    properties: Mapping[str, PropertyValue] | None = None
+    correlation_id: str | None = None
+    reply_to: str | None = None
+    type: str | None = None
+    priority: int = 4
+    persistent: bool = True
+    time_to_live: float = 0
+    delivery_delay: float = 0
+    redelivery_limit: int = -1
+
+
+class MessageMaker:
+    """Turns what the application sends into what a Put carries."""
+
+    __slots__ = ("_identifiers", "_place")
+
+    def __init__(self) -> None:
+        self._identifiers = b""
+        self._place = 0
+
+    def _identifier(self) -> bytes:
+        place = self._place
+        if place == len(self._identifiers):
+            self._identifiers = os.urandom(16 * IDENTIFIERS_AHEAD)
+            place = 0
+        self._place = place + 16
+        return self._identifiers[place : place + 16]
+
+    def make(
+        self,
+        destination: str,
+        body: Sendable,
+        sending: Sending,
+        group: Group | None = None,
+    ) -> PutMessage:
+        """Checks and encodes one message, with its place in a group if it has one.
+
+        Raises:
+            MessageFormatError: a body, property, header field or priority cannot be carried.
+            MessageTooLargeError: the message is over the size limit.
+        """
+        properties, correlation_id, reply_to, type_, priority, persistent = sending[:6]
+        if type(priority) is not int or not 0 <= priority <= PRIORITY_MAX:
+            raise MessageFormatError(
+                f"priority is {shown(priority)}, must be a whole number from 0 to {PRIORITY_MAX}",
+                destination=destination,
+            )
+        check_flag("persistent", persistent)
+        if reply_to is not None:
+            checked_destination(reply_to)
+        times_ms = _times_ms(destination, sending.time_to_live, sending.delivery_delay)
+        if isinstance(body, PropertyAccess):
+            properties = body.properties if properties is None else properties
+            correlation_id = body.correlation_id if correlation_id is None else correlation_id
+            reply_to = body.reply_to if reply_to is None else reply_to
+            type_ = body.type if type_ is None else type_
+            body = body.unloaded_body
+        try:
+            if properties:
+                check_property_names(properties)
+            header = make_header(
+                properties,
+                correlation_id,
+                type_,
+                group=group,
+                redelivery_limit=sending.redelivery_limit,
+                **times_ms,
+            )
+            encoded = encode_fields(body, reply_to, time.time_ns() // 1000)
+        except (ContentError, MessageFormatError) as error:
+            raised = error.raised if isinstance(error, ContentError) else type(error)
+            raise raised(
+                f"message to {destination} was not sent: {error}", destination=destination
+            ) from error
+        message: PutMessage = {
+            "message_id": self._identifier(),
+            "priority": priority,
+            "persistent": persistent,
+            "content": encoded,
+        }
+        if header is not None:
+            message["header"] = header
+        _check_sizes(destination, message)
+        return message
+
+
+def _check_sizes(destination: str, message: PutMessage) -> None:
+    """Refuses a message whose content or header is too large, or both together."""
+    encoded, header = message["content"], message.get("header")
+    if len(encoded) > CONTENT_BYTES_MAX:
+        raise MessageTooLargeError(
+            f"message to {destination} has {len(encoded):,} bytes, at most "
+            f"{CONTENT_BYTES_MAX:,} can be sent; nothing was sent. Send text or bytes in "
+            "segments, with segmentation_allowed=True or send_segmented(...), or a reference",
+            destination=destination,
+        )
+    if header is not None and header_bytes(header) > HEADER_BYTES_MAX:
+        raise MessageTooLargeError(
+            f"message to {destination} has {header_bytes(header):,} bytes of properties, "
+            f"correlation id and type, at most {HEADER_BYTES_MAX:,} can be sent; put them in "
+            "the body",
+            destination=destination,
+        )
+    if encoded_bytes(message) > MESSAGE_BYTES_MAX:
+        raise MessageTooLargeError(
+            f"message to {destination} has {len(encoded):,} bytes of content and "
+            f"{header_bytes(header):,} of properties, correlation id and type, more than one "
+            "operation of the log can hold together; nothing was sent. Send text or bytes in "
+            "segments, with segmentation_allowed=True or send_segmented(...), or a reference",
+            destination=destination,
+        )
+
+
+def _times_ms(destination: str, time_to_live: float, delivery_delay: float) -> dict[str, int]:
+    """When the message may be delivered; its age counts from now."""
+    times = {"time_to_live": time_to_live, "delivery_delay": delivery_delay}
+    for name, seconds in times.items():
+        check_number(name, seconds, " of seconds")
+        if not 0 <= seconds <= TIMING_MS_MAX / 1000:
+            raise MessageFormatError(
+                f"{name} is {seconds!r}, must be 0 to {TIMING_MS_MAX // 1000} seconds",
+                destination=destination,
+            )
+    if time_to_live == 0 and delivery_delay == 0:
+        return {}
+    return {
+        "time_to_live_ms": _milliseconds(time_to_live),
+        "delivery_delay_ms": _milliseconds(delivery_delay),
+        "age_ms": -(time.monotonic_ns() // 1_000_000),
+    }
+
+
+def _milliseconds(seconds: float) -> int:
+    """Whole milliseconds; what is above 0 stays so, because 0 means never."""
+    return max(1, round(seconds * 1000)) if seconds else 0
+
+
+def aged(messages: list[PutMessage]) -> list[PutMessage]:
+    """The messages as they are written now, each with its age since it was sent (SES-66).
+
+    Until then `age_ms` is the negative of the monotonic clock at the send.
+    """
+    now = time.monotonic_ns() // 1_000_000
+    for message in messages:
+        header = message.get("header")
+        if header is not None and header["age_ms"] < 0:
+            header["age_ms"] += now
+    return messages

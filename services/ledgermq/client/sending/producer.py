@@ -1,0 +1,220 @@
+"""Producers: send messages to one destination."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Literal, Unpack
+
+from ledgermq.client.argument_types import typed
+from ledgermq.client.arguments import check_seconds, shown
+from ledgermq.client.closing import Closing
+from ledgermq.client.engine.work import Work
+from ledgermq.client.messages.message_kinds import Sendable
+from ledgermq.client.options import MessageOptions, ProducerOptions, SendOptions
+from ledgermq.client.sending.group_sender import GroupSender
+from ledgermq.client.sending.grouping import GroupPlace
+from ledgermq.client.sending.putter import Putter
+from ledgermq.client.sending.putting import Grouping
+from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
+from ledgermq.client.while_open import WhileOpen
+from ledgermq.errors import IllegalStateError
+
+__all__ = ["Producer"]
+
+
+@typed
+class Producer(Closing):
+    """Made by `session.producer(destination)`; writes nothing by itself.
+
+    Attributes:
+        destination: Where it sends to; None if each message says so.
+        priority: Of messages that do not say otherwise, as the next three.
+        persistent: Delivery mode.
+        time_to_live: Seconds from the send to the message's end; 0: it never expires.
+        delivery_delay: Seconds from the send before which it is not delivered; 0: none.
+        redelivery_limit: How often its messages are redelivered at most; -1: no limit.
+
+    The sends' `group` places a message in a group, or as a segment of a message; the receipt's
+    `group` tells the place. With `logical_order` the producer counts, and refuses what does not
+    come next: IncompleteGroupError, IncompleteMessageError (GRP-41, GRP-42). A message without it
+    in between is sent, with a warning. Places that no message can have raise InvalidGroupError,
+    those that the queue's messages forbid GroupClashError, topics GroupNotAllowedError (GRP-45), a
+    group put partly in units of work InconsistentUnitOfWorkError, or a warning without
+    `logical_order` (GRP-43). In a unit of work the commit says so.
+
+    `segmentation_allowed` cuts text and bytes that the queue takes no message of into segments, as
+    `send_segmented` does; the receipt is that of the first. How much it takes is asked for once.
+    """
+
+    destination = WhileOpen["str | None"]("_putter.destination")
+    priority = WhileOpen[int]("_putter.priority")
+    persistent = WhileOpen[bool]("_putter.persistent")
+    time_to_live = WhileOpen[float]("_putter.time_to_live")
+    delivery_delay = WhileOpen[float]("_putter.delivery_delay")
+    redelivery_limit = WhileOpen[int]("_putter.redelivery_limit")
+
+    def __init__(
+        self, work: Work, destination: str | None, **options: Unpack[ProducerOptions]
+    ) -> None:
+        self._putter = Putter(work, destination, options)
+        self._engine = work.engine
+
+    def send(
+        self,
+        body: Sendable,
+        *,
+        timeout: float | None = None,
+        confirm: Literal["outcome", "log"] = "outcome",
+        **options: Unpack[SendOptions],
+    ) -> SendReceipt:
+        """Sends one message: dict (map message), str (text), bytes, StreamBody, ObjectBody or None.
+
+        A TextMessage, MapMessage, ... or one that was received is sent with its body, properties,
+        correlation_id, reply_to and type, save those given here; it is a new message each time.
+
+        In a transacted session it joins the unit of work, pending for others to see within a second
+        or so (INF-02); the receipt learns position and sequence number when that commits. Otherwise
+        it waits until the queue manager has numbered the message, or with `confirm="log"` until it
+        is durable on the log (its outcome is certain then, and a refusal is raised by the session's
+        next call). `destination` is for a producer that has none of its own. `time_to_live` and
+        `delivery_delay` are seconds from now, also in a unit of work (SES-66).
+
+        For `group`, `logical_order` and `segmentation_allowed` see the class.
+
+        Raises:
+            IllegalStateError: the producer has a destination and another was given, or neither.
+            MessageFormatError: something in the message cannot be carried; nothing was sent.
+            MessageTooLargeError: over the size limit; nothing was sent.
+            QueueNotFoundError: no such queue, and queues are not created on first use.
+            QuotaExceededError: no room within the send time-out, and no trace of it (INF-20).
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        putter = self._putter
+        check_seconds("timeout", timeout)
+        if confirm not in ("outcome", "log"):
+            raise IllegalStateError(f'confirm is {shown(confirm)}, must be "outcome" or "log"')
+        if confirm == "log":
+            return self._engine.run(putter.send_landing(body, timeout, options))
+        plain = putter.made(body, options)
+        if plain is None:
+            return self._engine.run(putter.send(body, timeout, options))
+        with self._engine.lock:
+            receipt = putter.join_locked(*plain)
+            if receipt is None:
+                receipt = self._engine.run_locked(putter.send_made(*plain, timeout))
+        return receipt
+
+    def send_async(
+        self, body: Sendable, **options: Unpack[SendOptions]
+    ) -> ReceiptFuture[SendReceipt]:
+        """Sends without waiting for the outcome; the future has it. For throughput.
+
+        Messages arrive in the order sent. What is sent while earlier ones are on their way is
+        gathered into one operation. Blocks while too much is unanswered. In a transacted session
+        this is `send`, and the future is done at once.
+
+        Raises:
+            MessageFormatError: something in the message cannot be carried; nothing was sent.
+            MessageTooLargeError: over the size limit; nothing was sent.
+        """
+        putter = self._putter
+        plain = putter.made(body, options)
+        if plain is None:
+            return self._engine.run(putter.put_async(body, options))
+        with self._engine.lock:
+            future = putter.future_locked(*plain)
+            if future is None:
+                future = self._engine.run_locked(putter.send_made_async(*plain))
+        return future
+
+    def send_many(
+        self,
+        bodies: Iterable[Sendable],
+        *,
+        destination: str | None = None,
+        timeout: float | None = None,
+    ) -> list[SendReceipt]:
+        """Sends many bodies, batched, and waits for all outcomes.
+
+        Raises:
+            LedgerMQError: the first failure, after all have their outcomes; use `send_async` to
+                know the outcome of each.
+        """
+        check_seconds("timeout", timeout)
+        futures = [self.send_async(body, destination=destination) for body in bodies]
+        if not self._putter.work.transacted:
+            self.flush(timeout=timeout)
+        return [future.result(0) for future in futures]
+
+    def send_segmented(
+        self,
+        body: Sendable,
+        *,
+        max_segment: int,
+        destination: str | None = None,
+        group: GroupPlace | None = None,
+        logical_order: bool = False,
+        timeout: float | None = None,
+        **options: Unpack[MessageOptions],
+    ) -> list[SendReceipt]:
+        """Sends text or bytes in segments of at most `max_segment` bytes each (of text: UTF-8).
+
+        Each segment is a message of its own with its piece as body, and carries properties,
+        correlation_id, type and reply_to; text is cut between characters. A getter puts them
+        together again with `complete_message=True`. A body that is short enough is one message
+        without segments. The other options are those of `send`.
+
+        In a transacted session all are put together with the commit. Otherwise so is what goes
+        into one operation, of up to 4 MiB; a larger message is put one operation after the other.
+
+        Raises:
+            MessageFormatError: another kind of body, or a character larger than a segment.
+            MessageTooLargeError: the queue takes no message as large as a segment.
+            GroupNotAllowedError: the destination is a topic (GRP-45).
+            LedgerMQError: what `send` raises; segments in earlier operations stay put.
+        """
+        putter = self._putter
+        grouping = Grouping(group, logical_order, max_segment=max_segment)
+        target, sending = putter.target(destination), putter.sending(options)
+        return self._engine.run(putter.put(body, target, sending, grouping, timeout))
+
+    def group(
+        self, group_id: bytes | None = None, after: int = 0, *, destination: str | None = None
+    ) -> GroupSender:
+        """A sender of one group's messages in logical order, for a `with` block.
+
+            with producer.group() as group:
+                group.send("first")
+                group.send("second", last=True)
+
+        Args:
+            group_id: 24 bytes; None: a new random one (GRP-39).
+            after: To go on with a group that was put up to this number, as a putter does that was
+                started again: the next message has the number after it (GRP-30). 0: a new group.
+            destination: For a producer that has none of its own.
+
+        Raises:
+            InvalidGroupError: the id is none, or the number, or a number came without an id.
+        """
+        return GroupSender(self._putter, group_id, after, destination)
+
+    def flush(self, *, timeout: float | None = None) -> None:
+        """Waits until everything this session sent so far has its outcome.
+
+        In a transacted session that is: until it stands in the unit of work, uncommitted.
+
+        Raises:
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        self._engine.run(self._putter.flush(timeout))
+
+    def _check_open(self) -> None:
+        self._putter.check_open()
+
+    def close(self) -> None:
+        """Ends it; what was sent stays sent. Closing twice does nothing.
+
+        Warns (IncompleteGroupWarning, IncompleteMessageWarning) of a group that was put with
+        `logical_order` and did not get its last message (GRP-41, GRP-42).
+        """
+        self._putter.close()

@@ -1,0 +1,362 @@
+"""How a producer puts: plain sends, groups and segments (GRP-19, GRP-30, GRP-39..43)."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+from typing import Final
+
+from ledgermq.client.arguments import check_flag, check_seconds
+from ledgermq.client.destinations import checked_destination, is_topic
+from ledgermq.client.engine.outgoing import Batch
+from ledgermq.client.engine.steps import Steps, aside
+from ledgermq.client.engine.work import Work
+from ledgermq.client.link.transport import LogReceipt
+from ledgermq.client.messages.message_kinds import Sendable
+from ledgermq.client.options import MessageOptions, ProducerOptions, SendOptions
+from ledgermq.client.sending.eventual import Eventual
+from ledgermq.client.sending.grouping import PutState, left_open
+from ledgermq.client.sending.making import Sending
+from ledgermq.client.sending.putting import Grouping, Putting
+from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
+from ledgermq.client.settings import is_whole
+from ledgermq.errors import (
+    IllegalStateError,
+    LedgerMQError,
+    OutcomeUnknownError,
+    QueueNotFoundError,
+)
+from ledgermq.errors.warnings import give_warning
+from ledgermq.protocol.limits import CONTENT_BYTES_MAX, REDELIVERY_LIMIT_MAX
+from ledgermq.protocol.operations import PutMessage
+from ledgermq.protocol.outcomes import Enqueued, Reply
+
+__all__ = ["Putter"]
+
+# What a unit of work has is there at once.
+HAPPENED: Final = Eventual()
+HAPPENED.happen()
+
+
+class Putter:
+    """The puts of one producer, for threads and coroutines.
+
+    Attributes:
+        states: By destination; empty as long as nothing was put to a group, so that plain sends
+            stay plain.
+    """
+
+    def __init__(self, work: Work, destination: str | None, options: ProducerOptions) -> None:
+        self.work = work
+        self.engine = work.engine
+        self.engine.check_open()
+        given = options.get("redelivery_limit")
+        limit = self.engine.redelivery_limit if given is None else given
+        if not is_whole(limit, -1, REDELIVERY_LIMIT_MAX):
+            raise IllegalStateError(
+                f"redelivery_limit is {limit!r}, must be -1 to {REDELIVERY_LIMIT_MAX}"
+            )
+        self.redelivery_limit = limit
+        self.priority = options.get("priority", 4)
+        self.persistent = options.get("persistent", True)
+        check_flag("persistent", self.persistent)
+        self.time_to_live = options.get("time_to_live", 0)
+        self.delivery_delay = options.get("delivery_delay", 0)
+        self.destination = None if destination is None else checked_destination(destination)
+        self.states: dict[str, PutState] = {}
+        self._closed = False
+        self._bytes_max: dict[str, int] = {}
+        with self.engine.lock:
+            self.engine.check_usable_locked()
+
+    def check_open(self) -> None:
+        """Refuses what is asked of it once it or its session is closed."""
+        self.engine.check_open()
+        self._check_not_closed()
+
+    def _check_not_closed(self) -> None:
+        if self._closed:
+            raise IllegalStateError("the producer is closed; make another one")
+
+    def check_locked(self) -> None:
+        """Refuses a put that may not be."""
+        self.engine.check_usable_locked()
+        self._check_not_closed()
+
+    def target(self, destination: str | None) -> str:
+        """Where one message goes: the producer's destination, or the one given along."""
+        if self.destination is None and destination is not None:
+            return checked_destination(destination)
+        if self.destination is None:
+            raise IllegalStateError(
+                "this producer has no destination: name one, as in send(body, "
+                'destination="queue:orders")'
+            )
+        if destination not in (None, self.destination):
+            raise IllegalStateError(
+                f"this producer sends to {self.destination}, not to {destination}: use a producer "
+                "made without a destination",
+                destination=self.destination,
+            )
+        return self.destination
+
+    def sending(self, options: MessageOptions) -> Sending:
+        """What is said of a message, and the producer's own where nothing is."""
+        if not options:
+            return Sending(
+                priority=self.priority,
+                persistent=self.persistent,
+                time_to_live=self.time_to_live,
+                delivery_delay=self.delivery_delay,
+                redelivery_limit=self.redelivery_limit,
+            )
+        priority, persistent = options.get("priority"), options.get("persistent")
+        time_to_live, delivery_delay = options.get("time_to_live"), options.get("delivery_delay")
+        return Sending(
+            options.get("properties"),
+            options.get("correlation_id"),
+            options.get("reply_to"),
+            options.get("type"),
+            self.priority if priority is None else priority,
+            self.persistent if persistent is None else persistent,
+            self.time_to_live if time_to_live is None else time_to_live,
+            self.delivery_delay if delivery_delay is None else delivery_delay,
+            self.redelivery_limit,
+        )
+
+    # -- plain sends -------------------------------------------------------------------------------
+
+    def made(self, body: Sendable, options: SendOptions) -> tuple[str, PutMessage] | None:
+        """Where a plain message goes, and it; None: something is said of groups or segments.
+
+        Made before the lock is taken, as a large body takes its time.
+        """
+        if self.states or (
+            options
+            and (
+                options.get("group") is not None
+                or options.get("logical_order")
+                or options.get("segmentation_allowed")
+            )
+        ):
+            return None
+        target = self.target(options.get("destination"))
+        return target, self.work.maker.make(target, body, self.sending(options))
+
+    def send(
+        self, body: Sendable, timeout: float | None, options: SendOptions
+    ) -> Steps[SendReceipt]:
+        """Sends one message: into the unit of work, or else its outcome is waited for."""
+        check_seconds("timeout", timeout)
+        plain = self.made(body, options)
+        if plain is None:
+            return self._put_one(body, timeout, options)
+        return self.send_made(*plain, timeout)
+
+    def join_locked(self, target: str, message: PutMessage) -> SendReceipt | None:
+        """Puts a message into the unit of work, where that need not wait; else None."""
+        self.check_locked()
+        if not self.work.transacted:
+            return None
+        unit = self.work.commits.unit
+        return unit.add_locked(target, message) if unit.takes_locked(target, message) else None
+
+    def send_made(
+        self, target: str, message: PutMessage, timeout: float | None
+    ) -> Steps[SendReceipt]:
+        """Sends a message that was made."""
+        self.check_locked()
+        if self.work.transacted:
+            return (yield from self._join(target, message))
+        self.work.sends.write_locked()
+        yield from self.engine.room(timeout)
+        batch = Batch(target, None)
+        batch.add(message)
+        # What the session received may be what leaves room for this.
+        self.work.settling.write_locked()
+        pending = self.engine.put_locked(target, batch.messages, timeout_seconds=timeout)
+        pending.result = partial(_numbered, batch)
+        return _numbered(batch, (yield from self.engine.reply(pending, timeout)))
+
+    def _join(self, target: str, message: PutMessage) -> Steps[SendReceipt]:
+        unit = self.work.commits.unit
+        if not unit.takes_locked(target, message):
+            yield from unit.write(target)
+        return unit.add_locked(target, message)
+
+    def send_landing(
+        self, body: Sendable, timeout: float | None, options: SendOptions
+    ) -> Steps[SendReceipt]:
+        """Sends a message whose outcome nobody waits for, only that it is on the log."""
+        check_seconds("timeout", timeout)
+        plain = self.made(body, options)
+        if plain is None:
+            return self._put_one(body, timeout, options)
+        return (self.send_made if self.work.transacted else self._land)(*plain, timeout)
+
+    def _land(self, target: str, message: PutMessage, timeout: float | None) -> Steps[SendReceipt]:
+        self.check_locked()
+        self.work.sends.write_locked()
+        yield from self.engine.room(timeout)
+        landed = LogReceipt()
+        self.engine.put_locked(
+            target, [message], receipt=landed, on_settled=self.engine.defer_refusal
+        )
+        wanted = self.engine.timeout_seconds if timeout is None else timeout
+        is_there = yield from aside(lambda: self.engine.transport.wait_landed(landed, wanted))
+        if not is_there or landed.error is not None:
+            raise OutcomeUnknownError(
+                f"message {message['message_id'].hex()} to {target} was not confirmed by "
+                f"the log within {wanted:g} s ({landed.error or 'no answer'}): it may be there, or "
+                "may yet be; do not send it again before its id is known not to be in the queue",
+                destination=target,
+            )
+        receipt = SendReceipt(message["message_id"], target)
+        receipt.position = landed.position
+        return receipt
+
+    def send_async(self, body: Sendable, options: SendOptions) -> Steps[ReceiptFuture[SendReceipt]]:
+        """Sends one message; its outcome is waited for by the future."""
+        plain = self.made(body, options)
+        return self.put_async(body, options) if plain is None else self.send_made_async(*plain)
+
+    def future_locked(self, target: str, message: PutMessage) -> ReceiptFuture[SendReceipt] | None:
+        """Sends a message that was made, where that need not wait; else None."""
+        self.check_locked()
+        if not self.work.transacted:
+            if self.work.sends.must_wait_locked(target, message):
+                return None
+            eventual, receipt = self.work.sends.add_locked(target, message)
+        elif self.work.commits.unit.takes_locked(target, message):
+            eventual, receipt = HAPPENED, self.work.commits.unit.add_locked(target, message)
+        else:
+            return None
+        return ReceiptFuture(eventual, lambda: receipt, self.engine.callbacks)
+
+    def send_made_async(
+        self, target: str, message: PutMessage
+    ) -> Steps[ReceiptFuture[SendReceipt]]:
+        """Sends a message that was made, once there is room."""
+        while (future := self.future_locked(target, message)) is None:
+            if self.work.transacted:
+                yield from self.work.commits.unit.write(target)
+            else:
+                yield from self.engine.room()
+        return future
+
+    def flush(self, timeout: float | None) -> Steps[None]:
+        """Waits until everything that the session sent so far has its outcome.
+
+        Raises:
+            OutcomeUnknownError: no outcome within the time-out.
+        """
+        check_seconds("timeout", timeout)
+        self.check_locked()
+        if self.work.transacted:
+            yield from self.work.flush(timeout)
+            return
+        wanted = self.engine.timeout_seconds if timeout is None else timeout
+        deadline = time.monotonic() + wanted
+        self.work.sends.write_locked()
+        unfinished = list(self.work.sends.unfinished)
+        while not all(one.happened for one in unfinished):
+            if not (yield deadline):
+                raise OutcomeUnknownError(
+                    f"not all messages of this session had an outcome within {wanted:g} s; their "
+                    "futures go on waiting",
+                    destination=self.destination,
+                )
+
+    # -- groups and segments -----------------------------------------------------------------------
+
+    def _said(self, options: SendOptions) -> tuple[str, Sending, Grouping]:
+        grouping = Grouping(
+            options.get("group"),
+            options.get("logical_order", False),
+            options.get("segmentation_allowed", False),
+        )
+        return self.target(options.get("destination")), self.sending(options), grouping
+
+    def _put_one(
+        self, body: Sendable, timeout: float | None, options: SendOptions
+    ) -> Steps[SendReceipt]:
+        return (yield from self.put(body, *self._said(options), timeout))[0]
+
+    def put(
+        self,
+        body: Sendable,
+        target: str,
+        sending: Sending,
+        grouping: Grouping,
+        timeout: float | None,
+    ) -> Steps[list[SendReceipt]]:
+        """Puts one message, whole or in segments, and waits for its outcomes."""
+        check_seconds("timeout", timeout)
+        putting = yield from self._putting(body, target, sending, grouping)
+        while True:
+            self.check_locked()
+            yield from self.engine.room(timeout)
+            pending = yield from putting.begin(timeout)
+            if pending is None:
+                return putting.finished()
+            try:
+                reply = yield from self.engine.reply(pending, timeout)
+            except OutcomeUnknownError:
+                raise
+            except LedgerMQError:
+                putting.refused()
+                raise
+            assert pending.result is not None, "a put knows what its reply means"
+            pending.result(reply)
+
+    def put_async(self, body: Sendable, options: SendOptions) -> Steps[ReceiptFuture[SendReceipt]]:
+        """Puts one message, whole or in segments, without waiting for outcomes."""
+        putting = yield from self._putting(body, *self._said(options))
+        self.check_locked()
+        return putting.future((yield from putting.write_async()))
+
+    def _putting(
+        self, body: Sendable, target: str, sending: Sending, grouping: Grouping
+    ) -> Steps[Putting]:
+        if grouping.segmentation_allowed and not is_topic(target):
+            grouping = grouping._replace(bytes_max=(yield from self._learn_bytes_max(target)))
+        make = partial(Putting, self.work, self.states, target, body, sending, grouping)
+        if grouping.bytes_max is None and grouping.max_segment is None:
+            return make()
+        # A large body takes its time, for which the lock is not held.
+        return (yield from aside(make))
+
+    def _learn_bytes_max(self, target: str) -> Steps[int]:
+        """Largest content of a message that a queue takes, in bytes; asked once, then remembered.
+
+        Raises:
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        known = self._bytes_max.get(target)
+        if known is not None:
+            return known
+        ask = partial(self.work.services.bytes_max, target.partition(":")[2])
+        try:
+            found = (yield from aside(ask)) or CONTENT_BYTES_MAX
+        except QueueNotFoundError:
+            return CONTENT_BYTES_MAX  # the send may create it; it is asked again then
+        self._bytes_max[target] = found
+        return found
+
+    def close(self) -> None:
+        """Ends it; warns of what logical order left open (GRP-41, GRP-42)."""
+        self._closed = True
+        states, self.states = self.states, {}
+        for destination, state in states.items():
+            state.settle()
+            current = state.current
+            if current is not None and current["logical_order"]:
+                warning = left_open(current, f"a producer of {destination} was closed")
+                if warning is not None:
+                    give_warning(warning)
+
+
+def _numbered(batch: Batch, reply: Reply) -> SendReceipt:
+    assert isinstance(reply, Enqueued), "a Put outside a unit of work is answered by Enqueued"
+    batch.number(reply)
+    return batch.receipts[0]

@@ -1,0 +1,127 @@
+"""What sending and committing give back: receipts, and futures of receipts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Generic, TypeVar
+
+from ledgermq.client.arguments import check_seconds
+from ledgermq.client.engine.callbacks import Callbacks
+from ledgermq.client.sending.eventual import Eventual
+from ledgermq.client.sending.grouping import GroupPlace, place_of
+from ledgermq.errors import LedgerMQError, TimeoutExceededError
+from ledgermq.protocol.operations import Group
+
+__all__ = [
+    "CommitReceipt",
+    "EnqueuedRun",
+    "ReceiptFuture",
+    "SendReceipt",
+]
+
+Value = TypeVar("Value")
+
+
+class SendReceipt:
+    """What is known of a message that was sent; more becomes known when its unit of work commits.
+
+    Attributes:
+        destination: Where it was sent to.
+        position: Log position of the operation that put it; None until known.
+        sequence: Its sequence number in the queue; None until it has one.
+    """
+
+    __slots__ = ("_message_id", "_put", "_warning", "destination", "position", "sequence")
+    # These stay unset where there is no group, so that they cost other messages nothing.
+    _put: Group
+    _warning: str
+
+    def __init__(self, message_id: bytes, destination: str) -> None:
+        self._message_id = message_id
+        self.destination = destination
+        self.position: int | None = None
+        self.sequence: int | None = None
+
+    @property
+    def message_id(self) -> str:
+        """Identity: 32 hexadecimal digits."""
+        return self._message_id.hex()
+
+    @property
+    def group(self) -> GroupPlace | None:
+        """Its place in a group, as the producer counted it; None if it is in none."""
+        put = getattr(self, "_put", None)
+        return None if put is None else place_of(put)
+
+    def __repr__(self) -> str:
+        return (
+            f"SendReceipt(message_id={self.message_id!r}, destination={self.destination!r}, "
+            f"position={self.position}, sequence={self.sequence})"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnqueuedRun:
+    """Messages of one commit to one destination, numbered from `first_sequence` on."""
+
+    destination: str
+    first_sequence: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommitReceipt:
+    """What a commit did: its position on the log, what it numbered, how many it consumed."""
+
+    position: int
+    enqueued: tuple[EnqueuedRun, ...]
+    consumed: int
+
+
+class ReceiptFuture(Generic[Value]):
+    """A receipt to come; used like `concurrent.futures.Future`, but cannot be cancelled."""
+
+    __slots__ = ("_callbacks", "_eventual", "_get")
+
+    def __init__(self, eventual: Eventual, get: Callable[[], Value], callbacks: Callbacks) -> None:
+        self._eventual = eventual
+        self._get = get
+        self._callbacks = callbacks
+
+    def done(self) -> bool:
+        """Whether the outcome is there."""
+        return self._eventual.happened
+
+    def result(self, timeout: float | None = None) -> Value:
+        """The receipt; waits for it, at most `timeout` seconds.
+
+        Raises:
+            TimeoutExceededError: it is not there yet; asking again later is fine.
+            LedgerMQError: the operation was refused, or its session was lost.
+        """
+        error = self.exception(timeout)
+        if error is not None:
+            raise error
+        return self._get()
+
+    def exception(self, timeout: float | None = None) -> LedgerMQError | None:
+        """The error, or None if there is a receipt; waits like `result`."""
+        check_seconds("timeout", timeout)
+        if not self._eventual.happened and not self._eventual.wait(timeout):
+            raise TimeoutExceededError(
+                f"no outcome within {timeout:g} s yet; ask this future again, do not send again"
+            )
+        return self._eventual.error
+
+    def add_done_callback(self, callback: Callable[[ReceiptFuture[Value]], object]) -> None:
+        """Calls back with this future when the outcome is there, in a thread for callbacks.
+
+        If it is there already, calls back at once in this thread. The session's callbacks are
+        called one after the other; commit, rollback and close of the session wait for them, and so
+        raise IllegalStateError in one (SES-18, SES-19). Other sessions are free.
+        """
+        due = partial(callback, self)
+        if not self._eventual.calls(partial(self._callbacks.soon, due)):
+            self._callbacks.call(due)

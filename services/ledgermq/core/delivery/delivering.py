@@ -1,0 +1,338 @@
+"""Delivery: who gets the next messages of a queue (PROTOCOL.md §5 Delivery, H23).
+
+Either the only consumer that waits takes as much as it may, or several share what there is, unit by
+unit: a message, or all segments of one that is got complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from operator import attrgetter
+from typing import Final
+
+from ledgermq.core.delivery.doubt import in_doubt
+from ledgermq.core.delivery.expiry import expire_due
+from ledgermq.core.destinations.subscriptions import retire
+from ledgermq.core.entry import Entry
+from ledgermq.core.moves import in_flight_of, move, report
+from ledgermq.core.order.affinity import bond, bucket_of, first_bonded
+from ledgermq.core.order.fifo import first_received, is_serialized
+from ledgermq.core.order.group_positions import follow, next_item, position_after
+from ledgermq.core.order.waiting_consumers import (
+    first_waiting,
+    is_held_back,
+    join_waiting,
+    waiting_key,
+)
+from ledgermq.core.puts.grouping import group_record
+from ledgermq.core.state.message_states import AVAILABLE
+from ledgermq.core.state.records import Consumer, GroupedMessage, Message, Queue, WaitingKey
+from ledgermq.protocol.get_options import PLAIN, Options
+from ledgermq.protocol.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
+from ledgermq.protocol.outcomes import EMPTY_HEADER, Delivered, DeliveredHeader, DeliveredMessage
+
+__all__ = ["deliver", "deliver_touched", "delivered_message", "is_paused", "may_take"]
+
+SORT_KEY: Final = attrgetter("sort_key")
+
+# A consumer, what it is given at once, and how much credit that costs it.
+Given = tuple[Consumer, Sequence[Message], int]
+# What a consumer would be given next.
+Head = tuple[Consumer, Message | None]
+
+
+def deliver_touched(entry: Entry) -> None:
+    """Serves the waiting consumers of every queue touched so far, in order of touch."""
+    if entry.left:
+        retire(entry)
+    expire_due(entry)
+    touched = entry.touched_queues
+    if touched:
+        for queue in touched.values():
+            deliver(entry, queue)
+        touched.clear()
+
+
+def deliver(entry: Entry, queue: Queue) -> None:
+    """Hands out what is available to those who wait, fewest in flight first."""
+    if queue.gets_disabled or not queue.counts[AVAILABLE] or not queue.ready:
+        return
+    choose = _chooser_for(queue)
+    if choose is not _one_by_one:
+        # Nobody keeps that order while it is not asked for.
+        queue.waiting = None
+    shares: dict[tuple[int, int], tuple[Consumer, list[Message]]] = {}
+    for consumer, messages, cost in choose(queue):
+        if queue.affinity is not None:
+            bond(queue.affinity, messages[0], consumer)
+        _give(entry, consumer, messages, cost)
+        if queue.doubts and any(in_doubt(one) for one in messages):
+            # Numbered when all shares are known; until then, how many messages it is.
+            consumer.doubt = -len(messages)
+        shares.setdefault(consumer.key, (consumer, []))[1].extend(messages)
+    for order in queue.orders.values():
+        order.tidy(queue.counts[AVAILABLE])
+    for consumer, share in shares.values():
+        _number_and_emit(entry, consumer, share)
+
+
+def _chooser_for(queue: Queue) -> Callable[[Queue], Iterator[Given]]:
+    """How it is chosen who gets what: it goes on when what it said last was given."""
+    if is_serialized(queue):
+        return _one_at_a_time
+    plain = not queue.unacknowledged_max and not queue.doubts and queue.affinity is None
+    if plain and len(queue.ready) == 1 and next(iter(queue.ready.values())).options == PLAIN:
+        return _all_at_once
+    alike = not queue.orders or all(one.order is None for one in queue.ready.values())
+    if plain and alike and not _keeps_back(queue):
+        return _one_by_one
+    return _by_what_they_may_have
+
+
+def _keeps_back(queue: Queue) -> bool:
+    """Whether what is available may have to wait for another message of its group."""
+    return bool(queue.reserved) or (
+        queue.group_order is not None and bool(queue.group_order.delayed)
+    )
+
+
+def _all_at_once(queue: Queue) -> Iterator[Given]:
+    """The one consumer that waits gets as much of what it selects as it may take."""
+    (consumer,) = queue.ready.values()
+    if is_held_back(consumer):
+        return
+    if consumer.order is not None:
+        messages = consumer.order.take(consumer.credit)
+    else:
+        available = -1 if _keeps_back(queue) else queue.counts[AVAILABLE]
+        messages = queue.available.take(consumer.credit, available)
+    if messages:
+        yield consumer, messages, len(messages)
+
+
+def _one_by_one(queue: Queue) -> Iterator[Given]:
+    """Every waiting consumer may take each message; ties go to whoever waits longest."""
+    passed_over: list[WaitingKey] = []
+    while queue.counts[AVAILABLE]:
+        consumer = first_waiting(queue, passed_over)
+        if consumer is None:
+            break
+        messages = queue.available.take(1, queue.counts[AVAILABLE])
+        assert messages, "what is counted is there"
+        yield consumer, messages, 1
+        join_waiting(consumer)
+    for key in passed_over:
+        assert queue.waiting is not None, "they were in it"
+        queue.waiting.add(key)
+
+
+def _by_what_they_may_have(queue: Queue) -> Iterator[Given]:
+    """Not every consumer may take each message.
+
+    The message that comes first of all that anybody waiting may take goes to one of those who may
+    take it: whoever's order it leads.
+    """
+    waiting = _waiting(queue)
+    while waiting and (given := _first_of([(one, _head_for(one)) for one in waiting])):
+        yield given
+        if given[0].doubt or queue.unacknowledged_max or not given[0].credit:
+            waiting = [one for one in waiting if not one.doubt and _room(one) > 0]
+
+
+def _one_at_a_time(queue: Queue) -> Iterator[Given]:
+    """One message if nothing is in flight; what was received before comes first (DB-22)."""
+    if queue.in_flight:
+        return
+    waiting = _waiting(queue)
+    back = first_received(queue)
+    if back is None:
+        heads = [(one, _head_for(one)) for one in waiting]
+    else:
+        heads = [(one, back) for one in waiting if may_take(one, back)]
+    if heads and (given := _first_of(heads)):
+        yield given
+
+
+def _waiting(queue: Queue) -> list[Consumer]:
+    return [one for one in queue.ready.values() if not is_held_back(one) and _room(one) > 0]
+
+
+def _first_of(heads: list[Head]) -> Given | None:
+    """What comes first of what consumers would be given next, for who comes first of them."""
+    if len(heads) == 1:
+        ((consumer, first),) = heads
+    else:
+        first = min((head for _, head in heads if head is not None), key=SORT_KEY, default=None)
+        consumer = min((one for one, head in heads if head is first), key=waiting_key)
+    return None if first is None else (consumer, _unit_of(consumer.options, first), 1)
+
+
+def may_take(consumer: Consumer, message: Message) -> bool:
+    """Whether a consumer may be given a message of its queue now, whatever comes before that."""
+    if not message.is_available:
+        return False
+    position, queue, order = consumer.group_position, consumer.queue, consumer.order
+    if position is not None and consumer.options.logical_order:
+        return next_item(consumer, position) is message
+    if order is not None and not order.wants(message):
+        return False
+    if not (queue.available if order is None else order).may_be_taken(message):
+        return False
+    if queue.affinity is None:
+        return True
+    bucket = bucket_of(message)
+    return bucket is None or queue.affinity.bonds.get(bucket, consumer) is consumer
+
+
+def _head_for(consumer: Consumer) -> Message | None:
+    """What a consumer would be given next: at its position in a group, else first in its order."""
+    position = consumer.group_position
+    if position is not None and consumer.options.logical_order:
+        return next_item(consumer, position)
+    queue = consumer.queue
+    order = queue.available if consumer.order is None else consumer.order
+    affinity = queue.affinity
+    return order.first() if affinity is None else first_bonded(affinity, order, consumer)
+
+
+def _unit_of(options: Options, head: Message) -> Sequence[Message]:
+    """What is delivered at once: a message, or all segments of one that is got complete.
+
+    Who is inside a logical message already gets the rest of it segment by segment.
+    """
+    if not options.complete_message or not isinstance(head, GroupedMessage) or head.offset:
+        return [head]
+    unit = head.group.unit_of(head)
+    assert unit is not None, "what is got complete is whole"
+    return unit
+
+
+def _room(consumer: Consumer) -> int:
+    """How many more messages a consumer may take: its credit, and its session's limit (SES-07)."""
+    limit = consumer.queue.unacknowledged_max
+    if not limit:
+        return consumer.credit
+    others = consumer.session.consumers.values()
+    held = sum(one.in_flight for one in others if one.queue is consumer.queue)
+    return min(consumer.credit, limit - held)
+
+
+def is_paused(consumer: Consumer) -> bool:
+    """Whether a consumer waits for acknowledgements, because its session is at the limit."""
+    return consumer.open and consumer.credit > 0 and _room(consumer) <= 0
+
+
+def _give(entry: Entry, consumer: Consumer, messages: Sequence[Message], cost: int) -> None:
+    """Gives messages to a consumer; they cost it credit, and it is behind those who wait."""
+    queue, count = consumer.queue, len(messages)
+    after = in_flight_of(consumer.session)
+    move(entry, queue, messages, AVAILABLE, after, flight=(consumer, ()))
+    follow(entry, consumer, position_after(messages[-1]))
+    consumer.in_flight += count
+    consumer.credit -= cost
+    entry.state.wait_order += count
+    consumer.waiting_since = entry.state.wait_order
+    if not consumer.credit:
+        del queue.ready[consumer.key]
+
+
+def _number_and_emit(entry: Entry, consumer: Consumer, messages: list[Message]) -> None:
+    """Makes messages deliveries of the session and reports them, cut so that no outcome grows.
+
+    Numbers are given only here: two consumers of one session may share a queue, and each outcome
+    numbers its messages one after the other.
+    """
+    doubtful = -consumer.doubt
+    if doubtful > 0:
+        # What is in doubt comes alone, and nothing comes behind it.
+        _number_batches(entry, consumer, messages[:-doubtful])
+        consumer.doubt = consumer.session.next_delivery + doubtful - 1
+        _number_batches(entry, consumer, messages[-doubtful:])
+    else:
+        _number_batches(entry, consumer, messages)
+
+
+def _number_batches(entry: Entry, consumer: Consumer, messages: list[Message]) -> None:
+    session = consumer.session
+    deliveries = session.deliveries
+    if session.transacted:
+        session.begin_unit_of_work(entry.state.time)
+    delivery = session.next_delivery
+    if entry.listener is not None:
+        flight = (consumer, range(delivery, delivery + len(messages)))
+        what = (AVAILABLE, in_flight_of(session), "")
+        report(entry, consumer.queue, messages, what, flight=flight)
+    batch: list[DeliveredMessage] = []
+    batch_bytes = 0
+    for message in messages:
+        batch_bytes += message.size_bytes
+        if batch and (
+            len(batch) == DELIVERED_MESSAGES_MAX or batch_bytes > DELIVERED_CONTENT_BYTES_MAX
+        ):
+            _emit_batch(entry, consumer, delivery - len(batch), batch)
+            batch = []
+            batch_bytes = message.size_bytes
+        batch.append(delivered_message(message))
+        deliveries[delivery] = message
+        delivery += 1
+    session.next_delivery = delivery
+    if batch:
+        _emit_batch(entry, consumer, delivery - len(batch), batch)
+
+
+def _emit_batch(
+    entry: Entry, consumer: Consumer, first_delivery: int, batch: list[DeliveredMessage]
+) -> None:
+    entry.emit(
+        consumer.session.connection,
+        Delivered(
+            position=entry.position,
+            index=entry.take_index(),
+            session=consumer.session.handle,
+            consumer=consumer.number,
+            destination=consumer.queue.destination,
+            first_delivery=first_delivery,
+            messages=batch,
+            in_doubt=first_delivery + len(batch) - 1 == consumer.doubt,
+        ),
+    )
+
+
+def delivered_message(message: Message) -> DeliveredMessage:
+    """What an outcome or a page of a browse says of a message; the shell adds the content."""
+    record: DeliveredMessage = {
+        "sequence": message.sequence,
+        "put_position": message.put_position,
+        "put_index": message.put_index,
+        "message_id": message.message_id,
+        "priority": message.priority,
+        "persistent": message.persistent,
+        "backout_count": message.backout_count,
+        "enqueued_at": message.enqueued_at,
+        "content": b"",
+    }
+    if message.body is not None:
+        record["body"] = message.body
+    if (
+        message.header is not None
+        or message.times is not None
+        or message.origin is not None
+        or message.group is not None
+    ):
+        header = _delivered_header(message)
+        if header != EMPTY_HEADER:
+            record["header"] = header
+    return record
+
+
+def _delivered_header(message: Message) -> DeliveredHeader:
+    header, times = message.header, message.times
+    return {
+        "properties": {} if header is None else header["properties"],
+        "correlation_id": None if header is None else header["correlation_id"],
+        "type": None if header is None else header["type"],
+        "expires_at": -1 if times is None else times.expires_at,
+        "deliver_at": -1 if times is None else times.deliver_at,
+        "group": group_record(message),
+        "origin": message.origin,
+    }

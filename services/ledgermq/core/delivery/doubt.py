@@ -1,0 +1,68 @@
+"""Messages in doubt: what a lost session held, and may have fallen over (H20).
+
+When a session is lost, nobody knows which of its deliveries the application saw. Each of them is in
+doubt until it leaves its queue. A consumer is given one such message at a time, and no other before
+its session has said that it hands this one over; so when that is lost again, one message is known
+to have been in the application's hands, and the others are not blamed.
+"""
+
+from __future__ import annotations
+
+from ledgermq.core.entry import Entry
+from ledgermq.core.state.records import Consumer, Message, Session
+
+__all__ = ["in_doubt", "leave_flight", "tell_handed_through", "tell_handing", "was_lost"]
+
+
+def in_doubt(message: Message) -> bool:
+    """Whether a session that was lost held the message."""
+    return message.sequence in message.queue.doubts
+
+
+def was_lost(session: Session, delivery: int, message: Message) -> None:
+    """Puts a message in doubt whose session was lost; its backout counts if it was handed over."""
+    doubts, sequence = message.queue.doubts, message.sequence
+    handed = delivery <= session.handed_through or delivery in session.handed_doubts
+    doubts[sequence] = doubts.get(sequence, 0) + (0 if handed else 1)
+
+
+def tell_handed_through(entry: Entry, session: Session, through: int) -> None:
+    """Notes up to which delivery, above what was told before, all was handed over."""
+    session.handed_through = min(through, session.next_delivery - 1)
+    for consumer in session.consumers.values():
+        if 0 < consumer.doubt <= session.handed_through:
+            _resolve(entry, consumer)
+
+
+def tell_handing(entry: Entry, session: Session, delivery: int) -> None:
+    """Notes that a delivery in flight, and all of its consumer before it, is handed over.
+
+    A consumer is handed its deliveries in their order, so that one number tells of all of them,
+    also where `handed_through` has to wait for another consumer.
+    """
+    message = session.deliveries.get(delivery)
+    if message is None or message.consumer is None:
+        return
+    consumer, handed = message.consumer, session.handed_doubts
+    for number in reversed(session.deliveries):
+        if number <= session.handed_through:
+            break
+        if number <= delivery and session.deliveries[number].consumer is consumer:
+            if number in handed:
+                break
+            handed[number] = None
+    if 0 < consumer.doubt <= delivery:
+        _resolve(entry, consumer)
+
+
+def leave_flight(entry: Entry, consumer: Consumer, delivery: int) -> None:
+    """Forgets what was known of a delivery that was settled or went back."""
+    consumer.session.handed_doubts.pop(delivery, None)
+    if consumer.doubt == delivery:
+        _resolve(entry, consumer)
+
+
+def _resolve(entry: Entry, consumer: Consumer) -> None:
+    """Lets a consumer get messages again."""
+    consumer.doubt = 0
+    entry.touch(consumer.queue)

@@ -1,0 +1,107 @@
+"""Redelivery: what came back waits, comes again, or has come too often (PROTOCOL.md §15).
+
+A message that is backed out waits the redelivery delay of that moment (INF-09, INF-15). When that
+is over, or at once without one, it is available again, unless its counted backouts exceed the
+limit that it has had since it was put: then it goes to the error destination, or is dropped where
+there is none (INF-11, INF-12). Backouts of which nobody knows whether the application saw the
+message do not count (H20). Where the order of groups is kept, others wait for what is delayed,
+and follow what came too often.
+"""
+
+from __future__ import annotations
+
+from ledgermq.core.delivery.transfer import REDELIVERY_LIMIT, transfer
+from ledgermq.core.entry import Entry
+from ledgermq.core.moves import Flight, in_flight_of, move, state_of
+from ledgermq.core.state.message_states import (
+    AVAILABLE,
+    DELAYED,
+    DROPPED,
+    GONE,
+    MOVED,
+    UNBORN,
+)
+from ledgermq.core.state.records import Consumer, Message
+from ledgermq.protocol.limits import TIMING_MS_MAX
+from ledgermq.protocol.rounding import rounded
+from ledgermq.protocol.settings import RedeliveryStep
+
+__all__ = ["back_out", "end_wait"]
+
+MILLISECOND_US = 1_000
+
+
+def back_out(entry: Entry, message: Message, flight: Flight) -> None:
+    """Lets a message that a consumer backed out wait, or offers it again at once."""
+    consumer = flight[0]
+    before = in_flight_of(consumer.session)
+    delay_ms = _delay_ms(message, consumer)
+    if not delay_ms:
+        _offer_again(entry, message, before, flight)
+        return
+    until = rounded(entry.begins + delay_ms * MILLISECOND_US)
+    move(entry, message.queue, (message,), before, DELAYED, until=until, flight=flight)
+
+
+def end_wait(entry: Entry, message: Message) -> None:
+    """Makes a message available whose moment has come: it is born, or its delay is over."""
+    queue, before = message.queue, state_of(message)
+    entry.touch(queue)
+    if before == UNBORN:
+        move(entry, queue, (message,), before, AVAILABLE)
+    else:
+        _offer_again(entry, message, before)
+
+
+def _counted_backouts(message: Message) -> int:
+    return message.backout_count - message.queue.doubts.get(message.sequence, 0)
+
+
+def _delay_ms(message: Message, consumer: Consumer) -> int:
+    """The redelivery delay of what comes back now: that of the destination before the consumer's
+    before the session's, or its step, growing with each further backout.
+    """
+    settings, backouts = message.queue.settings, _counted_backouts(message)
+    step = _step_for(settings.redelivery_steps, backouts)
+    if step is not None:
+        delay_ms, further = step["delay_ms"], backouts - 1 - step["retries"]
+    else:
+        delay_ms, further = settings.redelivery_delay_override_ms, backouts - 1
+        if delay_ms < 0:
+            delay_ms = consumer.redelivery_delay_ms
+        if delay_ms < 0:
+            delay_ms = consumer.session.redelivery_delay_ms
+    longest_ms = settings.redelivery_delay_max_ms or TIMING_MS_MAX
+    percent = settings.redelivery_delay_multiplier_percent
+    while further > 0 and delay_ms < longest_ms:
+        longer_ms = delay_ms * percent // 100
+        if longer_ms == delay_ms:
+            # It grows no further, however often it came back.
+            break
+        delay_ms = longer_ms
+        further -= 1
+    return min(delay_ms, longest_ms)
+
+
+def _step_for(steps: list[RedeliveryStep], backouts: int) -> RedeliveryStep | None:
+    """The last step whose retries have failed; the first backout is no failed retry (DB-21)."""
+    return next((one for one in reversed(steps) if one["retries"] < backouts), None)
+
+
+def _offer_again(
+    entry: Entry,
+    message: Message,
+    before: int,
+    flight: Flight | None = None,
+) -> None:
+    """Makes a message available again, unless it has come back too often."""
+    queue, times = message.queue, message.times
+    too_often = times is not None and 0 <= times.redelivery_limit < _counted_backouts(message)
+    after, cause, destination = AVAILABLE, "", queue.settings.error_destination
+    if too_often:
+        after, cause = GONE, MOVED if destination else DROPPED
+        if destination and queue.group_order is not None:
+            queue.group_order.park(message)
+    move(entry, queue, (message,), before, after, cause=cause, flight=flight)
+    if cause == MOVED:
+        transfer(entry, message, destination, REDELIVERY_LIMIT)

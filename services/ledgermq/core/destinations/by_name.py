@@ -1,0 +1,201 @@
+"""Destinations by name: found, made on first use, made as temporary ones, ended (SES-38, SES-39).
+
+A temporary destination is named `temporary/CONNECTION/NAME` and belongs to that connection: only
+its sessions get from it, everybody may put to it, and it ends with the connection.
+"""
+
+from __future__ import annotations
+
+from ledgermq.core.entry import Entry
+from ledgermq.core.moves import move, purge
+from ledgermq.core.order.fifo import use_fifo_mode
+from ledgermq.core.order.orders import use_group_order
+from ledgermq.core.quoting import quoted
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.core.state.message_states import GONE, PURGED, UNCOMMITTED
+from ledgermq.core.state.records import Connection, Queue, Session, Topic
+from ledgermq.protocol.limits import is_name
+from ledgermq.protocol.operations import CreateTemporary
+from ledgermq.protocol.reasons import Reason, Refusal
+from ledgermq.protocol.settings import DEFAULTS, Settings, targets_of
+
+__all__ = [
+    "TEMPORARY",
+    "add_destination",
+    "check_new_name",
+    "check_owner",
+    "configure",
+    "create_temporary",
+    "end_temporaries",
+    "find_destination",
+    "find_given",
+    "new_destination",
+    "remove_destination",
+    "use_destination",
+]
+
+QUEUE_PREFIX = "queue:"
+TOPIC_PREFIX = "topic:"
+TEMPORARY = "temporary/"
+
+
+def find_destination(state: QueueManager, destination: str) -> Queue | None:
+    """The queue or topic of a destination, if it is there."""
+    if destination.startswith(QUEUE_PREFIX):
+        return state.queues.get(destination[len(QUEUE_PREFIX) :])
+    if destination.startswith(TOPIC_PREFIX):
+        return state.topics.get(destination[len(TOPIC_PREFIX) :])
+    return None
+
+
+def use_destination(entry: Entry, destination: str) -> Queue | Refusal:
+    """The queue or topic of a destination; a new one, not kept yet, on first use where allowed."""
+    state = entry.state
+    found = find_destination(state, destination)
+    if found is not None:
+        return found
+    refusal = _check_kind(destination)
+    if refusal is not None:
+        return refusal
+    kind, _, name = destination.partition(":")
+    if not is_name(name):
+        detail = f"destination {quoted(destination)} has no valid {kind} name"
+        return Refusal(Reason.DESTINATION_INVALID, detail)
+    if name.startswith(TEMPORARY):
+        return Refusal(
+            Reason.DESTINATION_UNKNOWN,
+            f"temporary {kind} {name} is not there: it was deleted, or its connection has ended",
+        )
+    if not state.automatic_creation:
+        reason = Reason.QUEUE_UNKNOWN if kind == "queue" else Reason.TOPIC_UNKNOWN
+        return Refusal(
+            reason, f"{kind} {name} does not exist and automatic creation is off; create it"
+        )
+    return new_destination(destination, entry.position)
+
+
+def find_given(state: QueueManager, destination: str) -> Queue | Refusal:
+    """The queue or topic that an operation by hand names; it makes none."""
+    found = find_destination(state, destination)
+    if found is not None:
+        return found
+    refusal = _check_kind(destination)
+    if refusal is not None:
+        return refusal
+    kind, _, name = destination.partition(":")
+    reason = Reason.QUEUE_UNKNOWN if kind == "queue" else Reason.TOPIC_UNKNOWN
+    return Refusal(reason, f"{kind} {quoted(name)} does not exist")
+
+
+def _check_kind(destination: str) -> Refusal | None:
+    if destination.startswith((QUEUE_PREFIX, TOPIC_PREFIX)):
+        return None
+    return Refusal(
+        Reason.DESTINATION_INVALID,
+        f"destination {quoted(destination)} is not queue:NAME or topic:NAME",
+    )
+
+
+def new_destination(destination: str, position: int) -> Queue:
+    """A queue or topic without messages, not kept yet."""
+    kind, _, name = destination.partition(":")
+    return Queue(name, position) if kind == "queue" else Topic(name, position)
+
+
+def add_destination(state: QueueManager, found: Queue) -> None:
+    """Makes sure that a queue or topic is one of the queue manager's."""
+    if isinstance(found, Topic):
+        state.topics.setdefault(found.name, found)
+    elif found.created_position not in state.stores:
+        state.queues[found.name] = found
+        state.stores[found.created_position] = found
+
+
+def remove_destination(entry: Entry, found: Queue) -> None:
+    """Takes a queue or topic away with all it holds."""
+    state = entry.state
+    configure(state, found, DEFAULTS)
+    purge(entry, found)
+    if isinstance(found, Topic):
+        del state.topics[found.name]
+        for subscription in found.subscriptions.values():
+            del state.subscriptions[subscription.key]
+            del state.stores[subscription.created_position]
+    else:
+        del state.queues[found.name]
+        del state.stores[found.created_position]
+    if found.owner is not None:
+        del found.owner.owned[found.destination]
+
+
+def configure(state: QueueManager, found: Queue, settings: Settings) -> None:
+    """Gives a queue or topic settings that were checked; a topic's are its subscriptions' too."""
+    for name, destination in targets_of(found.settings).items():
+        del state.named[destination][(found.destination, name)]
+        if not state.named[destination]:
+            del state.named[destination]
+    found.settings = settings
+    use_fifo_mode(found)
+    use_group_order(found)
+    if isinstance(found, Topic):
+        for subscription in found.subscriptions.values():
+            subscription.settings = settings
+            use_fifo_mode(subscription)
+            use_group_order(subscription)
+    for name, destination in targets_of(settings).items():
+        state.named.setdefault(destination, {})[(found.destination, name)] = None
+
+
+def check_new_name(kind: str, name: str) -> Refusal | None:
+    """Refuses what may not name a queue or topic that is made by name."""
+    if not is_name(name):
+        return Refusal(
+            Reason.NAME_INVALID,
+            f"{quoted(name)} is no {kind} name: 1 to 128 of A-Z a-z 0-9 . _ / % -",
+        )
+    if name.startswith(TEMPORARY):
+        detail = f"{quoted(name)}: names of temporary destinations are not given"
+        return Refusal(Reason.NAME_INVALID, detail)
+    return None
+
+
+def check_owner(found: Queue, session: Session) -> Refusal | None:
+    """Refuses to others what only the owner of a temporary destination may do."""
+    if found.owner in (None, session.connection):
+        return None
+    return Refusal(Reason.TEMPORARY_FOREIGN, f"{found.destination} belongs to another connection")
+
+
+def create_temporary(entry: Entry, session: Session, operation: CreateTemporary) -> Refusal | None:
+    """Creates a queue or topic that lives as long as the session's connection."""
+    destination, connection = operation.destination, session.connection
+    kind, _, name = destination.partition(":")
+    own = f"{TEMPORARY}{connection.identity.hex()}/"
+    if kind not in ("queue", "topic") or not is_name(name) or not name.startswith(own):
+        detail = f"{quoted(destination)} is not queue:{own}NAME or topic:{own}NAME"
+        return Refusal(Reason.NAME_INVALID, detail)
+    if find_destination(entry.state, destination) is not None:
+        return Refusal(Reason.QUEUE_EXISTS, f"{destination} exists already")
+    made = new_destination(destination, entry.position)
+    made.owner = connection
+    connection.owned[destination] = made
+    add_destination(entry.state, made)
+    return None
+
+
+def end_temporaries(entry: Entry, connection: Connection) -> None:
+    """Ends what belongs to a connection that is over; open puts of others to it vanish."""
+    for found in list(connection.owned.values()):
+        if found.counts[UNCOMMITTED]:
+            for session in entry.state.sessions.values():
+                _drop_open_puts(entry, session, found)
+        remove_destination(entry, found)
+
+
+def _drop_open_puts(entry: Entry, session: Session, found: Queue) -> None:
+    """Lets the open puts of a session to a destination vanish."""
+    messages = session.open_puts.pop(found.destination, [])
+    move(entry, found, messages, UNCOMMITTED, GONE, cause=PURGED, session=session)
+    session.open_bytes -= sum(one.size_bytes for one in messages)
+    for key in [one for one in session.open_groups if one[0] == found.destination]:
+        del session.open_groups[key]

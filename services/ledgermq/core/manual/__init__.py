@@ -1,0 +1,1 @@
+"""What administrators do: to messages, sessions, the journal and the queue manager itself."""

@@ -1,0 +1,91 @@
+"""The journal: which part of the log is kept apart from consumption (PROTOCOL.md §21, DB-17..19).
+
+The log has every message, so the journal is a view of it. The state knows only where journaling
+was on, from where on the journal begins, and what the last backup said.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ledgermq.core.entry import Entry
+from ledgermq.core.manual.actors import check_actor
+from ledgermq.core.state.journal import Backup
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.core.state.records import Session
+from ledgermq.protocol.administration import BackUpJournal
+from ledgermq.protocol.limits import TIMING_MS_MAX
+from ledgermq.protocol.operations import AlterQueueManager
+from ledgermq.protocol.reasons import Reason, Refusal
+
+Record = dict[str, Any]
+
+__all__ = [
+    "back_up_journal",
+    "check_journal",
+    "configure_journal",
+    "journal_status",
+]
+
+
+def check_journal(operation: AlterQueueManager) -> Refusal | None:
+    """Refuses a lifetime that is out of range."""
+    lifetime_ms = operation.journal_lifetime_ms
+    if lifetime_ms is None or 0 <= lifetime_ms <= TIMING_MS_MAX:
+        return None
+    return Refusal(
+        Reason.SETTING_INVALID,
+        f"journal_lifetime_ms is {lifetime_ms}, must be 0 to {TIMING_MS_MAX}",
+    )
+
+
+def configure_journal(entry: Entry, operation: AlterQueueManager) -> None:
+    """Changes those settings of the journal that are given, and were checked."""
+    journal = entry.state.journal
+    if operation.journal_lifetime_ms is not None:
+        journal.lifetime_ms = operation.journal_lifetime_ms
+    if operation.journaling is not None:
+        journal.switch(entry.position, on=operation.journaling)
+
+
+def back_up_journal(entry: Entry, session: Session, operation: BackUpJournal) -> Refusal | None:
+    """Takes what has expired out of the journal, now that all of it was archived (DB-19)."""
+    refusal = check_actor(operation.actor, operation.reason)
+    if refusal is not None:
+        return refusal
+    journal = entry.state.journal
+    if not journal.intervals:
+        return Refusal(Reason.JOURNAL_EMPTY, "the journal is empty: there is nothing to back up")
+    through, kept_from, needed_from = (
+        operation.through,
+        operation.kept_from,
+        operation.needed_from,
+    )
+    if not 0 <= needed_from <= kept_from <= through <= entry.position:
+        return Refusal(
+            Reason.BACKUP_INVALID,
+            f"needed_from {needed_from}, kept_from {kept_from} and through {through} must rise, "
+            f"from 0 to {entry.position}",
+        )
+    before = 0 if journal.backup is None else journal.backup.through
+    rises = needed_from >= journal.needed_from and kept_from >= journal.kept_from
+    if not rises or through < before:
+        return Refusal(
+            Reason.BACKUP_INVALID,
+            f"the journal is kept from {journal.kept_from} on, needs the log from "
+            f"{journal.needed_from} on and was backed up through {before}; begin the backup again",
+        )
+    journal.backed_up(Backup(entry.position, entry.state.time, through, kept_from, needed_from))
+    return None
+
+
+def journal_status(state: QueueManager) -> Record:
+    """What the queue manager's status tells of its journal."""
+    journal = state.journal
+    return {
+        "journaling": journal.is_on,
+        "journal_lifetime_ms": journal.lifetime_ms,
+        "journal_from": journal.kept_from if journal.intervals else None,
+        "journal_needed_from": journal.needs_from,
+        "journal_backup": None if journal.backup is None else journal.backup._asdict(),
+    }

@@ -1,0 +1,134 @@
+"""Handling: messages that nobody holds are purged, deleted, moved or copied by hand (§17).
+
+One operation does bounded work and says how far it came, so that its writer can go on from there.
+"""
+
+from __future__ import annotations
+
+from ledgermq.core.delivery.transfer import COPIED, MOVED_BY_HAND, RETRIED, transfer
+from ledgermq.core.destinations.by_name import find_given
+from ledgermq.core.entry import Entry
+from ledgermq.core.manual.actors import check_actor
+from ledgermq.core.manual.choice import Chosen, choose
+from ledgermq.core.moves import move, state_of
+from ledgermq.core.state.message_states import GONE, MOVED, REMOVED
+from ledgermq.core.state.records import Queue, Session
+from ledgermq.protocol.administration import (
+    CopyMessages,
+    DeleteMessages,
+    HandlingOperation,
+    MoveMessages,
+    PurgeQueue,
+)
+from ledgermq.protocol.outcomes import Administered
+from ledgermq.protocol.reasons import Reason, Refusal
+from ledgermq.selector import parse_selector
+
+__all__ = ["copy_messages", "delete_messages", "move_messages", "purge_queue"]
+
+
+def purge_queue(entry: Entry, session: Session, operation: PurgeQueue) -> Administered | Refusal:
+    """Removes what a queue or subscription has and nobody holds."""
+    return _remove(entry, operation)
+
+
+def delete_messages(
+    entry: Entry, session: Session, operation: DeleteMessages
+) -> Administered | Refusal:
+    """Removes messages that are named by selector or number."""
+    return _remove(entry, operation)
+
+
+def _remove(entry: Entry, operation: PurgeQueue | DeleteMessages) -> Administered | Refusal:
+    found = _choose(entry, operation)
+    if isinstance(found, Refusal):
+        return found
+    queue, chosen = found
+    for message in chosen.messages:
+        move(entry, queue, (message,), state_of(message), GONE, cause=REMOVED)
+    return _told(entry, operation, chosen)
+
+
+def move_messages(
+    entry: Entry, session: Session, operation: MoveMessages
+) -> Administered | Refusal:
+    """Moves messages to a destination, or each back to where it came from."""
+    found = _choose(entry, operation, to_origin=operation.to_origin)
+    if isinstance(found, Refusal):
+        return found
+    queue, chosen = found
+    if operation.to_origin:
+        if operation.target:
+            return Refusal(
+                Reason.DESTINATION_INVALID, "a target is given, but each goes to its origin"
+            )
+    else:
+        refusal = _check_target(entry, queue, operation.target)
+        if refusal is not None:
+            return refusal
+    for message in chosen.messages:
+        move(entry, queue, (message,), state_of(message), GONE, cause=MOVED)
+        if operation.to_origin:
+            assert message.origin is not None, "only what came from somewhere was chosen"
+            transfer(entry, message, message.origin["destination"], RETRIED)
+        else:
+            transfer(entry, message, operation.target, MOVED_BY_HAND)
+    return _told(entry, operation, chosen)
+
+
+def copy_messages(
+    entry: Entry, session: Session, operation: CopyMessages
+) -> Administered | Refusal:
+    """Puts copies of messages to a destination; they themselves stay."""
+    found = _choose(entry, operation)
+    if isinstance(found, Refusal):
+        return found
+    queue, chosen = found
+    refusal = _check_target(entry, queue, operation.target)
+    if refusal is not None:
+        return refusal
+    for message in chosen.messages:
+        transfer(entry, message, operation.target, COPIED)
+    return _told(entry, operation, chosen)
+
+
+def _choose(
+    entry: Entry, operation: HandlingOperation, *, to_origin: bool = False
+) -> tuple[Queue, Chosen] | Refusal:
+    found = choose(entry.state, operation.selection, to_origin=to_origin)
+    if isinstance(found, Refusal):
+        return found
+    selection = operation.selection
+    named = parse_selector(selection["selector"]) is not None or selection["sequences"]
+    if isinstance(operation, DeleteMessages) and not named:
+        return Refusal(
+            Reason.SELECTION_INVALID,
+            "messages to delete are named by selector or number; purge for all",
+        )
+    refusal = check_actor(operation.actor, operation.reason)
+    if refusal is not None:
+        return refusal
+    return found
+
+
+def _check_target(entry: Entry, source: Queue, target: str) -> Refusal | None:
+    found = find_given(entry.state, target)
+    if isinstance(found, Refusal):
+        return found
+    if found.destination == source.destination:
+        return Refusal(Reason.DESTINATION_INVALID, f"{target} is where the messages are")
+    return None
+
+
+def _told(entry: Entry, operation: HandlingOperation, chosen: Chosen) -> Administered:
+    return Administered(
+        position=entry.position,
+        index=entry.take_index(),
+        session=operation.session,
+        session_sequence=operation.session_sequence,
+        affected=len(chosen.messages),
+        skipped=chosen.skipped,
+        more=chosen.more,
+        last_sequence=chosen.last_sequence,
+        next_sequence=chosen.next_sequence,
+    )

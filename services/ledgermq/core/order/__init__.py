@@ -1,0 +1,1 @@
+"""Which message comes next, and for whom: selection, groups, affinity, FIFO modes."""

@@ -1,0 +1,105 @@
+"""Group affinity: all messages of a group go to one consumer while it is there (PROTOCOL.md §13).
+
+Groups fall into buckets, so that what is remembered is bounded however many groups there are. A
+message that comes up in an order but belongs to another consumer is put aside for that one, so
+that it is looked at once.
+"""
+
+from __future__ import annotations
+
+import zlib
+
+from ledgermq.core.state.group_order import SortKey
+from ledgermq.core.state.records import Affinity, Consumer, Message, Queue
+from ledgermq.core.structures.available import Available
+from ledgermq.core.structures.lazy_heap import LazyHeap
+from ledgermq.protocol.limits import AFFINITY_BUCKETS
+
+__all__ = ["bond", "bucket_of", "drop_bonds", "first_bonded", "forget_aside", "set_affinity"]
+
+
+def bucket_of(message: Message) -> int | None:
+    """The bucket of a message's group: JMSXGroupID if it is text, else the group id."""
+    key = message.group_key
+    return None if key is None else zlib.crc32(key) % AFFINITY_BUCKETS
+
+
+def bond(affinity: Affinity, message: Message, consumer: Consumer) -> None:
+    """Bonds the bucket of a message that a consumer is given, unless it is bonded already."""
+    bucket = bucket_of(message)
+    if bucket is not None:
+        affinity.bonds.setdefault(bucket, consumer)
+
+
+def first_bonded(
+    affinity: Affinity, order: Available[Message], consumer: Consumer
+) -> Message | None:
+    """What comes first of an order for a consumer; what belongs to others is put aside."""
+    mine = _first_aside(affinity, order, consumer)
+    while True:
+        message = order.first()
+        if message is None:
+            return mine
+        if mine is not None and message.sort_key > mine.sort_key:
+            return mine
+        bucket = bucket_of(message)
+        bonded = None if bucket is None else affinity.bonds.get(bucket)
+        if bonded is None or bonded is consumer:
+            return message
+        order.pop_head(message.priority)
+        aside = affinity.aside.get((order, bonded.key))
+        if aside is None:
+            aside = affinity.aside[(order, bonded.key)] = _new_aside(order, consumer.queue)
+        aside.add(message.sort_key)
+
+
+def _new_aside(order: Available[Message], queue: Queue) -> LazyHeap[SortKey]:
+    def may_be_taken(key: SortKey) -> bool:
+        message = queue.messages.get(key[1])
+        return message is not None and order.may_be_taken(message)
+
+    return LazyHeap(may_be_taken)
+
+
+def _first_aside(
+    affinity: Affinity, order: Available[Message], consumer: Consumer
+) -> Message | None:
+    aside = affinity.aside.get((order, consumer.key))
+    first = None if aside is None else aside.first()
+    return None if first is None else consumer.queue.messages[first[1]]
+
+
+def drop_bonds(consumer: Consumer) -> None:
+    """Ends the bonds of a consumer that goes; what was put aside for it is anybody's."""
+    affinity = consumer.queue.affinity
+    if affinity is not None:
+        bonds = affinity.bonds
+        affinity.bonds = {bucket: one for bucket, one in bonds.items() if one is not consumer}
+        for key in [one for one in affinity.aside if one[1] == consumer.key]:
+            _offer(consumer.queue, affinity, key)
+
+
+def set_affinity(queue: Queue, on: bool) -> None:
+    """Turns group affinity on or off; turning it off ends all bonds."""
+    if on and queue.affinity is None:
+        queue.affinity = Affinity()
+    elif not on and queue.affinity is not None:
+        for key in list(queue.affinity.aside):
+            _offer(queue, queue.affinity, key)
+        queue.affinity = None
+
+
+def forget_aside(queue: Queue, order: Available[Message]) -> None:
+    """Drops what was put aside from an order that nobody uses any longer."""
+    if queue.affinity is not None:
+        for key in [one for one in queue.affinity.aside if one[0] is order]:
+            del queue.affinity.aside[key]
+
+
+def _offer(
+    queue: Queue, affinity: Affinity, key: tuple[Available[Message], tuple[int, int]]
+) -> None:
+    for sequence in dict.fromkeys(number for _, number in affinity.aside.pop(key)):
+        message = queue.messages.get(sequence)
+        if message is not None and message.is_available:
+            key[0].offer(message)

@@ -1,0 +1,97 @@
+"""FIFO modes: in which order messages are received and settled (PROTOCOL.md §18, DB-22, H19).
+
+A queue whose mode is not CONCURRENT remembers, in the order of their first delivery, which of its
+messages were received and are there still: in somebody's hands, or returned. PROTECTED settles a
+message only when those of them that come before it are settled; SERIALIZED delivers one message at
+a time, and what came back first.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from operator import attrgetter
+
+from ledgermq.core.state.records import Message, Queue, Session
+from ledgermq.protocol.operations import DeliveryRange
+from ledgermq.protocol.reasons import Reason, Refusal
+from ledgermq.protocol.settings import CONCURRENT, PROTECTED, SERIALIZED
+
+__all__ = ["check_order", "first_received", "is_serialized", "use_fifo_mode"]
+
+SORT_KEY = attrgetter("sort_key")
+
+
+def use_fifo_mode(queue: Queue) -> None:
+    """Begins or ends to remember what was received, as the settings of a queue now ask."""
+    if queue.settings.fifo_mode == CONCURRENT:
+        queue.received = None
+    elif queue.received is None:
+        held = [one for one in queue.messages.values() if one.consumer is not None]
+        held.sort(key=SORT_KEY)
+        # An ordered one, because the first of many is asked for again and again.
+        queue.received = OrderedDict.fromkeys(one.sequence for one in held)
+
+
+def is_serialized(queue: Queue) -> bool:
+    """Whether a queue delivers one message at a time."""
+    return queue.received is not None and queue.settings.fifo_mode == SERIALIZED
+
+
+def first_received(queue: Queue) -> Message | None:
+    """What a serialized queue delivers next if it was received before: what comes first of it."""
+    if not queue.received:
+        return None
+    return min((queue.messages[sequence] for sequence in queue.received), key=SORT_KEY)
+
+
+def check_order(session: Session, ranges: list[DeliveryRange]) -> Refusal | None:
+    """Refuses to settle deliveries of protected queues before others that come before them.
+
+    The deliveries must be in flight; those that are settled together are in order together.
+    """
+    protected = {
+        one.queue.created_position: one.queue
+        for one in session.consumers.values()
+        if one.queue.received is not None and one.queue.settings.fifo_mode == PROTECTED
+    }
+    if not protected:
+        return None
+    named: dict[int, dict[int, int]] = {created: {} for created in protected}
+    for one in ranges:
+        for delivery in range(one["first"], one["last"] + 1):
+            message = session.deliveries[delivery]
+            created = message.queue.created_position
+            if created in protected:
+                named[created][message.sequence] = delivery
+    for created, deliveries in named.items():
+        refusal = _check_queue(protected[created], deliveries)
+        if refusal is not None:
+            return refusal
+    return None
+
+
+def _check_queue(queue: Queue, deliveries: dict[int, int]) -> Refusal | None:
+    """Refuses deliveries, by sequence number, if one left out comes before one of them."""
+    left = len(deliveries)
+    if not left:
+        return None
+    assert queue.received is not None, "a protected queue remembers"
+    before: Message | None = None
+    for sequence in queue.received:
+        message = queue.messages[sequence]
+        if sequence not in deliveries:
+            if before is None or message.sort_key < before.sort_key:
+                before = message
+            continue
+        if before is not None and before.sort_key < message.sort_key:
+            return Refusal(
+                Reason.OUT_OF_TURN,
+                f"delivery {deliveries[sequence]} is message {sequence} of {queue.destination}: "
+                f"message {before.sequence} was received before it and is not settled; try again "
+                "when it is, or settle both together",
+            )
+        left -= 1
+        if not left:
+            break
+    assert not left, "what is in flight was received"
+    return None

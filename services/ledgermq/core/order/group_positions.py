@@ -1,0 +1,116 @@
+"""Where consumers are in groups, and which groups are reserved for them (PROTOCOL.md §13)."""
+
+from __future__ import annotations
+
+from ledgermq.core.entry import Entry
+from ledgermq.core.order.orders import drop_consumer, free_group
+from ledgermq.core.order.wanting import matches_fields
+from ledgermq.core.state.group import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
+from ledgermq.core.state.records import Consumer, Message, Queue
+from ledgermq.protocol.get_options import GroupPosition, Options
+
+__all__ = [
+    "available_item",
+    "disagreement",
+    "disagrees",
+    "follow",
+    "leave_queue",
+    "next_item",
+    "position_after",
+    "reserve_group",
+]
+
+
+def position_after(message: Message) -> GroupPosition | None:
+    """What comes next after an item; None behind a group, and outside of groups."""
+    group, flags = message.group, message.flags
+    if group is None:
+        return None
+    if flags & (SEGMENT | LAST_SEGMENT) == SEGMENT:
+        return (group.group_id, message.group_sequence, message.offset + message.length)
+    if flags & (IN_GROUP | LAST_IN_GROUP) == IN_GROUP:
+        return (group.group_id, message.group_sequence + 1, 0)
+    return None
+
+
+def next_item(consumer: Consumer, position: GroupPosition) -> Message | None:
+    """What a consumer in logical order gets next at a position; None while that is not there."""
+    keeper = consumer.queue.reserved.get(position[0])
+    if keeper is not None and keeper is not consumer:
+        return None
+    return available_item(consumer.queue, position, consumer.options)
+
+
+def available_item(queue: Queue, position: GroupPosition, options: Options) -> Message | None:
+    """The item at a position in a group, if it is available as far as options ask for that."""
+    group = queue.groups.get(position[0])
+    item = None if group is None else group.item_at(position[1], position[2])
+    if group is None or item is None or not item.is_available:
+        return None
+    if options.needs_segments and not position[2] and group.unit_of(item) is None:
+        return None
+    return item
+
+
+def follow(entry: Entry, consumer: Consumer, position: GroupPosition | None) -> None:
+    """Moves a consumer to a position, and reserves the group for it or frees it."""
+    consumer.group_position = position
+    if consumer.reserved_group is not None or position is not None:
+        reserve_group(entry, consumer)
+
+
+def reserve_group(entry: Entry, consumer: Consumer) -> None:
+    """Reserves the group that a consumer in logical order is in, if it is free; no other one."""
+    queue, position = consumer.queue, consumer.group_position
+    wanted = None
+    if position is not None and consumer.options.logical_order and consumer.key in queue.consumers:
+        wanted = position[0]
+    if consumer.reserved_group == wanted:
+        return
+    end_reservation(entry, consumer)
+    if wanted is not None and wanted not in queue.reserved:
+        queue.reserved[wanted] = consumer
+        consumer.reserved_group = wanted
+
+
+def end_reservation(entry: Entry, consumer: Consumer) -> None:
+    """Lets others have the group that is reserved for a consumer."""
+    if consumer.reserved_group is not None:
+        free_group(consumer.queue, consumer.reserved_group)
+        consumer.reserved_group = None
+        entry.touch(consumer.queue)
+
+
+def leave_queue(entry: Entry, consumer: Consumer) -> None:
+    """Ends that a consumer takes from its queue; what was for it alone is for all."""
+    queue = consumer.queue
+    drop_consumer(consumer)
+    end_reservation(entry, consumer)
+    if queue.affinity is not None:
+        entry.touch(queue)
+    entry.leave(queue)
+
+
+def disagrees(consumer: Consumer, options: Options) -> str | None:
+    """What match options say against the item that logical order brings next (GRP-44), in words."""
+    position = consumer.group_position
+    if position is None or not options.logical_order:
+        return None
+    return disagreement(consumer.queue, position, options)
+
+
+def disagreement(queue: Queue, position: GroupPosition, options: Options) -> str | None:
+    """What match options say against the item at a position, in words; None: nothing."""
+    named = options._replace(message_id=b"", correlation_id=None, sequence=-1)
+    wanted = (named.group_id or position[0], named.group_sequence or position[1])
+    offset = position[2] if named.offset < 0 else named.offset
+    if (*wanted, offset) != position:
+        return (
+            f"message {options.group_sequence or position[1]} at offset {offset} of group "
+            f"{(options.group_id or position[0]).hex()} is asked for, but logical order brings "
+            f"message {position[1]} at offset {position[2]} of group {position[0].hex()}"
+        )
+    item = available_item(queue, position, options)
+    if item is not None and not matches_fields(options, item):
+        return "the next item in logical order has another message id or correlation id"
+    return None

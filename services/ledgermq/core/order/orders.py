@@ -1,0 +1,134 @@
+"""Orders of what consumers select: by a selector, by match options, by groups.
+
+A queue has one order for each selector and options in use, of the available messages that these
+want, so that a get looks at no message that it does not take. Some options ask for other items of
+a group too: such an entry is passed over when it comes up too early, and offered again when the
+group, or the logical message, has become available.
+"""
+
+from __future__ import annotations
+
+from ledgermq.core.moves import offer_again
+from ledgermq.core.order.affinity import drop_bonds, forget_aside
+from ledgermq.core.order.selecting import matches
+from ledgermq.core.order.wanting import is_permitted, is_wanted
+from ledgermq.core.state.group_order import GroupOrder
+from ledgermq.core.state.records import Consumer, Message, Order, Queue, may_be_given
+from ledgermq.protocol.get_options import Options
+from ledgermq.selector import Selector
+
+__all__ = [
+    "add_consumer",
+    "drop_consumer",
+    "free_group",
+    "leave_order",
+    "restore_group_order",
+    "use_group_order",
+    "use_order",
+]
+
+
+def _new_order(queue: Queue, selector: Selector | None, options: Options) -> Order:
+    def wants(message: Message) -> bool:
+        return is_wanted(options, message) and (selector is None or matches(selector, message))
+
+    def may_be_taken(message: Message) -> bool:
+        return may_be_given(message) and is_permitted(options, message)
+
+    order = Order(selector, options, wants, may_be_taken)
+    found = _candidates(queue, options)
+    order.extend(one for one in found if one.is_available and wants(one))
+    return order
+
+
+def _candidates(queue: Queue, options: Options) -> list[Message]:
+    """Where to look for what options want, by rising sequence number."""
+    if options.sequence >= 0:
+        message = queue.messages.get(options.sequence)
+        return [] if message is None else [message]
+    if options.group_id:
+        group = queue.groups.get(options.group_id)
+        found: list[Message] = [] if group is None else list(group.items())
+        return sorted(found, key=lambda one: one.sequence)
+    return list(queue.messages.values())
+
+
+def add_consumer(consumer: Consumer) -> None:
+    """Lets a consumer take from its queue."""
+    consumer.queue.consumers[consumer.key] = consumer
+    use_order(consumer)
+
+
+def drop_consumer(consumer: Consumer) -> None:
+    """Ends what `add_consumer` began; what was put aside for it is anybody's."""
+    queue = consumer.queue
+    queue.ready.pop(consumer.key, None)
+    del queue.consumers[consumer.key]
+    leave_order(consumer)
+    drop_bonds(consumer)
+
+
+def use_order(consumer: Consumer) -> None:
+    """Gives a consumer the order of what it selects, made anew if nobody else uses it."""
+    queue, key = consumer.queue, consumer.order_key
+    if key is None:
+        return
+    order = queue.orders.get(key)
+    if order is None:
+        order = queue.orders[key] = _new_order(queue, consumer.selector, consumer.options)
+    order.users += 1
+    consumer.order = order
+
+
+def leave_order(consumer: Consumer) -> None:
+    """Ends what `use_order` began; an order of few goes with its last user.
+
+    That of a whole queue costs a look at all of it, so it stays for the next consumer.
+    """
+    queue, order, key = consumer.queue, consumer.order, consumer.order_key
+    if order is None or key is None:
+        return
+    consumer.order = None
+    order.users -= 1
+    if not order.users and not order.is_of_whole_queue:
+        del queue.orders[key]
+        forget_aside(queue, order)
+
+
+def free_group(queue: Queue, group_id: bytes) -> None:
+    """Ends that a group is reserved for a consumer."""
+    del queue.reserved[group_id]
+    group = queue.groups.get(group_id)
+    if group is not None and (group.away < group.count or group.clashing):
+        offer_again(queue, group.items())
+
+
+def use_group_order(queue: Queue) -> None:
+    """Begins or ends to keep the order of groups, as the settings of a queue now ask."""
+    if not queue.settings.keeps_group_order:
+        order, queue.group_order = queue.group_order, None
+        if order is not None:
+            held_back = [one for one in queue.messages.values() if order.holds_back(one)]
+            offer_again(queue, held_back)
+    elif queue.group_order is None:
+        _begin_group_order(queue)
+    if queue.group_order is not None and not queue.settings.error_destination:
+        queue.group_order.parked.clear()
+
+
+def _begin_group_order(queue: Queue) -> GroupOrder[Message]:
+    """Finds what is held back among the messages of a queue; nothing is parked yet."""
+    order: GroupOrder[Message] = GroupOrder()
+    queue.group_order = order
+    order.add(queue.messages.values())
+    for message in queue.messages.values():
+        if message.is_delayed:
+            order.hold(message)
+    return order
+
+
+def restore_group_order(queue: Queue) -> None:
+    """Finds what is held back among messages that came after the settings."""
+    order = queue.group_order
+    if order is not None:
+        _begin_group_order(queue).parked = order.parked

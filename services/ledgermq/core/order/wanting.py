@@ -1,0 +1,55 @@
+"""What get options say of a message: whether it may come at all, and whether it may come now."""
+
+from __future__ import annotations
+
+from ledgermq.core.state.group import IN_GROUP, MEMBER, SEGMENT
+from ledgermq.core.state.records import GroupedMessage, Message
+from ledgermq.protocol.get_options import Options
+
+__all__ = ["is_permitted", "is_wanted", "matches_fields"]
+
+
+def is_wanted(options: Options, message: Message) -> bool:
+    """Whether a message may come at all, by what never changes of it.
+
+    Groups are looked at from their first items, complete messages from their first segments.
+    """
+    if options.logical_order and (message.group_sequence != 1 or message.offset):
+        return False
+    if options.complete_message and message.offset:
+        return False
+    return matches_fields(options, message)
+
+
+def is_permitted(options: Options, message: Message) -> bool:
+    """Whether what is there of a group allows that a wanted message comes now."""
+    if not isinstance(message, GroupedMessage):
+        return True
+    group, flags = message.group, message.flags
+    if options.logical_order and not flags & MEMBER:
+        return False
+    if options.all_messages_available and flags & IN_GROUP:
+        return bool(flags & MEMBER) and group.is_available
+    if flags & SEGMENT and options.needs_segments:
+        return bool(flags & MEMBER) and group.unit_of(message) is not None
+    return True
+
+
+def matches_fields(options: Options, message: Message) -> bool:
+    """Whether a message has the values that the match options name."""
+    return (
+        (not options.message_id or options.message_id == message.message_id)
+        and (not options.group_sequence or options.group_sequence == message.group_sequence)
+        and (options.offset < 0 or options.offset == message.offset)
+        and (options.sequence < 0 or options.sequence == message.sequence)
+        and (not options.group_id or _group_id(message) == options.group_id)
+        and (options.correlation_id is None or _correlation_id(message) == options.correlation_id)
+    )
+
+
+def _group_id(message: Message) -> bytes:
+    return b"" if message.group is None else message.group.group_id
+
+
+def _correlation_id(message: Message) -> str | None:
+    return None if message.header is None else message.header["correlation_id"]

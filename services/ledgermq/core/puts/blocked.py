@@ -1,0 +1,193 @@
+"""Blocked puts: they wait for a quota and are in no statistic (PROTOCOL.md §16; INF-03, INF-05).
+
+A blocked put has its number in its session, but no reply and no effect: its messages are in no
+queue and no unit of work. It is answered once, at the entry that makes room for it or at its
+deadline, or with the end of its session or unit of work. A commit waits for the blocked puts of
+its session, and nothing else ever waits (H18).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ledgermq.core.entry import Entry
+from ledgermq.core.puts.quotas import fits, has_quota, larger_than_whole, used_up_quota
+from ledgermq.core.puts.room import storage_full
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.core.state.records import BlockedPut, Message, Queue, Session
+from ledgermq.protocol.limits import (
+    BLOCKED_MESSAGES_MAX,
+    BLOCKED_PUTS_MAX,
+    TIMING_MS_MAX,
+)
+from ledgermq.protocol.operations import Put
+from ledgermq.protocol.outcomes import Reply
+from ledgermq.protocol.reasons import Reason, Refusal
+from ledgermq.protocol.rounding import rounded
+from ledgermq.protocol.settings import FIFO
+
+__all__ = [
+    "WAITS",
+    "Waits",
+    "add_blocked",
+    "answer_late",
+    "block",
+    "commit_waits",
+    "drop_blocked",
+    "is_waiting",
+    "must_block",
+    "refuse_blocked",
+    "remove_blocked",
+    "stays_behind",
+]
+
+MILLISECOND_US = 1_000
+
+
+class Waits:
+    """What the handler of an operation answers that is to be answered later."""
+
+
+WAITS: Final = Waits()
+
+
+def stays_behind(put: BlockedPut, session: Session, destination: str, policy: str) -> bool:
+    """Whether a put of a session must not pass an earlier one that waits (INF-18, SES-68)."""
+    return put.destination == destination and (policy == FIFO or put.session is session)
+
+
+def must_block(
+    entry: Entry,
+    session: Session,
+    queue: Queue,
+    operation: Put,
+    messages: list[Message],
+    size_bytes: int,
+) -> bool | Refusal:
+    """Whether a put has to wait for a quota; refused, if it never fits or may not wait."""
+    state, count = entry.state, len(messages)
+    if not 0 <= operation.blocking_ms <= TIMING_MS_MAX:
+        return Refusal(
+            Reason.SETTING_INVALID,
+            f"blocking_ms is {operation.blocking_ms}, must be 0 to {TIMING_MS_MAX}",
+        )
+    if session.waiting_commit is not None:
+        return commit_waits(session)
+    if not state.blocked_puts and not has_quota(state, queue):
+        return False
+    state.storage.clean()
+    never = larger_than_whole(state, queue, count, size_bytes)
+    if never is not None:
+        return Refusal(Reason.QUOTA_EXCEEDED, never)
+    policy = queue.settings.blocking_send_policy
+    waiting_here = state.blocked_at.get(queue.destination, {}).values()
+    behind = any(stays_behind(one, session, queue.destination, policy) for one in waiting_here)
+    if not behind and fits(state, queue, messages, size_bytes):
+        return False
+    if not operation.blocking_ms:
+        whose = used_up_quota(state, queue, count, size_bytes)
+        if whose is None and not behind:
+            return storage_full(state, size_bytes)
+        why = "earlier puts wait for it" if behind else f"no room for {count} more"
+        whose = whose or queue.destination
+        return Refusal(Reason.QUOTA_EXCEEDED, f"the quota of {whose} is used up: {why}")
+    waiting = sum(len(one.messages) for one in session.blocked.values())
+    if len(session.blocked) >= BLOCKED_PUTS_MAX or (
+        session.blocked and waiting + count > BLOCKED_MESSAGES_MAX
+    ):
+        return Refusal(
+            Reason.QUOTA_EXCEEDED,
+            f"{len(session.blocked)} puts of the session with {waiting} messages wait already",
+        )
+    return True
+
+
+def commit_waits(session: Session) -> Refusal:
+    """Refuses what belongs behind a commit that waits."""
+    return Refusal(
+        Reason.COMMIT_WAITING,
+        f"a commit waits for {len(session.blocked)} blocked puts; go on when it is answered",
+    )
+
+
+def block(
+    entry: Entry, session: Session, queue: Queue, operation: Put, messages: list[Message]
+) -> None:
+    """Lets a put wait, without a trace in any queue."""
+    ordered = [
+        index
+        for index, sent in enumerate(operation.messages)
+        if (group := sent.get("header", {}).get("group")) is not None and group["logical_order"]
+    ]
+    add_blocked(
+        entry.state,
+        BlockedPut(
+            position=entry.position,
+            session=session,
+            sequence=operation.session_sequence,
+            destination=queue.destination,
+            created_position=queue.created_position,
+            since=entry.state.time,
+            deadline=rounded(entry.begins + operation.blocking_ms * MILLISECOND_US),
+            messages=messages,
+            logical_order=ordered,
+        ),
+    )
+
+
+def add_blocked(state: QueueManager, put: BlockedPut) -> None:
+    """Makes a put one of those that wait."""
+    state.blocked_puts[put.position] = put
+    if put.destination not in state.blocked_at:
+        state.blocked_at[put.destination] = {}
+        state.standstill = None
+    state.blocked_at[put.destination][put.position] = put
+    put.session.blocked[put.sequence] = put
+    state.time_outs.add((put.deadline, put.position))
+
+
+def is_waiting(session: Session, sequence: int) -> bool:
+    """Whether an operation has its number, and its reply comes later."""
+    if sequence in session.blocked:
+        return True
+    commit = session.waiting_commit
+    return commit is not None and commit.session_sequence == sequence
+
+
+def answer_late(entry: Entry, session: Session, sequence: int, answer: Reply | Refusal) -> None:
+    """Answers what waited; remembered for retries unless the writer forgot the number."""
+    reply = (
+        entry.refused(answer, session.handle, sequence) if isinstance(answer, Refusal) else answer
+    )
+    if sequence > session.answered_through:
+        session.replies[sequence] = reply
+        session.replies = dict(sorted(session.replies.items()))
+    entry.emit(session.connection, reply)
+
+
+def refuse_blocked(entry: Entry, put: BlockedPut, refusal: Refusal) -> None:
+    """Ends a blocked put without a trace (INF-20)."""
+    remove_blocked(entry.state, put)
+    answer_late(entry, put.session, put.sequence, refusal)
+
+
+def remove_blocked(state: QueueManager, put: BlockedPut) -> None:
+    """Ends that a put waits."""
+    state.standstill = None
+    del state.blocked_puts[put.position]
+    here = state.blocked_at[put.destination]
+    del here[put.position]
+    if not here:
+        del state.blocked_at[put.destination]
+    del put.session.blocked[put.sequence]
+
+
+def drop_blocked(entry: Entry, session: Session) -> None:
+    """Refuses what waits in a session, because its unit of work or the session itself is over."""
+    for put in list(session.blocked.values()):
+        detail = "the unit of work or session of the put ended while it waited for the quota"
+        refuse_blocked(entry, put, Refusal(Reason.QUOTA_EXCEEDED, detail))
+    commit, session.waiting_commit = session.waiting_commit, None
+    if commit is not None:
+        detail = "the unit of work ended while its commit waited for blocked puts"
+        answer_late(entry, session, commit.session_sequence, Refusal(Reason.PUTS_MISMATCH, detail))

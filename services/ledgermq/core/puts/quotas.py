@@ -1,0 +1,91 @@
+"""Quotas: how much a destination and the queue manager may hold (PROTOCOL.md §16, INF-04).
+
+They hold up puts and nothing else: what is there is never taken away, and a commit, a message that
+goes elsewhere or one that comes back is never refused by a quota (decision 19).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from operator import attrgetter
+from typing import Final
+
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.core.state.records import Message, Queue
+from ledgermq.protocol.settings import DEFAULTS
+
+__all__ = ["bytes_of", "fits", "has_quota", "held_by_all", "larger_than_whole", "used_up_quota"]
+
+SIZE: Final = attrgetter("size_bytes")
+THE_QUEUE_MANAGER: Final = "the queue manager"
+
+
+def bytes_of(messages: Iterable[Message]) -> int:
+    """The sizes of messages together."""
+    return sum(map(SIZE, messages))
+
+
+def has_quota(state: QueueManager, queue: Queue) -> bool:
+    """Whether a put to a queue or topic may be held up: by a quota, its own or that of all, or by
+    the storage, where that has a limit.
+    """
+    if queue.settings is not DEFAULTS or state.storage.settings.segments_max:
+        return True
+    return state.messages_max > 0 or state.bytes_max > 0
+
+
+def held_by_all(state: QueueManager) -> tuple[int, int]:
+    """Messages and bytes, current and pending, of all queues and topics.
+
+    A message of a topic counts once, however many subscriptions have it.
+    """
+    count = size_bytes = 0
+    for destinations in (state.queues, state.topics):
+        for one in destinations.values():
+            count += one.held_messages
+            size_bytes += one.held_bytes
+    return count, size_bytes
+
+
+def fits(state: QueueManager, queue: Queue, messages: list[Message], size_bytes: int) -> bool:
+    """Whether messages may be put with all quotas kept, and the storage has room for them."""
+    return used_up_quota(state, queue, len(messages), size_bytes) is None and state.storage.fits(
+        map(SIZE, messages)
+    )
+
+
+def used_up_quota(
+    state: QueueManager, queue: Queue | None, count: int, size_bytes: int
+) -> str | None:
+    """Whose quota has no room for messages, in words; None: they may be put with all kept.
+
+    A queue that is not there yet has no quota of its own.
+    """
+    if queue is not None:
+        settings = queue.settings
+        if settings.messages_max and queue.held_messages + count > settings.messages_max:
+            return queue.destination
+        if settings.bytes_max and queue.held_bytes + size_bytes > settings.bytes_max:
+            return queue.destination
+    if not state.messages_max and not state.bytes_max:
+        return None
+    held, held_bytes = held_by_all(state)
+    if state.messages_max and held + count > state.messages_max:
+        return THE_QUEUE_MANAGER
+    if state.bytes_max and held_bytes + size_bytes > state.bytes_max:
+        return THE_QUEUE_MANAGER
+    return None
+
+
+def larger_than_whole(state: QueueManager, queue: Queue, count: int, size_bytes: int) -> str | None:
+    """Which quota messages exceed by themselves, in words, so that they never fit; None: none."""
+    quotas = (
+        (queue.destination, queue.settings.messages_max, queue.settings.bytes_max),
+        (THE_QUEUE_MANAGER, state.messages_max, state.bytes_max),
+    )
+    for whose, messages_max, bytes_max in quotas:
+        if messages_max and count > messages_max:
+            return f"{count} messages at once are more than the quota of {whose}, {messages_max}"
+        if bytes_max and size_bytes > bytes_max:
+            return f"{size_bytes} bytes at once are more than the quota of {whose}, {bytes_max}"
+    return None

@@ -1,0 +1,87 @@
+"""Storing: whether a Put has room, and settings that say how much there is (PROTOCOL.md §19)."""
+
+from __future__ import annotations
+
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.core.state.records import Message, Session
+from ledgermq.core.state.storage import StorageSettings
+from ledgermq.protocol.limits import UNIT_OF_WORK_DESTINATIONS_MAX
+from ledgermq.protocol.operations import AlterQueueManager
+from ledgermq.protocol.reasons import Reason, Refusal
+
+__all__ = ["check_storage", "check_transaction_size", "configure_storage", "storage_full", "store"]
+
+
+def store(state: QueueManager, session: Session, messages: list[Message], size_bytes: int) -> None:
+    """Stores the messages of a Put, of this size together, for which there is room (DB-12)."""
+    state.storage.append(messages, size_bytes)
+    if session.transacted:
+        session.open_bytes += size_bytes
+
+
+def storage_full(state: QueueManager, size_bytes: int) -> Refusal:
+    """Refuses what may not wait for room in the storage (DB-20)."""
+    settings = state.storage.settings
+    return Refusal(
+        Reason.STORAGE_FULL,
+        f"there is no room for {size_bytes} bytes: the {settings.segments_max} segments of "
+        f"{settings.segment_bytes} bytes that may be are full or pinned by live messages",
+    )
+
+
+def check_transaction_size(
+    state: QueueManager, session: Session, messages: list[Message], size_bytes: int
+) -> Refusal | None:
+    """Refuses a unit of work, or outside one a message, that is larger than a segment (DB-09).
+
+    And a unit of work for more destinations than the outcome of its commit has room for.
+    """
+    destination = messages[0].queue.destination
+    if (
+        len(session.open_puts) >= UNIT_OF_WORK_DESTINATIONS_MAX
+        and destination not in session.open_puts
+    ):
+        return Refusal(
+            Reason.TRANSACTION_TOO_LARGE,
+            f"the unit of work has puts to {len(session.open_puts)} destinations, one commit puts "
+            "to no more; commit what it holds",
+        )
+    limit = state.storage.settings.segment_bytes
+    if session.open_bytes + size_bytes <= limit:
+        return None
+    if session.transacted:
+        return Refusal(
+            Reason.TRANSACTION_TOO_LARGE,
+            f"with {size_bytes} bytes more the unit of work had "
+            f"{session.open_bytes + size_bytes}, a segment takes {limit}; commit what it holds",
+        )
+    largest = max(message.size_bytes for message in messages)
+    if largest <= limit:
+        return None
+    return Refusal(
+        Reason.TRANSACTION_TOO_LARGE, f"a message takes {largest} bytes, a segment takes {limit}"
+    )
+
+
+def check_storage(state: QueueManager, operation: AlterQueueManager) -> Refusal | None:
+    """Refuses settings of the storage that are out of range."""
+    wrong = _changed(state, operation).wrong()
+    return None if wrong is None else Refusal(Reason.SETTING_INVALID, wrong)
+
+
+def configure_storage(state: QueueManager, operation: AlterQueueManager) -> None:
+    """Changes those settings of the storage that are given, and were checked."""
+    if any(one is not None for one in _given(operation).values()):
+        state.storage.change(_changed(state, operation))
+
+
+def _changed(state: QueueManager, operation: AlterQueueManager) -> StorageSettings:
+    return state.storage.settings.changed(_given(operation))
+
+
+def _given(operation: AlterQueueManager) -> dict[str, int | None]:
+    return {
+        "segment_bytes": operation.segment_bytes,
+        "segments_min": operation.segments_min,
+        "segments_max": operation.segments_max,
+    }

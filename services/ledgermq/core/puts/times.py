@@ -1,0 +1,64 @@
+"""When a message expires and may be delivered, and how often: what its sender asks for (SES-66)."""
+
+from __future__ import annotations
+
+from ledgermq.core.state.records import Message, Times
+from ledgermq.protocol.limits import REDELIVERY_LIMIT_MAX, TIMING_MS_MAX
+from ledgermq.protocol.operations import Header
+from ledgermq.protocol.reasons import Reason, Refusal
+from ledgermq.protocol.rounding import rounded
+from ledgermq.protocol.settings import Settings
+
+__all__ = ["check_times", "redelivery_limit", "set_times"]
+
+MILLISECOND_US = 1_000
+
+
+def check_times(message: Message, header: Header) -> Refusal | None:
+    """Refuses times and a redelivery limit of a header that are out of range."""
+    for name in ("time_to_live_ms", "delivery_delay_ms", "age_ms"):
+        milliseconds = header[name]
+        if not 0 <= milliseconds <= TIMING_MS_MAX:
+            return Refusal(
+                Reason.MESSAGE_INVALID,
+                f"message {message.put_index} has {name} {milliseconds}, "
+                f"must be 0 to {TIMING_MS_MAX}",
+            )
+    limit = header.get("redelivery_limit", -1)
+    if not -1 <= limit <= REDELIVERY_LIMIT_MAX:
+        return Refusal(
+            Reason.MESSAGE_INVALID,
+            f"message {message.put_index} has redelivery_limit {limit}, "
+            f"must be -1 to {REDELIVERY_LIMIT_MAX}",
+        )
+    return None
+
+
+def set_times(message: Message, header: Header | None, settings: Settings, time: int) -> None:
+    """Works out the times of a message from its send: the Put's time less its age (SES-66).
+
+    A destination may override what the sender asked for; so with the redelivery limit (INF-16).
+    """
+    life_ms = delay_ms = age_ms = 0
+    if header is not None:
+        life_ms, delay_ms = header["time_to_live_ms"], header["delivery_delay_ms"]
+        age_ms = header["age_ms"]
+    if settings.time_to_live_override_ms >= 0:
+        life_ms = settings.time_to_live_override_ms
+    if settings.delivery_delay_override_ms >= 0:
+        delay_ms = settings.delivery_delay_override_ms
+    limit = redelivery_limit(header, settings)
+    if life_ms or delay_ms or limit >= 0:
+        sent_at = time - age_ms * MILLISECOND_US
+        message.times = Times(
+            rounded(sent_at + life_ms * MILLISECOND_US) if life_ms else -1,
+            rounded(sent_at + delay_ms * MILLISECOND_US) if delay_ms else -1,
+            limit,
+        )
+
+
+def redelivery_limit(header: Header | None, settings: Settings) -> int:
+    """How often a message that comes in is redelivered at most; -1: no limit (INF-16)."""
+    if settings.redelivery_limit >= 0 or header is None:
+        return settings.redelivery_limit
+    return header.get("redelivery_limit", -1)

@@ -1,0 +1,206 @@
+"""Questions about queues, topics and subscriptions (PROTOCOL.md section 9; SEQ-06..19).
+
+A status counts what that section names; current + pending = message count + uncommitted puts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Final
+
+from ledgermq.core.queries.paging import place_in
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.core.state.message_states import (
+    AVAILABLE,
+    CONSUMED,
+    DELAYED,
+    DROPPED,
+    EXPIRED,
+    MOVED,
+    REMOVED,
+    UNACKNOWLEDGED,
+    UNBORN,
+    UNCOMMITTED,
+    UNCOMMITTED_GET,
+)
+from ledgermq.core.state.records import Message, Publication, Queue, Subscription, Topic
+from ledgermq.protocol.documents.destinations import (
+    BlockedStatus,
+    QueueStatus,
+    SubscriptionStatus,
+    TopicStatus,
+)
+from ledgermq.protocol.documents.fields import Document, document_of
+
+__all__ = [
+    "blocked_status",
+    "current_bytes",
+    "queue_entries",
+    "queue_status",
+    "queue_statuses",
+    "subscription_entries",
+    "subscription_statuses",
+    "topic_entries",
+    "topic_status",
+    "topic_statuses",
+]
+
+# What is pending, and the counter of it.
+COUNTED: Final = {
+    "unborn": UNBORN,
+    "delayed": DELAYED,
+    "uncommitted_puts": UNCOMMITTED,
+    "unacknowledged": UNACKNOWLEDGED,
+    "uncommitted_gets": UNCOMMITTED_GET,
+}
+GONE_BY: Final = {
+    "sent_and_committed": CONSUMED,
+    "expired": EXPIRED,
+    "removed_by_administration": REMOVED,
+    "moved": MOVED,
+    "dropped": DROPPED,
+}
+
+
+def queue_status(state: QueueManager, name: str) -> Document | None:
+    """The status of one queue, or None if there is no such queue."""
+    queue = state.queues.get(name)
+    if queue is None:
+        return None
+    return _queue_status(queue) | {"blocked": blocked_status(state, queue.destination)}
+
+
+def queue_statuses(state: QueueManager) -> list[Document]:
+    """The statuses of all queues by name."""
+    return [status for _, status in queue_entries(state, "")]
+
+
+def queue_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Document]]:
+    """The statuses of the queues behind a name, by name; with each the place behind it."""
+    for name in sorted(one for one in state.queues if one > after):
+        yield name, _queue_status(state.queues[name])
+
+
+def _queue_status(queue: Queue) -> Document:
+    return document_of(
+        QueueStatus,
+        queue,
+        group_affinity=queue.affinity is not None,
+        groups=len(queue.groups),
+        temporary=queue.owner is not None,
+        settings=asdict(queue.settings),
+        receivers=len(queue.consumers),
+        message_count=len(queue.messages),
+        **_enqueue_times(queue, queue.messages),
+        **_counted(queue),
+    )
+
+
+def _counted(queue: Queue) -> Document:
+    """How many messages are in each state, and their bytes; how many are gone for each cause."""
+    counts = {name: queue.counts[state] for name, state in COUNTED.items()}
+    sizes = {name + "_bytes": queue.sizes[state] for name, state in COUNTED.items()}
+    gone = {name: queue.gone[cause] for name, cause in GONE_BY.items()}
+    current = current_bytes(queue)
+    return {
+        **counts,
+        **sizes,
+        **gone,
+        "current": queue.counts[AVAILABLE],
+        "pending": sum(counts.values()),
+        "current_bytes": current,
+        "pending_bytes": queue.held_bytes - current,
+    }
+
+
+def current_bytes(queue: Queue) -> int:
+    """Sizes of the available messages of a queue or subscription."""
+    return queue.sizes[AVAILABLE]
+
+
+def _enqueue_times(
+    queue: Queue, unconsumed: Mapping[int, Message] | Mapping[int, Publication]
+) -> Document:
+    """Enqueue times in µs of the first and last unconsumed message (SEQ-19 without any)."""
+    consumed = queue.last_consumed_enqueued_at
+    first = last = None if consumed < 0 else consumed
+    if unconsumed:
+        first = unconsumed[queue.min_sequence].enqueued_at
+        last = unconsumed[queue.max_sequence].enqueued_at
+    return {"first_enqueued_at": first, "last_enqueued_at": last}
+
+
+def blocked_status(state: QueueManager, destination: str) -> Document:
+    """The blocked puts to a destination; in no other figure of it (INF-05)."""
+    waiting = list(state.blocked_at.get(destination, {}).values())
+    return document_of(
+        BlockedStatus,
+        None,
+        puts=len(waiting),
+        messages=sum(len(one.messages) for one in waiting),
+        bytes=sum(one.size_bytes for one in waiting),
+        since=waiting[0].since if waiting else None,
+    )
+
+
+def topic_statuses(state: QueueManager) -> list[Document]:
+    """The statuses of all topics by name."""
+    return [status for _, status in topic_entries(state, "")]
+
+
+def topic_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Document]]:
+    """The statuses of the topics behind a name, by name; with each the place behind it."""
+    for name in sorted(one for one in state.topics if one > after):
+        yield name, _topic_status(state.topics[name])
+
+
+def topic_status(state: QueueManager, name: str) -> Document | None:
+    """The status of one topic, or None if there is no such topic."""
+    topic = state.topics.get(name)
+    if topic is None:
+        return None
+    return _topic_status(topic) | {"blocked": blocked_status(state, topic.destination)}
+
+
+def _topic_status(topic: Topic) -> Document:
+    """A message counts while any subscription still has it (SEQ-17)."""
+    return document_of(
+        TopicStatus,
+        topic,
+        temporary=topic.owner is not None,
+        settings=asdict(topic.settings),
+        subscriptions=len(topic.subscriptions),
+        receivers=sum(len(one.consumers) for one in topic.subscriptions.values()),
+        message_count=len(topic.publications),
+        **_enqueue_times(topic, topic.publications),
+        **_counted(topic),
+    )
+
+
+def subscription_statuses(state: QueueManager) -> list[Document]:
+    """The statuses of all subscriptions, by topic and creation."""
+    return [status for _, status in subscription_entries(state, "")]
+
+
+def subscription_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Document]]:
+    """The statuses of the subscriptions behind a place; with each the place behind it."""
+    behind = (after.partition(" ")[2], place_in(after))
+    places = {(one.topic.name, one.created_position): one for one in state.subscriptions.values()}
+    for place in sorted(one for one in places if one > behind):
+        yield f"{place[1]} {place[0]}", _subscription_status(places[place])
+
+
+def _subscription_status(one: Subscription) -> Document:
+    status = document_of(
+        SubscriptionStatus,
+        one,
+        **one.key._asdict(),
+        topic=one.topic.name,
+        selector="" if one.selector is None else one.selector.text,
+        receivers=len(one.consumers),
+        message_count=len(one.messages),
+        **_enqueue_times(one, one.messages),
+        **_counted(one),
+    )
+    return status | {"removed_by_administration": one.gone[REMOVED]}

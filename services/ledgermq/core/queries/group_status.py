@@ -1,0 +1,131 @@
+"""What is told of groups: complete or not, what is missing, who holds the rest (GRP-46)."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from itertools import islice
+from typing import Final
+
+from ledgermq.core.queries.paging import page_of
+from ledgermq.core.state.group import LAST_IN_GROUP, LAST_SEGMENT, MEMBER, SEGMENT, Group, Segments
+from ledgermq.core.state.records import GroupedMessage, Queue
+from ledgermq.protocol.documents.fields import Document, document_of
+from ledgermq.protocol.documents.groups import (
+    GroupHolder,
+    GroupMember,
+    GroupState,
+    MissingSegments,
+)
+from ledgermq.protocol.limits import DELIVERED_MESSAGES_MAX, GROUP_MEMBERS_MAX
+
+__all__ = ["group_document", "group_statuses"]
+
+# Of what is missing in a group, and of what clashes, so much is told.
+GAPS_MAX: Final = 10_000
+
+
+def group_statuses(queue: Queue, after: bytes, limit: int) -> Document:
+    """A page of the groups of a queue by group id, behind one."""
+    limit = max(1, min(limit, DELIVERED_MESSAGES_MAX))
+    found = heapq.nsmallest(limit + 1, (one for one in queue.groups if one > after))
+    shown, behind = page_of((one.hex(), _status(queue, queue.groups[one])) for one in found[:limit])
+    return {"more": len(found) > limit or behind != "", "groups": shown}
+
+
+def group_document(
+    queue: Queue,
+    group: Group[GroupedMessage],
+    after: tuple[int, int] = (0, 0),
+    limit: int = GROUP_MEMBERS_MAX,
+) -> Document:
+    """One group with a page of its items in logical order, behind a place; those that clash last.
+
+    At most 5,000 members, so that the answer fits one record; the clashing ones, few as they are,
+    all stand on the last page.
+    """
+    limit = max(1, min(limit, GROUP_MEMBERS_MAX))
+    behind = [one for one in group.members() if (one.group_sequence, one.offset) > after]
+    more = len(behind) > limit
+    shown = [*behind[:limit], *([] if more else group.clashing[:GAPS_MAX])]
+    return {**_status(queue, group), "more": more, "members": [_item(one) for one in shown]}
+
+
+def _status(queue: Queue, group: Group[GroupedMessage]) -> Document:
+    items = list(group.items())
+    first = min(items, key=lambda one: one.sequence)
+    keeper = queue.reserved.get(group.group_id)
+    holder = None
+    if keeper is not None:
+        holder = document_of(
+            GroupHolder, keeper, session=keeper.session.handle, consumer=keeper.number
+        )
+    return document_of(
+        GroupState,
+        group,
+        group_id=group.group_id.hex(),
+        complete=group.is_complete,
+        available=group.is_available,
+        messages=len(group.slots),
+        items=len(items),
+        last_group_sequence=group.last,
+        missing=list(islice(_missing(group), GAPS_MAX)),
+        missing_segments=list(islice(_missing_segments(group), GAPS_MAX)),
+        clashing=[one.sequence for one in group.clashing[:GAPS_MAX]],
+        held=sum(1 for one in items if one.consumer is not None),
+        holder=holder,
+        first_sequence=first.sequence,
+        first_enqueued_at=first.enqueued_at,
+    )
+
+
+def _missing(group: Group[GroupedMessage]) -> Iterator[list[int]]:
+    """Ranges of group sequences that are not here, first and last of each."""
+    expected = 1
+    for number in sorted(group.slots):
+        if number > expected:
+            yield [expected, number - 1]
+        expected = number + 1
+
+
+def _missing_segments(group: Group[GroupedMessage]) -> Iterator[Document]:
+    for number, slot in sorted(group.slots.items()):
+        if not isinstance(slot, Segments) or slot.is_whole:
+            continue
+        expected = 0
+        for item in slot.in_order():
+            if item.offset > expected:
+                yield _gap(number, expected, item.offset)
+            expected = item.offset + item.length
+        if slot.end < 0:
+            yield _gap(number, expected, -1)
+
+
+def _gap(group_sequence: int, start: int, end: int) -> Document:
+    shown = {"group_sequence": group_sequence, "from": start, "to": end}
+    return document_of(MissingSegments, None, **shown)
+
+
+def _item(item: GroupedMessage) -> Document:
+    consumer = item.consumer
+    return document_of(
+        GroupMember,
+        item,
+        last_in_group=item.flags & LAST_IN_GROUP != 0,
+        segment=item.flags & SEGMENT != 0,
+        last_segment=item.flags & LAST_SEGMENT != 0,
+        state=_state(item),
+        session=None if consumer is None else consumer.session.handle,
+        consumer=None if consumer is None else consumer.number,
+    )
+
+
+def _state(item: GroupedMessage) -> str:
+    if item.consumer is not None:
+        return "held"
+    if not item.flags & MEMBER:
+        return "clashing"
+    times = item.times
+    if times is None or times.waits_until < 0:
+        return "available"
+    return "unborn" if times.is_unborn else "delayed"

@@ -1,0 +1,37 @@
+"""Pages of an answer: as much of a list as one record has room for (PROTOCOL.md §9)."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+__all__ = ["PAGE_BYTES", "page_of", "place_in"]
+
+Document = dict[str, Any]
+PAGE_BYTES: Final = 2 * 1024 * 1024
+_NUMBER: Final = re.compile("[0-9]{1,19}")
+
+
+def page_of(entries: Iterable[tuple[str, Document]]) -> tuple[list[Document], str]:
+    """The first of some documents, one at least, and from where to go on; empty at the end.
+
+    With each document stands the place behind it.
+    """
+    shown: list[Document] = []
+    size, behind = 0, ""
+    for place, document in entries:
+        # No text takes more bytes than this in an answer.
+        size += len(json.dumps(document))
+        if shown and size > PAGE_BYTES:
+            return shown, behind
+        shown.append(document)
+        behind = place
+    return shown, ""
+
+
+def place_in(after: str) -> int:
+    """The number in a place that a question names; -1 where there is none."""
+    digits = after.partition(" ")[0]
+    return int(digits) if _NUMBER.fullmatch(digits) else -1

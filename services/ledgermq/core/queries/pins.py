@@ -1,0 +1,94 @@
+"""What of the log the state still needs: bodies of live messages, the journal (PROTOCOL.md §20).
+
+Found when it is asked for, by a look at every live message, so that none pays for it while it
+lives.
+"""
+
+from __future__ import annotations
+
+from heapq import nsmallest
+from itertools import chain
+from typing import Final
+
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.core.state.records import BlockedPut, Message, Session
+from ledgermq.protocol.documents.fields import Document, document_of
+from ledgermq.protocol.documents.pins import LogPins, Pin
+
+__all__ = ["PINS_MAX", "pins_document"]
+
+PINS_MAX: Final = 1_000
+
+
+def pins_document(state: QueueManager, limit: int) -> Document:
+    """The oldest live messages by where their bodies stand, at most `limit` of them.
+
+    `journal_position` is where the journal needs the log from (§21), null where it is empty;
+    `needed_position` is the lowest of all these places, null where there is none.
+    """
+    wanted = max(1, min(limit, PINS_MAX))
+    found: list[tuple[int, int, int, int, Document]] = []
+    for created, queue in state.stores.items():
+        oldest = nsmallest(wanted, queue.messages.values(), key=_body_position)
+        found += [(*one.body_position, created, one.sequence, _pin(one)) for one in oldest]
+    for session in state.sessions.values():
+        open_puts = chain.from_iterable(session.open_puts.values())
+        oldest = nsmallest(wanted, open_puts, key=_body_position)
+        found += [(*one.body_position, -1, -1, _open_pin(one, session)) for one in oldest]
+    for put in state.blocked_puts.values():
+        found += [
+            (*one.body_position, -1, -1, _blocked_pin(one, put)) for one in put.messages[:wanted]
+        ]
+    found.sort(key=lambda one: one[:4])
+    pins = [one[4] for one in found[:wanted]]
+    journal = state.journal.needs_from
+    places = [one["body_position"] for one in pins[:1]] + ([] if journal is None else [journal])
+    return document_of(
+        LogPins,
+        None,
+        needed_position=min(places, default=None),
+        journal_position=journal,
+        pins=pins,
+    )
+
+
+def _body_position(message: Message) -> int:
+    body = message.body
+    return message.put_position if body is None else body[0]
+
+
+def _state_of(message: Message) -> str:
+    if message.consumer is not None:
+        transacted = message.consumer.session.transacted
+        return "uncommitted get" if transacted else "unacknowledged"
+    if message.is_available:
+        return "available"
+    return "delayed" if message.times is not None and message.times.is_delayed else "unborn"
+
+
+def _pin(message: Message) -> Document:
+    consumer = message.consumer
+    body_position, body_index = message.body_position
+    return document_of(
+        Pin,
+        message,
+        destination=message.queue.destination,
+        subscription=getattr(message.queue, "key", ("", "", ""))[1],
+        created_position=message.queue.created_position,
+        message_id=message.message_id.hex(),
+        body_position=body_position,
+        body_index=body_index,
+        state=_state_of(message),
+        session=-1 if consumer is None else consumer.session.handle,
+    )
+
+
+def _open_pin(message: Message, session: Session) -> Document:
+    changes = {"enqueued_at": None, "state": "uncommitted put", "session": session.handle}
+    return {**_pin(message), **changes}
+
+
+def _blocked_pin(message: Message, put: BlockedPut) -> Document:
+    """Its body stands where the put came, and is wanted when it is put (§16)."""
+    changes = {"destination": put.destination, "state": "blocked put"}
+    return {**_open_pin(message, put.session), **changes}

@@ -1,0 +1,254 @@
+"""Questions to the state: statuses, browse, re-emission; none changes what the fold decides."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ledgermq.core.delivery.delivering import delivered_message
+from ledgermq.core.manual.choice import Chosen, choose
+from ledgermq.core.manual.journal_operations import journal_status
+from ledgermq.core.order.group_positions import disagreement
+from ledgermq.core.puts.quotas import held_by_all
+from ledgermq.core.queries.destination_status import (
+    queue_entries,
+    queue_status,
+    queue_statuses,
+    subscription_entries,
+    topic_entries,
+    topic_status,
+)
+from ledgermq.core.queries.group_status import group_document, group_statuses
+from ledgermq.core.queries.paging import page_of, place_in
+from ledgermq.core.queries.pins import pins_document
+from ledgermq.core.queries.resync import resync
+from ledgermq.core.queries.storage_status import storage_status
+from ledgermq.core.queries.work_status import (
+    session_document,
+    session_entries,
+    session_statuses,
+    transaction_document,
+    transaction_entries,
+)
+from ledgermq.core.quoting import quoted
+from ledgermq.core.sessions.browsing import Cursor, browse
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.core.state.records import Queue
+from ledgermq.protocol.documents.fields import Document, document_of
+from ledgermq.protocol.documents.manager import QueueManagerStatus
+from ledgermq.protocol.get_options import PLAIN, Options, check
+from ledgermq.protocol.limits import (
+    DELIVERED_CONTENT_BYTES_MAX,
+    DELIVERED_MESSAGES_MAX,
+    GROUP_ID_BYTES,
+)
+from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Outcome
+from ledgermq.protocol.reasons import Reason, Refusal
+from ledgermq.selector import SelectorError, parse_selector
+
+__all__ = [
+    "Answer",
+    "answer",
+    "manager_status",
+    "queue_status",
+    "queue_statuses",
+    "resync",
+    "session_statuses",
+]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a question is answered with; contents of messages are for the caller to fill in.
+
+    `reason` and `detail` are those of a refusal, else empty. `next` says from where to ask on, if
+    this is not all. `is_large`: contents may be more than one record takes.
+    """
+
+    document: Any = None
+    messages: list[DeliveredMessage] = field(default_factory=list)
+    outcomes: list[Outcome] = field(default_factory=list)
+    reason: str = ""
+    detail: str = ""
+    next: str = ""
+    is_large: bool = False
+
+    @property
+    def unfilled(self) -> list[list[DeliveredMessage]]:
+        """All messages of the answer, whose contents the caller fills in."""
+        delivered = [one.messages for one in self.outcomes if isinstance(one, Delivered)]
+        return [self.messages, *delivered]
+
+
+def answer(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> Answer:
+    """The answer to a question about the state, as PROTOCOL.md §9 names its kinds."""
+    kind = ask["kind"]
+    if kind == "QUEUE_MANAGER":
+        return Answer(document=manager_status(state, name, worker))
+    if kind in LISTINGS:
+        documents, behind = page_of(LISTINGS[kind](state, ask.get("after", "")))
+        return Answer(document=documents, next=behind)
+    if kind in ("TRANSACTION", "SESSION"):
+        return _of_session(state, kind, ask)
+    if kind == "RESYNC":
+        document, outcomes = resync(state, ask["connection"])
+        return Answer(document=document, outcomes=outcomes, is_large=True)
+    if kind == "STORAGE":
+        return Answer(document=storage_status(state, ask["after_sequence"], ask["limit"]))
+    if kind == "PINS":
+        return Answer(document=pins_document(state, ask["limit"]))
+    if kind == "SELECT_MESSAGES":
+        return _chosen(state, ask)
+    if kind == "TOPIC":
+        return _of_topic(state, ask["queue"], name)
+    if kind not in ("QUEUE", "BROWSE", "GROUPS", "GROUP"):
+        detail = f"this worker does not know questions of kind {kind}; it may be too old"
+        return Answer(reason=Reason.KIND_UNKNOWN, detail=detail)
+    if ask["queue"] not in state.queues:
+        detail = f"there is no queue {quoted(ask['queue'])} on {name}"
+        return Answer(reason=Reason.QUEUE_UNKNOWN, detail=detail)
+    return _of_queue(state, kind, ask)
+
+
+def _of_topic(state: QueueManager, topic_name: str, name: str) -> Answer:
+    status = topic_status(state, topic_name)
+    if status is None:
+        detail = f"there is no topic {quoted(topic_name)} on {name}"
+        return Answer(reason=Reason.TOPIC_UNKNOWN, detail=detail)
+    return Answer(document=status)
+
+
+def _of_queue(state: QueueManager, kind: str, ask: dict[str, Any]) -> Answer:
+    """What is asked of a queue that is there."""
+    if kind == "QUEUE":
+        return Answer(document=queue_status(state, ask["queue"]))
+    queue = state.queues[ask["queue"]]
+    if kind == "GROUPS":
+        return Answer(document=group_statuses(queue, ask["group_id"], ask["limit"]))
+    if kind == "GROUP":
+        group = queue.groups.get(ask["group_id"])
+        if group is None:
+            detail = f"queue {queue.name} has no group {ask['group_id'][:GROUP_ID_BYTES].hex()}"
+            return Answer(reason=Reason.GROUP_UNKNOWN, detail=detail)
+        after = (ask["group_sequence"], ask["offset"])
+        return Answer(document=group_document(queue, group, after, ask["limit"]))
+    return _page(queue, ask)
+
+
+def _of_session(state: QueueManager, kind: str, ask: dict[str, Any]) -> Answer:
+    handle, after = ask["session"], ask.get("after", "")
+    session = state.sessions.get(handle)
+    if session is None:
+        return Answer(reason=Reason.TARGET_UNKNOWN, detail=f"there is no session {handle}")
+    if kind == "SESSION":
+        document, behind = session_document(session, after)
+        return Answer(document=document, next=behind)
+    if not session.has_unit_of_work:
+        detail = f"session {handle} has no unit of work that is open"
+        return Answer(reason=Reason.TARGET_UNKNOWN, detail=detail)
+    document, behind = transaction_document(session, after)
+    return Answer(document=document, next=behind)
+
+
+def _page(queue: Queue, ask: dict[str, Any]) -> Answer:
+    try:
+        selector = parse_selector(ask["selector"])
+    except SelectorError as error:
+        return Answer(reason=Reason.SELECTOR_INVALID, detail=f"the selector is not valid: {error}")
+    options = PLAIN if ask["options"] is None else Options(**ask["options"])
+    wrong = check(options)
+    if wrong is not None:
+        return Answer(reason=Reason.OPTIONS_INVALID, detail=wrong)
+    place = None
+    if ask["group_id"]:
+        place = (ask["group_id"], ask["group_sequence"], ask["offset"])
+        wrong = disagreement(queue, place, options) if options.logical_order else None
+        if wrong is not None:
+            return Answer(reason=Reason.MATCH_OPTIONS_INVALID, detail=wrong)
+    cursor = Cursor(ask["after_priority"], ask["after_sequence"], place)
+    page = browse(queue, cursor, ask["limit"], selector, options)
+    place = page.cursor.position
+    document = {
+        "more": page.more,
+        "after_priority": page.cursor.after_priority,
+        "after_sequence": page.cursor.after_sequence,
+        "group_id": "" if place is None else place[0].hex(),
+        "group_sequence": 0 if place is None else place[1],
+        "offset": 0 if place is None else place[2],
+    }
+    return Answer(document=document, messages=page.messages, is_large=page.is_large)
+
+
+def _chosen(state: QueueManager, ask: dict[str, Any]) -> Answer:
+    """What an operation by hand would touch (PROTOCOL.md §17)."""
+    if ask["selection"] is None:
+        return Answer(reason=Reason.SELECTION_INVALID, detail="the question has no selection")
+    found = choose(state, ask["selection"], to_origin=ask["to_origin"])
+    if isinstance(found, Refusal):
+        return Answer(reason=found.reason, detail=found.detail)
+    chosen = found[1]
+    origins, behind = page_of(_origins(chosen, ask.get("after", "")))
+    document = {
+        "affected": len(chosen.messages),
+        "skipped": chosen.skipped,
+        "more": chosen.more,
+        "last_sequence": chosen.last_sequence,
+        "next_sequence": chosen.next_sequence,
+        "origins": origins,
+    }
+    if ask.get("after"):
+        return Answer(document=document, next=behind)
+    shown: list[DeliveredMessage] = []
+    shown_bytes = 0
+    for message in chosen.messages[: max(0, min(ask["limit"], DELIVERED_MESSAGES_MAX))]:
+        shown_bytes += message.size_bytes
+        if shown and shown_bytes > DELIVERED_CONTENT_BYTES_MAX:
+            break
+        shown.append(delivered_message(message))
+    return Answer(document=document, messages=shown, next=behind)
+
+
+def _origins(chosen: Chosen, after: str) -> Iterator[tuple[str, Document]]:
+    """How many came from where and why, by destination and reason; behind a place."""
+    counts: dict[tuple[str, str], int] = {}
+    for message in chosen.messages:
+        if message.origin is not None:
+            key = (message.origin["destination"], message.origin["reason"])
+            counts[key] = counts.get(key, 0) + 1
+    for number, ((destination, reason), count) in enumerate(sorted(counts.items())):
+        if number > place_in(after):
+            yield str(number), {"destination": destination, "reason": reason, "count": count}
+
+
+# Kinds whose answer is a list of all there is of something, behind a place, page by page.
+LISTINGS: Final[dict[str, Callable[[QueueManager, str], Iterator[tuple[str, Document]]]]] = {
+    "QUEUES": queue_entries,
+    "SESSIONS": session_entries,
+    "SUBSCRIPTIONS": subscription_entries,
+    "TOPICS": topic_entries,
+    "TRANSACTIONS": transaction_entries,
+}
+
+
+def manager_status(state: QueueManager, name: str, worker: str) -> Document:
+    """What the queue manager holds as a whole."""
+    held, held_bytes = held_by_all(state)
+    whole = document_of(
+        QueueManagerStatus,
+        state,
+        name=name,
+        time_reference=None if state.time_reference < 0 else state.time_reference,
+        version=state.active_version,
+        maximum_lifetime_ms=state.lifetimes.maximum_ms,
+        messages=held,
+        bytes=held_bytes,
+        **journal_status(state),
+        queues=len(state.queues),
+        topics=len(state.topics),
+        subscriptions=len(state.subscriptions),
+        connections=len(state.connections),
+        sessions=len(state.sessions),
+        worker=worker,
+    )
+    return whole | {"digest": None}

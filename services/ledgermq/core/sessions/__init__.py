@@ -1,0 +1,1 @@
+"""Connections, sessions, consumers and units of work: opened, numbered, ended; browsing."""

@@ -1,0 +1,186 @@
+"""Consumers: opened, given credit and options, closed (PROTOCOL.md §5)."""
+
+from __future__ import annotations
+
+from ledgermq.core.delivery.settling import check_deliveries, give_back
+from ledgermq.core.destinations.by_name import add_destination, check_owner, use_destination
+from ledgermq.core.destinations.subscriptions import subscription_for, use_subscription
+from ledgermq.core.entry import Entry
+from ledgermq.core.order.group_positions import (
+    disagrees,
+    follow,
+    leave_queue,
+    position_after,
+    reserve_group,
+)
+from ledgermq.core.order.orders import add_consumer, leave_order, use_order
+from ledgermq.core.order.waiting_consumers import join_waiting
+from ledgermq.core.state.records import Consumer, Queue, Session, Subscription, Topic
+from ledgermq.protocol import get_options
+from ledgermq.protocol.get_options import PLAIN, Options
+from ledgermq.protocol.limits import CONSUMER_NUMBER_MAX, CREDIT_MAX, TIMING_MS_MAX
+from ledgermq.protocol.operations import CloseConsumer, Get, GiveBack, OpenConsumer
+from ledgermq.protocol.reasons import Reason, Refusal
+from ledgermq.selector import Selector, SelectorError, parse_selector
+
+__all__ = ["close_consumer", "get", "give_back_unseen", "open_consumer"]
+
+
+def open_consumer(entry: Entry, session: Session, operation: OpenConsumer) -> Refusal | None:
+    """Opens a consumer without credit; it counts as a receiver of its queue at once."""
+    number = operation.consumer
+    if not session.consumer_highest < number <= CONSUMER_NUMBER_MAX:
+        return Refusal(
+            Reason.CONSUMER_EXISTS,
+            f"consumer number {number} must be above {session.consumer_highest}, "
+            "the highest used in this session",
+        )
+    delay_ms = operation.redelivery_delay_ms
+    if not -1 <= delay_ms <= TIMING_MS_MAX:
+        return Refusal(
+            Reason.SETTING_INVALID,
+            f"redelivery_delay_ms is {delay_ms}, must be -1 to {TIMING_MS_MAX}",
+        )
+    found = use_destination(entry, operation.destination)
+    if isinstance(found, Refusal):
+        return found
+    refusal = check_owner(found, session)
+    if refusal is not None:
+        return refusal
+    try:
+        selector = parse_selector(operation.selector)
+    except SelectorError as error:
+        return Refusal(Reason.SELECTOR_INVALID, f"the selector is not valid: {error}")
+    source = _source(entry, session, found, operation, selector)
+    if isinstance(source, Refusal):
+        return source
+    add_destination(entry.state, found)
+    if isinstance(source, Subscription):
+        # It holds only what the selector matches (SES-71).
+        use_subscription(entry, source)
+        selector = None
+    session.consumer_highest = number
+    consumer = Consumer(session, number, source, selector, delay_ms)
+    session.consumers[number] = consumer
+    add_consumer(consumer)
+    return None
+
+
+def _source(
+    entry: Entry,
+    session: Session,
+    found: Queue,
+    operation: OpenConsumer,
+    selector: Selector | None,
+) -> Queue | Refusal:
+    """What a consumer takes from: the queue itself, or a subscription of the topic."""
+    if isinstance(found, Topic):
+        return subscription_for(entry, session, found, operation, selector)
+    if operation.subscription or operation.durable or operation.shared:
+        return Refusal(Reason.SUBSCRIPTION_INVALID, f"{found.destination} has no subscriptions")
+    return found
+
+
+def _open_consumer_of(session: Session, number: int) -> Consumer | Refusal:
+    consumer = session.consumers.get(number)
+    if consumer is None or not consumer.open:
+        return Refusal(Reason.CONSUMER_UNKNOWN, f"session has no open consumer {number}")
+    return consumer
+
+
+def close_consumer(entry: Entry, session: Session, operation: CloseConsumer) -> Refusal | None:
+    """Closes a consumer: unseen deliveries return without a backout, the others stay.
+
+    Deliveries may cross the close on their way; closing again returns those it names.
+    """
+    consumer = session.consumers.get(operation.consumer)
+    if consumer is None:
+        return Refusal(
+            Reason.CONSUMER_UNKNOWN, f"session has no open consumer {operation.consumer}"
+        )
+    refusal = check_deliveries(session, operation.unseen, consumer)
+    if refusal is not None:
+        return refusal
+    if consumer.open:
+        leave_queue(entry, consumer)
+        consumer.group_position = consumer.settled_position = None
+        consumer.credit = 0
+    for one in operation.unseen:
+        for delivery in range(one["first"], one["last"] + 1):
+            give_back(entry, session, delivery, backed_out=False)
+    consumer.open = False
+    if not consumer.in_flight:
+        session.consumers.pop(consumer.number, None)
+    return None
+
+
+def give_back_unseen(entry: Entry, session: Session, operation: GiveBack) -> Refusal | None:
+    """Returns unseen deliveries of an open consumer without a backout; its credit stays.
+
+    It goes on in its group behind what it still has in flight, or has settled last.
+    """
+    consumer = _open_consumer_of(session, operation.consumer)
+    if isinstance(consumer, Refusal):
+        return consumer
+    refusal = check_deliveries(session, operation.unseen, consumer)
+    if refusal is not None:
+        return refusal
+    for one in operation.unseen:
+        for delivery in range(one["first"], one["last"] + 1):
+            give_back(entry, session, delivery, backed_out=False)
+    if operation.unseen:
+        held = (one for one in reversed(session.deliveries.values()) if one.consumer is consumer)
+        last = next(held, None)
+        follow(entry, consumer, consumer.settled_position if last is None else position_after(last))
+    return None
+
+
+def get(entry: Entry, session: Session, operation: Get) -> Refusal | None:
+    """Adds standing credit; a consumer without any joins those who wait (H8). 0 withdraws it."""
+    consumer = _open_consumer_of(session, operation.consumer)
+    if isinstance(consumer, Refusal):
+        return consumer
+    credit = operation.credit
+    if not 0 <= credit <= CREDIT_MAX - consumer.credit:
+        return Refusal(
+            Reason.CREDIT_INVALID,
+            f"credit {credit} on top of {consumer.credit} is not within 0 to {CREDIT_MAX}",
+        )
+    if operation.options is not None:
+        refusal = _set_options(entry, consumer, Options(**operation.options))
+        if refusal is not None:
+            return refusal
+    if credit == 0:
+        consumer.credit = 0
+        consumer.queue.ready.pop(consumer.key, None)
+        return None
+    if not consumer.credit:
+        entry.state.wait_order += 1
+        consumer.waiting_since = entry.state.wait_order
+        consumer.queue.ready[consumer.key] = consumer
+        consumer.credit = credit
+        join_waiting(consumer)
+    else:
+        consumer.credit += credit
+    entry.touch(consumer.queue)
+    return None
+
+
+def _set_options(entry: Entry, consumer: Consumer, options: Options) -> Refusal | None:
+    """Gives a consumer other options, if they are in range and agree with its position (GRP-44)."""
+    wrong = get_options.check(options)
+    if options != PLAIN and isinstance(consumer.queue, Subscription):
+        wrong = "messages of a topic are in no groups, and come by its consumers' selectors"
+    if options.logical_order and consumer.session.acknowledge_mode == "INDIVIDUAL":
+        wrong = "logical order cannot be kept where messages are acknowledged in any order"
+    if wrong is not None:
+        return Refusal(Reason.OPTIONS_INVALID, wrong)
+    wrong = disagrees(consumer, options)
+    if wrong is not None:
+        return Refusal(Reason.MATCH_OPTIONS_INVALID, wrong)
+    if options != consumer.options:
+        leave_order(consumer)
+        consumer.options = options
+        use_order(consumer)
+        reserve_group(entry, consumer)
+    return None

@@ -1,0 +1,310 @@
+"""Sessions: opening, numbering, units of work, the end (PROTOCOL.md §4, §5; D7, H5, H15, H16)."""
+
+from __future__ import annotations
+
+from ledgermq.core.delivery.doubt import tell_handing
+from ledgermq.core.delivery.settling import check_deliveries, consume, give_back_all
+from ledgermq.core.destinations.numbering import enqueue
+from ledgermq.core.entry import Entry
+from ledgermq.core.moves import move
+from ledgermq.core.order.fifo import check_order
+from ledgermq.core.order.group_positions import leave_queue
+from ledgermq.core.puts.blocked import WAITS, Waits, commit_waits, drop_blocked
+from ledgermq.core.puts.putting import unit_of_work_ended
+from ledgermq.core.sessions import connections
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.core.state.message_states import GONE, ROLLED_BACK, UNCOMMITTED
+from ledgermq.core.state.records import Session
+from ledgermq.protocol.limits import (
+    REPLIES_MAX,
+    SUSPECT_TIMEOUT_MS_MAX,
+    SUSPECT_TIMEOUT_MS_MIN,
+    TIMING_MS_MAX,
+    UNCONFIRMED_SESSION_US,
+)
+from ledgermq.protocol.operations import (
+    Alive,
+    Close,
+    Commit,
+    DeliveryRange,
+    Open,
+    Recover,
+    Rollback,
+    Suspect,
+)
+from ledgermq.protocol.outcomes import (
+    Committed,
+    EnqueuedRun,
+    Opened,
+    Reply,
+    Returned,
+    SessionEnded,
+    Suspected,
+)
+from ledgermq.protocol.reasons import Reason, Refusal
+from ledgermq.protocol.rounding import rounded
+
+__all__ = [
+    "alive",
+    "close",
+    "commit",
+    "end_session",
+    "open_session",
+    "recover",
+    "remember_reply",
+    "rollback",
+    "set_deadline",
+    "show_life",
+    "suspect",
+    "undo",
+]
+
+ACKNOWLEDGE_MODES = ("AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED")
+
+
+def open_session(entry: Entry, operation: Open) -> Refusal | None:
+    """Creates a session whose handle is this position; it must be confirmed in time (H16)."""
+    state = entry.state
+    if operation.acknowledge_mode not in ACKNOWLEDGE_MODES:
+        return Refusal(Reason.MODE_UNKNOWN, f"no acknowledge mode {operation.acknowledge_mode}")
+    timeout_ms = operation.suspect_timeout_ms
+    if not SUSPECT_TIMEOUT_MS_MIN <= timeout_ms <= SUSPECT_TIMEOUT_MS_MAX:
+        return Refusal(
+            Reason.SETTING_INVALID,
+            f"suspect_timeout_ms is {timeout_ms}, must be "
+            f"{SUSPECT_TIMEOUT_MS_MIN} to {SUSPECT_TIMEOUT_MS_MAX}",
+        )
+    delay_ms = operation.redelivery_delay_ms
+    if not 0 <= delay_ms <= TIMING_MS_MAX:
+        return Refusal(
+            Reason.SETTING_INVALID,
+            f"redelivery_delay_ms is {delay_ms}, must be 0 to {TIMING_MS_MAX}",
+        )
+    connection = connections.connection_for(entry, operation)
+    if isinstance(connection, Refusal):
+        return connection
+    for replaced in connections.replaced_by(state, connection):
+        entry.emit(replaced.connection, end_session(entry, replaced, "TAKEN_OVER", None))
+    connections.add_connection(state, connection)
+    session = Session(
+        entry.position,
+        connection,
+        operation.session_key,
+        operation.acknowledge_mode,
+        operation.suspect_timeout_ms,
+        delay_ms,
+    )
+    state.sessions[entry.position] = session
+    connection.sessions[entry.position] = session
+    set_deadline(state, session, entry.begins + UNCONFIRMED_SESSION_US)
+    entry.emit(
+        connection,
+        Opened(
+            position=entry.position,
+            index=entry.take_index(),
+            session_key=operation.session_key,
+            session=entry.position,
+        ),
+    )
+    return None
+
+
+def set_deadline(state: QueueManager, session: Session, due: int) -> None:
+    """Lets a session end at a time, rounded up to 50 ms (H7)."""
+    session.deadline = rounded(due)
+    state.deadlines.add((session.deadline, session.handle))
+
+
+def show_life(entry: Entry, session: Session) -> None:
+    """Any operation confirms a session and clears a suspicion (H5, H16)."""
+    session.confirmed = True
+    session.deadline = -1
+    if session.suspected:
+        session.suspected = False
+        for consumer in session.consumers.values():
+            entry.touch(consumer.queue)
+
+
+def remember_reply(session: Session, reply: Reply) -> None:
+    """Remembers a reply, so that a retry gets the same one (D7)."""
+    assert len(session.replies) < REPLIES_MAX, "the window was checked before the operation"
+    session.last_sequence = reply.session_sequence
+    session.replies[reply.session_sequence] = reply
+
+
+def alive(entry: Entry, session: Session, operation: Alive) -> None:
+    """Shows that the session lives, as every operation does; may tell what is handed over."""
+    tell_handing(entry, session, operation.handing)
+
+
+def commit(entry: Entry, session: Session, operation: Commit) -> Reply | Refusal | Waits:
+    """Numbers the open puts and consumes the named deliveries, as one (SEQ-04, SEQ-18).
+
+    Waits, if puts of the session wait for a quota (H18).
+    """
+    if not session.transacted:
+        return Refusal(Reason.NOT_TRANSACTED, "commit needs a transacted session")
+    if session.unit_of_work_ended_by:
+        return unit_of_work_ended(session)
+    if session.waiting_commit is not None:
+        return commit_waits(session)
+    if session.blocked:
+        session.waiting_commit = operation
+        return WAITS
+    open_puts = sum(len(messages) for messages in session.open_puts.values())
+    if operation.puts != open_puts:
+        return Refusal(
+            Reason.PUTS_MISMATCH,
+            f"the unit of work holds {open_puts} puts, the commit names {operation.puts}: "
+            "one of its puts was refused; roll back, or commit what it holds",
+        )
+    refusal = check_deliveries(session, operation.deliveries)
+    refusal = refusal or check_order(session, operation.deliveries)
+    if refusal is not None:
+        return refusal
+    consumed = consume(entry, session, operation.deliveries)
+    enqueued: list[EnqueuedRun] = []
+    for destination, messages in session.open_puts.items():
+        first = enqueue(entry, messages[0].queue, messages, UNCOMMITTED, session)
+        enqueued.append(
+            {"destination": destination, "first_sequence": first, "count": len(messages)}
+        )
+    session.open_puts = {}
+    session.open_bytes = 0
+    session.open_groups = {}
+    # What it got and did not commit belongs to its next unit of work.
+    session.unit_of_work_began_at = entry.state.time
+    return Committed(
+        position=entry.position,
+        index=entry.take_index(),
+        session=session.handle,
+        session_sequence=operation.session_sequence,
+        enqueued=enqueued,
+        consumed=consumed,
+    )
+
+
+def _discard_open_puts(entry: Entry, session: Session) -> int:
+    """Lets the open puts of a unit of work vanish; they never had a number (SEQ-15)."""
+    discarded = 0
+    for messages in session.open_puts.values():
+        queue = messages[0].queue
+        move(entry, queue, messages, UNCOMMITTED, GONE, cause=ROLLED_BACK, session=session)
+        discarded += len(messages)
+    session.open_puts = {}
+    session.open_bytes = 0
+    session.open_groups = {}
+    return discarded
+
+
+def undo(entry: Entry, session: Session, seen: list[DeliveryRange]) -> tuple[int, int]:
+    """Withdraws all credit; puts vanish, also those that wait, and deliveries return.
+
+    Returns how many returned, and how many open puts vanished.
+    """
+    for consumer in session.consumers.values():
+        if consumer.credit:
+            consumer.credit = 0
+            del consumer.queue.ready[consumer.key]
+    if session.transacted and session.blocked:
+        drop_blocked(entry, session)
+    discarded = _discard_open_puts(entry, session)
+    return give_back_all(entry, session, seen), discarded
+
+
+def _return_everything(
+    entry: Entry, session: Session, sequence: int, seen: list[DeliveryRange]
+) -> Reply | Refusal:
+    refusal = check_deliveries(session, seen)
+    if refusal is not None:
+        return refusal
+    returned, discarded = undo(entry, session, seen)
+    return Returned(
+        position=entry.position,
+        index=entry.take_index(),
+        session=session.handle,
+        session_sequence=sequence,
+        returned=returned,
+        discarded=discarded,
+    )
+
+
+def rollback(entry: Entry, session: Session, operation: Rollback) -> Reply | Refusal:
+    """Ends a unit of work without effect: puts vanish, gets return."""
+    if not session.transacted:
+        return Refusal(Reason.NOT_TRANSACTED, "rollback needs a transacted session")
+    if session.unit_of_work_ended_by:
+        # What it saw went back already.
+        session.unit_of_work_ended_by = ""
+        return _return_everything(entry, session, operation.session_sequence, [])
+    return _return_everything(entry, session, operation.session_sequence, operation.seen)
+
+
+def recover(entry: Entry, session: Session, operation: Recover) -> Reply | Refusal:
+    """Returns everything unsettled, for delivery from the oldest on."""
+    if session.transacted:
+        return Refusal(
+            Reason.TRANSACTED, "recover is not for a transacted session; roll back instead"
+        )
+    return _return_everything(entry, session, operation.session_sequence, operation.seen)
+
+
+def close(entry: Entry, session: Session, operation: Close) -> Reply | Refusal:
+    """Ends a session on request; answers through its own outcome."""
+    refusal = check_deliveries(session, operation.seen)
+    if refusal is not None:
+        return refusal
+    return end_session(entry, session, "CLOSED", operation.seen, operation.session_sequence)
+
+
+def end_session(
+    entry: Entry,
+    session: Session,
+    reason: str,
+    seen: list[DeliveryRange] | None,
+    sequence: int = 0,
+) -> SessionEnded:
+    """Ends a session: open puts vanish, deliveries return, consumers and session are gone."""
+    state = entry.state
+    for consumer in session.consumers.values():
+        if consumer.open:
+            leave_queue(entry, consumer)
+    if session.blocked:
+        drop_blocked(entry, session)
+    discarded = _discard_open_puts(entry, session)
+    returned = give_back_all(entry, session, seen)
+    session.consumers.clear()
+    del state.sessions[session.handle]
+    connection = session.connection
+    del connection.sessions[session.handle]
+    if not connection.sessions:
+        connections.end_connection(entry, connection)
+    return SessionEnded(
+        position=entry.position,
+        index=entry.take_index(),
+        session=session.handle,
+        session_sequence=sequence,
+        reason=reason,
+        returned=returned,
+        discarded=discarded,
+    )
+
+
+def suspect(entry: Entry, operation: Suspect) -> None:
+    """Gives silent sessions a deadline; those unknown or suspected already are passed over."""
+    state = entry.state
+    for handle in operation.sessions:
+        session = state.sessions.get(handle)
+        if session is None or session.suspected:
+            continue
+        session.suspected = True
+        set_deadline(state, session, entry.begins + session.suspect_timeout_ms * 1000)
+        entry.emit(
+            session.connection,
+            Suspected(
+                position=entry.position,
+                index=entry.take_index(),
+                session=handle,
+                deadline=session.deadline,
+            ),
+        )

@@ -1,0 +1,1 @@
+"""The state as the plain records of a checkpoint, and back."""

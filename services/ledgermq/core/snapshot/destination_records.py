@@ -1,0 +1,209 @@
+"""Queues, topics and subscriptions in a checkpoint, and back; their messages stand in blocks."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import Final
+
+from ledgermq.core.destinations.by_name import add_destination, configure, find_destination
+from ledgermq.core.destinations.subscriptions import add_subscription, new_subscription
+from ledgermq.core.order.affinity import set_affinity
+from ledgermq.core.snapshot.fields import Fields, Record
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.core.state.message_states import CONSUMED, DROPPED, EXPIRED, MOVED, PUBLISHED, REMOVED
+from ledgermq.core.state.records import Publication, Queue, Subscription, SubscriptionKey, Topic
+from ledgermq.protocol.settings import DEFAULTS, changed, settings_record
+from ledgermq.selector import parse_selector
+
+__all__ = [
+    "destination_entries",
+    "restore_bonds",
+    "restore_destinations",
+    "restore_owners",
+    "restore_publications",
+    "store_name",
+]
+
+COUNTED: Final = (
+    "name",
+    "created_position",
+    "next_sequence",
+    "last_consumed_enqueued_at",
+    "messages_high",
+    "bytes_high",
+)
+TOPIC: Final = Fields(*COUNTED, "description", "message_bytes_max")
+QUEUE: Final = Fields(
+    *COUNTED,
+    "description",
+    "message_bytes_max",
+    "gets_disabled",
+    "unacknowledged_max",
+)
+SUBSCRIPTION: Final = Fields(*COUNTED, "shared", "no_local", "added")
+# How many messages are gone, by cause; a topic removes none.
+GONE_BY: Final = {
+    "sent_and_committed": CONSUMED,
+    "expired": EXPIRED,
+    "moved": MOVED,
+    "dropped": DROPPED,
+    "removed_by_administration": REMOVED,
+}
+
+
+def destination_entries(state: QueueManager) -> Record:
+    """The queues, topics and subscriptions of a Root."""
+    topics = state.topics.values()
+    return {
+        "queues": [_queue_entry(queue) for queue in state.queues.values()],
+        "topics": [_topic_entry(topic) for topic in topics],
+        "subscriptions": [_subscription_entry(one) for one in state.subscriptions.values()],
+        # How much a session may hold of a subscription, by the topics that limit it (SES-07).
+        "topic_unacknowledged_max": {
+            one.name: one.unacknowledged_max for one in topics if one.unacknowledged_max
+        },
+    }
+
+
+def _queue_entry(queue: Queue) -> Record:
+    affinity = queue.affinity
+    bonds = {} if affinity is None else affinity.bonds
+    return {
+        **QUEUE.of(queue),
+        **_settings_and_owner(queue),
+        **_gone_entry(queue),
+        **_order_entry(queue),
+        "group_affinity": affinity is not None,
+        "bonds": [
+            {"bucket": bucket, "session": one.session.handle, "consumer": one.number}
+            for bucket, one in sorted(bonds.items())
+        ],
+    }
+
+
+def _topic_entry(topic: Topic) -> Record:
+    entry = TOPIC.of(topic) | _settings_and_owner(topic) | _gone_entry(topic)
+    del entry["removed_by_administration"]
+    return entry
+
+
+def _gone_entry(store: Queue) -> Record:
+    return {name: store.gone[cause] for name, cause in GONE_BY.items()}
+
+
+def _restore_gone(store: Queue, entry: Record) -> None:
+    store.gone = {cause: entry.get(name, 0) for name, cause in GONE_BY.items()}
+
+
+def _settings_and_owner(found: Queue) -> Record:
+    """Settings; the connection that a temporary destination lives with, else empty."""
+    owner = b"" if found.owner is None else found.owner.identity
+    return {"settings": settings_record(found.settings), "owner": owner}
+
+
+def _order_entry(store: Queue) -> Record:
+    """What was received where a FIFO mode asks to remember it, and which groups are parked."""
+    parked = {} if store.group_order is None else store.group_order.parked
+    return {
+        "received": list(store.received or ()),
+        "parked": [{"key": key, "sequence": sequence} for key, sequence in parked.items()],
+    }
+
+
+def _subscription_entry(subscription: Subscription) -> Record:
+    selector = subscription.selector
+    return {
+        **SUBSCRIPTION.of(subscription),
+        **_gone_entry(subscription),
+        **_order_entry(subscription),
+        **subscription.key._asdict(),
+        "topic": subscription.topic.name,
+        "selector": "" if selector is None else selector.text,
+    }
+
+
+def store_name(queue: Queue) -> str:
+    """What a block says that it belongs to."""
+    return queue.destination if isinstance(queue, Subscription) else queue.name
+
+
+def restore_destinations(state: QueueManager, root: Record) -> None:
+    """Queues, topics and subscriptions of a Root, without their messages.
+
+    Settings come last: those of topics are their subscriptions' too, and may name any destination.
+    """
+    configured: list[tuple[Queue, Record]] = []
+    for entry in root["queues"]:
+        queue = Queue(entry["name"], entry["created_position"])
+        QUEUE.restore(queue, entry)
+        _restore_gone(queue, entry)
+        set_affinity(queue, entry["group_affinity"])
+        add_destination(state, queue)
+        configured.append((queue, entry))
+    for entry in root["topics"]:
+        topic = Topic(entry["name"], entry["created_position"])
+        TOPIC.restore(topic, entry)
+        _restore_gone(topic, entry)
+        topic.unacknowledged_max = root["topic_unacknowledged_max"].get(topic.name, 0)
+        add_destination(state, topic)
+        configured.append((topic, entry))
+    for entry in root["subscriptions"]:
+        add_subscription(state, _subscription_from(state, entry))
+    for found, entry in configured:
+        configure(state, found, changed(DEFAULTS, entry["settings"]))
+    for entry in (*root["queues"], *root["subscriptions"]):
+        store = state.stores[entry["created_position"]]
+        if store.received is not None:
+            store.received = OrderedDict.fromkeys(entry["received"])
+        if store.group_order is not None:
+            store.group_order.parked = {one["key"]: one["sequence"] for one in entry["parked"]}
+
+
+def _subscription_from(state: QueueManager, entry: Record) -> Subscription:
+    subscription = new_subscription(
+        state.topics[entry["topic"]],
+        SubscriptionKey(entry["kind"], entry["name"], entry["client_id"]),
+        entry["created_position"],
+        shared=entry["shared"],
+        selector=parse_selector(entry["selector"]),
+        no_local=entry["no_local"],
+    )
+    SUBSCRIPTION.restore(subscription, entry)
+    _restore_gone(subscription, entry)
+    return subscription
+
+
+def restore_owners(state: QueueManager, root: Record) -> None:
+    """Gives temporary destinations back to their connections."""
+    for kind, entries in (("queue:", root["queues"]), ("topic:", root["topics"])):
+        for entry in entries:
+            if entry["owner"]:
+                found = find_destination(state, kind + entry["name"])
+                assert found is not None, "it was restored before"
+                found.owner = state.connections[entry["owner"]]
+                found.owner.owned[found.destination] = found
+
+
+def restore_bonds(state: QueueManager, root: Record) -> None:
+    """Binds groups to consumers again, once these are there."""
+    for entry in root["queues"]:
+        affinity = state.queues[entry["name"]].affinity
+        if affinity is not None:
+            for bond in entry["bonds"]:
+                consumers = state.sessions[bond["session"]].consumers
+                affinity.bonds[bond["bucket"]] = consumers[bond["consumer"]]
+
+
+def restore_publications(topic: Topic) -> None:
+    """Works out who has which message of a topic, from its subscriptions."""
+    found: dict[int, Publication] = {}
+    for subscription in topic.subscriptions.values():
+        for message in subscription.messages.values():
+            publication = found.get(message.sequence)
+            if publication is None:
+                publication = found[message.sequence] = Publication(message.enqueued_at)
+                topic.counts[PUBLISHED] += 1
+                topic.sizes[PUBLISHED] += message.size_bytes
+                message.segment.hold(message.size_bytes)
+            publication.holders += 1
+    topic.publications = dict(sorted(found.items()))

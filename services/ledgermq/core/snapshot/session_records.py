@@ -1,0 +1,213 @@
+"""Connections, sessions with what they hold, and blocked puts in a checkpoint, and back."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ledgermq.core.destinations.by_name import find_destination, new_destination
+from ledgermq.core.puts.blocked import add_blocked
+from ledgermq.core.puts.grouping import join_open_groups
+from ledgermq.core.puts.quotas import bytes_of
+from ledgermq.core.sessions import connections
+from ledgermq.core.snapshot.fields import Fields, Record
+from ledgermq.core.snapshot.message_records import message_from, stored_message
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.core.state.message_states import UNCOMMITTED
+from ledgermq.core.state.records import BlockedPut, Connection, Consumer, Message, Session
+from ledgermq.protocol.get_options import PLAIN, GroupPosition, Options
+from ledgermq.protocol.operations import Commit
+from ledgermq.protocol.outcomes import Reply
+from ledgermq.selector import parse_selector
+
+__all__ = [
+    "blocked_entries",
+    "connection_entry",
+    "restore_blocked",
+    "restore_connection",
+    "restore_session",
+    "session_entry",
+]
+
+CONNECTION: Final = Fields(
+    "lane", "last_position", "last_index", "client_id", "takeover", connection="identity"
+)
+SESSION: Final = Fields(
+    "session_key",
+    "acknowledge_mode",
+    "suspect_timeout_ms",
+    "redelivery_delay_ms",
+    "confirmed",
+    "last_sequence",
+    "answered_through",
+    "next_delivery",
+    "handed_through",
+    "consumer_highest",
+    "deadline",
+    "suspected",
+    "unit_of_work_began_at",
+    "unit_of_work_ended_by",
+    session="handle",
+)
+CONSUMER: Final = Fields(
+    "credit", "waiting_since", "open", "doubt", "redelivery_delay_ms", consumer="number"
+)
+COMMIT: Final = Fields("session_sequence", "deliveries", "puts")
+BLOCKED: Final = Fields(
+    "position", "destination", "created_position", "since", "deadline", "logical_order"
+)
+
+
+def connection_entry(connection: Connection) -> Record:
+    """A connection as a record; its sessions and temporary destinations name it."""
+    return CONNECTION.of(connection)
+
+
+def restore_connection(state: QueueManager, entry: Record) -> None:
+    """The connection of a record, without sessions."""
+    connection = Connection(entry["connection"], entry["lane"])
+    CONNECTION.restore(connection, entry)
+    connections.add_connection(state, connection)
+
+
+def session_entry(session: Session) -> Record:
+    """A session as a record; replies stay outcome objects for the codec to write."""
+    commit = session.waiting_commit
+    return {
+        **SESSION.of(session),
+        "connection": session.connection.identity,
+        "handed_doubts": list(session.handed_doubts),
+        "consumers": [_consumer_entry(one) for one in session.consumers.values()],
+        "deliveries": [_delivery_entry(number, one) for number, one in session.deliveries.items()],
+        "open_puts": [
+            {"destination": destination, "messages": [stored_message(one) for one in messages]}
+            for destination, messages in session.open_puts.items()
+        ],
+        "replies": list(session.replies.values()),
+        "waiting_commit": None if commit is None else COMMIT.of(commit),
+    }
+
+
+def _consumer_entry(consumer: Consumer) -> Record:
+    return {
+        **CONSUMER.of(consumer),
+        "created_position": consumer.queue.created_position,
+        "selector": "" if consumer.selector is None else consumer.selector.text,
+        "options": [] if consumer.options == PLAIN else [consumer.options.record()],
+        "place": _place_entry(consumer.group_position),
+        "settled_place": _place_entry(consumer.settled_position),
+        "holds_group": consumer.reserved_group is not None,
+    }
+
+
+def _place_entry(place: GroupPosition | None) -> list[Record]:
+    if place is None:
+        return []
+    return [{"group_id": place[0], "group_sequence": place[1], "offset": place[2]}]
+
+
+def _delivery_entry(number: int, message: Message) -> Record:
+    assert message.consumer is not None, "a delivery in flight has a consumer"
+    return {
+        "delivery": number,
+        "consumer": message.consumer.number,
+        "sequence": message.sequence,
+    }
+
+
+def restore_session(state: QueueManager, entry: Record) -> None:
+    """The session of a record, with its consumers, deliveries and open puts."""
+    connection = state.connections[entry["connection"]]
+    session = Session(
+        entry["session"],
+        connection,
+        entry["session_key"],
+        entry["acknowledge_mode"],
+        entry["suspect_timeout_ms"],
+    )
+    SESSION.restore(session, entry)
+    session.handed_doubts = dict.fromkeys(entry["handed_doubts"])
+    replies: list[Reply] = entry["replies"]
+    session.replies = {reply.session_sequence: reply for reply in replies}
+    for one in entry["consumers"]:
+        _restore_consumer(state, session, one)
+    for one in entry["deliveries"]:
+        _restore_delivery(session, one)
+    for one in entry["open_puts"]:
+        _restore_open_puts(state, session, one)
+    commit = entry["waiting_commit"]
+    if commit is not None:
+        session.waiting_commit = Commit(session=session.handle, answered_through=0, **commit)
+    state.sessions[session.handle] = session
+    connection.sessions[session.handle] = session
+
+
+def _restore_delivery(session: Session, entry: Record) -> None:
+    consumer = session.consumers[entry["consumer"]]
+    message = consumer.queue.messages[entry["sequence"]]
+    session.deliveries[entry["delivery"]] = message
+    message.consumer = consumer
+    consumer.in_flight += 1
+
+
+def _restore_open_puts(state: QueueManager, session: Session, entry: Record) -> None:
+    destination = entry["destination"]
+    queue = find_destination(state, destination)
+    assert queue is not None, "open puts are to what is there"
+    open_puts = [message_from(queue, put, state.storage) for put in entry["messages"]]
+    size_bytes = bytes_of(open_puts)
+    session.open_bytes += size_bytes
+    session.open_puts[destination] = open_puts
+    join_open_groups(session, destination, open_puts)
+    queue.counts[UNCOMMITTED] += len(open_puts)
+    queue.sizes[UNCOMMITTED] += size_bytes
+
+
+def _restore_consumer(state: QueueManager, session: Session, entry: Record) -> None:
+    queue = state.stores[entry["created_position"]]
+    consumer = Consumer(session, entry["consumer"], queue, parse_selector(entry["selector"]))
+    CONSUMER.restore(consumer, entry)
+    for options in entry["options"]:
+        consumer.options = Options(**options)
+    consumer.group_position = _place_from(entry["place"])
+    consumer.settled_position = _place_from(entry["settled_place"])
+    if entry["holds_group"] and consumer.group_position is not None:
+        consumer.reserved_group = consumer.group_position[0]
+        queue.reserved[consumer.reserved_group] = consumer
+    session.consumers[consumer.number] = consumer
+    if consumer.credit:
+        queue.ready[consumer.key] = consumer
+
+
+def _place_from(entries: list[Record]) -> GroupPosition | None:
+    for one in entries:
+        return (one["group_id"], one["group_sequence"], one["offset"])
+    return None
+
+
+def blocked_entries(state: QueueManager) -> list[Record]:
+    """The blocked puts as records, by position; bodies stay in the log (PROTOCOL.md §16)."""
+    return [
+        {
+            **BLOCKED.of(one),
+            "session": one.session.handle,
+            "session_sequence": one.sequence,
+            "messages": [stored_message(message, in_storage=False) for message in one.messages],
+        }
+        for one in state.blocked_puts.values()
+    ]
+
+
+def restore_blocked(state: QueueManager, root: Record) -> None:
+    """The blocked puts of a Root; queues, topics and sessions are there already."""
+    for entry in root["blocked_puts"]:
+        destination = entry["destination"]
+        found = find_destination(state, destination)
+        queue = new_destination(destination, entry["position"]) if found is None else found
+        rest = {
+            **entry,
+            "session": state.sessions[entry["session"]],
+            "sequence": entry["session_sequence"],
+            "messages": [message_from(queue, one, state.storage) for one in entry["messages"]],
+        }
+        del rest["session_sequence"]
+        add_blocked(state, BlockedPut(**rest))

@@ -1,0 +1,166 @@
+"""Snapshots: the state as the plain records of a checkpoint, and back (PROTOCOL.md §10, D5).
+
+A Root holds everything but the numbered messages; those stand in blocks of 1,024 sequence numbers,
+so that the cost of a checkpoint follows what changed. What is in flight is told by the Root alone:
+delivering touches no block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from ledgermq.core.moves import restore_states
+from ledgermq.core.order.orders import add_consumer, restore_group_order
+from ledgermq.core.snapshot.destination_records import (
+    destination_entries,
+    restore_bonds,
+    restore_destinations,
+    restore_owners,
+    restore_publications,
+    store_name,
+)
+from ledgermq.core.snapshot.fields import Fields, Record
+from ledgermq.core.snapshot.message_records import is_plain, message_from, stored_message
+from ledgermq.core.snapshot.session_records import (
+    blocked_entries,
+    connection_entry,
+    restore_blocked,
+    restore_connection,
+    restore_session,
+    session_entry,
+)
+from ledgermq.core.state.journal import Journal
+from ledgermq.core.state.manager import QueueManager, new_state
+from ledgermq.core.state.records import Message
+from ledgermq.core.state.storage import Storage
+from ledgermq.protocol.limits import BLOCK_MESSAGES
+
+__all__ = [
+    "TakenBlock",
+    "block_of",
+    "blocks",
+    "restore",
+    "root_of",
+    "take_touched_blocks",
+    "taken_block",
+]
+
+MANAGER: Final = Fields(
+    "position",
+    "time",
+    "automatic_creation",
+    "wait_order",
+    "messages_max",
+    "bytes_max",
+    "time_reference",
+    version="active_version",
+)
+
+
+class TakenBlock(NamedTuple):
+    """A block as it was at one moment: plain messages are told later, the others were at once."""
+
+    queue: str
+    created_position: int
+    block: int
+    messages: list[Message | Record]
+
+
+def root_of(state: QueueManager) -> Record:
+    """The Root of a state; replies stay outcome objects for the codec to write."""
+    active = state.active_version
+    return {
+        **MANAGER.of(state),
+        **destination_entries(state),
+        "maximum_lifetime_ms": state.lifetimes.maximum_ms,
+        "connections": [connection_entry(one) for one in state.connections.values()],
+        "sessions": [session_entry(session) for session in state.sessions.values()],
+        "storage": state.storage.record(),
+        "blocked_puts": blocked_entries(state),
+        "journal": state.journal.record(),
+        "offered_version": state.offered_version if state.offered_version > active else 0,
+    }
+
+
+def take_touched_blocks(state: QueueManager) -> list[tuple[int, int]]:
+    """Blocks changed since the last call, and forgets that they were; queues by their creation."""
+    touched = [
+        (created, block)
+        for created, queue in state.stores.items()
+        for block in queue.touched_blocks
+    ]
+    for queue in state.stores.values():
+        queue.touched_blocks.clear()
+    return touched
+
+
+def block_of(state: QueueManager, created_position: int, block: int) -> Record | None:
+    """One block of a queue, or None if it holds no message (or the queue is gone)."""
+    taken = taken_block(state, created_position, block)
+    if taken is None:
+        return None
+    messages = [stored_message(one) if isinstance(one, Message) else one for one in taken.messages]
+    return {**taken._asdict(), "messages": messages}
+
+
+def taken_block(state: QueueManager, created_position: int, block: int) -> TakenBlock | None:
+    """What `block_of` gives, at a tenth of the cost; it stays as it is when the state goes on."""
+    queue = state.stores.get(created_position)
+    if queue is None:
+        return None
+    first, known = block * BLOCK_MESSAGES, queue.messages
+    last = min(first + BLOCK_MESSAGES, queue.next_sequence)
+    found = [known[sequence] for sequence in range(first, last) if sequence in known]
+    if not found:
+        return None
+    messages = [one if is_plain(one) else stored_message(one) for one in found]
+    return TakenBlock(store_name(queue), queue.created_position, block, messages)
+
+
+def blocks(state: QueueManager) -> Iterator[Record]:
+    """All blocks with messages, in manifest order: queues by creation, blocks by number."""
+    for created, queue in sorted(state.stores.items()):
+        numbers = {sequence // BLOCK_MESSAGES: None for sequence in queue.messages}
+        for block in sorted(numbers):
+            found = block_of(state, created, block)
+            assert found is not None, "the block has a message"
+            yield found
+
+
+def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
+    """The state that a Root and its blocks tell; inverse of `root_of` and `blocks`."""
+    state = new_state()
+    MANAGER.restore(state, root)
+    state.offered_version = max(root["version"], root["offered_version"])
+    state.storage = Storage.restored(root["storage"])
+    state.journal = Journal.restored(root["journal"])
+    restore_destinations(state, root)
+    for block in message_blocks:
+        queue = state.stores[block["created_position"]]
+        for stored in block["messages"]:
+            queue.messages[stored["sequence"]] = message_from(queue, stored, state.storage)
+            if stored["uncounted_backout_count"] >= 0:
+                queue.doubts[stored["sequence"]] = stored["uncounted_backout_count"]
+    for entry in root["connections"]:
+        restore_connection(state, entry)
+    restore_owners(state, root)
+    for entry in root["sessions"]:
+        restore_session(state, entry)
+    for queue in state.stores.values():
+        restore_states(state, queue)
+        restore_group_order(queue)
+    state.lifetimes.set_maximum(root["maximum_lifetime_ms"], state.stores.values())
+    for session in state.sessions.values():
+        for consumer in session.consumers.values():
+            if consumer.open:
+                add_consumer(consumer)
+    restore_bonds(state, root)
+    for topic in state.topics.values():
+        restore_publications(topic)
+    state.storage.find_free()
+    restore_blocked(state, root)
+    for session in state.sessions.values():
+        if session.deadline >= 0:
+            state.deadlines.add((session.deadline, session.handle))
+    return state

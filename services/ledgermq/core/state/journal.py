@@ -1,0 +1,94 @@
+"""What the state knows of the journal: where journaling was on, and what of that is still there."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+__all__ = ["Backup", "Journal"]
+
+LIFETIME_MS_DEFAULT: Final = 7 * 24 * 3600 * 1000
+# The end of an interval that has none yet.
+ON: Final = -1
+
+Record = dict[str, Any]
+
+
+class Backup(NamedTuple):
+    """What a backup said: its own position and time in µs, and the positions that it named."""
+
+    position: int
+    time: int
+    through: int
+    kept_from: int
+    needed_from: int
+
+
+class Journal:
+    """Where journaling was on, as intervals [first, end), and what of that is still there.
+
+    What came into the journal below `kept_from` has left it; no Put below `needed_from` brought
+    anything that is in it, or may yet come into it. Both mean nothing while it is empty.
+    """
+
+    __slots__ = ("backup", "intervals", "kept_from", "lifetime_ms", "needed_from")
+
+    def __init__(self) -> None:
+        self.lifetime_ms = LIFETIME_MS_DEFAULT
+        self.intervals: list[tuple[int, int]] = []
+        self.kept_from = 0
+        self.needed_from = 0
+        self.backup: Backup | None = None
+
+    @property
+    def is_on(self) -> bool:
+        """Whether what is put now is journaled (DB-17)."""
+        return bool(self.intervals) and self.intervals[-1][1] == ON
+
+    @property
+    def needs_from(self) -> int | None:
+        """From where on it needs the log; None: it is empty."""
+        return max(self.needed_from, self.intervals[0][0]) if self.intervals else None
+
+    def switch(self, position: int, *, on: bool) -> None:
+        """Turns journaling on or off at an entry; nothing changes if it is so already."""
+        if on == self.is_on:
+            return
+        if not on:
+            self.intervals[-1] = (self.intervals[-1][0], position)
+            return
+        if not self.intervals:
+            self.kept_from = self.needed_from = position
+        self.intervals.append((position, ON))
+
+    def backed_up(self, backup: Backup) -> None:
+        """Takes in a backup that was checked: what has expired leaves (DB-19)."""
+        self.backup = backup
+        self.kept_from, self.needed_from = backup.kept_from, backup.needed_from
+        self.intervals = [
+            (first, end) for first, end in self.intervals if end == ON or end > backup.needed_from
+        ]
+
+    def record(self) -> Record | None:
+        """As a checkpoint writes it; None: it is as it was at the first."""
+        if not self.intervals and self.backup is None and self.lifetime_ms == LIFETIME_MS_DEFAULT:
+            return None
+        return {
+            "lifetime_ms": self.lifetime_ms,
+            "intervals": [{"first": first, "end": end} for first, end in self.intervals],
+            "kept_from": self.kept_from,
+            "needed_from": self.needed_from,
+            "backup": None if self.backup is None else self.backup._asdict(),
+        }
+
+    @classmethod
+    def restored(cls, record: Record | None) -> Journal:
+        """The inverse of `record`."""
+        journal = cls()
+        if record is not None:
+            journal.lifetime_ms = record["lifetime_ms"]
+            journal.intervals = [(one["first"], one["end"]) for one in record["intervals"]]
+            journal.kept_from = record["kept_from"]
+            journal.needed_from = record["needed_from"]
+            backup = record["backup"]
+            journal.backup = None if backup is None else Backup(**backup)
+        return journal

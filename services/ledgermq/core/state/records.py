@@ -1,0 +1,576 @@
+"""The records of the state that name each other: messages, what has them, who gets them.
+
+Fields, and what follows from fields alone; what happens to them is decided elsewhere. A message is
+in one of three places, and INF-19 rests on it: in the open puts of a session (uncommitted put),
+among the available or waiting messages of its queue, or among the deliveries of a session. Numbered
+messages stand in `Queue.messages` in the last two cases.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from ledgermq.core.state.group import Group
+from ledgermq.core.state.group_order import GroupOrder, SortKey
+from ledgermq.core.state.message_states import (
+    CONSUMED,
+    DROPPED,
+    EXPIRED,
+    MOVED,
+    PUBLISHED,
+    REMOVED,
+    UNACKNOWLEDGED,
+    UNCOMMITTED,
+    UNCOMMITTED_GET,
+)
+from ledgermq.core.state.storage import Segment
+from ledgermq.core.structures.available import Available
+from ledgermq.core.structures.lazy_heap import LazyHeap
+from ledgermq.protocol.get_options import PLAIN, GroupPosition, Options
+from ledgermq.protocol.operations import Commit, Header
+from ledgermq.protocol.outcomes import Origin, Reply
+from ledgermq.protocol.settings import DEFAULTS, Settings
+from ledgermq.selector import Selector
+
+__all__ = [
+    "ENDED",
+    "Affinity",
+    "BlockedPut",
+    "Connection",
+    "Consumer",
+    "GroupedMessage",
+    "Message",
+    "Order",
+    "OrderKey",
+    "Publication",
+    "Queue",
+    "SegmentMessage",
+    "Session",
+    "Subscription",
+    "SubscriptionKey",
+    "Times",
+    "Topic",
+    "WaitingKey",
+    "may_be_given",
+]
+
+# The text of a selector, empty for none, and the options.
+OrderKey = tuple[str, Options]
+# In flight, waits since, session, number: who comes first among the consumers that wait.
+WaitingKey = tuple[int, int, int, int]
+# The kind of a shared subscription that has ended while deliveries of it are in flight (SES-43).
+ENDED: Final = "ended"
+
+
+class Times:
+    """When a message expires and when it may be delivered, in µs, and how often; -1: none.
+
+    A numbered message that is in nobody's hands and not to be delivered yet waits until a moment:
+    it is unborn, or delayed. What is unborn was never delivered, and waits for its own birth.
+    """
+
+    __slots__ = ("deliver_at", "expires_at", "redelivery_limit", "waits_until")
+
+    def __init__(self, expires_at: int, deliver_at: int, redelivery_limit: int = -1) -> None:
+        self.expires_at = expires_at
+        self.deliver_at = deliver_at
+        self.redelivery_limit = redelivery_limit
+        self.waits_until = -1
+
+    @property
+    def is_unborn(self) -> bool:
+        """Whether it waits to be delivered for the first time (INF-01)."""
+        return 0 <= self.waits_until == self.deliver_at
+
+    @property
+    def is_delayed(self) -> bool:
+        """Whether it waits to be delivered again (INF-10)."""
+        return 0 <= self.waits_until != self.deliver_at
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it says nothing."""
+        return self.expires_at < 0 and self.deliver_at < 0 and self.redelivery_limit < 0
+
+
+class Message:
+    """A live message; its body stays in the log at (put_position, put_index), or at `body`."""
+
+    __slots__ = (
+        "backout_count",
+        "body",
+        "consumer",
+        "enqueued_at",
+        "header",
+        "message_id",
+        "origin",
+        "persistent",
+        "priority",
+        "put_index",
+        "put_position",
+        "queue",
+        "segment",
+        "sequence",
+        "size_bytes",
+        "times",
+    )
+
+    # Where it is stored; every message that was accepted has one.
+    segment: Segment
+    # Those of a message in no group; kept by class, so that they cost it nothing.
+    group: Group[GroupedMessage] | None = None
+    group_sequence: int = 1
+    flags: int = 0
+    offset: int = 0
+    length: int = 0
+
+    def __init__(
+        self,
+        queue: Queue,
+        put_position: int,
+        put_index: int,
+        message_id: bytes,
+        priority: int,
+        persistent: bool,
+        size_bytes: int,
+        header: Header | None = None,
+    ) -> None:
+        self.queue = queue
+        self.put_position = put_position
+        self.put_index = put_index
+        self.message_id = message_id
+        self.priority = priority
+        self.persistent = persistent
+        self.size_bytes = size_bytes
+        self.header = header
+        self.sequence = -1
+        self.enqueued_at = -1
+        self.times: Times | None = None
+        # Where it was before it was moved here.
+        self.origin: Origin | None = None
+        self.backout_count = 0
+        self.consumer: Consumer | None = None
+        # Where it was written again last (H24).
+        self.body: tuple[int, int] | None = None
+
+    @property
+    def is_held(self) -> bool:
+        """Whether a consumer has it."""
+        return self.consumer is not None
+
+    @property
+    def is_available(self) -> bool:
+        """Whether a numbered message that is in its queue is available."""
+        return self.consumer is None and not self.waits
+
+    @property
+    def waits(self) -> bool:
+        """Whether it is not to be delivered yet: it is unborn or delayed."""
+        return self.times is not None and self.times.waits_until >= 0
+
+    @property
+    def is_delayed(self) -> bool:
+        """Whether it waits to be delivered again."""
+        return self.times is not None and self.times.is_delayed
+
+    def wait_until(self, moment: int) -> None:
+        """Lets it wait until a moment in µs; -1: no longer."""
+        times = self.times or Times(-1, -1)
+        times.waits_until = moment
+        self.times = None if moment < 0 and times.is_empty else times
+
+    @property
+    def sort_key(self) -> SortKey:
+        """The place of a numbered message in delivery order: highest priority, lowest number."""
+        return (-self.priority, self.sequence)
+
+    @property
+    def group_key(self) -> bytes | None:
+        """What its group goes by: JMSXGroupID if it is text, else the group id."""
+        if self.header is not None:
+            named = self.header["properties"].get("JMSXGroupID")
+            if isinstance(named, str):
+                return named.encode()
+        return None if self.group is None else self.group.group_id
+
+    @property
+    def body_position(self) -> tuple[int, int]:
+        """Where its body is read from: position and index."""
+        return self.body or (self.put_position, self.put_index)
+
+
+class GroupedMessage(Message):
+    """A message of a group; `group` is that of its queue, before numbering of its unit of work."""
+
+    __slots__ = ("flags", "group", "group_sequence")
+
+    group: Group[GroupedMessage]
+
+
+class SegmentMessage(GroupedMessage):
+    """A segment: its data are `length` long from `offset` on in their logical message."""
+
+    __slots__ = ("length", "offset")
+
+
+class Order(Available[Message]):
+    """The messages that a selector and options want; `users` counts the consumers that use it.
+
+    `wants` says whether it wants a message, by what never changes of that.
+    """
+
+    __slots__ = ("options", "selector", "users", "wants")
+
+    def __init__(
+        self,
+        selector: Selector | None,
+        options: Options,
+        wants: Callable[[Message], bool],
+        may_be_taken: Callable[[Message], bool],
+    ) -> None:
+        super().__init__(may_be_taken)
+        self.selector = selector
+        self.options = options
+        self.wants = wants
+        self.users = 0
+
+    @property
+    def is_of_whole_queue(self) -> bool:
+        """Whether it leaves nothing out for what a message says; there are 16 such orders."""
+        return self.selector is None and self.options[4:] == PLAIN[4:]
+
+
+class Affinity:
+    """Which consumer of a queue each bucket of groups is bonded to.
+
+    `aside` is what came up in an order that others use too, for whom it belongs to.
+    """
+
+    __slots__ = ("aside", "bonds")
+
+    def __init__(self) -> None:
+        self.bonds: dict[int, Consumer] = {}
+        self.aside: dict[tuple[Available[Message], tuple[int, int]], LazyHeap[SortKey]] = {}
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Queue:
+    """A queue: its settings, its numbered messages and its counters."""
+
+    name: str
+    created_position: int
+    description: str = ""
+    message_bytes_max: int = 0
+    gets_disabled: bool = False
+    unacknowledged_max: int = 0
+    settings: Settings = DEFAULTS
+    # The connection that a temporary queue lives with.
+    owner: Connection | None = None
+    next_sequence: int = 0
+    last_consumed_enqueued_at: int = -1
+    # The first number that may still be within the maximum lifetime.
+    lifetime_sequence: int = 0
+    # How many messages are in each state, and their bytes; how many are gone for each cause.
+    counts: list[int] = field(default_factory=lambda: [0] * (PUBLISHED + 1))
+    sizes: list[int] = field(default_factory=lambda: [0] * (PUBLISHED + 1))
+    gone: dict[str, int] = field(
+        default_factory=lambda: dict.fromkeys((CONSUMED, EXPIRED, MOVED, DROPPED, REMOVED), 0)
+    )
+    # The most that it held at a time, current and pending.
+    messages_high: int = 0
+    bytes_high: int = 0
+    # By rising sequence number, so that the ends of the mapping are min and max.
+    messages: dict[int, Message] = field(default_factory=dict)
+    available: Available[Message] = field(default_factory=lambda: Available(may_be_given))
+    # Those of what its consumers select.
+    orders: dict[OrderKey, Order] = field(default_factory=dict)
+    groups: dict[bytes, Group[GroupedMessage]] = field(default_factory=dict)
+    # The groups that only one consumer gets, because it is inside of them.
+    reserved: dict[bytes, Consumer] = field(default_factory=dict)
+    affinity: Affinity | None = None
+    # None: groups do not keep their order.
+    group_order: GroupOrder[Message] | None = None
+    # Messages in doubt by number, and how many of their backouts do not count (H20).
+    doubts: dict[int, int] = field(default_factory=dict)
+    consumers: dict[tuple[int, int], Consumer] = field(default_factory=dict)
+    ready: dict[tuple[int, int], Consumer] = field(default_factory=dict)
+    # Those of them that wait, in order, once several have waited at a time.
+    waiting: LazyHeap[WaitingKey] | None = None
+    # What was received and is here, in the order of first delivery; None: CONCURRENT (DB-22).
+    received: OrderedDict[int, None] | None = None
+    # Blocks changed since the checkpointer looked last; nothing in the fold reads it.
+    touched_blocks: dict[int, None] = field(default_factory=dict)
+
+    @property
+    def retires(self) -> bool:
+        """Whether nothing keeps it once its last receiver is gone; of subscriptions only."""
+        return False
+
+    @property
+    def destination(self) -> str:
+        """What its consumers and producers call it."""
+        return "queue:" + self.name
+
+    @property
+    def in_flight(self) -> int:
+        """How many of its messages consumers have."""
+        return self.counts[UNACKNOWLEDGED] + self.counts[UNCOMMITTED_GET]
+
+    @property
+    def message_bytes(self) -> int:
+        """Sizes of all numbered messages that are here."""
+        return sum(self.sizes) - self.sizes[UNCOMMITTED]
+
+    @property
+    def held_messages(self) -> int:
+        """How many messages count against its quota: current and pending ones."""
+        return sum(self.counts)
+
+    @property
+    def held_bytes(self) -> int:
+        """Sizes of the messages that count against its quota."""
+        return sum(self.sizes)
+
+    @property
+    def min_sequence(self) -> int:
+        """Number of the first unconsumed message, or the next number (SEQ-06, SEQ-09)."""
+        return next(iter(self.messages), self.next_sequence)
+
+    @property
+    def max_sequence(self) -> int:
+        """Number of the last unconsumed message, or the next number (SEQ-07, SEQ-09)."""
+        return next(reversed(self.messages), self.next_sequence)
+
+
+def may_be_given(message: Message) -> bool:
+    """Whether a message may be delivered now: it is in its queue, in nobody's hands, not delayed,
+    behind no delayed one of its group that keeps its order, and its group is reserved for nobody.
+    """
+    queue = message.queue
+    if message.consumer is not None or queue.messages.get(message.sequence) is not message:
+        return False
+    if message.waits:
+        return False
+    if queue.group_order is not None and queue.group_order.holds_back(message):
+        return False
+    return (
+        not queue.reserved or message.group is None or message.group.group_id not in queue.reserved
+    )
+
+
+class SubscriptionKey(NamedTuple):
+    """Identity of a subscription: `kind` durable, shared, consumer or ended (SES-41, 45, 61).
+
+    Durable ones, shared or not, share their names (SES-60); shared ones that are not durable have
+    names apart (SES-61). That of a single consumer is named by its session and number, one that
+    has ended while deliveries of it are in flight by its name and creation.
+    """
+
+    kind: str
+    name: str
+    client_id: str
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Subscription(Queue):
+    """A subscription: the messages of a topic that it has and nobody consumed yet.
+
+    Everything that consumers do with a queue they do with it.
+    """
+
+    topic: Topic = field(kw_only=True)
+    key: SubscriptionKey = field(kw_only=True)
+    shared: bool = field(kw_only=True)
+    selector: Selector | None = field(kw_only=True)
+    no_local: bool = field(kw_only=True)
+    durable: bool = field(kw_only=True)
+    added: int = 0
+
+    @property
+    def destination(self) -> str:
+        """What its consumers call it: the topic."""
+        return self.topic.destination
+
+    @property
+    def retires(self) -> bool:
+        """Whether nothing keeps it: not durable, and no receiver left (SES-43)."""
+        return not self.durable and not self.consumers
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether it is there for what sessions hold of it only."""
+        return self.key.kind == ENDED
+
+
+class Publication:
+    """A topic message that some subscription still has: how many, and when it was numbered."""
+
+    __slots__ = ("enqueued_at", "holders")
+
+    def __init__(self, enqueued_at: int) -> None:
+        self.enqueued_at = enqueued_at
+        self.holders = 0
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Topic(Queue):
+    """A topic: it numbers messages, hands copies to its subscriptions and keeps none itself.
+
+    A topic message gets one number, also without subscribers, and is unconsumed while any
+    subscription still has it (SEQ-17). Those that left without being consumed count as dropped: no
+    subscription wanted them, or the last that had them went.
+    """
+
+    # By rising sequence number, as the messages of a queue.
+    publications: dict[int, Publication] = field(default_factory=dict)
+    subscriptions: dict[int, Subscription] = field(default_factory=dict)
+    # Subscriptions whose selector asks for one value of an identifier, by that value; the
+    # others stand under "". A publication looks at those that may want it only.
+    by_value: dict[str, dict[str | bool, dict[int, Subscription]]] = field(default_factory=dict)
+
+    @property
+    def destination(self) -> str:
+        """What its consumers and producers call it."""
+        return "topic:" + self.name
+
+    @property
+    def min_sequence(self) -> int:
+        """Number of the first message that a subscription still has, or the next (SEQ-17)."""
+        return next(iter(self.publications), self.next_sequence)
+
+    @property
+    def max_sequence(self) -> int:
+        """Number of the last message that a subscription still has, or the next (SEQ-17)."""
+        return next(reversed(self.publications), self.next_sequence)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Consumer:
+    """A consumer of one queue in one session; a receiver of the queue while it is open."""
+
+    session: Session
+    number: int
+    queue: Queue
+    selector: Selector | None = None
+    # -1: that of the session (INF-15).
+    redelivery_delay_ms: int = -1
+    credit: int = 0
+    in_flight: int = 0
+    waiting_since: int = 0
+    open: bool = True
+    # Its delivery in doubt that was not reported as handed over; 0: none (H20).
+    doubt: int = 0
+    options: Options = PLAIN
+    # The order of what it selects; None: that of all.
+    order: Order | None = None
+    # What comes next in the group that it is in, and what came after what it consumed last.
+    group_position: GroupPosition | None = None
+    settled_position: GroupPosition | None = None
+    # The group that nobody else gets.
+    reserved_group: bytes | None = None
+
+    @property
+    def order_key(self) -> OrderKey | None:
+        """Key of the order of what it selects; None: that of all."""
+        if self.selector is None and self.options == PLAIN:
+            return None
+        return ("" if self.selector is None else self.selector.text, self.options)
+
+    @property
+    def key(self) -> tuple[int, int]:
+        """Key within its queue: session handle and consumer number."""
+        return (self.session.handle, self.number)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Connection:
+    """A client's connection: the lane that it reads and the end of its chain of outcomes."""
+
+    identity: bytes
+    lane: int
+    client_id: str = ""
+    takeover: bytes = b""
+    # Its temporary queues and topics, by destination; they live as long as it does.
+    owned: dict[str, Queue] = field(default_factory=dict)
+    last_position: int = -1
+    last_index: int = -1
+    sessions: dict[int, Session] = field(default_factory=dict)
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Session:
+    """A session: its numbering, its unit of work, its deliveries in flight."""
+
+    handle: int
+    connection: Connection
+    session_key: bytes
+    acknowledge_mode: str
+    suspect_timeout_ms: int
+    redelivery_delay_ms: int = 0
+    transacted: bool = field(init=False)
+    confirmed: bool = False
+    suspected: bool = False
+    deadline: int = -1
+    last_sequence: int = 0
+    answered_through: int = 0
+    replies: dict[int, Reply] = field(default_factory=dict)
+    next_delivery: int = 1
+    consumer_highest: int = 0
+    consumers: dict[int, Consumer] = field(default_factory=dict)
+    deliveries: dict[int, Message] = field(default_factory=dict)
+    # Up to where the application was handed everything; what is in flight above that and was
+    # reported as handed over too.
+    handed_through: int = 0
+    handed_doubts: dict[int, None] = field(default_factory=dict)
+    # By destination; how much they take together.
+    open_puts: dict[str, list[Message]] = field(default_factory=dict)
+    open_bytes: int = 0
+    # Time in µs of the first operation of the unit of work, as long as it holds something.
+    unit_of_work_began_at: int = -1
+    # Who ended it by administration, and why, until the session rolls back; else empty.
+    unit_of_work_ended_by: str = ""
+    # The groups among them, by destination and group id.
+    open_groups: dict[tuple[str, bytes], Group[GroupedMessage]] = field(default_factory=dict)
+    # Puts that wait for a quota, by their numbers; the commit that waits for them.
+    blocked: dict[int, BlockedPut] = field(default_factory=dict)
+    waiting_commit: Commit | None = None
+
+    def __post_init__(self) -> None:
+        self.transacted = self.acknowledge_mode == "TRANSACTED"
+
+    @property
+    def has_unit_of_work(self) -> bool:
+        """Whether it is transacted and holds puts or gets that are not committed."""
+        return self.transacted and bool(self.open_puts or self.deliveries)
+
+    def begin_unit_of_work(self, time: int) -> None:
+        """Notes when a unit of work begins: before what is put or got first is added to it."""
+        if not self.open_puts and not self.deliveries:
+            self.unit_of_work_began_at = time
+
+
+@dataclass(slots=True, eq=False, repr=False, kw_only=True)
+class BlockedPut:
+    """A put that waits for a quota; times in µs.
+
+    `created_position` is that of its destination, or its own position where there was none;
+    `logical_order` are the indexes of messages whose writer keeps the logical order.
+    """
+
+    position: int
+    session: Session
+    sequence: int
+    destination: str
+    created_position: int
+    since: int
+    deadline: int
+    messages: list[Message]
+    logical_order: list[int]
+
+    @property
+    def size_bytes(self) -> int:
+        """The sizes of its messages together."""
+        return sum(one.size_bytes for one in self.messages)

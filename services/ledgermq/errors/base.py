@@ -1,0 +1,80 @@
+"""The errors that others are kinds of, and those that are of none."""
+
+from __future__ import annotations
+
+__all__ = [
+    "ArgumentTypeError",
+    "IllegalStateError",
+    "InvalidDestinationError",
+    "LedgerMQError",
+    "RefusedError",
+    "RepublishStoppedError",
+    "UnexpectedReplyError",
+]
+
+
+class LedgerMQError(Exception):
+    """Any error of LedgerMQ.
+
+    Attributes:
+        code: Stable text for programs.
+        retryable: Whether the same call may work when tried again.
+        destination: The destination concerned, as `queue:NAME` or `topic:NAME`, or None.
+        position: Log position at which the operation was refused, or None.
+    """
+
+    code: str = "error"
+    retryable: bool = False
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: str | None = None,
+        destination: str | None = None,
+        position: int | None = None,
+    ) -> None:
+        super().__init__(message)
+        if code is not None:
+            self.code = code
+        self.destination = destination
+        self.position = position
+
+
+class IllegalStateError(LedgerMQError):
+    """The call is not allowed in this state or mode: a mistake in the calling program."""
+
+    code = "illegal-state"
+
+
+class InvalidDestinationError(LedgerMQError, LookupError):
+    """The text is no destination, or no valid name."""
+
+    code = "destination-invalid"
+
+
+class ArgumentTypeError(LedgerMQError, TypeError):
+    """A value of the wrong Python type was given; the text names the argument."""
+
+    code = "argument-type"
+
+
+class UnexpectedReplyError(LedgerMQError):
+    """The queue manager answered something other than what was asked: one of the two has a fault.
+
+    The text says what was asked, what came, and at which position.
+    """
+
+    code = "reply-unexpected"
+
+
+class RefusedError(LedgerMQError):
+    """The queue manager refused the operation for a reason without an error of its own."""
+
+    code = "refused"
+
+
+class RepublishStoppedError(LedgerMQError):
+    """Not all messages could be republished: those before are, and the text says how many."""
+
+    code = "republish-stopped"

@@ -1,0 +1,78 @@
+"""Errors of the way to the queue manager, and of answers that do not come."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from ledgermq.errors.base import LedgerMQError
+
+__all__ = [
+    "BrokerUnavailableError",
+    "ConnectionClosedError",
+    "LogError",
+    "OutcomeUnknownError",
+    "QueueManagerNotFoundError",
+    "TimeoutExceededError",
+    "WorkerUnavailableError",
+]
+
+
+class ConnectionClosedError(LedgerMQError, ConnectionError):
+    """The connection is closed, or cannot go on."""
+
+    code = "connection-closed"
+
+
+class BrokerUnavailableError(LedgerMQError, ConnectionError):
+    """No Kafka broker answers at the address given."""
+
+    code = "broker-unavailable"
+    retryable = True
+
+
+class LogError(LedgerMQError):
+    """The log is there, but not as LedgerMQ needs it: topics missing, or another layout."""
+
+    code = "log-invalid"
+
+
+class QueueManagerNotFoundError(LedgerMQError, LookupError):
+    """The registry knows no queue manager of this name."""
+
+    code = "queue-manager-unknown"
+
+
+class TimeoutExceededError(LedgerMQError, TimeoutError):
+    """Something did not happen within its time-out."""
+
+    code = "timeout"
+    retryable = True
+
+
+class WorkerUnavailableError(TimeoutExceededError):
+    """The log is there, but no worker answered for this queue manager."""
+
+    code = "worker-unavailable"
+
+
+class OutcomeUnknownError(TimeoutExceededError):
+    """No outcome came within the time-out: the operation may have been applied, or may yet be.
+
+    Sending again could act twice. `resolve` does not: it goes on waiting for the same operation.
+    """
+
+    code = "outcome-unknown"
+    retryable = False
+    resolver: Callable[[float], Any] | None = None
+
+    def resolve(self, timeout_seconds: float) -> Any:
+        """Goes on waiting for the outcome and returns what the call would have returned.
+
+        Raises:
+            OutcomeUnknownError: the outcome is still unknown after the time-out.
+            LedgerMQError: the operation was refused.
+        """
+        if self.resolver is None:
+            raise self
+        return self.resolver(timeout_seconds)

@@ -1,0 +1,112 @@
+"""Errors of destinations, subscriptions, selectors and quotas."""
+
+from __future__ import annotations
+
+from ledgermq.errors.base import InvalidDestinationError, LedgerMQError
+
+__all__ = [
+    "DestinationExistsError",
+    "DestinationInUseError",
+    "InvalidSelectorError",
+    "InvalidSubscriptionError",
+    "PutsDisabledError",
+    "QueueNotFoundError",
+    "QuotaExceededError",
+    "StorageFullError",
+    "SubscriptionDiffersError",
+    "SubscriptionInUseError",
+    "SubscriptionNotFoundError",
+    "TemporaryDestinationDeletedError",
+    "TemporaryDestinationForeignError",
+    "TopicNotFoundError",
+]
+
+
+class QueueNotFoundError(InvalidDestinationError):
+    """There is no such queue, and queues are not created on first use."""
+
+    code = "queue-unknown"
+
+
+class TopicNotFoundError(InvalidDestinationError):
+    """There is no such topic, and topics are not created on first use."""
+
+    code = "topic-unknown"
+
+
+class DestinationExistsError(InvalidDestinationError):
+    """A queue or topic of this name exists already."""
+
+    code = "queue-exists"
+
+
+class DestinationInUseError(InvalidDestinationError):
+    """It has consumers, uncommitted puts, deliveries in flight, messages or subscriptions."""
+
+    code = "queue-in-use"
+    retryable = True
+
+
+class TemporaryDestinationDeletedError(InvalidDestinationError):
+    """The temporary destination was deleted, or ended with its connection (SES-39)."""
+
+    code = "destination-unknown"
+
+
+class TemporaryDestinationForeignError(InvalidDestinationError):
+    """Only the connection that made a temporary destination gets from it and deletes it."""
+
+    code = "temporary-foreign"
+
+
+class InvalidSelectorError(LedgerMQError, ValueError):
+    """The text is no message selector; the error says at which of its characters and why."""
+
+    code = "selector-invalid"
+
+
+class InvalidSubscriptionError(LedgerMQError, ValueError):
+    """Name and kind of the subscription do not go together, or the name is none."""
+
+    code = "subscription-invalid"
+
+
+class SubscriptionDiffersError(LedgerMQError):
+    """The name is a shared durable subscription's and this is unshared, or vice versa (SES-60)."""
+
+    code = "subscription-differs"
+
+
+class SubscriptionInUseError(LedgerMQError):
+    """The subscription has consumers or deliveries in flight that stand in the way."""
+
+    code = "subscription-in-use"
+    retryable = True
+
+
+class SubscriptionNotFoundError(InvalidDestinationError):
+    """The connection's client id has no durable subscription of this name (SES-64)."""
+
+    code = "subscription-unknown"
+
+
+class PutsDisabledError(LedgerMQError):
+    """Puts to the destination are disabled; an administrator may enable them again."""
+
+    code = "puts-disabled"
+
+
+class QuotaExceededError(LedgerMQError):
+    """The queue, topic or queue manager is full, and stayed so for the blocking time (INF-20)."""
+
+    code = "quota-exceeded"
+
+
+class StorageFullError(LedgerMQError):
+    """The storage has as many segments as it may, and none has room for the message (DB-20).
+
+    Nothing was sent; it works again when messages have left the segments that they pin.
+    """
+
+    code = "storage-full"
+    retryable = True

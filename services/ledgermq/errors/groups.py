@@ -1,0 +1,78 @@
+"""Errors about groups, segments and logical order (PROTOCOL.md §13); see `ledgermq.errors`."""
+
+from __future__ import annotations
+
+from ledgermq.errors.base import IllegalStateError, InvalidDestinationError, LedgerMQError
+
+__all__ = [
+    "GetOptionsError",
+    "GroupClashError",
+    "GroupNotAllowedError",
+    "GroupNotFoundError",
+    "IncompleteGroupError",
+    "IncompleteMessageError",
+    "InconsistentBrowseError",
+    "InconsistentUnitOfWorkError",
+    "InvalidGroupError",
+    "MatchOptionsError",
+]
+
+
+class GroupClashError(LedgerMQError):
+    """What is there already forbids the message's place in its group (PROTOCOL.md §13)."""
+
+    code = "group-clash"
+
+
+class InvalidGroupError(LedgerMQError, ValueError):
+    """A place in a group that no message can have: its id, number, offset or flags (GRP-39, 40)."""
+
+    code = "group-invalid"
+
+
+class GroupNotAllowedError(InvalidDestinationError):
+    """A message of a group, or a segment, was put to a topic (GRP-45)."""
+
+    code = "group-not-allowed"
+
+
+class GroupNotFoundError(LedgerMQError, LookupError):
+    """The queue holds nothing of the group."""
+
+    code = "group-unknown"
+
+
+class IncompleteGroupError(IllegalStateError):
+    """In logical order, a message outside the group that is open (GRP-41)."""
+
+    code = "incomplete-group"
+
+
+class IncompleteMessageError(IllegalStateError):
+    """In logical order, something else than the next segment of the open message (GRP-42)."""
+
+    code = "incomplete-message"
+
+
+class InconsistentUnitOfWorkError(IllegalStateError):
+    """In logical order, a group was put partly in units of work and partly outside (GRP-43)."""
+
+    code = "unit-of-work-inconsistent"
+
+
+class InconsistentBrowseError(IllegalStateError):
+    """A browse went on in another order than it began with (GRP-07, GRP-08)."""
+
+    code = "inconsistent-browse"
+
+
+class MatchOptionsError(LedgerMQError, ValueError):
+    """What was to be matched disagrees with what logical order brings next (GRP-44)."""
+
+    code = "match-options-invalid"
+
+
+class GetOptionsError(LedgerMQError, ValueError):
+    """Options of a get that are out of range, or do not go together."""
+
+    code = "options-invalid"

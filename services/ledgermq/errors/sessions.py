@@ -1,0 +1,87 @@
+"""Errors of sessions: settling, units of work, turns of consumers."""
+
+from __future__ import annotations
+
+from ledgermq.errors.base import IllegalStateError, LedgerMQError
+from ledgermq.errors.connections import OutcomeUnknownError
+
+__all__ = [
+    "AlreadySettledError",
+    "ClientIDMissingError",
+    "DeliveryUnknownError",
+    "InvalidClientIDError",
+    "OutOfTurnError",
+    "SessionLostError",
+    "SessionNotFoundError",
+    "TransactionError",
+    "TransactionInDoubtError",
+    "TransactionRolledBackError",
+]
+
+
+class SessionLostError(IllegalStateError):
+    """The session was ended by the queue manager; what it held went back to its queues."""
+
+    code = "session-unknown"
+    retryable = True
+
+
+class AlreadySettledError(IllegalStateError):
+    """The message was acknowledged before, or went back to its queue."""
+
+    code = "already-settled"
+
+
+class DeliveryUnknownError(IllegalStateError):
+    """A message named by the operation is not in flight in this session (any more)."""
+
+    code = "delivery-unknown"
+
+
+class ClientIDMissingError(IllegalStateError):
+    """An unshared durable subscription needs a connection with a client id (SES-45)."""
+
+    code = "client-id-missing"
+
+
+class InvalidClientIDError(LedgerMQError, ValueError):
+    """The client id is another connection's; it can be had when that one has ended."""
+
+    code = "client-id-in-use"
+    retryable = True
+
+
+class OutOfTurnError(LedgerMQError):
+    """A message was to be settled before one that was received before it (FIFO mode PROTECTED).
+
+    Nothing changed: the same can be asked again once that one is settled.
+    """
+
+    code = "out-of-turn"
+    retryable = True
+
+
+class SessionNotFoundError(LedgerMQError, LookupError):
+    """There is no such session, or it has no unit of work that could be rolled back."""
+
+    code = "target-unknown"
+
+
+class TransactionError(LedgerMQError):
+    """A unit of work did not end as asked."""
+
+    code = "transaction"
+
+
+class TransactionRolledBackError(TransactionError):
+    """The commit failed and the whole unit of work was undone."""
+
+    code = "transaction-rolled-back"
+    retryable = True
+
+
+class TransactionInDoubtError(TransactionError, OutcomeUnknownError):
+    """No outcome of the commit came within the time-out: committed or not is unknown."""
+
+    code = "transaction-in-doubt"
+    retryable = False

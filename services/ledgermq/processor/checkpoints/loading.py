@@ -1,0 +1,356 @@
+"""Loading a checkpoint: the newest whole one that belongs to this log, or an older, or none
+(H1, H13, H14).
+
+A checkpoint that is incomplete or damaged, or whose lanes are shorter than they were, is passed
+over with a word in the log: an older one or the whole log does as well. One that tells of another
+log stops the start: then the log or the checkpoints are not what they are taken for, and only a
+person can say which.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from confluent_kafka import Producer
+
+from ledgermq.core.snapshot.state_records import restore
+from ledgermq.core.state.manager import QueueManager, new_state
+from ledgermq.errors import LedgerMQError
+from ledgermq.processor.checkpoints.digests import CHAIN_START, chunk_digest, state_digest
+from ledgermq.processor.checkpoints.stored_records import (
+    StoredRecords,
+    read_stored_records,
+    write_all,
+)
+from ledgermq.processor.log.identity import LogIdentity, log_identity
+from ledgermq.protocol.administration import VersionOffered
+from ledgermq.protocol.operations import Upgrade
+from ledgermq.protocol.outcomes import Reply
+from ledgermq.wire.framing.checkpoint_chunks import ChunkError, chunk_of, references_of
+from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key
+from ledgermq.wire.framing.codec import (
+    UndecodableError,
+    decode_operation,
+    decode_record,
+    outcome_from_union,
+)
+from ledgermq.wire.topics.log_topics import Topics, lane_partition
+from ledgermq.wire.topics.reading import PartitionReader, partition_reader
+from ledgermq.wire.topics.registry import Claim
+from ledgermq.wire.topics.skipping import LookAhead
+
+__all__ = [
+    "CheckpointMismatchError",
+    "Loaded",
+    "LogIncompleteError",
+    "StoredManifest",
+    "discard_checkpoints",
+    "load",
+    "read_manifests",
+]
+
+log = logging.getLogger(__name__)
+
+FIRST_VERSION = 1
+MANIFEST = "ledgermq.checkpoint.Manifest"
+
+
+class CheckpointMismatchError(LedgerMQError):
+    """A checkpoint tells of another log than the one that is here."""
+
+    code = "checkpoint-mismatch"
+
+
+class LogIncompleteError(LedgerMQError):
+    """The operations log does not begin where the state must be folded from."""
+
+    code = "log-incomplete"
+
+
+@dataclass(frozen=True, slots=True)
+class StoredManifest:
+    """A manifest that lies in the checkpoints topic."""
+
+    position: int
+    digests: tuple[str, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Loaded:
+    """A state and what goes with it, ready to fold on.
+
+    `blocks` holds the digests of each block's chunks by (created position of its queue, block
+    number), with the queue's name; `rubbish` are keys on the topic that are of no use.
+    """
+
+    state: QueueManager
+    chain: bytes = CHAIN_START
+    identity: LogIdentity
+    blocks: dict[tuple[int, int], tuple[str, tuple[str, ...]]] = field(default_factory=dict)
+    manifests: list[StoredManifest] = field(default_factory=list)
+    stored: set[str] = field(default_factory=set)
+    rubbish: list[bytes] = field(default_factory=list)
+    manifest: dict[str, Any] | None = None
+
+
+def read_manifests(reader: PartitionReader, topics: Topics, claim: Claim) -> list[dict[str, Any]]:
+    """The readable manifests of a queue manager, highest position first; chunks not looked at.
+
+    Raises:
+        LogUnreadableError: Kafka did not answer.
+    """
+    return _manifests(read_stored_records(reader, topics, claim), claim)
+
+
+def load(
+    reader: PartitionReader, bootstrap: str, topics: Topics, claim: Claim, timeout_seconds: float
+) -> Loaded:
+    """The state to go on from.
+
+    Raises:
+        CheckpointMismatchError: A checkpoint belongs to another log (H14).
+        LogIncompleteError: Without a checkpoint, the log must begin at 0 and does not.
+        LogUnreadableError: Kafka did not answer.
+    """
+    here = _Log(
+        reader=reader,
+        bootstrap=bootstrap,
+        topics=topics,
+        claim=claim,
+        identity=log_identity(bootstrap, topics.operations, timeout_seconds),
+    )
+    records = read_stored_records(reader, topics, claim)
+    manifests = _manifests(records, claim)
+    for at, manifest in enumerate(manifests):
+        problem = _damage(manifest, records) or here.problem(manifest)
+        loaded = None if problem else _restored(manifest, records, here.identity)
+        if loaded is not None and here.has_skipped_since(loaded.state):
+            loaded, problem = None, "an entry at or below it was declared skipped since"
+        if loaded is not None:
+            # What is passed over counts for nothing: it would keep real checkpoints from staying.
+            loaded.manifests = [_stored(one, records) for one in manifests[at : at + 3]]
+            return _with_stored(loaded, records, claim)
+        log.warning(
+            "%s: the checkpoint at position %d cannot be used: %s; trying an older one, or all "
+            "of the log",
+            claim.queue_manager,
+            manifest["position"],
+            problem or "its chunks do not make a state",
+        )
+    first, _ = reader.ends(topics.operations, claim.partition)
+    if first > 0:
+        raise LogIncompleteError(
+            f"{claim.queue_manager}: no checkpoint can be used and {here.name} "
+            f"begins at {first}, not at 0; restore the log or the checkpoints"
+        )
+    return _with_stored(Loaded(state=new_state(), identity=here.identity), records, claim)
+
+
+def _with_stored(loaded: Loaded, records: StoredRecords, claim: Claim) -> Loaded:
+    """Notes which chunks need not be written again, and which keys are to be taken away.
+
+    A chunk whose bytes are not those of its digest is not records, whoever overwrote it.
+    """
+    good = (digest for digest, value in records.chunks.items() if chunk_digest(value) == digest)
+    loaded.stored = set(good)
+    name = claim.queue_manager
+    kept = {manifest_key(name, one.position).encode() for one in loaded.manifests}
+    kept |= {chunk_key(name, digest).encode() for digest in loaded.stored}
+    loaded.rubbish = [key for key in records.all_keys() if key not in kept]
+    return loaded
+
+
+def _manifests(records: StoredRecords, claim: Claim) -> list[dict[str, Any]]:
+    """The readable manifests, highest position first."""
+    found: list[dict[str, Any]] = []
+    for position in sorted(records.manifests, reverse=True):
+        try:
+            full_name, manifest = decode_record(records.manifests[position])
+        except UndecodableError as error:
+            full_name, manifest = str(error), {}
+        if full_name == MANIFEST and _is_of(manifest, claim, position):
+            found.append(manifest)
+        else:
+            log.warning(
+                "%s: the manifest of position %d cannot be read (%s); it is passed over",
+                claim.queue_manager,
+                position,
+                full_name,
+            )
+    return found
+
+
+def _is_of(manifest: dict[str, Any], claim: Claim, position: int) -> bool:
+    """Whether a manifest is what its key says."""
+    return (manifest["queue_manager"], manifest["position"]) == (claim.queue_manager, position)
+
+
+def _stored(manifest: dict[str, Any], records: StoredRecords) -> StoredManifest:
+    digests = [one["digest"] for one in manifest["chunks"]]
+    with contextlib.suppress(ChunkError):
+        digests += [one["digest"] for one in references_of(manifest, records.chunks)]
+    return StoredManifest(manifest["position"], tuple(dict.fromkeys(digests)))
+
+
+def _damage(manifest: dict[str, Any], records: StoredRecords) -> str | None:
+    """What is missing of a checkpoint, or None if it is whole."""
+    try:
+        digests = [one["digest"] for one in references_of(manifest, records.chunks)]
+        for digest in digests:
+            chunk_of(records.chunks, digest)
+    except ChunkError as error:
+        return str(error)
+    if state_digest(digests) != manifest["digest"]:
+        return "the digest of its list of chunks is wrong"
+    return None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Log:
+    """The log that is here, which a checkpoint must have been made from."""
+
+    reader: PartitionReader
+    bootstrap: str
+    topics: Topics
+    claim: Claim
+    identity: LogIdentity
+
+    @property
+    def name(self) -> str:
+        """Topic and partition of the operations."""
+        return f"{self.topics.operations}-{self.claim.partition}"
+
+    def problem(self, manifest: dict[str, Any]) -> str | None:
+        """Why a whole checkpoint cannot be used, or None.
+
+        Raises:
+            CheckpointMismatchError: It is of another log.
+        """
+        difference = self._difference(manifest)
+        if difference:
+            name = self.claim.queue_manager
+            raise CheckpointMismatchError(
+                f"{name}: the checkpoint at position {manifest['position']} is not of this log: "
+                f"{difference}. Restore what was there before; or, if the log is right as it is, "
+                "declare so: discard the checkpoints with `ledgermq checkpoint discard "
+                f"--queue-manager {name} --yes` (or `python -m ledgermq.processor "
+                "discard-checkpoints`), and the state is folded anew from the log."
+            )
+        for lane, wanted in enumerate(manifest["lane_ends"]):
+            partition = lane_partition(self.claim.partition, self.claim.lanes, lane)
+            _, end = self.reader.ends(self.topics.outcomes, partition)
+            if end < wanted:
+                return f"lane {lane} ends at {end}, it ended at {wanted}: outcomes were lost"
+        return None
+
+    def _difference(self, manifest: dict[str, Any]) -> str:
+        """How this log is not the one that a checkpoint was made from; empty if it is."""
+        position, topic = manifest["position"], self.topics.operations
+        if manifest["cluster_id"] != self.identity.cluster_id:
+            made_on = manifest["cluster_id"]
+            return f"it was made on cluster {made_on}, this is {self.identity.cluster_id}"
+        if manifest["topic_id"] != self.identity.topic_id:
+            return (
+                f"it was made from a topic {topic} with id {manifest['topic_id']}, this "
+                f"one has id {self.identity.topic_id}: the topic was deleted and made again"
+            )
+        record = self.reader.record_at(topic, self.claim.partition, position)
+        if record is None:
+            return f"{self.name} does not hold position {position} any more: the log was cut"
+        if hashlib.sha256(record.value() or b"").digest() != manifest["record_digest"]:
+            return f"{self.name} holds another record at position {position}: the log grew anew"
+        if record.timestamp()[1] != manifest["append_time_ms"]:
+            return f"the record at {self.name}@{position} was appended at another time"
+        return ""
+
+    def has_skipped_since(self, state: QueueManager) -> bool:
+        """Whether an entry that brought a version was declared skipped above a checkpoint (§8)."""
+        if max(state.active_version, state.offered_version) == FIRST_VERSION:
+            return False
+        topic, partition = self.topics.operations, self.claim.partition
+        ahead = LookAhead(self.bootstrap, topic, partition)
+        ahead.look(state.position)
+        begins, _ = self.reader.ends(topic, partition)
+        for one in ahead.declared:
+            first, end = max(one.first, begins), min(one.last, state.position) + 1
+            for record in self.reader.records(topic, partition, first, end):
+                if type(decode_operation(record.value())) in (Upgrade, VersionOffered):
+                    return True
+        return False
+
+
+def _restored(
+    manifest: dict[str, Any], records: StoredRecords, identity: LogIdentity
+) -> Loaded | None:
+    """The state in a whole checkpoint; None if its chunks, though whole, do not make one."""
+    try:
+        loaded = _restored_as_it_is(manifest, records, identity)
+    except Exception:
+        # Whoever can write to the topic can write chunks that nobody's state was ever like.
+        log.exception("the checkpoint at position %d does not make a state", manifest["position"])
+        return None
+    fits = loaded.state.position == manifest["position"]
+    return loaded if fits and len(loaded.chain) == len(CHAIN_START) else None
+
+
+def _restored_as_it_is(
+    manifest: dict[str, Any], records: StoredRecords, identity: LogIdentity
+) -> Loaded:
+    references = references_of(manifest, records.chunks)
+    parts = [records.chunks[one["digest"]] for one in references if one["kind"] == "root"]
+    _, root = decode_record(b"".join(parts))
+    for session in root["sessions"]:
+        replies = [outcome_from_union(one) for one in session["replies"]]
+        assert all(isinstance(one, Reply) for one in replies), "only replies are kept"
+        session["replies"] = replies
+    # The subscriptions of a topic all have its name: only a block itself says whose it is.
+    known: dict[tuple[int, int], tuple[str, tuple[str, ...]]] = {}
+
+    def blocks() -> Iterator[dict[str, Any]]:
+        for reference in references[len(parts) :]:
+            digest = reference["digest"]
+            block = decode_record(records.chunks[digest])[1]
+            key = (block["created_position"], block["block"])
+            _, before = known.get(key, ("", ()))
+            known[key] = (reference["queue"], (*before, digest))
+            yield block
+
+    state = restore(root, blocks())
+    return Loaded(
+        state=state, chain=manifest["chain"], identity=identity, blocks=known, manifest=manifest
+    )
+
+
+def discard_checkpoints(
+    bootstrap: str, topics: Topics, claim: Claim, *, timeout_seconds: float = 30.0
+) -> int:
+    """Takes away every checkpoint of a queue manager, and all else there; how many there were.
+
+    The operator's declaration that the log is right as it is (H14). No worker may run meanwhile.
+
+    Raises:
+        LogIncompleteError: The beginning of the log is gone: only a checkpoint has what it held.
+        LogUnreadableError: Kafka did not answer.
+    """
+    with partition_reader(bootstrap, timeout_seconds) as reader:
+        begins, _ = reader.ends(topics.operations, claim.partition)
+        if begins > 0:
+            raise LogIncompleteError(
+                f"{claim.queue_manager}: {topics.operations}-{claim.partition} begins at {begins}, "
+                "not at 0: without its checkpoints the state could not be folded again. Nothing "
+                "was discarded; restore the log, or the checkpoints that belong to it"
+            )
+        records = read_stored_records(reader, topics, claim)
+    write_all(
+        Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 3}),
+        topics.checkpoints,
+        claim.partition,
+        [(key, None) for key in records.all_keys()],
+        timeout_seconds,
+    )
+    return len(records.manifests)

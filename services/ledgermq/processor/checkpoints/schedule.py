@@ -1,0 +1,134 @@
+"""Keeping checkpoints: when the next one is due, and telling those who asked for one."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Awaitable, Callable, Coroutine
+from typing import Any
+
+from ledgermq.processor.checkpoints.writing import Checkpointer, CheckpointFailedError
+from ledgermq.processor.lanes.lanes import LaneWriter
+from ledgermq.processor.owner.answers import Answerer, Question
+from ledgermq.processor.owner.folding import Folder
+from ledgermq.processor.worker.settings import WorkerSettings
+from ledgermq.wire.framing.checkpoint_keys import manifest_key
+
+__all__ = ["CheckpointSchedule"]
+
+log = logging.getLogger(__name__)
+
+LOOK_SECONDS = 0.2
+AGAIN_SECONDS_MIN = 2.0
+AGAIN_SECONDS_MAX = 60.0
+ENCODING_SHARE = 10
+PAUSE_SECONDS_MAX = 60.0
+
+
+class CheckpointSchedule:
+    """Takes one queue manager's checkpoints when they are due, one at a time.
+
+    Args:
+        name: The queue manager.
+        settings: When a checkpoint is due.
+        checkpointer: Makes them.
+        commit: Commits a position to the group.
+        beside: Runs a coroutine beside the owner's task.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        settings: WorkerSettings,
+        checkpointer: Checkpointer,
+        commit: Callable[[int], Awaitable[None]],
+        beside: Callable[[Coroutine[Any, Any, None]], Any],
+    ) -> None:
+        self._name = name
+        self._settings = settings
+        self.checkpointer = checkpointer
+        self._commit = commit
+        self._beside = beside
+        self._writing = False
+        self._failures = 0
+        self._next_look = self._not_before = 0.0
+        self._tried_at = time.monotonic()
+        self._operations_then = 0
+        self.wanted: list[Question] = []
+
+    def look(self, folder: Folder, lanes: LaneWriter, answers: Answerer) -> None:
+        """Takes a snapshot and starts writing it, if it is time and none is being written.
+
+        The outcomes of everything folded must have been handed to the lanes.
+        """
+        now = time.monotonic()
+        if self._writing or now < (self._not_before if self.wanted else self._next_look):
+            return
+        self._next_look = now + LOOK_SECONDS
+        state = folder.state
+        durable = self.checkpointer.durable
+        if state.position == (-1 if durable is None else durable["position"]):
+            self._answer_waiting(folder, answers)
+            return
+        if not self._is_due(folder, now) or folder.last_record is None:
+            return
+        self._tried_at, self._operations_then = now, folder.operations
+        self._writing = True
+        snapshot = self.checkpointer.snapshot(state, folder.chain, folder.last_record, lanes.mark())
+        asked, self.wanted = self.wanted, []
+
+        async def write() -> None:
+            try:
+                await self.checkpointer.write(snapshot, lanes, self._commit)
+            except CheckpointFailedError as error:
+                pause = min(AGAIN_SECONDS_MIN * 2**self._failures, AGAIN_SECONDS_MAX)
+                self._failures += 1
+                log.error(
+                    "%s; trying again in %.0f s. Messages are not held up, but a restart folds all "
+                    "that came since the last checkpoint",
+                    error,
+                    pause,
+                )
+                self._not_before = self._next_look = time.monotonic() + pause
+                self.wanted += asked
+            else:
+                if self._failures:
+                    log.info("%s: checkpoints can be written again", self._name)
+                self._failures = 0
+                self.wanted, later = asked, self.wanted
+                self._answer_waiting(folder, answers)
+                self.wanted = later
+            finally:
+                self._writing = False
+
+        self._beside(write())
+
+    def _is_due(self, folder: Folder, now: float) -> bool:
+        settings = self._settings
+        if self.wanted:
+            return True
+        changed = folder.operations - self._operations_then
+        # Where messages leave from all over a deep queue, each touches a block of its own: encoding
+        # may take a tenth of the time at most.
+        pause = ENCODING_SHARE * self.checkpointer.encoding_seconds
+        if now - self._tried_at < min(pause, PAUSE_SECONDS_MAX):
+            return False
+        if changed >= settings.checkpoint_operations:
+            return True
+        if changed and now - self._tried_at >= settings.checkpoint_seconds:
+            return True
+        blocks = sum(len(queue.touched_blocks) for queue in folder.state.stores.values())
+        return blocks >= settings.checkpoint_blocks
+
+    def _answer_waiting(self, folder: Folder, answers: Answerer) -> None:
+        """Answers those who asked that a checkpoint is durable."""
+        asked, self.wanted = self.wanted, []
+        manifest = self.checkpointer.durable
+        position = -1 if manifest is None else manifest["position"]
+        document = {
+            "position": position,
+            "digest": None if manifest is None else manifest["digest"],
+            "manifest": None if manifest is None else manifest_key(self._name, position),
+        }
+        for question in asked:
+            answers.reply(folder.state, question, document, position=position)

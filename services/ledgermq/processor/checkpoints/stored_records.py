@@ -1,0 +1,113 @@
+"""The records of one queue manager on the checkpoints topic, read key by key and written.
+
+Anybody who can write to the topic can write any key: what is no key of a checkpoint is passed over
+with a word in the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+
+from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key, parse_key
+from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.reading import PartitionReader
+from ledgermq.wire.topics.registry import Claim
+
+__all__ = ["StoredRecords", "read_stored_records", "write_all"]
+
+log = logging.getLogger(__name__)
+
+
+class StoredRecords:
+    """What the checkpoints topic holds for one queue manager; `rubbish` are keys of nothing."""
+
+    def __init__(self, queue_manager: str) -> None:
+        self._queue_manager = queue_manager
+        self.manifests: dict[int, bytes] = {}
+        self.chunks: dict[str, bytes] = {}
+        self.rubbish: dict[bytes, None] = {}
+
+    def take(self, key: bytes | None, value: bytes | None) -> None:
+        """Takes a record in; one without a value takes its key away."""
+        name = parse_key(self._queue_manager, key)
+        if isinstance(name, int):
+            self.manifests.pop(name, None)
+            if value is not None:
+                self.manifests[name] = value
+        elif name is not None:
+            self.chunks.pop(name, None)
+            if value is not None:
+                self.chunks[name] = value
+        elif key is not None:
+            self.rubbish.pop(key, None)
+            if value is not None:
+                self.rubbish[key] = None
+
+    def all_keys(self) -> list[bytes]:
+        """All keys that have a value, whatever they are."""
+        name = self._queue_manager
+        keys = [manifest_key(name, position) for position in self.manifests]
+        keys += [chunk_key(name, digest) for digest in self.chunks]
+        return [*(key.encode() for key in keys), *self.rubbish]
+
+
+def read_stored_records(reader: PartitionReader, topics: Topics, claim: Claim) -> StoredRecords:
+    """Reads the topic to its end.
+
+    Raises:
+        LogUnreadableError: Kafka did not answer.
+    """
+    stored = StoredRecords(claim.queue_manager)
+    first, end = reader.ends(topics.checkpoints, claim.partition)
+    for record in reader.records(topics.checkpoints, claim.partition, first, end):
+        stored.take(record.key(), record.value())
+    if stored.rubbish:
+        log.warning(
+            "%s: %d keys of %s-%d are no keys of its checkpoints (such as %r); they are passed "
+            "over, and taken away with the next checkpoint",
+            claim.queue_manager,
+            len(stored.rubbish),
+            topics.checkpoints,
+            claim.partition,
+            next(iter(stored.rubbish))[:100],
+        )
+    return stored
+
+
+def write_all(
+    producer: Producer,
+    topic: str,
+    partition: int,
+    records: Sequence[tuple[bytes, bytes | None]],
+    timeout_seconds: float,
+) -> None:
+    """Writes records and waits until all are acknowledged.
+
+    Raises:
+        KafkaException: One of them was not.
+    """
+    problems: list[Any] = []
+
+    def delivered(error: Any, _message: Any) -> None:
+        if error is not None:
+            problems.append(error)
+
+    for key, value in records:
+        while True:
+            try:
+                producer.produce(
+                    topic, value=value, key=key, partition=partition, on_delivery=delivered
+                )
+                break
+            except BufferError:
+                # Each record is given up after its own time-out, so there is room in the end.
+                producer.poll(0.1)
+        producer.poll(0)
+    if producer.flush(timeout_seconds):
+        raise KafkaException(f"{topic}-{partition} did not acknowledge in {timeout_seconds:.0f} s")
+    if problems:
+        raise KafkaException(problems[0])

@@ -1,0 +1,345 @@
+"""Checkpoints: the state at one position, written so that cost follows what changed (D5, H1,
+H13).
+
+Theory of operation. A snapshot is taken between two operations: the Root is encoded there and then,
+of the blocks touched since the last one it is noted what is in them, so that all is of one
+position; untouched blocks are known by digest. The rest goes on beside the fold, in a thread:
+blocks are encoded, for which the fold of a deep queue would otherwise stand still for a second;
+chunks are written first; then, when every
+lane has acknowledged all outcomes at or below the position, the manifest; then the position is
+committed to the group, which a worker that has lost the partition cannot do; and only after that
+what no kept manifest needs is taken away.
+
+Chunks whose writing failed stay in memory until a later checkpoint writes them or needs them no
+more, and so do blocks that could not be encoded: nothing else remembers that they changed.
+
+No record of a checkpoint is larger than the log takes, whatever the state is: the Root is cut every
+4 MiB, large blocks are halved, and references stand on pages (PROTOCOL.md §10).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import logging
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from confluent_kafka import KafkaException, Producer
+
+from ledgermq.core.snapshot.state_records import (
+    TakenBlock,
+    root_of,
+    take_touched_blocks,
+    taken_block,
+)
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.errors import LedgerMQError
+from ledgermq.processor.checkpoints.blocks import encode_block
+from ledgermq.processor.checkpoints.digests import chunk_digest, state_digest
+from ledgermq.processor.checkpoints.loading import Loaded, StoredManifest
+from ledgermq.processor.checkpoints.stored_records import write_all
+from ledgermq.processor.lanes.lanes import LaneWriter, SendMark
+from ledgermq.processor.worker.crash_points import crash_point
+from ledgermq.processor.worker.logs import KAFKA_LOGGER
+from ledgermq.wire.framing.checkpoint_chunks import manifest_pages, root_parts
+from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key
+from ledgermq.wire.framing.codec import encode_record, outcome_to_union
+from ledgermq.wire.topics.log_topics import DERIVED_BYTES_MAX, Topics, lane_partition
+from ledgermq.wire.topics.reading import PartitionReader
+from ledgermq.wire.topics.registry import Claim
+
+__all__ = ["CheckpointFailedError", "Checkpointer", "Snapshot", "encode_root"]
+
+log = logging.getLogger(__name__)
+
+KEPT_MANIFESTS = 3
+WRITTEN_TOGETHER_BYTES = 32 * 1024 * 1024
+ROOT = "ledgermq.checkpoint.Root"
+MANIFEST = "ledgermq.checkpoint.Manifest"
+
+
+class CheckpointFailedError(LedgerMQError):
+    """A checkpoint could not be made durable; the next attempt covers it."""
+
+    code = "checkpoint-failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """The state at a position: the Root as bytes, what changed in blocks, encoded when written.
+
+    `taken` holds the blocks that changed, by (created position, block), None where nothing is left;
+    `stores` the queues and subscriptions that there are.
+    """
+
+    position: int
+    append_ms: int
+    record_digest: bytes
+    version: int
+    chain: bytes
+    root: bytes
+    root_seconds: float
+    taken: dict[tuple[int, int], TakenBlock | None]
+    stores: frozenset[int]
+    mark: SendMark
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Contents:
+    """What a manifest lists, the digest of the state, and all chunks that it takes."""
+
+    references: list[dict[str, Any]]
+    digest: str
+    needed: tuple[str, ...]
+
+
+def encode_root(state: QueueManager) -> bytes:
+    """The Root of a state as bytes."""
+    root = root_of(state)
+    for session in root["sessions"]:
+        session["replies"] = [outcome_to_union(one) for one in session["replies"]]
+    return encode_record(ROOT, root)
+
+
+class Checkpointer:
+    """Makes one queue manager's checkpoints."""
+
+    def __init__(
+        self,
+        claim: Claim,
+        loaded: Loaded,
+        *,
+        bootstrap: str,
+        topics: Topics,
+        worker: str,
+        timeout_seconds: float,
+    ) -> None:
+        self._claim = claim
+        self._topics = topics
+        self._bootstrap = bootstrap
+        self._worker = worker
+        self._timeout_seconds = timeout_seconds
+        self._identity = loaded.identity
+        self._blocks = loaded.blocks
+        self._kept = loaded.manifests
+        self._stored = loaded.stored
+        self._rubbish = loaded.rubbish
+        self._unwritten: dict[str, bytes] = {}
+        self._taken: dict[tuple[int, int], TakenBlock | None] = {}
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="checkpoints")
+        self._producer: Producer | None = None
+        self._reader: PartitionReader | None = None
+        self.durable: dict[str, Any] | None = loaded.manifest
+        self.durable_at = time.monotonic()
+        self.encoding_seconds = 0.0
+
+    def snapshot(self, state: QueueManager, chain: bytes, record: Any, mark: SendMark) -> Snapshot:
+        """Takes the state as it is; the mark covers all outcomes up to its position."""
+        started = time.monotonic()
+        root = encode_root(state)
+        return Snapshot(
+            position=state.position,
+            append_ms=record.timestamp,
+            record_digest=hashlib.sha256(record.value or b"").digest(),
+            version=state.active_version,
+            chain=chain,
+            root=root,
+            root_seconds=time.monotonic() - started,
+            taken={key: taken_block(state, *key) for key in take_touched_blocks(state)},
+            stores=frozenset(state.stores),
+            mark=mark,
+        )
+
+    def _encode(self, snapshot: Snapshot) -> _Contents:
+        """Encodes what changed; runs in the thread, and lets the fold go on between blocks."""
+        started = time.monotonic()
+        references: list[dict[str, Any]] = [
+            {"kind": "root", "digest": self._note(part), "queue": "", "block": -1}
+            for part in root_parts(snapshot.root)
+        ]
+        self._taken |= snapshot.taken
+        for key, taken in list(self._taken.items()):
+            if taken is None:
+                self._blocks.pop(key, None)
+            else:
+                digests = tuple(self._note(value) for value in encode_block(taken))
+                self._blocks[key] = (taken.queue, digests)
+            del self._taken[key]
+            time.sleep(0)
+        for key in [key for key in self._blocks if key[0] not in snapshot.stores]:
+            del self._blocks[key]
+        for key in sorted(self._blocks):
+            name, digests = self._blocks[key]
+            references += [
+                {"kind": "block", "digest": one, "queue": name, "block": key[1]} for one in digests
+            ]
+        state = [one["digest"] for one in references]
+        pages = [self._note(page) for page in manifest_pages(references)]
+        if pages:
+            references = [
+                {"kind": "page", "digest": one, "queue": "", "block": -1} for one in pages
+            ]
+        needed = (*state, *pages)
+        known = frozenset(needed)
+        for digest in [one for one in self._unwritten if one not in known]:
+            del self._unwritten[digest]
+        self.encoding_seconds = snapshot.root_seconds + time.monotonic() - started
+        return _Contents(references=references, digest=state_digest(state), needed=needed)
+
+    def _note(self, value: bytes) -> str:
+        """The digest of a chunk, which is written if it was not yet."""
+        digest = chunk_digest(value)
+        if digest not in self._stored:
+            self._unwritten[digest] = value
+        return digest
+
+    async def write(
+        self, snapshot: Snapshot, lanes: LaneWriter, commit: Callable[[int], Awaitable[None]]
+    ) -> dict[str, Any]:
+        """Makes a snapshot durable; its manifest.
+
+        Raises:
+            CheckpointFailedError: It could not be made, or Kafka did not take it; nothing is lost,
+                a later one covers it.
+        """
+        loop = asyncio.get_running_loop()
+        try:
+            contents = await loop.run_in_executor(self._thread, self._encode, snapshot)
+            crash_point("before-chunks")
+            await loop.run_in_executor(self._thread, self._write_chunks)
+            crash_point("after-chunks")
+            await lanes.acknowledged(snapshot.mark)
+            manifest = await loop.run_in_executor(
+                self._thread, self._write_manifest, snapshot, contents
+            )
+        except Exception as error:
+            # Whatever it is: the queue manager goes on without a checkpoint, and says so.
+            raise CheckpointFailedError(
+                f"{self._claim.queue_manager}: the checkpoint at position {snapshot.position} was "
+                f"not written: {str(error) or type(error).__name__}"
+            ) from error
+        self.durable, self.durable_at = manifest, time.monotonic()
+        crash_point("after-manifest")
+        crash_point("before-offset-commit")
+        await self._tidy(snapshot, contents, commit)
+        return manifest
+
+    def _write_chunks(self) -> None:
+        """Writes what is not written yet, some at a time: what is there need not be written again.
+
+        It runs in the thread that encodes, so nothing else looks at the chunks meanwhile.
+        """
+        name = self._claim.queue_manager
+        while self._unwritten:
+            digests: list[str] = []
+            size = 0
+            for digest, value in self._unwritten.items():
+                digests.append(digest)
+                size += len(value)
+                if size > WRITTEN_TOGETHER_BYTES:
+                    break
+            self._write([(chunk_key(name, one).encode(), self._unwritten[one]) for one in digests])
+            self._stored.update(digests)
+            for digest in digests:
+                del self._unwritten[digest]
+
+    def _write_manifest(self, snapshot: Snapshot, contents: _Contents) -> dict[str, Any]:
+        manifest = {
+            "queue_manager": self._claim.queue_manager,
+            "position": snapshot.position,
+            "append_time_ms": snapshot.append_ms,
+            "version": snapshot.version,
+            "cluster_id": self._identity.cluster_id,
+            "topic_id": self._identity.topic_id,
+            "chain": snapshot.chain,
+            "record_digest": snapshot.record_digest,
+            "lane_ends": self._lane_ends(),
+            "chunks": contents.references,
+            "digest": contents.digest,
+            "worker": self._worker,
+        }
+        crash_point("before-manifest")
+        key = manifest_key(self._claim.queue_manager, snapshot.position).encode()
+        self._write([(key, encode_record(MANIFEST, manifest))])
+        return manifest
+
+    def _lane_ends(self) -> list[int]:
+        if self._reader is None:
+            self._reader = PartitionReader(self._bootstrap, self._timeout_seconds, KAFKA_LOGGER)
+        _, partition, lanes = self._claim
+        return [
+            self._reader.ends(self._topics.outcomes, lane_partition(partition, lanes, lane))[1]
+            for lane in range(lanes)
+        ]
+
+    def _write(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
+        if self._producer is None:
+            self._producer = Producer(
+                {
+                    "bootstrap.servers": self._bootstrap,
+                    "enable.idempotence": True,
+                    "acks": "all",
+                    "linger.ms": 5,
+                    "compression.type": "zstd",
+                    "message.max.bytes": DERIVED_BYTES_MAX,
+                    "queue.buffering.max.messages": 0,
+                    "message.timeout.ms": int(self._timeout_seconds * 1000),
+                    "log_level": 0,
+                }
+            )
+        try:
+            write_all(
+                self._producer,
+                self._topics.checkpoints,
+                self._claim.partition,
+                records,
+                self._timeout_seconds + 5.0,
+            )
+        except KafkaException:
+            self._producer = None
+            raise
+
+    async def _tidy(
+        self, snapshot: Snapshot, contents: _Contents, commit: Callable[[int], Awaitable[None]]
+    ) -> None:
+        """Commits the position; takes away what is not needed, if the group let us (H13)."""
+        stored = StoredManifest(snapshot.position, contents.needed)
+        known = [one for one in self._kept if one.position != snapshot.position]
+        known = sorted([*known, stored], key=lambda one: one.position, reverse=True)
+        self._kept, gone = known[:KEPT_MANIFESTS], known[KEPT_MANIFESTS:]
+        try:
+            await commit(snapshot.position + 1)
+            crash_point("after-offset-commit")
+            needed = {digest for one in self._kept for digest in one.digests}
+            spare = self._stored - needed
+            name = self._claim.queue_manager
+            keys = [manifest_key(name, one.position) for one in gone]
+            keys += [chunk_key(name, digest) for digest in sorted(spare)]
+            written = {chunk_key(name, one).encode() for one in needed}
+            written |= {manifest_key(name, one.position).encode() for one in self._kept}
+            gone_keys = [key.encode() for key in keys]
+            gone_keys += [key for key in self._rubbish if key not in written]
+            if gone_keys:
+                loop = asyncio.get_running_loop()
+                records: list[tuple[bytes, bytes | None]] = [(key, None) for key in gone_keys]
+                await loop.run_in_executor(self._thread, self._write, records)
+            self._stored -= spare
+            self._rubbish = []
+            crash_point("after-tidying")
+        except Exception as error:
+            # The checkpoint is durable; what was not taken away is taken away with the next one.
+            self._kept = known
+            log.warning(
+                "%s: after the checkpoint at position %d, tidying up failed: %s",
+                self._claim.queue_manager,
+                snapshot.position,
+                error,
+            )
+
+    def close(self) -> None:
+        """Stops writing; what is under way is left to the next worker."""
+        self._thread.shutdown(wait=False, cancel_futures=True)

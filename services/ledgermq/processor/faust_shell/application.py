@@ -1,0 +1,113 @@
+"""The Faust application: partitions come and go, the agent hands drained chunks to their
+owners.
+
+Faust is the shell: membership of the group, assignment, streams, web. What is folded, and when it
+counts as done, is decided by owners and checkpoints (D4).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import faust
+from faust.tables.manager import TableManager
+from faust.types import TP
+from faust.web.drivers.aiohttp import Web
+
+from ledgermq.processor.faust_shell.transport import LogTransport
+from ledgermq.processor.worker.settings import WorkerSettings
+from ledgermq.wire.topics.log_topics import Topics
+
+__all__ = ["WorkerApplication", "make_application"]
+
+
+class LoopbackWeb(Web):
+    """Faust's web server without any page of its own; above all without the tables (D4, D15)."""
+
+    logger = logging.getLogger("faust.web")
+    default_blueprints: ClassVar[list[Any]] = []
+    production_blueprints: ClassVar[list[Any]] = []
+    debug_blueprints: ClassVar[list[Any]] = []
+    optional_blueprints: ClassVar[list[Any]] = []
+
+
+class NoTables(TableManager):
+    """Faust's manager of tables: there are none, so nobody need wait a second for them to come."""
+
+    logger = logging.getLogger("faust.tables")
+
+    async def on_start(self) -> None:
+        """Says at once that all tables are known; the recovery hands out partitions."""
+        await self._update_channels()
+        await self.recovery.start()
+
+
+class WorkerApplication(faust.App):
+    """A Faust application on our transport."""
+
+    logger = logging.getLogger("faust.app")
+    log_bootstrap = ""
+
+    def _new_transport(self) -> Any:
+        return LogTransport(self.conf.broker_consumer, self)
+
+    def _new_web(self) -> Any:
+        return LoopbackWeb(self)
+
+
+def make_application(
+    settings: WorkerSettings,
+    topics: Topics,
+    web_port: int | None,
+    take_chunk: Callable[[Any], None],
+) -> WorkerApplication:
+    """The application of a worker; `take_chunk` gets every drained chunk in order."""
+    brokers = ";".join(f"kafka://{one.strip()}" for one in settings.bootstrap.split(","))
+    app = WorkerApplication(
+        f"{topics.prefix}.workers",
+        broker=brokers,
+        datadir=str(settings.data_directory / "faust"),
+        store="memory://",
+        TableManager=NoTables,
+        processing_guarantee="at_least_once",
+        topic_allow_declare=False,
+        topic_disable_leader=True,
+        # No tables, no standbys: the group uses aiokafka's plain assignor. Faust's own checks the
+        # web address of a member that comes back under its name, which may be another by then.
+        table_standby_replicas=0,
+        broker_session_timeout=settings.session_timeout_seconds,
+        broker_heartbeat_interval=settings.heartbeat_seconds,
+        broker_request_timeout=max(30.0, settings.session_timeout_seconds * 2),
+        broker_max_poll_records=settings.poll_records,
+        consumer_auto_offset_reset="earliest",
+        consumer_group_instance_id=settings.name or None,
+        # Records come from the feed; what aiokafka fetches before it is paused is thrown away.
+        consumer_max_fetch_size=64 * 1024,
+        # How much may wait is the owners' business: they hold their partitions back.
+        stream_buffer_maxsize=0,
+        stream_wait_empty=False,
+        web_enabled=web_port is not None,
+        web_bind=settings.web_host,
+        web_host=settings.web_host,
+        web_port=web_port or 6066,
+        web_in_thread=False,
+    )
+    app.log_bootstrap = settings.bootstrap
+    # acks=False: what has been taken is no business of Faust's; a checkpoint says what is done.
+    operations = app.topic(topics.operations, acks=False, allow_empty=True)
+
+    @app.agent(operations, name="fold", concurrency=1)
+    async def fold(stream: Any) -> None:
+        async for chunk in stream:
+            # What was drained before a rebalance is read again after it.
+            if chunk.generation == app.consumer_generation_id and app.flow_control.is_active():
+                take_chunk(chunk)
+
+    return app
+
+
+def partitions_of(topic: str, assigned: set[TP]) -> set[int]:
+    """The partitions of one topic among those assigned."""
+    return {tp.partition for tp in assigned if tp.topic == topic}

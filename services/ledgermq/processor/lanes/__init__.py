@@ -1,0 +1,1 @@
+"""Outcomes on their way out: bodies filled in, chunks, the idempotent producer."""

@@ -1,0 +1,268 @@
+"""Bodies of messages: a bounded cache, and reading the others back from the log (D6).
+
+The state knows where a body stands: (put position, put index), or where it was written again
+(H24). A Put stays here as it was decoded until others were used more recently. What has left the
+cache is read back from the operations log in order; the reader fetches ahead, so that draining a
+deep queue costs one seek, not one per message. In logical order a delivery wants bodies from all
+over the log; the Puts that it is read from hold those of the groups that come next too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import OrderedDict
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, TopicPartition
+
+from ledgermq.errors import LedgerMQError
+from ledgermq.processor.worker.logs import KAFKA_LOGGER
+from ledgermq.protocol.administration import bodies_in
+from ledgermq.protocol.operations import PutMessage
+from ledgermq.protocol.outcomes import DeliveredMessage, body_place
+from ledgermq.wire.framing.codec import decode_operation
+from ledgermq.wire.topics.reading import LogUnreadableError, reader_settings, take_batch
+
+__all__ = ["BodyLostError", "BodyStore", "LogReader"]
+
+# What a message costs in memory beside its bytes.
+ENTRY_BYTES = 90
+# A reader that is not asked for this long lets go of its connection and its prefetched records.
+IDLE_SECONDS = 5.0
+AVERAGED_RECORDS = 16
+READ_BYTES = 16 * 1024 * 1024
+# Up to this distance reading on is cheaper than seeking, which drops what was fetched ahead.
+READ_ON_BYTES = 1024 * 1024
+
+
+class BodyLostError(LedgerMQError):
+    """A body that a live message needs is not in the operations log any more."""
+
+    code = "body-lost"
+
+
+class LogReader:
+    """Reads values of the operations log at given positions; used by one thread at a time."""
+
+    def __init__(self, bootstrap: str, topic: str, partition: int, timeout_seconds: float) -> None:
+        self._bootstrap = bootstrap
+        self._topic = topic
+        self._partition = partition
+        self._timeout_seconds = timeout_seconds
+        self._consumer: Consumer | None = None
+        self._next = -1
+        self._pool: OrderedDict[int, bytes | None] = OrderedDict()
+        self._pool_bytes = 0
+        self._record_bytes = 0.0
+        self.last_used = 0.0
+
+    def value_at(self, position: int) -> bytes | None:
+        """The value of the record at a position.
+
+        Raises:
+            BodyLostError: The log does not hold that position.
+            LogUnreadableError: The log did not answer in time.
+        """
+        self.last_used = time.monotonic()
+        if position not in self._pool:
+            self._read_through(position)
+        return self._pool[position]
+
+    def _read_through(self, position: int) -> None:
+        """Reads on until the position is in the pool; what comes by on the way is kept too."""
+        consumer = self._consumer or self._open()
+        if self._next < 0 or not 0 <= (position - self._next) * self._record_bytes < READ_ON_BYTES:
+            consumer.assign([TopicPartition(self._topic, self._partition, position)])
+            self._next = position
+        limit = time.monotonic() + self._timeout_seconds
+        while position not in self._pool:
+            for message in take_batch(consumer, 200, 0.5):
+                self._keep(message, position)
+            if self._next > position and position not in self._pool:
+                raise self._lost(position)
+            if time.monotonic() > limit:
+                raise LogUnreadableError(
+                    f"reading {self._topic}-{self._partition}@{position} back took longer than "
+                    f"{self._timeout_seconds:.0f} s; look at Kafka, then start the worker again"
+                )
+
+    def _keep(self, message: Any, wanted: int) -> None:
+        error = message.error()
+        if error is not None:
+            if error.code() == KafkaError._AUTO_OFFSET_RESET:
+                raise self._lost(wanted)
+            return
+        offset, value = message.offset(), message.value()
+        self._next = offset + 1
+        self._pool[offset] = value
+        self._pool_bytes += len(value or b"")
+        # How long records are here, for the choice between reading on and seeking.
+        self._record_bytes += (len(value or b"") - self._record_bytes) / AVERAGED_RECORDS
+        while self._pool_bytes > READ_BYTES:
+            oldest = next(iter(self._pool))
+            if oldest == wanted:
+                break
+            self._pool_bytes -= len(self._pool.pop(oldest) or b"")
+
+    def _lost(self, position: int) -> BodyLostError:
+        return BodyLostError(
+            f"the operations log has no record at {self._topic}-{self._partition}@{position}, "
+            "which a live message needs; restore the log, or remove the message with a Correct "
+            "operation"
+        )
+
+    def _open(self) -> Consumer:
+        self._consumer = Consumer(
+            reader_settings(
+                self._bootstrap,
+                "bodies",
+                {
+                    "fetch.wait.max.ms": 20,
+                    "queued.max.messages.kbytes": 4096,
+                    # A full queue makes the library pause; its default of a second is for others.
+                    "fetch.queue.backoff.ms": 2,
+                    "check.crcs": True,
+                    "log_level": 3,
+                },
+            ),
+            logger=KAFKA_LOGGER,
+        )
+        return self._consumer
+
+    def close(self) -> None:
+        """Lets go of the connection and of what was read; the next use opens it again."""
+        if self._consumer is not None:
+            self._consumer.close()
+            self._consumer = None
+        self._next = -1
+        self._pool.clear()
+        self._pool_bytes = 0
+
+
+class BodyStore:
+    """The bodies of one queue manager."""
+
+    def __init__(self, cache_bytes: int, reader: LogReader) -> None:
+        self._limit = cache_bytes
+        self._reader = reader
+        # By time of last use. An ordered dict, because finding the oldest entry of a plain one
+        # looks at every place that was freed before it.
+        self._kept: OrderedDict[int, tuple[int, list[bytes]]] = OrderedDict()
+        self._kept_bytes = 0
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="bodies")
+        self.read_back = 0
+        # Bodies that were asked for, and those of them that were not in memory.
+        self._asked = 0
+        self._misses = 0
+
+    def add(self, position: int, messages: list[PutMessage], value_bytes: int) -> None:
+        """Keeps the bodies of a Put that was just decoded, in place of those not used longest."""
+        cost = value_bytes + ENTRY_BYTES * len(messages)
+        self._kept[position] = (cost, [message["content"] for message in messages])
+        self._kept_bytes += cost
+        self._trim()
+
+    def _trim(self) -> None:
+        while self._kept_bytes > self._limit:
+            self._kept_bytes -= self._kept.popitem(last=False)[1][0]
+
+    def fill(self, messages: list[DeliveredMessage]) -> int:
+        """Fills in the contents; their bytes together, or -1 if one is not in memory."""
+        kept = self._kept
+        size = 0
+        known = -1
+        contents: list[bytes] = []
+        for message in messages:
+            position, index = body_place(message)
+            if position != known:
+                entry = kept.get(position)
+                if entry is None:
+                    return -1
+                kept.move_to_end(position)
+                contents, known = entry[1], position
+            content = contents[index]
+            message["content"] = content
+            size += len(content)
+        self._asked += len(messages)
+        return size
+
+    async def fill_cold(self, messages: list[DeliveredMessage]) -> int:
+        """Fills in the contents, reading back what is not in memory; their bytes together.
+
+        Others may use the store meanwhile; what is in memory now is taken at once.
+
+        Raises:
+            BodyLostError: The log does not hold a body any more.
+            LogUnreadableError: The log did not answer in time.
+        """
+        missing: dict[int, list[DeliveredMessage]] = {}
+        for message in messages:
+            position, index = body_place(message)
+            entry = self._kept.get(position)
+            if entry is None:
+                missing.setdefault(position, []).append(message)
+            else:
+                message["content"] = entry[1][index]
+        loop = asyncio.get_running_loop()
+        found = await loop.run_in_executor(self._thread, self._read, missing)
+        self.read_back += len(missing)
+        self._asked += len(messages)
+        self._misses += sum(map(len, missing.values()))
+        for position, entry in found.items():
+            if position not in self._kept:
+                self._kept[position] = entry
+                self._kept_bytes += entry[0]
+        self._trim()
+        return sum([len(message["content"]) for message in messages])
+
+    def _read(
+        self, missing: dict[int, list[DeliveredMessage]]
+    ) -> OrderedDict[int, tuple[int, list[bytes]]]:
+        """Fills in contents from the log; the Puts that were read last, for those who come next.
+
+        A delivery in any order may want a message each of a thousand Puts: all of them at a time
+        could be more than the worker may have in memory.
+        """
+        found: OrderedDict[int, tuple[int, list[bytes]]] = OrderedDict()
+        found_bytes = 0
+        for position in sorted(missing):
+            value = self._reader.value_at(position)
+            operation = decode_operation(value)
+            contents = bodies_in(operation)
+            if contents is None:
+                raise BodyLostError(
+                    f"the record at position {position} is a {type(operation).__name__}, a live "
+                    "message needs the body that was there; the log was changed"
+                )
+            for message in missing[position]:
+                message["content"] = contents[body_place(message)[1]]
+            cost = len(value or b"") + ENTRY_BYTES * len(contents)
+            found[position] = (cost, contents)
+            found_bytes += cost
+            while found_bytes > READ_BYTES and len(found) > 1:
+                found_bytes -= found.popitem(last=False)[1][0]
+        return found
+
+    def figures(self) -> dict[str, int]:
+        """How large the cache is, and how often a body was in it, since this worker took over."""
+        return {
+            "limit_bytes": self._limit,
+            "bytes": self._kept_bytes,
+            "puts": len(self._kept),
+            "hits": self._asked - self._misses,
+            "misses": self._misses,
+        }
+
+    def rest(self) -> None:
+        """Lets go of what the reader holds, if it was not used for a while."""
+        used = self._reader.last_used
+        if used and time.monotonic() - used > IDLE_SECONDS:
+            self._reader.last_used = 0.0
+            self._thread.submit(self._reader.close)
+
+    def close(self) -> None:
+        """Stops reading back."""
+        self._thread.submit(self._reader.close)
+        self._thread.shutdown(wait=False)

@@ -1,0 +1,290 @@
+"""Lanes: outcomes gathered into chunks per connection and handed to the producer (PROTOCOL.md
+§7).
+
+Where a body left the cache, the outcomes of that connection are held, in order, until it was read
+back from the log; all others go on (H21). When very much is held, the fold waits.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from typing import Any, NamedTuple
+
+from ledgermq.errors import LedgerMQError
+from ledgermq.processor.lanes.bodies import BodyStore
+from ledgermq.processor.lanes.producer import LaneBook, LogProducer
+from ledgermq.protocol.header_size import header_bytes
+from ledgermq.protocol.outcomes import Addressed, Committed, Delivered, Outcome, Refused
+from ledgermq.wire.framing.answers import ANSWER
+from ledgermq.wire.framing.codec import encode_chunk
+from ledgermq.wire.framing.headers import address_of, chunk_headers
+from ledgermq.wire.topics.log_topics import lane_partition
+from ledgermq.wire.topics.registry import Claim
+
+__all__ = ["Folded", "LaneWriter", "SendMark"]
+
+CHUNK = "ledgermq.outcome.Chunk"
+OUTCOME_BYTES = 80
+DELIVERED_MESSAGE_BYTES = 70
+# Of a header beside its texts: times, group and origin; then of each property, and of a run.
+HEADER_BYTES = 300
+PROPERTY_BYTES = 8
+RUN_BYTES = 24
+
+# What may be held before the fold waits: messages of deliveries, each other outcome as one.
+HELD_MESSAGES_MAX = 20_000
+POLL_SECONDS = 0.005
+
+# A record of the log, what its fold came to, and the digest chain up to it.
+Folded = tuple[Any, list[Addressed], bytes]
+
+
+class SendMark(NamedTuple):
+    """What had been handed to the lanes at one moment: records per lane, and outcomes held."""
+
+    sent: tuple[int, ...]
+    held: int
+
+
+class _Held(NamedTuple):
+    """An outcome that waits for a body, or behind one that does; numbered over all connections."""
+
+    number: int
+    addressed: Addressed
+    chain: bytes
+
+
+def _weight(outcome: Outcome) -> int:
+    return len(outcome.messages) if isinstance(outcome, Delivered) else 1
+
+
+class _Draft:
+    """A chunk being gathered."""
+
+    __slots__ = ("chain", "lane", "outcomes", "previous_index", "previous_position", "size_bytes")
+
+    def __init__(self, lane: int, previous_position: int, previous_index: int) -> None:
+        self.lane = lane
+        self.previous_position = previous_position
+        self.previous_index = previous_index
+        # Of the position of the last outcome.
+        self.chain = b""
+        self.outcomes: list[Outcome] = []
+        self.size_bytes = 0
+
+
+def _bytes_beside_bodies(delivered: Delivered) -> int:
+    size = OUTCOME_BYTES + DELIVERED_MESSAGE_BYTES * len(delivered.messages)
+    for message in delivered.messages:
+        header = message.get("header")
+        if header is not None:
+            size += HEADER_BYTES + PROPERTY_BYTES * len(header["properties"])
+            size += header_bytes(header)
+    return size
+
+
+class LaneWriter:
+    """Writes one queue manager's outcomes and answers to its lanes."""
+
+    def __init__(
+        self, claim: Claim, producer: LogProducer, bodies: BodyStore, chunk_bytes: int
+    ) -> None:
+        self._claim = claim
+        self._producer = producer
+        self._bodies = bodies
+        self._chunk_bytes = chunk_bytes
+        self.book = LaneBook(claim.lanes)
+        self._held: dict[bytes, deque[_Held]] = {}
+        self._held_number = 0
+        self._held_messages = 0
+        self._releasing = 0
+        self._fault: LedgerMQError | None = None
+        self._wake = asyncio.Event()
+        self.outcomes_written = 0
+        self.refused: dict[str, int] = {}
+
+    async def send(self, folded: list[Folded]) -> None:
+        """Sends the outcomes of a slice, in order per connection.
+
+        Raises:
+            BodyLostError: A body that must go out is gone from the log.
+            WriteFailedError: A lane takes no more.
+        """
+        drafts: dict[bytes, _Draft] = {}
+        for record, found, chain in folded:
+            for addressed in found:
+                connection, outcome = addressed.connection, addressed.outcome
+                if isinstance(outcome, Refused):
+                    self._count_refusal(outcome)
+                if connection is None:
+                    self._send_unchained(record, outcome, chain)
+                    continue
+                size = -1 if connection in self._held else self._complete(outcome)
+                if size >= 0:
+                    if self._draft(drafts, addressed, size, chain) and self._producer.crowded:
+                        await self._producer.wait_for_room()
+                    continue
+                draft = drafts.pop(connection, None)
+                if draft is not None:
+                    self._send_chunk(connection, draft)
+                self._hold(connection, addressed, chain)
+        for connection, draft in drafts.items():
+            self._send_chunk(connection, draft)
+        self._producer.poll()
+        if self._producer.crowded:
+            await self._producer.wait_for_room()
+        while self._held_messages > HELD_MESSAGES_MAX:
+            if self._fault is not None:
+                raise self._fault
+            await asyncio.sleep(POLL_SECONDS)
+
+    def _complete(self, outcome: Outcome) -> int:
+        """The size of an outcome in bytes, its bodies filled in; -1 if one is not in memory."""
+        if isinstance(outcome, Delivered):
+            size = self._bodies.fill(outcome.messages)
+            return size if size < 0 else size + _bytes_beside_bodies(outcome)
+        if isinstance(outcome, Refused):
+            return OUTCOME_BYTES + len(outcome.detail)
+        if isinstance(outcome, Committed):
+            runs = outcome.enqueued
+            return OUTCOME_BYTES + sum(len(run["destination"]) + RUN_BYTES for run in runs)
+        return OUTCOME_BYTES
+
+    def _draft(
+        self, drafts: dict[bytes, _Draft], addressed: Addressed, size: int, chain: bytes
+    ) -> bool:
+        """Adds an outcome to the chunk of its connection; whether a full one was sent."""
+        connection, lane, previous_position, previous_index, outcome = addressed
+        assert connection is not None, "what has no connection is not chained"
+        draft = drafts.get(connection)
+        full = draft is not None and draft.size_bytes + size > self._chunk_bytes
+        if draft is not None and full:
+            self._send_chunk(connection, draft)
+        if draft is None or full:
+            draft = drafts[connection] = _Draft(lane, previous_position, previous_index)
+        draft.chain = chain
+        draft.outcomes.append(outcome)
+        draft.size_bytes += size
+        return full
+
+    # What waits for bodies --------------------------------------------------------------------
+
+    def _hold(self, connection: bytes, addressed: Addressed, chain: bytes) -> None:
+        self._held_number += 1
+        self._held_messages += _weight(addressed.outcome)
+        held = _Held(self._held_number, addressed, chain)
+        self._held.setdefault(connection, deque()).append(held)
+        self._wake.set()
+
+    async def release(self) -> None:
+        """Sends what is held as its bodies come, for as long as the owner runs.
+
+        Raises:
+            BodyLostError: A body that must go out is gone from the log.
+            LogUnreadableError: The log did not answer in time.
+            WriteFailedError: A lane takes no more.
+        """
+        try:
+            while True:
+                await self._wake.wait()
+                self._wake.clear()
+                while self._held:
+                    # In turn: who drains a deep queue does not keep others from a single body.
+                    connection = next(iter(self._held))
+                    await self._release_some(connection, self._held[connection])
+        except LedgerMQError as error:
+            self._fault = error
+            raise
+
+    async def _release_some(self, connection: bytes, waiting: deque[_Held]) -> None:
+        """Reads one delivery back; sends it, and what is behind it and needs no reading.
+
+        What comes meanwhile is held behind it, as long as the connection stands among the held.
+        """
+        self._releasing = waiting[0].number
+        first = waiting[0].addressed.outcome
+        size = -1
+        if isinstance(first, Delivered):
+            size = await self._bodies.fill_cold(first.messages) + _bytes_beside_bodies(first)
+        drafts: dict[bytes, _Draft] = {}
+        while waiting:
+            _, addressed, chain = waiting[0]
+            size = size if size >= 0 else self._complete(addressed.outcome)
+            if size < 0:
+                break
+            waiting.popleft()
+            self._held_messages -= _weight(addressed.outcome)
+            if self._draft(drafts, addressed, size, chain) and self._producer.crowded:
+                await self._producer.wait_for_room()
+            size = -1
+        for draft in drafts.values():
+            self._send_chunk(connection, draft)
+        del self._held[connection]
+        if waiting:
+            self._held[connection] = waiting
+        self._releasing = 0
+        self._producer.poll()
+        if self._producer.crowded:
+            await self._producer.wait_for_room()
+
+    def mark(self) -> SendMark:
+        """What was handed over so far."""
+        held = self._held_number if self._held else 0
+        return SendMark(tuple(self.book.sent), held)
+
+    async def acknowledged(self, mark: SendMark) -> None:
+        """Waits until everything of a mark is on the lanes, what was held then too (H1)."""
+        sent = mark.sent
+        if mark.held:
+            while self._holds(mark.held):
+                await asyncio.sleep(POLL_SECONDS)
+            sent = tuple(self.book.sent)
+        while not self.book.covers(sent):
+            await asyncio.sleep(POLL_SECONDS)
+
+    def _holds(self, number: int) -> bool:
+        """Whether anything up to a number is held, or is being sent."""
+        oldest = [one[0].number for one in self._held.values() if one]
+        return any(one <= number for one in oldest) or 0 < self._releasing <= number
+
+    def _send_chunk(self, connection: bytes, draft: _Draft) -> None:
+        found = draft.outcomes
+        value = encode_chunk(draft.previous_position, draft.previous_index, found, draft.chain)
+        self._produce(connection, draft.lane, value, CHUNK, found[0].position, found[0].index)
+        self.outcomes_written += len(found)
+
+    def _send_unchained(self, record: Any, outcome: Outcome, chain: bytes) -> None:
+        """Sends a refusal without a known session where the record's headers say (H29)."""
+        address = address_of(record.headers)
+        value = encode_chunk(-1, -2, [outcome], chain)
+        lane = address.lane if address.connection is not None else 0
+        self._produce(address.connection, lane, value, CHUNK, outcome.position, outcome.index)
+        self.outcomes_written += 1
+
+    def _count_refusal(self, outcome: Refused) -> None:
+        self.refused[outcome.reason] = self.refused.get(outcome.reason, 0) + 1
+
+    def send_answer(self, connection: bytes, lane: int, value: bytes, position: int) -> None:
+        """Sends an encoded answer that is true at a position."""
+        self._produce(connection, lane, value, ANSWER, position, 0)
+
+    def _produce(
+        self,
+        connection: bytes | None,
+        lane: int,
+        value: bytes,
+        full_name: str,
+        position: int,
+        index: int,
+    ) -> None:
+        name, partition, lanes = self._claim
+        lane %= lanes
+        self._producer.send_outcomes(
+            self.book,
+            lane,
+            lane_partition(partition, lanes, lane),
+            b"" if connection is None else connection.hex().encode(),
+            value,
+            chunk_headers(name, connection, position, index, full_name),
+        )

@@ -1,0 +1,195 @@
+"""The worker's idempotent producer: outcomes to lanes, the worker's own entries to the ledger.
+
+A write that fails for good stops the worker (H2): the producer tells its owner once and takes
+nothing more. Append times in the acknowledgements are the freshest there are, and set the log
+clock (H7).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable, Sequence
+
+from confluent_kafka import KafkaError, KafkaException, Message, Producer
+
+from ledgermq.errors import LedgerMQError
+from ledgermq.processor.worker.logs import KAFKA_LOGGER
+from ledgermq.wire.framing.headers import Headers
+from ledgermq.wire.topics.log_topics import Topics
+
+__all__ = ["LaneBook", "LogClock", "LogProducer", "WriteFailedError"]
+
+POLL_SECONDS = 0.004
+
+
+class WriteFailedError(LedgerMQError):
+    """A record that had to be written was not."""
+
+    code = "write-failed"
+
+
+class LogClock:
+    """An estimate of the time that the log would stamp now (H7)."""
+
+    def __init__(self) -> None:
+        self._ahead_us = 0
+
+    def observe(self, append_ms: int) -> None:
+        """Learns from a record that was appended just now."""
+        self._ahead_us = append_ms * 1000 - int(time.time() * 1_000_000)
+
+    def now_us(self) -> int:
+        """The estimate in µs."""
+        return int(time.time() * 1_000_000) + self._ahead_us
+
+
+class LaneBook:
+    """What one queue manager's lanes were given and what they acknowledged."""
+
+    __slots__ = ("acknowledged", "sent")
+
+    def __init__(self, lanes: int) -> None:
+        self.sent = [0] * lanes
+        self.acknowledged = [0] * lanes
+
+    def covers(self, sent: Sequence[int]) -> bool:
+        """Whether everything sent by then is acknowledged."""
+        return all(done >= due for done, due in zip(self.acknowledged, sent, strict=True))
+
+
+class LogProducer:
+    """Writes to the lanes and to the ledger; used from the event loop only."""
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topics: Topics,
+        on_failure: Callable[[BaseException], None],
+        unsent_bytes_max: int,
+    ) -> None:
+        self._topics = topics
+        self._on_failure = on_failure
+        self._unsent_bytes_max = unsent_bytes_max
+        self._failed: BaseException | None = None
+        self.clock = LogClock()
+        self.unsent_bytes = 0
+        self.outstanding = 0
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "enable.idempotence": True,
+                "acks": "all",
+                "linger.ms": 0,
+                "message.max.bytes": 10 * 1024 * 1024,
+                "queue.buffering.max.messages": 0,
+                "message.timeout.ms": 120_000,
+                "log_level": 3,
+                "error_cb": self._error,
+            },
+            logger=KAFKA_LOGGER,
+        )
+
+    def send_outcomes(
+        self, book: LaneBook, lane: int, partition: int, key: bytes, value: bytes, headers: Headers
+    ) -> None:
+        """Hands a record to a lane; its acknowledgement is noted in the book.
+
+        Raises:
+            WriteFailedError: An earlier write failed for good.
+        """
+        if self._failed is not None:
+            raise WriteFailedError("an earlier write failed") from self._failed
+        size = len(value)
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            self.unsent_bytes -= size
+            self.outstanding -= 1
+            if error is not None:
+                self._fail(f"{self._topics.outcomes}-{partition}: {error.str()}")
+                return
+            book.acknowledged[lane] += 1
+            self.clock.observe(message.timestamp()[1])
+
+        self._produce(self._topics.outcomes, partition, key, value, headers, delivered)
+        book.sent[lane] += 1
+        self.unsent_bytes += size
+
+    def append_operation(
+        self, partition: int, key: bytes, value: bytes, headers: Headers
+    ) -> asyncio.Future[int]:
+        """Appends one of the worker's own entries; the future holds its position."""
+        appended: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+
+        def delivered(error: KafkaError | None, message: Message) -> None:
+            self.outstanding -= 1
+            if error is not None:
+                text = f"{self._topics.operations}-{partition}: {error.str()}"
+                self._fail(text)
+                if not appended.done():
+                    appended.set_exception(WriteFailedError(text))
+                return
+            self.clock.observe(message.timestamp()[1])
+            if not appended.done():
+                appended.set_result(message.offset() or 0)
+
+        self._produce(self._topics.operations, partition, key, value, headers, delivered)
+        return appended
+
+    def _produce(
+        self,
+        topic: str,
+        partition: int,
+        key: bytes,
+        value: bytes,
+        headers: Headers,
+        delivered: Callable[[KafkaError | None, Message], None],
+    ) -> None:
+        try:
+            self._producer.produce(
+                topic,
+                value=value,
+                key=key,
+                partition=partition,
+                headers=list(headers),
+                on_delivery=delivered,
+            )
+        except (BufferError, KafkaException) as error:
+            self._fail(f"{topic}-{partition}: {error}")
+            raise WriteFailedError(f"{topic}-{partition} took no record: {error}") from error
+        self.outstanding += 1
+
+    @property
+    def crowded(self) -> bool:
+        """Whether more waits to be acknowledged than may."""
+        return self.unsent_bytes > self._unsent_bytes_max
+
+    async def wait_for_room(self) -> None:
+        """Waits until less is unacknowledged."""
+        while self.crowded and self._failed is None:
+            self.poll()
+            await asyncio.sleep(POLL_SECONDS)
+
+    def poll(self) -> None:
+        """Takes in acknowledgements."""
+        self._producer.poll(0)
+
+    async def run(self) -> None:
+        """Takes in acknowledgements for as long as the worker runs."""
+        while True:
+            self._producer.poll(0)
+            await asyncio.sleep(POLL_SECONDS if self.outstanding else 4 * POLL_SECONDS)
+
+    def flush(self, timeout_seconds: float) -> int:
+        """Waits until all is acknowledged; how many records are not."""
+        remaining: int = self._producer.flush(timeout_seconds)
+        return remaining
+
+    def _error(self, error: KafkaError) -> None:
+        if error.fatal():
+            self._fail(error.str())
+
+    def _fail(self, text: str) -> None:
+        if self._failed is None:
+            self._failed = WriteFailedError(f"a write failed for good: {text}")
+            self._on_failure(self._failed)

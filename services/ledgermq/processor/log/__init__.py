@@ -1,0 +1,1 @@
+"""The log read beside the group: records, ends, sizes, the digest chain."""

@@ -1,0 +1,1 @@
+"""What one queue manager needs while its partition is here: folding, questions, duties."""

@@ -1,0 +1,213 @@
+"""Answers: questions put to the state, answered on the asker's lane (PROTOCOL.md §9, D15)."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from ledgermq.core.queries import questions as query
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.errors import LedgerMQError
+from ledgermq.processor.lanes.bodies import BodyStore
+from ledgermq.processor.lanes.lanes import LaneWriter
+from ledgermq.processor.log.sizes import LogSizes
+from ledgermq.processor.owner.paged_answers import PagedAnswers
+from ledgermq.protocol.outcomes import DeliveredMessage, Outcome
+from ledgermq.protocol.reasons import Reason
+from ledgermq.wire.framing.answers import encode_answer
+
+__all__ = ["Answerer", "Question"]
+
+log = logging.getLogger(__name__)
+
+# Kinds of which a page after the first is of an answer that was paged, not of the state as it is.
+KINDS_KEPT = ("RESYNC", "BROWSE")
+WAITING_MAX = 10_000
+# It may quote what was asked, which may be as long as a record.
+DETAIL_CHARACTERS_MAX = 2_000
+ANSWER_BYTES_MAX = 9 * 1024 * 1024
+PATIENCE_SECONDS_MAX = 300.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """An Ask and when it came."""
+
+    ask: dict[str, Any]
+    arrived: float
+
+    @property
+    def not_before(self) -> int:
+        """The position that the answer must have reached."""
+        not_before: int = self.ask["not_before"]
+        return not_before
+
+    @property
+    def patience_ends(self) -> float:
+        """When waiting for the position ends, on the monotonic clock."""
+        wait_ms: int = self.ask["wait_ms"]
+        return self.arrived + min(max(wait_ms, 0) / 1000, PATIENCE_SECONDS_MAX)
+
+
+class Answerer:
+    """Answers questions about one queue manager, between operations."""
+
+    def __init__(
+        self, name: str, worker: str, lanes: LaneWriter, bodies: BodyStore, sizes: LogSizes
+    ) -> None:
+        self._name = name
+        self._worker = worker
+        self._lanes = lanes
+        self._bodies = bodies
+        self._sizes = sizes
+        self._paged = PagedAnswers()
+        self._waiting: list[Question] = []
+        self.answered = 0
+
+    def take(self, ask: dict[str, Any]) -> None:
+        """Takes a question; it is answered when its position is reached or its patience ends."""
+        if len(self._waiting) >= WAITING_MAX:
+            # Whoever asks so much does not read the answers; an asker asks again.
+            log.warning("%s: %d questions wait; half are dropped", self._name, WAITING_MAX)
+            del self._waiting[: WAITING_MAX // 2]
+        self._waiting.append(Question(ask=ask, arrived=time.monotonic()))
+
+    @property
+    def waiting(self) -> bool:
+        """Whether any question is not answered."""
+        return bool(self._waiting)
+
+    async def answer_due(self, state: QueueManager) -> list[Question]:
+        """Answers what can be answered now; gives back the questions for a checkpoint."""
+        waiting, self._waiting = self._waiting, []
+        now = time.monotonic()
+        checkpoints: list[Question] = []
+        for question in waiting:
+            if question.not_before > state.position:
+                if now < question.patience_ends:
+                    self._waiting.append(question)
+                    continue
+                detail = (
+                    f"position {question.not_before} was not reached in time: "
+                    f"{self._name} is at {state.position}"
+                )
+                self.refuse(state, question, Reason.POSITION_NOT_REACHED, detail)
+            elif question.ask["kind"] == "CHECKPOINT":
+                checkpoints.append(question)
+            else:
+                await self._answer_if_it_can(state, question)
+        return checkpoints
+
+    async def _answer_if_it_can(self, state: QueueManager, question: Question) -> None:
+        """Anybody can ask anything, and a question changes nothing: so none ends the worker.
+
+        Raises:
+            LedgerMQError: The log has not what it must have, or a lane takes no more.
+        """
+        try:
+            await self._answer(state, question)
+        except LedgerMQError:
+            raise
+        except Exception:
+            log.exception("%s: a question has no answer: %.1000r", self._name, question.ask)
+            detail = "the question led to a fault of the worker, which is in its log"
+            self.refuse(state, question, Reason.QUESTION_FAILED, detail)
+
+    async def _answer(self, state: QueueManager, question: Question) -> None:
+        after: str = question.ask["after"]
+        if after and question.ask["kind"] in KINDS_KEPT:
+            await self._answer_page(state, question, after)
+            return
+        answer = query.answer(state, question.ask, self._name, self._worker)
+        if answer.reason:
+            self.refuse(state, question, answer.reason, answer.detail)
+            return
+        if answer.is_large:
+            place = self._paged.start(question.ask["connection"], state, answer)
+            await self._answer_page(state, question, place)
+            return
+        if question.ask["kind"] == "STORAGE":
+            # What only the worker knows; the fold's part is true at its position, these are now.
+            answer.document["cache"] = self._bodies.figures()
+            answer.document["log"] = await self._sizes.measure()
+        for messages in answer.unfilled:
+            if messages and self._bodies.fill(messages) < 0:
+                await self._bodies.fill_cold(messages)
+        self.reply(
+            state,
+            question,
+            answer.document,
+            messages=answer.messages,
+            outcomes=answer.outcomes,
+            behind=answer.next,
+        )
+
+    async def _answer_page(self, state: QueueManager, question: Question, place: str) -> None:
+        """Answers with a page of an answer that was begun before, true at the position of then."""
+        paged = self._paged.find(question.ask["connection"], place)
+        page = None if paged is None else await paged.page(place, self._bodies)
+        if paged is None or page is None:
+            detail = "the rest of this answer is not kept any more; ask again from the beginning"
+            self.refuse(state, question, Reason.ANSWER_EXPIRED, detail)
+            return
+        value = encode_answer(
+            question.ask["question"],
+            paged.position,
+            paged.time,
+            document=page.document,
+            messages=page.messages,
+            outcomes=page.outcomes,
+            behind=page.behind,
+        )
+        page.drop_contents()
+        if not question.ask["after"] and not page.behind:
+            self._paged.drop(paged)
+        self._send(question, value, paged.position)
+
+    def reply(
+        self,
+        state: QueueManager,
+        question: Question,
+        document: Any,
+        *,
+        messages: Sequence[DeliveredMessage] = (),
+        outcomes: Sequence[Outcome] = (),
+        behind: str = "",
+        position: int | None = None,
+    ) -> None:
+        """Sends an answer; a refusal in its place if it is larger than a record may be."""
+        at = state.position if position is None else position
+        value = encode_answer(
+            question.ask["question"],
+            at,
+            state.time,
+            document=document,
+            messages=messages,
+            outcomes=outcomes,
+            behind=behind,
+        )
+        if len(value) <= ANSWER_BYTES_MAX:
+            self._send(question, value, at)
+            return
+        log.warning(
+            "%s: the answer to a %s question of connection %s is too large to send",
+            self._name,
+            question.ask["kind"],
+            question.ask["connection"].hex(),
+        )
+        detail = "the answer does not fit into one record; ask for less"
+        self.refuse(state, question, Reason.ANSWER_TOO_LARGE, detail)
+
+    def refuse(self, state: QueueManager, question: Question, reason: str, detail: str) -> None:
+        """Sends a refusal."""
+        number, detail = question.ask["question"], detail[:DETAIL_CHARACTERS_MAX]
+        value = encode_answer(number, state.position, state.time, reason=reason, detail=detail)
+        self._send(question, value, state.position)
+
+    def _send(self, question: Question, value: bytes, position: int) -> None:
+        self.answered += 1
+        ask = question.ask
+        self._lanes.send_answer(ask["connection"], ask["lane"], value, position)

@@ -1,0 +1,217 @@
+"""Folding: drained records to operations, through the fold, to outcomes; the digest chain
+beside it.
+
+Nothing here waits. A record that is no operation is folded as `Unreadable` with its reason, so
+that it is refused with its position and never skipped (H29); a record out of turn is never folded
+(H9); an active version that this code does not know stops the worker before the entry (H3). A
+position without a record, and an entry that brings a version, are folded as nothing if an operator
+declared them skipped.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import deque
+from typing import Any, NamedTuple
+
+from ledgermq.core.apply import apply
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.core.versions import SKIPPED, may_be_skipped, time_of_hole
+from ledgermq.errors import LedgerMQError
+from ledgermq.processor.checkpoints.digests import chain_next
+from ledgermq.processor.lanes.bodies import BodyStore
+from ledgermq.processor.lanes.lanes import Folded
+from ledgermq.processor.owner.silence import Silence
+from ledgermq.processor.worker.settings import WorkerSettings
+from ledgermq.protocol.administration import VersionOffered
+from ledgermq.protocol.limits import PROTOCOL_VERSION
+from ledgermq.protocol.operations import Operation, Put, SessionOperation, Upgrade
+from ledgermq.protocol.outcomes import Delivered
+from ledgermq.wire.framing.codec import NOT_STAMPED, decode_operation
+from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.skipping import Hole, LookAhead, skip_command
+
+__all__ = ["FoldFaultError", "Folder", "VersionUnknownError"]
+
+log = logging.getLogger(__name__)
+
+LOG_APPEND_TIME = 1
+DELIVERED_MESSAGES_MAX = 5_000
+BRING_VERSIONS = (Upgrade, VersionOffered)
+
+
+class VersionUnknownError(LedgerMQError):
+    """The log is at a protocol version that this worker does not know."""
+
+    code = "version-unknown"
+
+
+class FoldFaultError(LedgerMQError):
+    """The fold met what cannot be; nothing after that position is folded."""
+
+    code = "fold-fault"
+
+
+class NoRecord(NamedTuple):
+    """What stands in place of a record at a hole: nobody can be told of its refusal."""
+
+    offset: int
+    headers: tuple[()] = ()
+
+
+class Folder:
+    """Folds one queue manager's records in order."""
+
+    def __init__(
+        self,
+        name: str,
+        state: QueueManager,
+        chain: bytes,
+        bodies: BodyStore,
+        silence: Silence,
+        topics: Topics,
+        ahead: LookAhead,
+    ) -> None:
+        self._name = name
+        self._topics = topics
+        # What stands above; whether the next entry wants a look at it, and which one had one.
+        self.ahead = ahead
+        self.look_wanted = False
+        self.looked_at = -1
+        self.state = state
+        self.chain = chain
+        self._bodies = bodies
+        self._silence = silence
+        self._backlog: deque[Any] = deque()
+        self._backlog_bytes = 0
+        self.last_record: Any = None
+        self.operations = 0
+
+    def __len__(self) -> int:
+        return len(self._backlog)
+
+    @property
+    def expected(self) -> int:
+        """The position that must be folded next."""
+        return self.state.position + 1
+
+    @property
+    def next_offset(self) -> int | None:
+        """The position of the next record that waits, once what was folded before is dropped."""
+        backlog, expected = self._backlog, self.state.position + 1
+        while backlog and backlog[0].offset < expected:
+            self._backlog_bytes -= len(backlog.popleft().value or b"")
+        return backlog[0].offset if backlog else None
+
+    def add(self, records: list[Any]) -> None:
+        """Takes drained records in."""
+        self._backlog.extend(records)
+        self._backlog_bytes += sum([len(record.value or b"") for record in records])
+
+    def crowded(self, settings: WorkerSettings, share: float = 1.0) -> bool:
+        """Whether more waits than a share of what may."""
+        records_max, bytes_max = settings.backlog_records, settings.backlog_bytes
+        return len(self._backlog) > records_max * share or self._backlog_bytes > bytes_max * share
+
+    def drop_backlog(self) -> None:
+        """Forgets what waits; the log has it."""
+        self._backlog.clear()
+        self._backlog_bytes = 0
+
+    def fold_slice(self, records_max: int, bytes_max: int) -> list[Folded]:
+        """Folds waiting records, until enough was done or the time of the log stood still.
+
+        Raises:
+            VersionUnknownError: The next entry is of a version that this code does not know.
+            FoldFaultError: The fold raised.
+        """
+        state, backlog = self.state, self._backlog
+        folded: list[Folded] = []
+        now = time.monotonic()
+        size = delivered = count = 0
+        chain = self.chain
+        while backlog and count < records_max:
+            record = backlog[0]
+            offset = record.offset
+            if offset != state.position + 1:
+                break
+            if state.active_version != PROTOCOL_VERSION:
+                raise VersionUnknownError(
+                    f"{self._name}: from position {offset} on protocol version "
+                    f"{state.active_version} is active, this worker knows {PROTOCOL_VERSION}; "
+                    f"install a LedgerMQ that knows it. If the Upgrade was a mistake and no worker "
+                    f"ever ran with that version, declare it skipped and start the worker again: "
+                    f"`{self.skip_command(state.position, state.position)}`"
+                )
+            value = record.value
+            operation = self._read(record, value)
+            if operation is None:
+                self.look_wanted = True
+                break
+            backlog.popleft()
+            try:
+                found = apply(state, operation, offset, record.timestamp * 1000)
+            except Exception as error:
+                raise self._fault(offset, operation, error) from error
+            chain = chain_next(chain, offset, record.timestamp, value)
+            last_record = record
+            count += 1
+            size += len(value or b"")
+            if isinstance(operation, SessionOperation):
+                self._silence.acted(operation.session, now)
+            if found:
+                folded.append((record, found, chain))
+                last = found[-1].outcome
+                if isinstance(last, Delivered):
+                    delivered += len(last.messages) * len(found)
+            if state.time_stood_still or size > bytes_max or delivered > DELIVERED_MESSAGES_MAX:
+                break
+        if count:
+            self.last_record = last_record
+        self.chain = chain
+        self._backlog_bytes -= size
+        self.operations += count
+        return folded
+
+    def fold_hole(self, last: int, count_max: int) -> list[Folded]:
+        """Folds positions that have no record, and were declared skipped; from the next one on."""
+        state, found = self.state, []
+        for position in range(state.position + 1, min(last, state.position + count_max) + 1):
+            outcomes = apply(state, SKIPPED, position, time_of_hole(state))
+            self.chain = chain_next(self.chain, position, 0, None)
+            found.append((NoRecord(position), outcomes, self.chain))
+        # A checkpoint names the record that it was taken at, so none is taken here.
+        self.last_record = None
+        return found
+
+    def skip_command(self, first: int, last: int) -> str:
+        """How positions are declared skipped."""
+        return skip_command(self._topics, self._name, Hole(first, last))
+
+    def _read(self, record: Any, value: bytes | None) -> Operation | None:
+        """The operation in a record; its bodies stay in memory. None: look ahead first."""
+        if record.timestamp_type != LOG_APPEND_TIME:
+            return NOT_STAMPED
+        operation = decode_operation(value, self.state.active_version)
+        if type(operation) is Put:
+            self._bodies.add(record.offset, operation.messages, len(value or b""))
+        elif type(operation) in BRING_VERSIONS and may_be_skipped(self.state, operation):
+            if self.looked_at != record.offset:
+                return None
+            if self.ahead.skipped(record.offset):
+                return SKIPPED
+        return operation
+
+    def _fault(self, offset: int, operation: Operation, error: Exception) -> FoldFaultError:
+        log.critical(
+            "%s: the fold failed at position %d on a %s; nothing was skipped",
+            self._name,
+            offset,
+            type(operation).__name__,
+            exc_info=error,
+        )
+        return FoldFaultError(
+            f"{self._name}: the fold failed at position {offset} on a "
+            f"{type(operation).__name__}: {error!r}"
+        )

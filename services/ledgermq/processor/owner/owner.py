@@ -1,0 +1,387 @@
+"""An owner: everything one queue manager needs while its partition is assigned to this worker.
+
+Theory of operation. One task per partition does one thing after the other, so nothing needs a
+lock: load the state, then fold a slice, send its outcomes, answer questions, do the duties of time,
+take a snapshot when one is due; then wait. The agent only hands records in.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import time
+from collections.abc import Coroutine
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from faust.types import TP
+
+from ledgermq.errors import LedgerMQError
+from ledgermq.processor.checkpoints.loading import Loaded, load
+from ledgermq.processor.checkpoints.schedule import CheckpointSchedule
+from ledgermq.processor.checkpoints.writing import Checkpointer
+from ledgermq.processor.faust_shell.transport import DrainedChunk
+from ledgermq.processor.lanes.bodies import BodyStore, LogReader
+from ledgermq.processor.lanes.lanes import LaneWriter
+from ledgermq.processor.lanes.producer import LogProducer
+from ledgermq.processor.log.sizes import LogSizes
+from ledgermq.processor.owner.answers import Answerer
+from ledgermq.processor.owner.folding import Folder, VersionUnknownError
+from ledgermq.processor.owner.holes import HoleWatch
+from ledgermq.processor.owner.side_topic import SideTopic
+from ledgermq.processor.owner.silence import SilenceWatch
+from ledgermq.processor.owner.time_keeper import TimeKeeper
+from ledgermq.processor.worker.crash_points import crash_point, is_armed
+from ledgermq.processor.worker.logs import KAFKA_LOGGER
+from ledgermq.processor.worker.settings import WorkerSettings
+from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.reading import partition_reader
+from ledgermq.wire.topics.registry import Claim
+from ledgermq.wire.topics.skipping import LookAhead
+
+__all__ = ["LogCutError", "Owner", "Surroundings"]
+
+log = logging.getLogger(__name__)
+
+DUTY_SECONDS = 0.05
+SILENCE_SECONDS = 0.5
+SEEKS_MAX = 2
+
+
+class LogCutError(LedgerMQError):
+    """The operations log lost what was folded already."""
+
+    code = "log-cut"
+
+
+class LogAccess(Protocol):
+    """What an owner needs of the consumer."""
+
+    def open_gate(self, tp: TP) -> None:
+        """Lets records through."""
+
+    def close_gate(self, tp: TP) -> None:
+        """Holds records back."""
+
+    def leave(self, tp: TP) -> None:
+        """Reads a partition no longer."""
+
+    async def seek_to(self, tp: TP, offset: int) -> None:
+        """Reads on from an offset."""
+
+    async def commit_position(self, tp: TP, offset: int) -> None:
+        """Commits to the group."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What the owners of a worker share."""
+
+    settings: WorkerSettings
+    topics: Topics
+    producer: LogProducer
+    consumer: LogAccess
+    side_topic: SideTopic
+
+
+class Owner:
+    """Owns one queue manager."""
+
+    def __init__(self, claim: Claim, around: Surroundings) -> None:
+        settings, topics = around.settings, around.topics
+        self.claim = claim
+        self.tp = TP(topics.operations, claim.partition)
+        self._around = around
+        self._settings = settings
+        reader = LogReader(
+            settings.bootstrap, topics.operations, claim.partition, settings.request_timeout_seconds
+        )
+        self.bodies = BodyStore(settings.body_cache_bytes, reader)
+        self.lanes = LaneWriter(claim, around.producer, self.bodies, settings.chunk_bytes)
+        sizes = LogSizes(settings.bootstrap, topics, claim)
+        self.answers = Answerer(
+            claim.queue_manager, settings.worker_name, self.lanes, self.bodies, sizes
+        )
+        self.time = TimeKeeper(claim, around.producer, settings.worker_name)
+        self.watch = SilenceWatch(claim, around.side_topic, self.time)
+        self.folder: Folder | None = None
+        self.holes: HoleWatch | None = None
+        self.checkpoints: CheckpointSchedule | None = None
+        self.end_offset: int | None = None
+        self._wake = asyncio.Event()
+        self._held = False
+        self._answers_from = -1
+        self._seeks: tuple[int, int] = (-1, 0)
+        self._heartbeat_heard = False
+        self._suspecting: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._next_duty = self._next_silence = 0.0
+        self._fault: BaseException | None = None
+
+    # What the worker hands in -----------------------------------------------------------------
+
+    @property
+    def wanted_position(self) -> int | None:
+        """The position to read on from, once the state is loaded."""
+        return None if self.folder is None else self.folder.expected + len(self.folder)
+
+    def take_records(self, chunk: DrainedChunk) -> None:
+        """Takes records in; holds the partition back when too many wait."""
+        if self.folder is None:
+            return
+        self.end_offset = chunk.end_offset
+        self.folder.add(chunk.records)
+        if self.folder.crowded(self._settings) and not self._held:
+            self._held = True
+            self._around.consumer.close_gate(self.tp)
+        self._wake.set()
+
+    def take_question(self, ask: dict[str, Any]) -> None:
+        """Takes a question."""
+        self.answers.take(ask)
+        self._wake.set()
+
+    def take_heartbeat(self, connection: bytes) -> None:
+        """Takes a sign of life."""
+        self.watch.silence.heard(connection)
+        self._heartbeat_heard = True
+
+    def drop_unfolded(self) -> None:
+        """Forgets records that wait: after a rebalance they are read again."""
+        if self.folder is not None:
+            self.folder.drop_backlog()
+            self._release()
+
+    def nudge(self) -> None:
+        """Lets the owner look whether anything is due."""
+        self._wake.set()
+
+    # The owner's task --------------------------------------------------------------------------
+
+    async def run(self) -> None:
+        """Owns the queue manager until cancelled.
+
+        Raises:
+            LedgerMQError: It cannot go on; the text says why and what to do.
+        """
+        name = self.claim.queue_manager
+        loaded = await self._load()
+        folder = self.folder
+        assert folder is not None
+        log.info(
+            "%s: state loaded at position %d (%s); reading on from there",
+            name,
+            loaded.state.position,
+            "from a checkpoint" if loaded.manifest else "from the beginning",
+        )
+        consumer = self._around.consumer
+        await consumer.seek_to(self.tp, folder.expected)
+        consumer.open_gate(self.tp)
+        self._beside(self.lanes.release())
+        self._beside(self.watch.listen(self))
+        while True:
+            self._wake.clear()
+            worked = await self._work(folder)
+            if self._fault is not None:
+                raise self._fault
+            if not worked:
+                await self._wake.wait()
+
+    def _beside(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        """Runs something beside the owner's task; what it raises ends the owner."""
+        task = asyncio.create_task(coroutine)
+        self._tasks.add(task)
+
+        def ended(done: asyncio.Task[None]) -> None:
+            self._tasks.discard(done)
+            self._wake.set()
+            if not done.cancelled() and done.exception() is not None:
+                self._fault = done.exception()
+
+        task.add_done_callback(ended)
+        return task
+
+    async def _load(self) -> Loaded:
+        """Loads the state in a thread: the event loop stays free (H11)."""
+        settings = self._settings
+
+        def in_thread() -> Loaded:
+            # Looking for cycles among a million messages, over and over while they are made,
+            # takes a quarter of the time of loading them.
+            gc.disable()
+            try:
+                return self._read_checkpoint()
+            finally:
+                gc.freeze()
+                gc.enable()
+
+        loaded = await asyncio.to_thread(in_thread)
+        name = self.claim.queue_manager
+        topics = self._around.topics
+        ahead = LookAhead(
+            settings.bootstrap,
+            topics.operations,
+            self.claim.partition,
+            settings.request_timeout_seconds,
+        )
+        self.folder = Folder(
+            name, loaded.state, loaded.chain, self.bodies, self.watch.silence, topics, ahead
+        )
+        self.holes = HoleWatch(self.claim, self.folder, self._around.side_topic)
+        checkpointer = Checkpointer(
+            self.claim,
+            loaded,
+            bootstrap=settings.bootstrap,
+            topics=topics,
+            worker=settings.worker_name,
+            timeout_seconds=settings.request_timeout_seconds,
+        )
+        self.checkpoints = CheckpointSchedule(
+            name, settings, checkpointer, self._commit, self._beside
+        )
+        return loaded
+
+    def _read_checkpoint(self) -> Loaded:
+        settings = self._settings
+        with partition_reader(
+            settings.bootstrap, settings.request_timeout_seconds, KAFKA_LOGGER
+        ) as reader:
+            loaded = load(
+                reader,
+                settings.bootstrap,
+                self._around.topics,
+                self.claim,
+                settings.request_timeout_seconds,
+            )
+            self._answers_from = reader.ends(self.tp.topic, self.tp.partition)[1] - 1
+            return loaded
+
+    async def _work(self, folder: Folder) -> bool:
+        """Does what is to be done now; whether there is more of it."""
+        if await self._fold(folder):
+            return True
+        await self._between_slices(folder)
+        now = time.monotonic()
+        if now >= self._next_duty:
+            self._next_duty = now + DUTY_SECONDS
+            await self._duties(folder, now)
+        return len(folder) > 0 and not self._waits_at_hole
+
+    async def _fold(self, folder: Folder) -> bool:
+        """Folds a slice and sends its outcomes; whether more records wait."""
+        if not len(folder):
+            return False
+        if folder.next_offset != folder.expected:
+            await self._close_gap(folder)
+            return len(folder) > 0 and not self._waits_at_hole
+        settings, state = self._settings, folder.state
+        assert self.holes is not None
+        self.holes.waits = False
+        try:
+            folded = folder.fold_slice(settings.slice_records, settings.slice_bytes)
+        except VersionUnknownError:
+            await self.holes.begin_anew_if_skipped()
+            raise
+        crash_point("after-fold")
+        if state.time_stood_still:
+            await self.time.agree_time(state)
+        await self.lanes.send(folded)
+        if is_armed("after-produce"):
+            self._around.producer.flush(10.0)
+            crash_point("after-produce")
+        self.time.folded_to(state)
+        if folder.look_wanted:
+            await self.holes.look_at_next()
+        if self._held and not folder.crowded(settings, share=0.5):
+            self._release()
+        if not len(folder):
+            return False
+        await asyncio.sleep(0)
+        await self._between_slices(folder)
+        return True
+
+    async def _between_slices(self, folder: Folder) -> None:
+        """Answers questions and takes a checkpoint, between two operations."""
+        checkpoints = self.checkpoints
+        assert checkpoints is not None
+        # Until it has folded what was there when it came, an owner would answer from the past.
+        caught_up = self._waits_at_hole or folder.state.position >= self._answers_from
+        if self.answers.waiting and caught_up:
+            checkpoints.wanted += await self.answers.answer_due(folder.state)
+        checkpoints.look(folder, self.lanes, self.answers)
+
+    async def _commit(self, offset: int) -> None:
+        await self._around.consumer.commit_position(self.tp, offset)
+
+    def _release(self) -> None:
+        if self._held:
+            self._held = False
+            self._around.consumer.open_gate(self.tp)
+
+    async def _close_gap(self, folder: Folder) -> None:
+        """Seeks back when the next record is not the one after the last folded (H9)."""
+        found, expected = folder.next_offset, folder.expected
+        if self.end_offset is not None and 0 <= self.end_offset < expected:
+            raise LogCutError(
+                f"{self.claim.queue_manager}: {self.tp.topic}-{self.tp.partition} ends at "
+                f"{self.end_offset}, but position {expected - 1} was folded already: the log was "
+                "cut. Restore it; what was acknowledged before must be there."
+            )
+        if found is None:
+            return
+        assert self.holes is not None
+        position, times = self._seeks
+        times = times + 1 if position == expected else 1
+        self._seeks = (expected, times)
+        if times > SEEKS_MAX or self.holes.is_known(expected):
+            passed = await self.holes.pass_over()
+            if passed:
+                await self.lanes.send(passed)
+            if passed is not None:
+                return
+            self._seeks = (expected, 1)
+        log.info(
+            "%s: record %d came where %d was expected; seeking back",
+            self.claim.queue_manager,
+            found,
+            expected,
+        )
+        folder.drop_backlog()
+        self._release()
+        await self._around.consumer.seek_to(self.tp, expected)
+
+    @property
+    def _waits_at_hole(self) -> bool:
+        """Whether the fold waits before a hole; then questions are answered as of before it."""
+        return self.holes is not None and self.holes.waits
+
+    async def _duties(self, folder: Folder, now: float) -> None:
+        """What time asks for: ticks, agreed time, suspicion, rest."""
+        self.time.folded_to(folder.state)
+        heard, self._heartbeat_heard = self._heartbeat_heard, False
+        await self.time.let_time_pass(folder.state, heartbeat_heard=heard)
+        await self.time.offer_version(folder.state)
+        if now >= self._next_silence:
+            self._next_silence = now + SILENCE_SECONDS
+            self.bodies.rest()
+            if self.holes is not None and self.holes.end_is_due:
+                self._beside(self.holes.look_at_end())
+            silence = self.watch.silence
+            silence.forget_gone(folder.state)
+            idle = self._suspecting is None or self._suspecting.done()
+            if idle and not self.time.busy and silence.silent(folder.state):
+                self._suspecting = self._beside(self.watch.suspect(folder.state))
+
+    async def close(self) -> None:
+        """Lets go of everything; nothing is written any more."""
+        tasks = list(self._tasks)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._around.side_topic.leave(self.claim.partition, self)
+        if self.checkpoints is not None:
+            self.checkpoints.checkpointer.close()
+        self.bodies.close()
+        # The state is full of cycles, and was kept from the collector's eyes.
+        gc.unfreeze()

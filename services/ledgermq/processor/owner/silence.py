@@ -1,0 +1,117 @@
+"""Silence: who was not heard of for too long (PROTOCOL.md §9; H5, H12).
+
+Theory of operation. Silence of a connection counts from the moment when the side topic had been
+read to its end, and a suspicion is written only after both the side topic and the ledger were read
+to their ends once more, so that neither a slow worker nor a long stop of its process can end a live
+session.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.processor.owner.side_topic import Listener, SideTopic
+from ledgermq.processor.owner.time_keeper import TimeKeeper
+from ledgermq.wire.topics.registry import Claim
+
+__all__ = ["Silence", "SilenceWatch"]
+
+log = logging.getLogger(__name__)
+
+SUSPECTS_MAX = 1_000
+PATIENCE_SECONDS = 10.0
+
+
+class Silence:
+    """Who was heard of when, on the worker's own monotonic clock."""
+
+    def __init__(self) -> None:
+        self._connections: dict[bytes, float] = {}
+        self._sessions: dict[int, float] = {}
+        self._counts_from: float | None = None
+
+    def heard(self, connection: bytes) -> None:
+        """A heartbeat of a connection arrived."""
+        self._connections[connection] = time.monotonic()
+
+    def acted(self, session: int, now: float) -> None:
+        """An operation of a session was folded."""
+        self._sessions[session] = now
+
+    def count_from_now(self) -> None:
+        """The side topic has been read to its end for the first time; silence counts from here."""
+        if self._counts_from is None:
+            self._counts_from = time.monotonic()
+
+    def silent(self, state: QueueManager) -> list[int]:
+        """Sessions not heard of for their suspect timeout, and not under suspicion yet."""
+        if self._counts_from is None:
+            return []
+        now, start = time.monotonic(), self._counts_from
+        found: list[int] = []
+        for handle, session in state.sessions.items():
+            if session.suspected or not session.confirmed:
+                continue
+            heard = max(
+                start,
+                self._connections.get(session.connection.identity, start),
+                self._sessions.get(handle, start),
+            )
+            if now - heard > session.suspect_timeout_ms / 1000:
+                found.append(handle)
+                if len(found) == SUSPECTS_MAX:
+                    break
+        return found
+
+    def forget_gone(self, state: QueueManager) -> None:
+        """Drops what is known of sessions and connections that are no more."""
+        sessions, connections = state.sessions, state.connections
+        self._sessions = {key: at for key, at in self._sessions.items() if key in sessions}
+        # A connection may beat before its first Open is folded.
+        limit = time.monotonic() - 120
+        self._connections = {
+            key: at for key, at in self._connections.items() if key in connections or at > limit
+        }
+
+
+class SilenceWatch:
+    """Listens for one queue manager, and suspects who is silent."""
+
+    def __init__(self, claim: Claim, side_topic: SideTopic, keeper: TimeKeeper) -> None:
+        self._claim = claim
+        self._side_topic = side_topic
+        self._keeper = keeper
+        self.silence = Silence()
+
+    async def listen(self, listener: Listener) -> None:
+        """Hears the side topic, and lets silence count once it was read to its end."""
+        side_topic, partition = self._side_topic, self._claim.partition
+        await side_topic.listen(partition, listener)
+        while not await side_topic.read_to_end(partition):
+            await asyncio.sleep(0.2)
+        if side_topic.hears(partition):
+            self.silence.count_from_now()
+        else:
+            log.error(
+                "%s: partition %d of the questions is not read beside that of the operations; "
+                "no session will be suspected",
+                self._claim.queue_manager,
+                partition,
+            )
+
+    async def suspect(self, state: QueueManager) -> None:
+        """Reads side topic and ledger to their ends, then suspects who is silent still."""
+        side_topic, partition = self._side_topic, self._claim.partition
+        if not side_topic.hears(partition) or not await side_topic.read_to_end(partition):
+            return
+        end = await side_topic.end_of_operations(partition)
+        limit = time.monotonic() + PATIENCE_SECONDS
+        while end is not None and state.position + 1 < end:
+            if time.monotonic() > limit:
+                return
+            await asyncio.sleep(0.01)
+        if end is not None:
+            await self._keeper.suspect(state, self.silence.silent(state))

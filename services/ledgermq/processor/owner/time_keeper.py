@@ -1,0 +1,168 @@
+"""What a worker writes on the ledger itself: Tick, TimeAgreed, Suspect, VersionOffered (PROTOCOL.md
+§6, §8; H6, H7).
+
+At most one entry of the worker is unfolded per queue manager; after one that changed nothing the
+next waits a second.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+import uuid
+
+from ledgermq.core.apply import next_deadline
+from ledgermq.core.clock import time_after
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.processor.lanes.producer import LogProducer
+from ledgermq.protocol.administration import VersionOffered
+from ledgermq.protocol.limits import PROTOCOL_VERSION, TIME_LEAP_US
+from ledgermq.protocol.operations import Operation, Suspect, Tick, TimeAgreed
+from ledgermq.wire.framing.codec import encode_operation, full_name_of
+from ledgermq.wire.framing.headers import Headers
+from ledgermq.wire.topics.registry import Claim
+
+__all__ = ["TimeKeeper"]
+
+log = logging.getLogger(__name__)
+
+BACK_OFF_SECONDS = 1.0
+# Beyond this a plain Tick might not count, so the time is agreed instead.
+AGREE_BEYOND_US = 55_000_000
+STALE_US = 40_000_000
+TICK_MARGIN_US = 5_000
+
+
+def _clock_of(state: QueueManager) -> tuple[int, int, int | None]:
+    """What an entry of the worker's is to change."""
+    return state.time, state.time_reference, next_deadline(state)
+
+
+def _headers(queue_manager: str, worker: str, full_name: str) -> Headers:
+    return [
+        ("content-type", b"avro/binary"),
+        ("ce_specversion", b"1.0"),
+        ("ce_type", full_name.encode()),
+        ("ce_source", f"/ledgermq/{queue_manager}/{worker}".encode()),
+        ("ce_id", uuid.uuid4().hex.encode()),
+    ]
+
+
+class TimeKeeper:
+    """Writes the worker's entries for one queue manager, one at a time."""
+
+    def __init__(self, claim: Claim, producer: LogProducer, worker: str) -> None:
+        self._claim = claim
+        self._producer = producer
+        self._worker = worker
+        self._unfolded: int | None = None
+        self._writing = False
+        self._effect_before: tuple[int, int, int | None] | None = None
+        self._was_ahead = False
+        self._not_before = 0.0
+        self.written = 0
+
+    @property
+    def busy(self) -> bool:
+        """Whether an entry of this worker is not folded yet, or the next must wait."""
+        return self._writing or self._unfolded is not None or time.monotonic() < self._not_before
+
+    def estimate_us(self) -> int:
+        """The log's time by the worker's estimate, in µs."""
+        return self._producer.clock.now_us()
+
+    def ahead_seconds(self, state: QueueManager) -> float:
+        """How far log time is ahead of the log's clock, by the worker's estimate of that."""
+        return max(0, state.time - self.estimate_us()) / 1_000_000
+
+    def folded_to(self, state: QueueManager) -> None:
+        """Notes that the fold has come on; backs off if the worker's own entry changed nothing."""
+        self._log_whether_ahead(state)
+        if self._unfolded is None or state.position < self._unfolded:
+            return
+        self._unfolded = None
+        if self._effect_before == _clock_of(state) or state.time_stood_still:
+            self._not_before = time.monotonic() + BACK_OFF_SECONDS
+        self._effect_before = None
+
+    async def agree_time(self, state: QueueManager) -> None:
+        """Appends the TimeAgreed that an operation called for, before its outcomes are sent."""
+        if self.busy:
+            return
+        log.info(
+            "%s: the entry at position %d is over 60 s from where log time goes on; agreeing on it",
+            self._claim.queue_manager,
+            state.position,
+        )
+        await self._append(self._time_agreed(), state)
+
+    async def let_time_pass(self, state: QueueManager, *, heartbeat_heard: bool) -> None:
+        """Writes what the passing of time calls for, if anything."""
+        if self.busy or state.time < 0:
+            return
+        now_us, reference = self.estimate_us(), state.time_reference
+        ahead = reference >= 0
+        passed_us = now_us - (reference if ahead else state.time)
+        after, _, _ = time_after(state.time, reference, now_us - TICK_MARGIN_US, agreed=True)
+        deadline = next_deadline(state)
+        due = deadline is not None and after >= deadline
+        waited_for = heartbeat_heard or deadline is not None
+        # While log time is ahead, more than 60 s at once do not count as passed.
+        stale = passed_us > STALE_US and (waited_for if ahead else heartbeat_heard)
+        if due and passed_us <= AGREE_BEYOND_US:
+            await self._append(Tick(worker=self._worker), state)
+        elif due or stale or (waited_for and passed_us < -TIME_LEAP_US):
+            await self._append(self._time_agreed(), state)
+
+    async def suspect(self, state: QueueManager, sessions: list[int]) -> None:
+        """Puts sessions under suspicion."""
+        if not self.busy and sessions:
+            log.info(
+                "%s: nothing was heard of sessions %s; they are suspected",
+                self._claim.queue_manager,
+                ", ".join(map(str, sessions[:20])),
+            )
+            await self._append(Suspect(worker=self._worker, sessions=sessions), state)
+
+    def _log_whether_ahead(self, state: QueueManager) -> None:
+        ahead = state.time_reference >= 0
+        if ahead and not self._was_ahead:
+            log.warning(
+                "%s: log time is %.0f s ahead of the clock, which was set back; it goes on at 7/8 "
+                "of the clock's pace until that has caught up",
+                self._claim.queue_manager,
+                (state.time - state.time_reference) / 1_000_000,
+            )
+        elif self._was_ahead and not ahead:
+            log.info("%s: the clock has caught up with log time", self._claim.queue_manager)
+        self._was_ahead = ahead
+
+    async def offer_version(self, state: QueueManager) -> None:
+        """Offers the version that this worker knows, if no worker offered one as high (§8)."""
+        if not self.busy and state.offered_version < PROTOCOL_VERSION:
+            log.info(
+                "%s: offering protocol version %d", self._claim.queue_manager, PROTOCOL_VERSION
+            )
+            offer = VersionOffered(worker=self._worker, version=PROTOCOL_VERSION)
+            await self._append(offer, state)
+
+    def _time_agreed(self) -> TimeAgreed:
+        return TimeAgreed(worker=self._worker, writer_time=int(time.time() * 1_000_000))
+
+    async def _append(self, operation: Operation, state: QueueManager) -> None:
+        name, partition, _ = self._claim
+        self._writing = True
+        try:
+            headers = _headers(name, self._worker, full_name_of(operation))
+            value = encode_operation(operation)
+            position = await self._producer.append_operation(
+                partition, name.encode(), value, headers
+            )
+        finally:
+            self._writing = False
+        self.written += 1
+        self._effect_before = _clock_of(state)
+        self._unfolded = position
+        if isinstance(operation, Suspect):
+            self._effect_before = None
+            self._not_before = time.monotonic() + BACK_OFF_SECONDS

@@ -1,0 +1,1 @@
+"""The worker as a process: its settings, its log, its metrics, its supervisor."""

@@ -1,0 +1,79 @@
+"""Asking a worker whether it is there, by the questions that clients use."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+
+from ledgermq.wire.framing.codec import encode_record
+from ledgermq.wire.framing.headers import CONNECTION
+from ledgermq.wire.topics.log_topics import Topics, lane_partition
+from ledgermq.wire.topics.reading import reader_settings
+from ledgermq.wire.topics.registry import Claim, RegistryError, list_queue_managers
+
+__all__ = ["wait_for_worker"]
+
+ASK = "ledgermq.question.Ask"
+ASK_AGAIN_SECONDS = 1.0
+
+
+def wait_for_worker(
+    bootstrap: str,
+    topic_prefix: str,
+    timeout_seconds: float,
+    hopeless: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Waits until a worker answers for every queue manager in the registry; whether it did."""
+    topics = Topics(topic_prefix)
+    limit = time.monotonic() + timeout_seconds
+    while time.monotonic() < limit and not hopeless():
+        try:
+            claims = list_queue_managers(bootstrap, topics, timeout_seconds=5.0)
+            if claims and all(_answers(bootstrap, topics, one, limit, hopeless) for one in claims):
+                return True
+        except (RegistryError, KafkaException):
+            pass
+        time.sleep(0.1)
+    return False
+
+
+def _answers(
+    bootstrap: str, topics: Topics, claim: Claim, limit: float, hopeless: Callable[[], bool]
+) -> bool:
+    """Asks for the queue manager's status until an answer comes on its first lane."""
+    connection = os.urandom(16)
+    consumer = Consumer(reader_settings(bootstrap, "asking", {"fetch.wait.max.ms": 50}))
+    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
+    lane = TopicPartition(topics.outcomes, lane_partition(claim.partition, claim.lanes, 0))
+    try:
+        _, lane.offset = consumer.get_watermark_offsets(lane, timeout=5.0)
+        consumer.assign([lane])
+        while time.monotonic() < limit and not hopeless():
+            _ask(producer, topics, claim, connection)
+            heard_by = time.monotonic() + ASK_AGAIN_SECONDS
+            while time.monotonic() < heard_by:
+                record = consumer.poll(0.1)
+                if record is None or record.error() is not None:
+                    continue
+                headers = dict(record.headers() or [])
+                if headers.get(CONNECTION) == connection.hex().encode():
+                    return True
+        return False
+    finally:
+        consumer.close()
+
+
+def _ask(producer: Producer, topics: Topics, claim: Claim, connection: bytes) -> None:
+    ask = {"connection": connection, "lane": 0, "question": 1, "kind": "QUEUE_MANAGER"}
+    ask |= {"not_before": -1, "wait_ms": 0, "queue": ""}
+    ask |= {"after_priority": 9, "after_sequence": -1, "limit": 1, "group_id": b""}
+    producer.produce(
+        topics.questions,
+        value=encode_record(ASK, ask),
+        key=connection.hex(),
+        partition=claim.partition,
+    )
+    producer.flush(5.0)

@@ -1,0 +1,176 @@
+"""Settings of a worker: one frozen record, read from arguments and from LEDGERMQ_* variables."""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from ledgermq.errors import LedgerMQError
+
+__all__ = ["WORKER_OPTIONS", "SettingsError", "WorkerOption", "WorkerSettings"]
+
+
+class SettingsError(LedgerMQError, ValueError):
+    """A setting that cannot be used; the text names it and says what it must be."""
+
+    code = "setting-invalid"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerSettings:
+    """How a worker runs.
+
+    Attributes:
+        bootstrap: Kafka addresses, HOST:PORT separated by commas.
+        data_directory: Where the worker may keep files; nothing of value is kept there.
+        topic_prefix: Prefix of the log topics.
+        name: Name in logs, manifests and worker entries. A worker with a name takes its
+            partitions back at once when it is started again; two workers must not share one.
+        queue_managers: Names claimed in the registry if it is empty.
+        partitions: Queue managers that the topics have room for, when they are created here.
+        lanes: Outcome lanes of a queue manager, when the topics are created here.
+        session_timeout_seconds: Silence after which the group gives partitions to others.
+        heartbeat_seconds: How often the worker shows itself to the group.
+        poll_records: Records of one partition taken from the log at a time.
+        slice_records: Records folded before other work is done.
+        slice_bytes: Bytes of operations folded before other work is done.
+        backlog_records: Records that may wait to be folded before fetching pauses.
+        backlog_bytes: Bytes of records that may wait to be folded before fetching pauses.
+        body_cache_bytes: Bodies kept in memory.
+        chunk_bytes: Size that chunks of outcomes aim at.
+        outcomes_unsent_bytes: Outcomes handed to Kafka and not acknowledged, at most.
+        checkpoint_seconds: Pause between checkpoints when something changed.
+        checkpoint_operations: Operations after which a checkpoint is due.
+        checkpoint_blocks: Changed blocks of messages after which a checkpoint is due.
+        web_port: Port of metrics and health; 0 is any free port, -1 none.
+        web_host: Address that metrics and health listen on.
+        request_timeout_seconds: Patience with Kafka at the start and for checkpoints.
+        log_level: Level of the log, by Python's names.
+    """
+
+    bootstrap: str
+    data_directory: Path
+    topic_prefix: str = "ledgermq"
+    name: str = ""
+    queue_managers: tuple[str, ...] = ("QM1",)
+    partitions: int = 4
+    lanes: int = 4
+    session_timeout_seconds: float = 6.0
+    heartbeat_seconds: float = 1.5
+    poll_records: int = 1_000
+    slice_records: int = 250
+    slice_bytes: int = 1_000_000
+    backlog_records: int = 4_000
+    backlog_bytes: int = 32 * 1024 * 1024
+    body_cache_bytes: int = 64 * 1024 * 1024
+    chunk_bytes: int = 1024 * 1024
+    outcomes_unsent_bytes: int = 64 * 1024 * 1024
+    checkpoint_seconds: float = 10.0
+    checkpoint_operations: int = 100_000
+    checkpoint_blocks: int = 200
+    web_port: int = 0
+    web_host: str = "127.0.0.1"
+    request_timeout_seconds: float = 30.0
+    log_level: str = "INFO"
+
+    def __post_init__(self) -> None:
+        if not self.bootstrap:
+            raise SettingsError("bootstrap is empty; give the address of Kafka as HOST:PORT")
+        for name in (one.name for one in fields(self) if one.name != "web_port"):
+            value = getattr(self, name)
+            if isinstance(value, int | float) and value <= 0:
+                raise SettingsError(f"{name} is {value}, must be above 0")
+        if self.heartbeat_seconds * 3 > self.session_timeout_seconds:
+            raise SettingsError(
+                f"heartbeat_seconds is {self.heartbeat_seconds}, must be at most a third of "
+                f"session_timeout_seconds ({self.session_timeout_seconds})"
+            )
+
+    @property
+    def worker_name(self) -> str:
+        """Name for logs and manifests: the one given, else host and process."""
+        return self.name or f"{socket.gethostname()}-{os.getpid()}"
+
+    @classmethod
+    def from_environment(
+        cls, environment: Mapping[str, str] | None = None, **given: Any
+    ) -> WorkerSettings:
+        """Settings from LEDGERMQ_<NAME> variables; what is given explicitly and not None wins.
+
+        Raises:
+            SettingsError: A variable does not hold what its setting needs.
+        """
+        variables = os.environ if environment is None else environment
+        values: dict[str, Any] = {}
+        for field in fields(cls):
+            text = variables.get(f"LEDGERMQ_{field.name.upper()}")
+            if text is not None:
+                values[field.name] = _parse(field.name, str(field.type), text)
+        values.update({name: value for name, value in given.items() if value is not None})
+        for name in ("bootstrap", "data_directory"):
+            if name not in values:
+                raise SettingsError(f"{name} is not set; give it or LEDGERMQ_{name.upper()}")
+        return cls(**values)
+
+
+def _parse(name: str, kind: str, text: str) -> Any:
+    """The value that a variable's text stands for."""
+    try:
+        if kind == "int":
+            return int(text)
+        if kind == "float":
+            return float(text)
+        if kind == "Path":
+            return Path(text)
+        if kind.startswith("tuple"):
+            return tuple(part.strip() for part in text.split(",") if part.strip())
+    except ValueError:
+        raise SettingsError(f"LEDGERMQ_{name.upper()} is {text!r}, must be a {kind}") from None
+    return text
+
+
+class WorkerOption(NamedTuple):
+    """A setting that is an option of the command line too, and what it may be there."""
+
+    setting: str
+    flag: str
+    help: str
+    metavar: str | None = None
+    lowest: int | None = None
+    highest: int | None = None
+    choices: tuple[str, ...] = ()
+    many: bool = False
+
+
+WORKER_OPTIONS: Final = (
+    WorkerOption(
+        "topic_prefix", "--topic-prefix", "Prefix of the log topics.  [ledgermq]", "PREFIX"
+    ),
+    WorkerOption(
+        "queue_managers",
+        "--queue-manager",
+        "Created if the log knows no queue manager yet; may be repeated.  [QM1]",
+        "NAME",
+        many=True,
+    ),
+    WorkerOption("name", "--name", "Name in logs and checkpoints; no two workers may share one."),
+    WorkerOption("partitions", "--partitions", "Queue managers the log has room for.", lowest=1),
+    WorkerOption("lanes", "--lanes", "Outcome lanes of a queue manager.", lowest=1),
+    WorkerOption(
+        "web_port",
+        "--web-port",
+        "Port of metrics and health; 0: any, -1: none.",
+        lowest=-1,
+        highest=65535,
+    ),
+    WorkerOption(
+        "log_level",
+        "--log-level",
+        "How much is written to the log.  [INFO]",
+        choices=("DEBUG", "INFO", "WARNING", "ERROR"),
+    ),
+)

@@ -1,0 +1,275 @@
+"""The supervisor of `ledgermq up`: an embedded broker and one worker, restarted when it dies (D16).
+
+The worker is a process of its own, started from a thread that lives as long as the supervisor, and
+told to die when that thread does; the broker looks after itself (ledgermq.embedded).
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, Self
+
+from ledgermq.embedded import EmbeddedBroker
+from ledgermq.errors import LedgerMQError
+from ledgermq.processor.worker.parent import PARENT_VARIABLE
+from ledgermq.processor.worker.readiness import wait_for_worker
+from ledgermq.processor.worker.worker import EXIT_FAULT, EXIT_REFUSED, EXIT_STOPPED
+
+__all__ = ["Supervisor", "WorkerNotRunningError", "running_installation"]
+
+log = logging.getLogger(__name__)
+
+EXIT_USAGE = 2
+BACK_OFF_SECONDS = 0.2
+BACK_OFF_SECONDS_MAX = 10.0
+# A worker that ran for this long was well; its next death starts the back-off anew.
+WELL_SECONDS = 10.0
+BROKER_LINES = 3
+STOP_SECONDS = 20.0
+WORKER_NAME = "worker-1"
+
+
+class WorkerNotRunningError(LedgerMQError):
+    """The worker did not start, or ended for a reason that starting it again cannot mend."""
+
+    code = "worker-not-running"
+
+
+class Supervisor:
+    """Runs a broker and a worker on one data directory.
+
+    Args:
+        data_directory: Where everything is kept: the broker's data, the worker's log.
+        broker_port: Port for clients; 0 keeps the last one, or chooses one.
+        topic_prefix: Prefix of the log topics.
+        queue_managers: Claimed if the registry is empty.
+        worker_arguments: Further arguments of `python -m ledgermq.processor`.
+        broker: A broker to use in place of the embedded one in the data directory.
+        tell: Gets a line for people whenever something happens.
+    """
+
+    def __init__(
+        self,
+        data_directory: Path,
+        *,
+        broker_port: int = 0,
+        topic_prefix: str = "ledgermq",
+        queue_managers: Sequence[str] = ("QM1",),
+        worker_arguments: Sequence[str] = (),
+        broker: EmbeddedBroker | None = None,
+        tell: Callable[[str], None] = log.info,
+    ) -> None:
+        self._directory = data_directory
+        self._broker = broker or EmbeddedBroker(data_directory / "broker", broker_port)
+        self._topic_prefix = topic_prefix
+        self._queue_managers = tuple(queue_managers)
+        self._worker_arguments = tuple(worker_arguments)
+        self._tell = tell
+        self._worker: subprocess.Popen[bytes] | None = None
+        self._watch: threading.Thread | None = None
+        self._stopping = threading.Event()
+        self._code: int | None = None
+        self.restarts = 0
+
+    @property
+    def broker(self) -> EmbeddedBroker:
+        """The broker."""
+        return self._broker
+
+    @property
+    def bootstrap(self) -> str:
+        """Address of the broker."""
+        return self._broker.bootstrap
+
+    @property
+    def worker_pid(self) -> int | None:
+        """Process id of the worker, or None while there is none."""
+        worker = self._worker
+        return worker.pid if worker is not None and worker.poll() is None else None
+
+    @property
+    def worker_log(self) -> Path:
+        """The file that holds what the worker says."""
+        return self._directory / "worker.log"
+
+    def start(self, timeout_seconds: float = 60.0) -> Self:
+        """Starts broker and worker and waits until the worker answers.
+
+        Raises:
+            EmbeddedError: The broker did not start.
+            WorkerNotRunningError: The worker did not answer in time.
+        """
+        self._directory.mkdir(parents=True, exist_ok=True)
+        self._broker.start()
+        self._stopping.clear()
+        self._code = None
+        self._watch = threading.Thread(target=self._keep_running, name="supervisor", daemon=True)
+        self._watch.start()
+        try:
+            self.wait_until_ready(timeout_seconds)
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def wait_until_ready(self, timeout_seconds: float = 60.0) -> None:
+        """Waits until the worker answers for every queue manager.
+
+        Raises:
+            WorkerNotRunningError: It did not in time, or it ended for good.
+        """
+        ready = wait_for_worker(
+            self.bootstrap, self._topic_prefix, timeout_seconds, lambda: self._code is not None
+        )
+        if not ready:
+            raise WorkerNotRunningError(
+                f"the worker did not answer within {timeout_seconds:.0f} s; its log, "
+                f"{self.worker_log}, ends with:\n{self._log_tail()}"
+            )
+
+    def kill_worker(self) -> None:
+        """Kills the worker with SIGKILL, as a crash would; it is started again."""
+        if self._worker is not None:
+            self._worker.kill()
+
+    def run(self, ready: Callable[[], None] = lambda: None) -> int:
+        """Waits until SIGINT, SIGTERM or a worker that cannot be helped; stops all; exit code.
+
+        `ready` is called once signals are taken care of.
+        """
+        previous = {
+            number: signal.signal(number, self._signalled)
+            for number in (signal.SIGINT, signal.SIGTERM)
+        }
+        try:
+            ready()
+            while not self._stopping.wait(0.5):
+                if self._code is not None:
+                    break
+                if not self._broker.running:
+                    self._tell(f"the broker ended by itself; stopping. {self._broker_says()}")
+                    self._code = EXIT_FAULT
+        finally:
+            for number, handler in previous.items():
+                signal.signal(number, handler)
+            self.stop()
+        return EXIT_STOPPED if self._code is None else self._code
+
+    def _signalled(self, _number: int, _frame: FrameType | None) -> None:
+        self._stopping.set()
+
+    def stop(self) -> None:
+        """Stops the worker, then the broker."""
+        self._stopping.set()
+        if self._watch is not None:
+            self._watch.join(STOP_SECONDS + 10.0)
+            self._watch = None
+        self._broker.stop()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(self, *_error: object) -> None:
+        self.stop()
+
+    # The thread that keeps the worker running -------------------------------------------------
+
+    def _keep_running(self) -> None:
+        pause = BACK_OFF_SECONDS
+        try:
+            while not self._stopping.is_set():
+                started = time.monotonic()
+                worker = self._worker = self._spawn()
+                code = self._wait(worker)
+                if code is None:
+                    return
+                if code in (EXIT_REFUSED, EXIT_USAGE):
+                    self._tell(f"the worker refuses to run:\n{self._log_tail()}")
+                    self._code = code
+                    return
+                well = time.monotonic() - started > WELL_SECONDS
+                pause = BACK_OFF_SECONDS if well else min(pause * 2, BACK_OFF_SECONDS_MAX)
+                self.restarts += 1
+                self._tell(f"the worker {_how(code)}; starting it again in {pause:.1f} s")
+                self._stopping.wait(pause)
+        except OSError as error:
+            self._tell(f"the worker cannot be started: {error}")
+            self._code = EXIT_FAULT
+
+    def _spawn(self) -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "ledgermq.processor"]
+        command += ["--bootstrap", self.bootstrap, "--name", WORKER_NAME]
+        command += ["--data-dir", str(self._directory / "worker")]
+        command += ["--topic-prefix", self._topic_prefix, *self._worker_arguments]
+        for name in self._queue_managers:
+            command += ["--queue-manager", name]
+        with self.worker_log.open("ab") as output:
+            return subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=os.environ | {PARENT_VARIABLE: str(os.getpid())},
+                # Ctrl-C in a terminal goes to the owner, which stops the worker in its turn.
+                start_new_session=True,
+            )
+
+    def _wait(self, worker: subprocess.Popen[bytes]) -> int | None:
+        """Waits for the worker's end; its code, or None if it was stopped because all stops."""
+        while not self._stopping.is_set():
+            try:
+                return worker.wait(0.1)
+            except subprocess.TimeoutExpired:
+                continue
+        worker.terminate()
+        try:
+            worker.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            worker.kill()
+            worker.wait()
+        return None
+
+    def _broker_says(self) -> str:
+        """The end of what the broker complained about, and where the rest is."""
+        path = self._broker.log_path
+        try:
+            lines = path.read_text(errors="replace").splitlines()
+        except OSError as error:
+            return f"Its log cannot be read: {error}"
+        grave = [line for line in lines if " ERROR " in line or "No space left" in line]
+        shown = "".join(f"\n  {line[:300]}" for line in grave[-BROKER_LINES:])
+        return f"Its log, {path}, has the reason{':' if shown else '.'}{shown}"
+
+    def _log_tail(self) -> str:
+        try:
+            lines = self.worker_log.read_text(errors="replace").splitlines()
+        except OSError as error:
+            return f"({error})"
+        return "\n".join(lines[-15:])
+
+
+def _how(code: int) -> str:
+    """How a process ended, for people."""
+    if code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with code {code}"
+
+
+@contextmanager
+def running_installation(directory: Path, **options: Any) -> Iterator[str]:
+    """A broker and a worker for as long as the block runs; the broker's address.
+
+    Takes what `Supervisor` takes and raises what its `start` raises.
+    """
+    with Supervisor(directory, **options) as supervisor:
+        yield supervisor.bootstrap

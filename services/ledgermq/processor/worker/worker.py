@@ -1,0 +1,386 @@
+"""A worker: owns the queue managers that the group gives it, until it is stopped or cannot go
+on.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import logging
+import os
+import signal
+import socket
+import threading
+from typing import Any
+
+from faust.types import TP
+from faust.types.web import Request, Response
+
+from ledgermq.errors import LedgerMQError
+from ledgermq.processor.checkpoints.loading import CheckpointMismatchError, LogIncompleteError
+from ledgermq.processor.faust_shell.application import make_application, partitions_of
+from ledgermq.processor.faust_shell.feed import FeedError
+from ledgermq.processor.faust_shell.transport import DrainedChunk
+from ledgermq.processor.lanes.bodies import BodyLostError
+from ledgermq.processor.lanes.producer import LogProducer
+from ledgermq.processor.owner.folding import VersionUnknownError
+from ledgermq.processor.owner.owner import LogCutError, Owner, Surroundings
+from ledgermq.processor.owner.side_topic import SideTopic
+from ledgermq.processor.worker.metrics import metrics_text
+from ledgermq.processor.worker.registry_follower import RegistryFollower
+from ledgermq.processor.worker.settings import WorkerSettings
+from ledgermq.wire.topics.log_topics import TopicError, Topics, ensure_topics
+from ledgermq.wire.topics.registry import (
+    Claim,
+    RegistryError,
+    claim_queue_manager,
+    list_queue_managers,
+)
+
+__all__ = [
+    "EXIT_FAULT",
+    "EXIT_REFUSED",
+    "EXIT_STOPPED",
+    "EXIT_UNREACHABLE",
+    "Worker",
+    "run_worker",
+]
+
+log = logging.getLogger(__name__)
+
+
+class NameTakenError(LedgerMQError):
+    """Two workers have one name."""
+
+    code = "name-taken"
+
+
+EXIT_STOPPED = 0
+EXIT_FAULT = 1
+EXIT_UNREACHABLE = 3
+# Starting again would not help: a person must look at log, checkpoints or version first.
+EXIT_REFUSED = 4
+
+REFUSALS = (
+    BodyLostError,
+    CheckpointMismatchError,
+    FeedError,
+    LogCutError,
+    LogIncompleteError,
+    NameTakenError,
+    VersionUnknownError,
+)
+REPLACED_MAX = 3
+NUDGE_SECONDS = 0.05
+STOP_SECONDS = 15.0
+LAST_RESORT_SECONDS = 20.0
+
+
+def run_worker(settings: WorkerSettings) -> int:
+    """Runs a worker until it is told to stop (SIGTERM, SIGINT) or cannot go on; an exit code.
+
+    Creates the log topics and claims queue managers in the registry where that is not done yet.
+    """
+    topics = Topics(settings.topic_prefix)
+    try:
+        claims = _prepare(settings, topics)
+    except (TopicError, RegistryError) as error:
+        log.critical("%s", error)
+        return EXIT_UNREACHABLE
+    # A fold makes and drops many small objects without cycles; looking for cycles after every 700
+    # of them costs a tenth of the processor time.
+    gc.set_threshold(50_000, 20, 50)
+    settings.data_directory.mkdir(parents=True, exist_ok=True)
+    return asyncio.run(Worker(settings, topics, claims).run())
+
+
+def _prepare(settings: WorkerSettings, topics: Topics) -> list[Claim]:
+    """Topics and registry as a worker needs them; the claims that count."""
+    bootstrap, patience = settings.bootstrap, settings.request_timeout_seconds
+    ensure_topics(
+        bootstrap,
+        topics,
+        partitions=settings.partitions,
+        lanes=settings.lanes,
+        timeout_seconds=patience,
+    )
+    claims = list_queue_managers(bootstrap, topics, timeout_seconds=patience)
+    if not claims:
+        for name in settings.queue_managers:
+            claim_queue_manager(
+                bootstrap, topics, name, lanes=settings.lanes, timeout_seconds=patience
+            )
+        claims = list_queue_managers(bootstrap, topics, timeout_seconds=patience)
+    return claims
+
+
+class Worker:
+    """One worker process: the Faust application and the owners of its partitions."""
+
+    def __init__(self, settings: WorkerSettings, topics: Topics, claims: list[Claim]) -> None:
+        self._settings = settings
+        self._topics = topics
+        self._claims = {claim.partition: claim for claim in claims}
+        self._assigned: set[int] = set()
+        self._owners: dict[int, Owner] = {}
+        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self._closing: set[asyncio.Task[Any]] = set()
+        self._generation, self._replaced = -1, 0
+        self._ended: asyncio.Future[int] | None = None
+        self._around: Surroundings | None = None
+        self.web_port: int | None = None
+
+    async def run(self) -> int:
+        """Runs until stopped; an exit code."""
+        settings = self._settings
+        loop = asyncio.get_running_loop()
+        self._ended = loop.create_future()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._end, EXIT_STOPPED)
+        self.web_port = _web_port(settings)
+        app: Any = make_application(settings, self._topics, self.web_port, self._take_chunk)
+        self._add_pages(app)
+        producer = LogProducer(
+            settings.bootstrap, self._topics, self._fail, settings.outcomes_unsent_bytes
+        )
+        follower = RegistryFollower(settings, self._topics, self._take_claims)
+        side_topic = SideTopic(settings.bootstrap, self._topics, follower.changed)
+        await side_topic.start()
+        app.on_partitions_assigned.connect(self._on_assigned)
+        app.consumer.set_wanted_positions(self._wanted_positions)
+        self._around = Surroundings(
+            settings=settings,
+            topics=self._topics,
+            producer=producer,
+            consumer=app.consumer,
+            side_topic=side_topic,
+        )
+        background = [
+            self._watched(producer.run()),
+            self._watched(side_topic.run()),
+            self._watched(self._nudge()),
+            self._watched(self._run_application(app)),
+            self._watched(follower.run()),
+        ]
+        log.info(
+            "worker %s on %s started%s",
+            settings.worker_name,
+            settings.bootstrap,
+            f"; metrics on http://{settings.web_host}:{self.web_port}" if self.web_port else "",
+        )
+        code = await self._ended
+        await self._stop(app, background, producer, side_topic)
+        return code
+
+    async def _run_application(self, app: Any) -> None:
+        await app.start()
+        await app._crashed.wait()
+        raise app.crash_reason or RuntimeError("Faust stopped without saying why")
+
+    def _watched(self, coroutine: Any) -> asyncio.Task[Any]:
+        """Runs something that must not end before the worker does."""
+        task: asyncio.Task[Any] = asyncio.ensure_future(coroutine)
+
+        def ended(done: asyncio.Task[Any]) -> None:
+            if not done.cancelled() and done.exception() is not None:
+                self._fail(done.exception())
+
+        task.add_done_callback(ended)
+        return task
+
+    def _fail(self, error: BaseException | None) -> None:
+        """Ends the worker because of an error that a person should read."""
+        if self._ended is None or self._ended.done():
+            return
+        if isinstance(error, REFUSALS):
+            log.critical("%s", error)
+            self._end(EXIT_REFUSED)
+        elif isinstance(error, LedgerMQError):
+            log.critical("%s", error)
+            self._end(EXIT_FAULT)
+        else:
+            log.critical("the worker cannot go on: %r", error, exc_info=error)
+            self._end(EXIT_FAULT)
+
+    def _end(self, code: int) -> None:
+        if self._ended is not None and not self._ended.done():
+            self._ended.set_result(code)
+            last_resort = threading.Timer(LAST_RESORT_SECONDS, _leave_at_once, (code,))
+            last_resort.daemon = True
+            last_resort.start()
+
+    # Records ----------------------------------------------------------------------------------
+
+    def _take_chunk(self, chunk: DrainedChunk) -> None:
+        """Hands a chunk to its owner; without one it is read again when there is one."""
+        owner = self._owners.get(chunk.tp.partition)
+        if owner is not None:
+            owner.take_records(chunk)
+
+    def _wanted_positions(self) -> dict[TP, int]:
+        wanted = {owner.tp: owner.wanted_position for owner in self._owners.values()}
+        return {tp: position for tp, position in wanted.items() if position is not None}
+
+    async def _nudge(self) -> None:
+        """Lets owners look at the time now and then."""
+        while True:
+            await asyncio.sleep(NUDGE_SECONDS)
+            for owner in self._owners.values():
+                owner.nudge()
+
+    # Partitions -------------------------------------------------------------------------------
+
+    async def _on_assigned(self, app: Any, assigned: set[TP], **_unused: Any) -> None:
+        """Takes partitions over and lets others go; loading runs beside this callback (H11)."""
+        self._check_name(app.consumer_generation_id)
+        self._assigned = partitions_of(self._topics.operations, assigned)
+        for partition in list(self._owners):
+            if partition in self._assigned:
+                self._owners[partition].drop_unfolded()
+            else:
+                self._release(partition)
+        self._take_over()
+        names = [owner.claim.queue_manager for owner in self._owners.values()]
+        if names:
+            log.info(
+                "worker %s owns %s (partitions %s of %s)",
+                self._settings.worker_name,
+                ", ".join(sorted(names)),
+                ", ".join(map(str, sorted(self._assigned))),
+                self._topics.operations,
+            )
+        else:
+            log.info(
+                "worker %s stands by: another worker owns the queue managers, and this one takes "
+                "over when that one is gone",
+                self._settings.worker_name,
+            )
+
+    def _check_name(self, generation: int) -> None:
+        """Ends the worker if another one has its name: the two would replace each other for ever.
+
+        A rebalance has a new generation; a member that was replaced under its name comes back in
+        the same one.
+        """
+        self._replaced = self._replaced + 1 if generation == self._generation else 0
+        self._generation = generation
+        if self._settings.name and self._replaced >= REPLACED_MAX:
+            self._fail(
+                NameTakenError(
+                    f"another worker is called {self._settings.name} too; start this one with a "
+                    "name of its own (--name), or without any"
+                )
+            )
+
+    def _take_over(self) -> None:
+        """Makes owners for the claimed partitions that have none."""
+        assert self._around is not None
+        for partition in sorted(self._assigned - set(self._owners)):
+            claim = self._claims.get(partition)
+            if claim is None:
+                continue
+            if claim.lanes != self._settings.lanes:
+                log.error(
+                    "%s was claimed with %d lanes, the topics have %d for each queue manager; it "
+                    "is left alone: start the worker with the number the topics were made with",
+                    claim.queue_manager,
+                    claim.lanes,
+                    self._settings.lanes,
+                )
+                continue
+            owner = Owner(claim, self._around)
+            self._owners[partition] = owner
+            self._tasks[partition] = self._watched(owner.run())
+
+    def _release(self, partition: int) -> None:
+        """Drops a partition's owner and its state."""
+        owner, task = self._owners.pop(partition), self._tasks.pop(partition)
+        log.info("%s is owned by another worker from now on", owner.claim.queue_manager)
+        assert self._around is not None
+        self._around.consumer.leave(owner.tp)
+        task.cancel()
+        closing = asyncio.ensure_future(owner.close())
+        self._closing.add(closing)
+        closing.add_done_callback(self._closing.discard)
+
+    def _take_claims(self, claims: list[Claim]) -> None:
+        """Takes up queue managers that were claimed while the worker runs."""
+        self._claims.update({claim.partition: claim for claim in claims})
+        if self._around is not None:
+            self._take_over()
+
+    # Pages and the end ------------------------------------------------------------------------
+
+    def _add_pages(self, app: Any) -> None:
+        async def metrics(web: Any, _request: Request) -> Response:
+            unsent = self._around.producer.unsent_bytes if self._around else 0
+            text = metrics_text(self._owners.values(), unsent)
+            response: Response = web.text(text, content_type="text/plain")
+            return response
+
+        async def health(web: Any, _request: Request) -> Response:
+            owned = {
+                owner.claim.queue_manager: "loading"
+                if owner.folder is None
+                else owner.folder.state.position
+                for owner in self._owners.values()
+            }
+            response: Response = web.json({"status": "up", "queue_managers": owned})
+            return response
+
+        app.page("/metrics")(metrics)
+        app.page("/health")(health)
+
+    async def _stop(
+        self,
+        app: Any,
+        background: list[asyncio.Task[Any]],
+        producer: LogProducer,
+        side_topic: SideTopic,
+    ) -> None:
+        """Stops in order: no more folding, what was folded goes out, then the group is left."""
+        for task in [*self._tasks.values(), *background[1:3]]:
+            task.cancel()
+        await asyncio.gather(*self._tasks.values(), return_exceptions=True)
+        unsent = await asyncio.to_thread(producer.flush, 5.0)
+        if unsent:
+            log.warning("%d records of outcomes were not acknowledged; they are sent again", unsent)
+        await _in_time(asyncio.gather(*(owner.close() for owner in self._owners.values())), 5.0)
+        await _in_time(side_topic.stop(), 5.0)
+        app.consumer.leave_group_when_stopped()
+        await _in_time(app.stop(), STOP_SECONDS)
+        for task in background:
+            task.cancel()
+        log.info("worker %s stopped", self._settings.worker_name)
+
+
+def _leave_at_once(code: int) -> None:
+    """Ends the process: without a broker, threads of Faust and librdkafka wait for ever.
+
+    Nothing is lost by that: what was not acknowledged is folded again at the next start.
+    """
+    log.warning("the worker did not stop in time, perhaps its broker is gone; it ends at once")
+    logging.shutdown()
+    os._exit(code)
+
+
+async def _in_time(work: Any, seconds: float) -> None:
+    """Waits for something that must not keep the worker from ending, whatever it raises."""
+    task = asyncio.ensure_future(work)
+    await asyncio.wait({task}, timeout=seconds)
+    if not task.done():
+        task.cancel()
+    elif task.cancelled() or task.exception() is not None:
+        log.debug("while stopping: %r", task)
+
+
+def _web_port(settings: WorkerSettings) -> int | None:
+    """The port of the web pages; None for none."""
+    if settings.web_port < 0:
+        return None
+    if settings.web_port:
+        return settings.web_port
+    with socket.socket() as probe:
+        probe.bind((settings.web_host, 0))
+        port: int = probe.getsockname()[1]
+        return port

@@ -1,0 +1,1 @@
+"""The content of a message: bodies, objects, typed values, its header."""

@@ -1,0 +1,143 @@
+"""The content of a message: its body and what else the fold neither decides on nor selects by."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from ledgermq.errors import MessageFormatError, NameTooLongError, UnsupportedValueError
+from ledgermq.protocol.operations import PropertyValue
+from ledgermq.wire.content.bodies import StreamBody
+from ledgermq.wire.content.objects import ObjectBody
+from ledgermq.wire.framing.codec import UndecodableError, decode_record, encode_record
+
+__all__ = [
+    "Body",
+    "Content",
+    "ContentError",
+    "PropertyValue",
+    "checked_value",
+    "decode_content",
+    "encode_content",
+    "encode_fields",
+]
+
+MapValue: TypeAlias = bool | int | float | str | bytes | None
+Body: TypeAlias = Mapping[str, MapValue] | str | bytes | StreamBody | ObjectBody | None
+
+CONTENT: Final = "ledgermq.message.Content"
+MAP_BODY: Final = "ledgermq.message.MapBody"
+STREAM_BODY: Final = "ledgermq.message.StreamBody"
+OBJECT_BODY: Final = "ledgermq.message.ObjectBody"
+NAME_CHARACTERS_MAX: Final = 255
+LONG_MIN: Final = -(2**63)
+LONG_MAX: Final = 2**63 - 1
+
+
+class ContentError(ValueError):
+    """A body, property or map entry that a message cannot carry; the text names it.
+
+    Attributes:
+        raised: The error that an application gets for it.
+    """
+
+    def __init__(self, text: str, raised: type[MessageFormatError] = MessageFormatError) -> None:
+        super().__init__(text)
+        self.raised = raised
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Content:
+    """What a message carries beside its header; `client_time` in µs since 1970."""
+
+    body: Body
+    reply_to: str | None = None
+    client_time: int = 0
+
+
+def encode_content(content: Content) -> bytes:
+    """The bytes of a content; ContentError names what cannot be carried."""
+    return encode_fields(content.body, content.reply_to, content.client_time)
+
+
+def encode_fields(body: Any, reply_to: str | None, client_time: int) -> bytes:
+    """The bytes of the content that these would make, without making it."""
+    datum = {"body": _checked_body(body), "reply_to": reply_to, "client_time": client_time}
+    try:
+        return encode_record(CONTENT, datum)
+    except (TypeError, ValueError, AttributeError) as error:
+        raise ContentError(f"a header of the message has an unsupported value: {error}") from error
+
+
+def _checked_body(body: Any) -> Any:
+    if body is None or type(body) in (str, bytes):
+        return body
+    if isinstance(body, Mapping):
+        entries = {
+            name: checked_value(f"map entry {name!r}", name, value, with_bytes=True)
+            for name, value in body.items()
+        }
+        return (MAP_BODY, {"entries": entries})
+    if isinstance(body, StreamBody):
+        return (STREAM_BODY, {"values": list(body)})
+    if isinstance(body, ObjectBody):
+        return (OBJECT_BODY, {"encoding": body.encoding, "data": body.data})
+    if isinstance(body, (bytearray, memoryview)):
+        return bytes(body)
+    if isinstance(body, str):
+        return str(body)
+    raise ContentError(
+        f"a body is dict, str, bytes, StreamBody, ObjectBody or None, not {type(body).__name__}; "
+        "encode it yourself and send bytes or text, or wrap it: ObjectBody(...)",
+        UnsupportedValueError,
+    )
+
+
+def checked_value(what: str, name: Any, value: Any, *, with_bytes: bool) -> Any:
+    """A property or map value if it is of a supported type and within 64 bits."""
+    if not isinstance(name, str) or not 0 < len(name) <= NAME_CHARACTERS_MAX:
+        raise ContentError(
+            f"{what}: a name is text of 1 to {NAME_CHARACTERS_MAX} characters",
+            NameTooLongError if isinstance(name, str) and name else MessageFormatError,
+        )
+    kind = type(value)
+    if kind is str or kind is bool or kind is float:
+        return value
+    if kind is int:
+        if not LONG_MIN <= value <= LONG_MAX:
+            raise ContentError(
+                f"{what} is {value}: whole numbers have 64 bits", UnsupportedValueError
+            )
+        return value
+    if with_bytes and (value is None or kind is bytes):
+        return value
+    supported = "bool, int, float, str" + (", bytes or None" if with_bytes else "")
+    hint = "; nested values are not carried" if isinstance(value, (list, tuple, Mapping)) else ""
+    raise ContentError(
+        f"{what} is {kind.__name__}: it must be {supported}{hint}", UnsupportedValueError
+    )
+
+
+def decode_content(value: bytes) -> Content:
+    """The content in a message's bytes; UndecodableError if they are none."""
+    full_name, datum = decode_record(value)
+    if full_name != CONTENT:
+        raise UndecodableError(f"expected {CONTENT}, found {full_name}")
+    return Content(
+        body=_body_from(datum["body"]),
+        reply_to=datum["reply_to"],
+        client_time=datum["client_time"],
+    )
+
+
+def _body_from(found: Any) -> Body:
+    """The body in a branch of the union."""
+    if not isinstance(found, tuple):
+        return found  # type: ignore[no-any-return]
+    branch, datum = found
+    if branch == STREAM_BODY:
+        return StreamBody(datum["values"])
+    if branch == OBJECT_BODY:
+        return ObjectBody.encoded(datum["encoding"], datum["data"])
+    return datum["entries"]  # type: ignore[no-any-return]

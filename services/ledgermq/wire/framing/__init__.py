@@ -1,0 +1,1 @@
+"""Records as bytes: schemas, codec, headers, and the forms of answers and checkpoints."""

@@ -1,0 +1,260 @@
+"""The codec: operations, outcomes and all other records to bytes and back.
+
+Single-object framing (PROTOCOL.md §2). Reading an operation never raises: what cannot be read
+becomes `Unreadable` with its reason, for the fold to refuse. Everything else raises
+`UndecodableError`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from io import BytesIO
+from types import ModuleType
+from typing import Any, Final, TypeVar
+
+from fastavro import schemaless_reader, schemaless_writer
+
+from ledgermq.protocol import administration, operations, outcomes
+from ledgermq.protocol.limits import LIST_ENTRIES_MAX, PROTOCOL_VERSION
+from ledgermq.protocol.operations import Operation, Put, Unreadable
+from ledgermq.protocol.outcomes import EMPTY_HEADER, Delivered, Outcome
+from ledgermq.protocol.reasons import Reason
+from ledgermq.wire.framing.header_lists import NO_HEADER, join, split
+from ledgermq.wire.framing.list_entries import has_too_many_entries
+from ledgermq.wire.framing.schemas import KnownSchema, by_fingerprint, by_name
+
+__all__ = [
+    "HEADER_BYTES",
+    "MARKER",
+    "NOT_STAMPED",
+    "Chunk",
+    "UndecodableError",
+    "decode_chunk",
+    "decode_operation",
+    "decode_record",
+    "encode_chunk",
+    "encode_operation",
+    "encode_record",
+    "full_name_of",
+    "join_delivered",
+    "outcome_from_union",
+    "outcome_to_union",
+]
+
+MARKER: Final = b"\xc3\x01"
+HEADER_BYTES: Final = 10
+OPERATION: Final = "ledgermq.operation."
+OUTCOME: Final = "ledgermq.outcome."
+CHUNK: Final = "ledgermq.outcome.Chunk"
+
+# What every reader of the log makes of a record that carries its writer's time.
+NOT_STAMPED: Final = Unreadable(
+    reason=Reason.TIMESTAMP_UNTRUSTED.value,
+    detail="the record carries its writer's time; set message.timestamp.type of the operations "
+    "topic to LogAppendTime again",
+)
+
+
+class UndecodableError(ValueError):
+    """Bytes that are no record of this protocol version; the text says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chunk:
+    """Outcomes of one connection, in order, and the outcome before the first of them.
+
+    `chain` is the digest chain over the operations up to the position of the last outcome, which
+    every worker owes (PROTOCOL.md §10).
+    """
+
+    previous_position: int
+    previous_index: int
+    outcomes: list[Outcome]
+    chain: bytes | None = None
+
+
+K = TypeVar("K", Operation, Outcome)
+
+
+def _kinds(module: ModuleType, prefix: str, base: type[K]) -> dict[str, type[K]]:
+    """The record kinds of a module by full name."""
+    public = ((name, getattr(module, name)) for name in module.__all__)
+    return {
+        prefix + name: one
+        for name, one in public
+        if isinstance(one, type) and issubclass(one, base)
+    }
+
+
+_OPERATIONS: Final = {
+    **_kinds(operations, OPERATION, Operation),
+    **_kinds(administration, OPERATION, Operation),
+}
+_OUTCOMES: Final = _kinds(outcomes, OUTCOME, Outcome)
+_FIELDS: Final[dict[type[Operation | Outcome], tuple[str, ...]]] = {
+    kind: tuple(field.name for field in fields(kind))
+    for found in (_OPERATIONS, _OUTCOMES)
+    for kind in found.values()
+}
+
+
+def full_name_of(record: Operation | Outcome) -> str:
+    """The full schema name of an operation or outcome."""
+    prefix = OPERATION if isinstance(record, Operation) else OUTCOME
+    return prefix + type(record).__name__
+
+
+def _write(known: KnownSchema, datum: Any) -> bytes:
+    buffer = BytesIO()
+    buffer.write(MARKER)
+    buffer.write(known.fingerprint)
+    schemaless_writer(buffer, known.schema, datum)
+    return buffer.getvalue()
+
+
+def encode_operation(operation: Operation) -> bytes:
+    """An operation as the value of a record of the operations topic."""
+    kind = type(operation)
+    datum = {name: getattr(operation, name) for name in _FIELDS[kind]}
+    if isinstance(operation, Put):
+        datum["headers"] = split(operation.messages, NO_HEADER)
+    return _write(by_name(OPERATION + kind.__name__), datum)
+
+
+def decode_operation(value: bytes | None, active_version: int = PROTOCOL_VERSION) -> Operation:
+    """The operation in a record's value; `Unreadable` with the reason where there is none."""
+    if not value:
+        return Unreadable(reason=Reason.RECORD_EMPTY.value, detail="the record has no value")
+    if value[:2] != MARKER or len(value) < HEADER_BYTES:
+        detail = "the record does not begin with a single-object marker and a fingerprint"
+        return Unreadable(reason=Reason.SCHEMA_UNKNOWN.value, detail=detail)
+    known = by_fingerprint().get(value[2:HEADER_BYTES])
+    kind = None if known is None else _OPERATIONS.get(known.full_name)
+    if known is None or kind is None:
+        detail = (
+            f"fingerprint {value[2:HEADER_BYTES].hex()} is no operation that this version knows; "
+            "the writer may be newer: upgrade the workers"
+        )
+        return Unreadable(reason=Reason.SCHEMA_UNKNOWN.value, detail=detail)
+    if known.version > active_version:
+        detail = f"{known.full_name} belongs to version {known.version}, active: {active_version}"
+        return Unreadable(reason=Reason.VERSION_INACTIVE.value, detail=detail)
+    try:
+        _check_lists(known, value)
+        datum = _read(known, value)
+        if kind is Put:
+            join(datum["messages"], datum.pop("headers"), NO_HEADER)
+        return kind(**datum)
+    except ValueError as error:
+        return Unreadable(reason=Reason.RECORD_UNREADABLE.value, detail=str(error))
+
+
+def _check_lists(known: KnownSchema, value: bytes) -> None:
+    """Raises UndecodableError for lists that are too long, before anything is made of them."""
+    if has_too_many_entries(known.full_name, value, HEADER_BYTES):
+        raise UndecodableError(
+            f"the lists of a {known.full_name} have more than {LIST_ENTRIES_MAX} entries"
+        )
+
+
+def _read(known: KnownSchema, value: bytes) -> Any:
+    """The datum behind the framing; all of the value must be used up."""
+    buffer = BytesIO(value)
+    buffer.seek(HEADER_BYTES)
+    try:
+        datum = schemaless_reader(
+            buffer,
+            known.schema,
+            None,
+            return_record_name=True,
+            return_record_name_override=True,
+        )
+    except (EOFError, IndexError, ValueError, OverflowError, MemoryError, TypeError) as error:
+        # Not what the library says: its words differ between versions, and may quote an address.
+        raise UndecodableError(f"{known.full_name} does not decode") from error
+    if buffer.tell() != len(value):
+        spare = len(value) - buffer.tell()
+        raise UndecodableError(f"{known.full_name} is followed by {spare} bytes too many")
+    return datum
+
+
+def outcome_to_union(outcome: Outcome) -> tuple[str, dict[str, Any]]:
+    """An outcome as a branch of a union of outcomes."""
+    kind = type(outcome)
+    datum = {name: getattr(outcome, name) for name in _FIELDS[kind]}
+    if isinstance(outcome, Delivered):
+        datum["headers"] = split(outcome.messages, EMPTY_HEADER)
+    return (OUTCOME + kind.__name__, datum)
+
+
+def outcome_from_union(branch: tuple[str, dict[str, Any]]) -> Outcome:
+    """The outcome in a branch of a union of outcomes."""
+    name, datum = branch
+    kind = _OUTCOMES[name]
+    if kind is Delivered:
+        join_delivered(datum)
+    return kind(**datum)
+
+
+def join_delivered(datum: dict[str, Any]) -> None:
+    """Gives delivered messages the headers that stand beside them; UndecodableError if torn."""
+    try:
+        join(datum["messages"], datum.pop("headers"), EMPTY_HEADER)
+    except ValueError as error:
+        raise UndecodableError(str(error)) from error
+
+
+def encode_chunk(
+    previous_position: int,
+    previous_index: int,
+    found: Iterable[Outcome],
+    chain: bytes | None = None,
+) -> bytes:
+    """Outcomes of one connection as the value of a record of the outcomes topic.
+
+    `chain` is the digest chain over the operations up to the last outcome's position.
+    """
+    datum = {
+        "previous_position": previous_position,
+        "previous_index": previous_index,
+        "outcomes": [outcome_to_union(one) for one in found],
+        "chain": chain,
+    }
+    return _write(by_name(CHUNK), datum)
+
+
+def decode_chunk(value: bytes) -> Chunk:
+    """The chunk in a record's value; UndecodableError if it is none."""
+    full_name, datum = decode_record(value)
+    if full_name != CHUNK:
+        raise UndecodableError(f"expected {CHUNK}, found {full_name}")
+    return Chunk(
+        previous_position=datum["previous_position"],
+        previous_index=datum["previous_index"],
+        outcomes=[outcome_from_union(one) for one in datum["outcomes"]],
+        chain=datum["chain"],
+    )
+
+
+def encode_record(full_name: str, datum: dict[str, Any]) -> bytes:
+    """Any record of the protocol, framed; KeyError for a name that the protocol lacks."""
+    return _write(by_name(full_name).fitting(datum), datum)
+
+
+def decode_record(value: bytes | None, *, short_lists: bool = False) -> tuple[str, dict[str, Any]]:
+    """Full name and datum of any framed record; UndecodableError if it is none.
+
+    With `short_lists` also if its lists have more entries than those of an operation may have.
+    """
+    if not value or value[:2] != MARKER or len(value) < HEADER_BYTES:
+        raise UndecodableError("no single-object marker and fingerprint at the start")
+    known = by_fingerprint().get(value[2:HEADER_BYTES])
+    if known is None:
+        raise UndecodableError(f"unknown fingerprint {value[2:HEADER_BYTES].hex()}")
+    if short_lists:
+        _check_lists(known, value)
+    datum: dict[str, Any] = _read(known, value)
+    if known.left_out:
+        datum |= known.left_out
+    return known.full_name, datum

@@ -1,0 +1,110 @@
+"""The schemas: loaded from the `.avsc` files, known by full name and by fingerprint.
+
+Logical types are left out of the parsed schemas: times travel and are held as microseconds,
+because making a datetime of each would cost more than decoding the rest of a message. The
+fingerprint does not depend on them.
+"""
+
+from __future__ import annotations
+
+import json
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from fastavro.repository import AbstractSchemaRepository
+from fastavro.schema import fingerprint, load_schema, to_parsing_canonical_form
+from fastavro.types import Schema
+
+from ledgermq.protocol.limits import PROTOCOL_VERSION
+
+__all__ = ["KnownSchema", "by_fingerprint", "by_name", "names", "schema_directory"]
+
+
+class KnownSchema(NamedTuple):
+    """A schema of the protocol.
+
+    `shorter` is the schema without the last field, if that is `optional`: a record in which the
+    field has its default is written so, as it was before there was that field.
+    """
+
+    full_name: str
+    schema: Schema
+    fingerprint: bytes
+    version: int
+    shorter: KnownSchema | None
+    left_out: dict[str, Any]
+
+    def fitting(self, datum: dict[str, Any]) -> KnownSchema:
+        """The schema that a record is written in: the shortest that tells all of it."""
+        found = self
+        while found.shorter is not None:
+            if any(datum[name] != told for name, told in found.shorter.left_out.items()):
+                break
+            found = found.shorter
+        return found
+
+
+class _Files(AbstractSchemaRepository):
+    """Schema files named by full name, without logical types."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    def load(self, subject: str) -> Schema:
+        """The schema of one full name."""
+        text = (self.directory / f"{subject}.avsc").read_text(encoding="utf-8")
+        return _without_logical_types(json.loads(text))  # type: ignore[no-any-return]
+
+
+def _without_logical_types(schema: Any) -> Any:
+    if isinstance(schema, dict):
+        kept = {key: _without_logical_types(value) for key, value in schema.items()}
+        return kept["type"] if kept.pop("logicalType", None) is not None else kept
+    if isinstance(schema, list):
+        return [_without_logical_types(one) for one in schema]
+    return schema
+
+
+def schema_directory() -> Path:
+    """Where the `.avsc` files are: beside the installed package, or at the top of a checkout."""
+    package = Path(__file__).resolve().parents[2]
+    installed = package / "schemas"
+    return installed if installed.is_dir() else package.parents[1] / "schemas"
+
+
+@cache
+def names() -> tuple[str, ...]:
+    """Full names of all schemas of this version, sorted."""
+    return tuple(sorted(path.stem for path in schema_directory().glob("*.avsc")))
+
+
+@cache
+def by_name(full_name: str) -> KnownSchema:
+    """The schema of a full name; KeyError if the protocol has none such."""
+    if full_name not in names():
+        raise KeyError(full_name)
+    return _known(full_name, load_schema(full_name, repo=_Files(schema_directory())), {})
+
+
+def _known(full_name: str, schema: Any, left_out: dict[str, Any]) -> KnownSchema:
+    canonical = to_parsing_canonical_form(schema)
+    digest = bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
+    shorter = None
+    last = schema["fields"][-1] if schema.get("fields") else {}
+    if last.get("optional"):
+        rest = {**schema, "fields": schema["fields"][:-1]}
+        shorter = _known(full_name, rest, left_out | {last["name"]: last["default"]})
+    return KnownSchema(full_name, schema, digest, PROTOCOL_VERSION, shorter, left_out)
+
+
+@cache
+def by_fingerprint() -> dict[bytes, KnownSchema]:
+    """All schemas of this version by the eight bytes that stand in front of a datum."""
+    found = {}
+    for name in names():
+        known: KnownSchema | None = by_name(name)
+        while known is not None:
+            found[known.fingerprint] = known
+            known = known.shorter
+    return found

@@ -1,0 +1,160 @@
+"""Reading log topics outside any consumer group: ends, single records, ranges of a partition."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
+
+from ledgermq.errors import LedgerMQError
+
+__all__ = [
+    "LogUnreadableError",
+    "PartitionReader",
+    "partition_reader",
+    "reader_settings",
+    "take_batch",
+]
+
+RECORDS_MAX = 1_000
+# librdkafka mends these by itself.
+PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
+
+
+class LogUnreadableError(LedgerMQError):
+    """A log topic did not answer as it must."""
+
+    code = "log-unreadable"
+
+
+def reader_settings(bootstrap: str, name: str, more: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of a consumer that chooses its partitions itself and commits nothing."""
+    return {
+        "bootstrap.servers": bootstrap,
+        # librdkafka wants a group to be named, although nothing is done with it.
+        "group.id": f"ledgermq-{name}",
+        "enable.auto.commit": False,
+        "enable.auto.offset.store": False,
+        "auto.offset.reset": "error",
+        # By default librdkafka hides what an aborted transaction wrote, and waits for the end of
+        # one that is open.
+        "isolation.level": "read_uncommitted",
+        "log_level": 0,
+        **more,
+    }
+
+
+def take_batch(consumer: Consumer, records_max: int, timeout_seconds: float) -> list[Message]:
+    """What is there, or the first record that comes in time; `consume` would wait for all."""
+    first = consumer.poll(timeout_seconds)
+    if first is None:
+        return []
+    return [first, *consumer.consume(num_messages=records_max - 1, timeout=0)]
+
+
+class PartitionReader:
+    """Reads any partition; for one thread at a time. What librdkafka logs goes to `logger`."""
+
+    def __init__(
+        self, bootstrap: str, timeout_seconds: float, logger: logging.Logger | None = None
+    ) -> None:
+        self._timeout_seconds = timeout_seconds
+        settings = reader_settings(
+            bootstrap,
+            "reader",
+            {
+                "enable.partition.eof": True,
+                # The end is only reported when a fetch that waits for more comes back empty.
+                "fetch.wait.max.ms": 10,
+                "queued.max.messages.kbytes": 65_536,
+            },
+        )
+        if logger is None:
+            self._consumer = Consumer(settings)
+        else:
+            self._consumer = Consumer({**settings, "log_level": 3}, logger=logger)
+
+    def partition_count(self, topic: str) -> int:
+        """How many partitions a topic has; 0 if there is no such topic.
+
+        Raises:
+            LogUnreadableError: Kafka did not answer.
+        """
+        try:
+            topics = self._consumer.list_topics(timeout=self._timeout_seconds).topics
+        except KafkaException as error:
+            raise LogUnreadableError(error.args[0].str()) from error
+        return len(topics[topic].partitions) if topic in topics else 0
+
+    def ends(self, topic: str, partition: int) -> tuple[int, int]:
+        """First offset and end offset of a partition.
+
+        Raises:
+            LogUnreadableError: Kafka did not answer.
+        """
+        wanted = TopicPartition(topic, partition)
+        try:
+            found = self._consumer.get_watermark_offsets(wanted, timeout=self._timeout_seconds)
+        except KafkaException as error:
+            text = error.args[0].str()
+            raise LogUnreadableError(f"{topic}-{partition} does not answer: {text}") from error
+        return int(found[0]), int(found[1])
+
+    def records(
+        self, topic: str, partition: int, start: int, end: int | None = None
+    ) -> Iterator[Message]:
+        """The records from one offset on up to another, not included, or to the end of the log.
+
+        Raises:
+            LogUnreadableError: Kafka did not answer in time, or a record is damaged.
+        """
+        if end is not None and start >= end:
+            return
+        self._consumer.assign([TopicPartition(topic, partition, start)])
+        waiting = 0.0
+        while True:
+            batch = take_batch(self._consumer, RECORDS_MAX, 1.0)
+            waiting = 0.0 if batch else waiting + 1.0
+            if waiting > self._timeout_seconds:
+                raise LogUnreadableError(f"{topic}-{partition} did not answer for {waiting:.0f} s")
+            for message in batch:
+                error, offset = message.error(), message.offset() or 0
+                if error is None:
+                    if end is not None and offset >= end:
+                        return
+                    yield message
+                    if end is not None and offset + 1 >= end:
+                        return
+                elif error.code() == KafkaError._PARTITION_EOF:
+                    return
+                elif error.code() not in PASSING:
+                    raise LogUnreadableError(f"{topic}-{partition}: {error.str()}")
+
+    def record_at(self, topic: str, partition: int, offset: int) -> Message | None:
+        """The record at an offset, or None if the log does not hold it."""
+        first, end = self.ends(topic, partition)
+        if not first <= offset < end:
+            return None
+        for message in self.records(topic, partition, offset, offset + 1):
+            if message.offset() == offset:
+                return message
+        return None
+
+    def close(self) -> None:
+        """Lets go of the connection."""
+        self._consumer.close()
+
+
+@contextmanager
+def partition_reader(
+    bootstrap: str, timeout_seconds: float, logger: logging.Logger | None = None
+) -> Iterator[PartitionReader]:
+    """A reader that closes itself."""
+    reader = PartitionReader(bootstrap, timeout_seconds, logger)
+    try:
+        yield reader
+    finally:
+        reader.close()

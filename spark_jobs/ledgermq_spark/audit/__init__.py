@@ -1,0 +1,1 @@
+"""The audit: what is compared, which differences are told, and the report."""

@@ -1,0 +1,373 @@
+"""The audit: says whether operations, outcomes, tables, rebuild and live state agree.
+
+It compares what others computed and knows no fold. Each check is a function that returns evidence;
+`judge` puts primary findings before what merely follows from them, so that one fault is told once.
+
+Verdicts and exit codes: *agrees* 0; *anomalies* 1; *unproven* 5, where records that would prove or
+disprove something have expired or are not written yet, and nothing that is there disagrees.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as f
+
+from ledgermq_spark.audit.claims import check_claims, check_numbers, check_refusals
+from ledgermq_spark.audit.classify import Identity, classify, holder_of
+from ledgermq_spark.audit.compare import Differences, differences
+from ledgermq_spark.audit.conservation import check_counts, check_kept, kept_by, summary_of
+from ledgermq_spark.audit.evidence import ANOMALY_KINDS, Evidence
+from ledgermq_spark.audit.judging import judge
+from ledgermq_spark.audit.moves import check_moves
+from ledgermq_spark.audit.naming import name_messages
+from ledgermq_spark.audit.quotas import check_quotas
+from ledgermq_spark.audit.relocations import altered_copies
+from ledgermq_spark.audit.states import (
+    compare_live,
+    compare_messages,
+    compare_queues,
+    compare_sessions,
+    compare_subscriptions,
+    untimed,
+)
+from ledgermq_spark.derivation.groups import stuck_groups, stuck_notes
+from ledgermq_spark.derivation.turns import check_turns
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ledgermq_spark.derivation.tables import Tables
+    from ledgermq_spark.rebuild.checkpoints import Checkpoint
+
+__all__ = ["EXIT_CODES", "AuditReport", "Subject", "audit", "judge", "unreadable_chunks"]
+
+EXIT_CODES = {"agrees": 0, "anomalies": 1, "unproven": 5}
+LISTED_MAX = 500
+PUTS_SHOWN = ("put", "numbered", "resident", "consumed", "expired", "dropped")
+COPIES_SHOWN = ("added", "resident", "consumed", "expired", "dropped")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """What is audited: everything that was read and computed, up to one position.
+
+    `rebuilt_messages` holds the numbered messages of the rebuilt state; `chain` the digest chain at
+    the position; `first_findings` what was found before the outcomes could be compared,
+    `of_headers` what headers of records say against them, and `unproven` what is known not to be
+    provable.
+    """
+
+    queue_manager: str
+    position: int
+    time: int
+    lanes: int
+    operations: DataFrame
+    recorded: DataFrame
+    expected: DataFrame
+    tables: Tables
+    root: dict[str, Any]
+    root_bytes: bytes
+    blocks: Callable[[], list[bytes]]
+    rebuilt_messages: DataFrame
+    statuses: list[dict[str, Any]]
+    topics: list[dict[str, Any]]
+    subscriptions: list[dict[str, Any]]
+    totals: list[dict[str, Any]]
+    subscription_totals: list[dict[str, Any]]
+    digest: str
+    chain: bytes
+    live: Checkpoint | None
+    floors: dict[int, int]
+    answered_until: int | None
+    first_findings: list[Evidence] = field(default_factory=list)
+    of_headers: list[Evidence] = field(default_factory=list)
+    unproven: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditReport:
+    """What the audit found at one position of a queue manager's log.
+
+    Times are microseconds since 1970 UTC. `consequences` counts findings that follow from the
+    anomalies listed; `compared` says how many of what were compared; `notes` what was left out.
+    `chain_proof` says what anchors prove of the operations (`anchors.ChainProof`).
+    `conservation` says what became of every put that was accepted (INF-19), in messages.
+    `stuck_groups` are information: groups that lack something while messages of them wait.
+    """
+
+    queue_manager: str
+    position: int
+    time: int
+    verdict: str
+    anomalies: list[Evidence]
+    consequences: int
+    unproven: list[str]
+    notes: list[str]
+    compared: dict[str, int]
+    totals: list[dict[str, Any]]
+    subscription_totals: list[dict[str, Any]]
+    refusals: dict[str, int]
+    refused_records: list[dict[str, Any]]
+    corrections: list[dict[str, Any]]
+    digest: str
+    chain: str
+    chain_proof: dict[str, Any] = field(default_factory=dict)
+    conservation: dict[str, Any] = field(default_factory=dict)
+    stuck_groups: list[dict[str, Any]] = field(default_factory=list)
+    depth: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def exit_code(self) -> int:
+        """0 agrees, 1 anomalies, 5 unproven."""
+        return EXIT_CODES[self.verdict]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many anomalies of each kind, in the report's order."""
+        found = Counter(one.kind for one in self.anomalies)
+        return {kind: found[kind] for kind in ANOMALY_KINDS if found[kind]}
+
+    def as_dict(self) -> dict[str, Any]:
+        """The report for JSON."""
+        plain = {name: getattr(self, name) for name in self.__slots__ if name not in ("anomalies",)}
+        return plain | {
+            "exit_code": self.exit_code,
+            "counts": self.counts,
+            "anomalies": [one.as_dict() for one in self.anomalies],
+        }
+
+
+def audit(subject: Subject) -> AuditReport:
+    """Compare everything at the subject's position."""
+    found = differences(
+        subject.expected,
+        subject.recorded,
+        subject.lanes,
+        floors=subject.floors,
+        answered_until=subject.answered_until,
+    )
+    receptions = subject.tables.facts.directory.receptions
+    holders = {(one.session, one.consumer): one.subscription for one in receptions}
+    unproven = [*subject.unproven, *_unproven(found)]
+    primary = [
+        *subject.first_findings,
+        *classify(found, _delivered_before(subject, found, holders), holders),
+        *altered_copies(subject.operations, subject.expected),
+    ]
+    stuck = stuck_groups(subject.tables.groups, subject.tables.messages)
+    notes = stuck_notes(stuck)
+    live = _live(subject, notes)
+    secondary = [] if unproven else _second_opinions(subject)
+    if unproven:
+        notes.append("the tables were not compared: deliveries are missing that prove nothing")
+    timeless = untimed(subject.totals, subject.subscription_totals)
+    if timeless:
+        notes.append(
+            f"enqueue times of {timeless} topics and subscriptions without unconsumed messages "
+            "were not compared with the tables"
+        )
+    kept = kept_by(subject.tables, subject.totals, subject.subscription_totals)
+    law = [*check_kept(kept, subject.position), *_miscounted(subject)]
+    second = [*subject.of_headers, *secondary]
+    anomalies, consequences = judge([*primary, *live, *law], second)
+    anomalies = name_messages(anomalies, subject.tables)
+    verdict = "anomalies" if anomalies else "unproven" if unproven else "agrees"
+    refusals, records = _refused(subject.expected)
+    return AuditReport(
+        queue_manager=subject.queue_manager,
+        position=subject.position,
+        time=subject.time,
+        verdict=verdict,
+        anomalies=anomalies,
+        consequences=consequences,
+        unproven=unproven,
+        notes=notes,
+        compared=_compared(subject, found),
+        conservation=summary_of(kept),
+        totals=subject.totals,
+        subscription_totals=subject.subscription_totals,
+        refusals=refusals,
+        refused_records=records,
+        corrections=[one._asdict() for one in subject.tables.facts.directory.corrections],
+        digest=subject.digest,
+        stuck_groups=stuck,
+        chain=subject.chain.hex() if subject.position >= 0 else "",
+    )
+
+
+def _compared(subject: Subject, found: Differences) -> dict[str, int]:
+    """How many of what were compared."""
+    return {
+        "operations": subject.position + 1,
+        "outcomes": found.compared,
+        "recorded outcomes": found.recorded,
+        "messages": sum(one["put"] for one in subject.totals),
+        "deliveries": sum(one["deliveries"] for one in subject.totals),
+        "queues": sum(one["kind"] == "queue" for one in subject.totals),
+        "topics": sum(one["kind"] == "topic" for one in subject.totals),
+        "subscriptions": len(subject.subscription_totals),
+        "groups": subject.tables.groups.count(),
+    }
+
+
+def _second_opinions(subject: Subject) -> list[Evidence]:
+    """What tables and claims say, against the operations and the rebuild."""
+    tables = subject.tables
+    return [
+        *check_numbers(tables),
+        *check_claims(tables),
+        *check_turns(tables, subject.recorded),
+        *compare_messages(tables, subject.rebuilt_messages, subject.position),
+        *compare_queues(subject.totals, subject.statuses, subject.topics, subject.position),
+        *compare_subscriptions(
+            subject.subscription_totals, subject.subscriptions, subject.position
+        ),
+        *compare_sessions(tables, subject.root, subject.position),
+        *check_refusals(tables, subject.expected),
+        *_unbalanced(subject),
+        *check_moves(tables),
+        *check_quotas(tables),
+    ]
+
+
+def _unbalanced(subject: Subject) -> list[Evidence]:
+    queues = [
+        (f"{one['kind']}", one["queue"], {name: one[name] for name in PUTS_SHOWN})
+        for one in subject.totals
+        if not one["balances"]
+    ]
+    subscriptions = [
+        (
+            f"subscription made at {one['created_position']}",
+            one["topic"],
+            {name: one[name] for name in COPIES_SHOWN},
+        )
+        for one in subject.subscription_totals
+        if not one["balances"]
+    ]
+    return [
+        Evidence(
+            kind="state mismatch",
+            source="tables",
+            summary=f"the totals of the {what} do not add up",
+            queue=queue,
+            position=subject.position,
+            field="balance",
+            found=str(shown),
+        )
+        for what, queue, shown in [*queues, *subscriptions]
+    ]
+
+
+def _miscounted(subject: Subject) -> list[Evidence]:
+    """Where the rebuilt state itself does not conserve what it numbered."""
+    states = (subject.statuses, subject.topics, subject.subscriptions)
+    return check_counts(*states, subject.position)
+
+
+def _live(subject: Subject, notes: list[str]) -> list[Evidence]:
+    if subject.live is None:
+        notes.append("the live state was not compared: there is no checkpoint at this position")
+        return []
+    told = compare_live(subject.root_bytes, subject.blocks(), subject.live, subject.position)
+    if not told and subject.live.manifest["digest"] != subject.digest:
+        told = [
+            Evidence(
+                kind="digest mismatch",
+                source="live state",
+                summary="the live state has another digest, though its fields are the same",
+                position=subject.position,
+                expected=subject.digest,
+                found=subject.live.manifest["digest"],
+            )
+        ]
+    return told
+
+
+def unreadable_chunks(recorded: DataFrame) -> list[Evidence]:
+    """Records of the lanes that are neither chunk nor answer."""
+    rows = (
+        recorded.where("kind = 'Unreadable'")
+        .select("lane_partition", "lane_offset", "detail")
+        .limit(LISTED_MAX)
+    )
+    return [
+        Evidence(
+            kind="altered outcome",
+            source="outcomes",
+            summary=f"record {row['lane_offset']} of outcomes partition {row['lane_partition']} "
+            "cannot be read",
+            found=row["detail"] or "",
+        )
+        for row in rows.collect()
+    ]
+
+
+def _unproven(found: Differences) -> list[str]:
+    told = []
+    if found.totals.get("expired"):
+        told.append(
+            f"{found.totals['expired']} outcomes have expired from the lanes: what they said "
+            "cannot be compared"
+        )
+    if found.totals.get("unanswered"):
+        told.append(
+            f"{found.totals['unanswered']} outcomes at the end of the log are not on the lanes "
+            "yet: no worker runs, or it is behind"
+        )
+    return told
+
+
+def _delivered_before(
+    subject: Subject, found: Differences, holders: dict[tuple[int, int], int]
+) -> set[Identity]:
+    """Of the messages that are delivered too often: those the log had delivered before."""
+    suspects: dict[Identity, int] = {}
+    rows = [*found.extra.values(), *(row for _, told in found.differing.values() for row in told)]
+    for row in rows:
+        holder = holder_of(row, holders)
+        for put in zip(row["put_positions"] or (), row["put_indexes"] or (), strict=True):
+            identity = (*put, holder)
+            suspects[identity] = max(row["position"], suspects.get(identity, -1))
+    if not suspects:
+        return set()
+    spark = subject.expected.sparkSession
+    frame = spark.createDataFrame(
+        sorted({identity[:2] for identity in suspects}), "put_position long, put_index long"
+    )
+    each = subject.expected.where("kind = 'Delivered'").select(
+        "position",
+        "session",
+        "consumer",
+        f.explode(f.arrays_zip("put_positions", "put_indexes")).alias("one"),
+    )
+    earlier = each.select(
+        "position",
+        "session",
+        "consumer",
+        f.col("one.put_positions").alias("put_position"),
+        f.col("one.put_indexes").alias("put_index"),
+    ).join(f.broadcast(frame), ["put_position", "put_index"], how="inner")
+    called = [
+        ((row["put_position"], row["put_index"], holder_of(row.asDict(), holders)), row["position"])
+        for row in earlier.collect()
+    ]
+    return {identity for identity, at in called if at <= suspects.get(identity, -1)}
+
+
+def _refused(expected: DataFrame) -> tuple[dict[str, int], list[dict[str, Any]]]:
+    """Refusals by reason, and the refused records that were no operations, with positions."""
+    refused = expected.where("kind = 'Refused'")
+    counts = refused.groupBy("reason").agg(f.count("*").alias("total")).orderBy("reason").collect()
+    rows = (
+        refused.orderBy("position")
+        .select("position", "session", "session_sequence", "reason", "detail")
+        .limit(LISTED_MAX)
+        .collect()
+    )
+    return {row["reason"]: row["total"] for row in counts}, [row.asDict() for row in rows]

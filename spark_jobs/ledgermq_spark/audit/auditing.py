@@ -1,0 +1,360 @@
+"""One audit on its way: what is read, aligned, folded, held against anchors and compared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from ledgermq_spark.audit.alignment import alignment
+from ledgermq_spark.audit.anchors import CHECKPOINT, GIVEN, Anchor, ChainProof, anchor_findings
+from ledgermq_spark.audit.audit import AuditReport, Subject, audit
+from ledgermq_spark.audit.evidence import Evidence
+from ledgermq_spark.audit.judging import judge
+from ledgermq_spark.audit.witnesses import Noted, Witnesses, hear
+from ledgermq_spark.derivation.tables import Tables, build_tables
+from ledgermq_spark.derivation.totals import depth_over_time, queue_totals, subscription_totals
+from ledgermq_spark.jobs.work import STEPS, Work
+from ledgermq_spark.log.record_headers import check_operation_headers
+from ledgermq_spark.log.rows import OPERATION_COLUMNS
+from ledgermq_spark.log.skipped import declaration_notes, operations_of, recorded_of
+from ledgermq_spark.rebuild.checkpoints import (
+    Checkpoint,
+    CheckpointBrokenError,
+    Checkpoints,
+    read_checkpoints,
+)
+from ledgermq_spark.rebuild.rebuild import Rebuilt, fold_log
+from ledgermq_spark.rebuild.stopping import hole_told
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+__all__ = [
+    "Auditing",
+    "audit_of_nothing",
+    "checkpoint_at",
+    "checkpoints_of",
+    "lane_floors",
+    "nothing_to_prove",
+    "prove_chain",
+    "tell_of_cut",
+]
+
+
+class Auditing:
+    """One audit on its way: what was found so far, and up to where things can be compared."""
+
+    def __init__(
+        self,
+        work: Work,
+        position: int,
+        with_tables: Callable[[Tables], None],
+        noted: Noted,
+    ) -> None:
+        self._work = work
+        self._with_tables = with_tables
+        self._noted = noted
+        self._asked = position
+        self._findings: list[Evidence] = []
+        self._of_headers: list[Evidence] = []
+        self._unproven: list[str] = []
+
+    def run(self, live_position: int | None) -> AuditReport:
+        """Read, align, fold, build the tables, compare."""
+        work, position, findings = self._work, self._asked, self._findings
+        with work.stage("reading checkpoints"):
+            checkpoints = checkpoints_of(work)
+            live = checkpoint_at(checkpoints, position, live_position, findings)
+        with work.stage("folding and reading the log", 1):
+            rebuilt, operations, lanes = _read_all(work, position)
+            told = hear(work, lanes, checkpoints, self._noted)
+        findings.extend(told.findings)
+        answered = recorded_of(told.outcomes, rebuilt.skipped)
+        recorded = answered.where(f.col("position") <= position)
+        self._of_headers = [*check_operation_headers(operations), *told.of_headers]
+        operations = operations.select(*(name for name, _ in OPERATION_COLUMNS))
+        operations = operations_of(operations, rebuilt.skipped)
+        with work.stage("comparing the digest chain", 2):
+            proof = prove_chain(work, rebuilt, recorded, told, findings, self._unproven)
+        with work.stage("aligning log and lanes", 3):
+            aligned = alignment(operations, answered, position + 1)
+        findings.extend(aligned.evidence)
+        proof = tell_of_cut(told, proof, findings)
+        end = _comparable_end(rebuilt, aligned.comparable_until, findings, self._unproven)
+        if end < position:
+            live = None
+            operations = operations.where(f.col("position") <= end)
+            recorded = recorded.where(f.col("position") <= end)
+            if end != rebuilt.position:
+                with work.stage("folding again, up to the gap", 3):
+                    rebuilt = _fold(work, end)
+        report = self._compare(rebuilt, operations, recorded, live)
+        report = replace(report, chain_proof=proof.as_dict() | {"told": proof.told()})
+        if rebuilt.skipped:
+            report = replace(report, notes=[*report.notes, *declaration_notes(operations)])
+        if end < position:
+            note = f"nothing above position {end} was compared, up to {position}"
+            report = replace(report, notes=[*report.notes, note])
+        work.tell("done", STEPS, STEPS)
+        return report
+
+    def _compare(
+        self,
+        rebuilt: Rebuilt,
+        operations: DataFrame,
+        recorded: DataFrame,
+        live: Checkpoint | None,
+    ) -> AuditReport:
+        work = self._work
+        with work.stage("building the tables", 4):
+            tables = build_tables(work.store, operations, recorded, rebuilt.outcomes())
+            totals = queue_totals(tables)
+            self._with_tables(tables)
+        with work.stage("comparing", 5):
+            subject = _subject(work, rebuilt, operations, recorded, tables, live)
+            subject = replace(
+                subject,
+                first_findings=self._findings,
+                of_headers=self._of_headers,
+                unproven=self._unproven,
+                totals=totals,
+                subscription_totals=subscription_totals(tables),
+            )
+            report = audit(subject)
+        return replace(report, depth=depth_over_time(tables), seconds=work.seconds)
+
+
+def checkpoints_of(work: Work) -> Checkpoints:
+    """What stands on the queue manager's partition of the checkpoints topic."""
+    claim = work.claim
+    return read_checkpoints(
+        work.bootstrap, work.topics.checkpoints, claim.partition, claim.queue_manager
+    )
+
+
+def prove_chain(
+    work: Work,
+    rebuilt: Rebuilt,
+    recorded: DataFrame,
+    told: Witnesses,
+    findings: list[Evidence],
+    unproven: list[str],
+    *,
+    base: Checkpoint | None = None,
+) -> ChainProof:
+    """Holds the digest chain against every anchor there is; adds to findings and to what is open.
+
+    With a checkpoint as its base the chain begins there: that is then no anchor of its own.
+    """
+    start, links, of_base = 0, rebuilt.links(), None
+    if base is not None:
+        start = base.position
+        of_base = Anchor(start, bytes(base.manifest["chain"]), CHECKPOINT)
+        first = work.spark.createDataFrame([(start, of_base.digest)], links.schema)
+        links = first.unionByName(links)
+    proof, evidence, open_ends = anchor_findings(
+        links,
+        recorded.where(f.col("position") >= start),
+        [one for one in told.anchors if one.position >= start and one != of_base],
+        rebuilt.position,
+        start=start,
+        log_ends=rebuilt.stopped is None and rebuilt.position == work.log.end - 1,
+    )
+    findings.extend(evidence)
+    unproven.extend(open_ends)
+    unproven.extend(
+        f"the anchor at position {one.position} was not compared: what stood there is gone"
+        for one in told.anchors
+        if one.source == GIVEN and one.position < start
+    )
+    return proof
+
+
+def tell_of_cut(told: Witnesses, proof: ChainProof, findings: list[Evidence]) -> ChainProof:
+    """Adds to the findings that the log lost its tail, and to the proof where it differs.
+
+    A log that differs further down is another one, so that its end proves nothing more. Operations
+    that are missing above the end are told of with it, and not again.
+    """
+    if told.above is None or proof.differs_from is not None:
+        return proof
+    end = told.above.end
+    gaps = [one for one in findings if one.kind == "gap" and one.position >= end]
+    findings[:] = [one for one in findings if one not in gaps]
+    findings.append(told.above.evidence(gaps[0] if gaps else None))
+    return replace(proof, differs_from=end, differs_to=told.above.lowest)
+
+
+def _read_all(work: Work, position: int) -> tuple[Rebuilt, DataFrame, DataFrame]:
+    """Folds and decodes at once: the fold of one queue manager keeps but one core busy."""
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        folding = pool.submit(_fold, work, position)
+        reading = pool.submit(lambda: (work.operations(position), work.outcomes(position)))
+        operations, recorded = reading.result()
+        return folding.result(), operations, recorded
+
+
+def _fold(work: Work, position: int) -> Rebuilt:
+    return fold_log(
+        work.spark,
+        work.bootstrap,
+        work.claim,
+        work.log,
+        position,
+        with_outcomes=True,
+        with_links=True,
+        directory=work.store.path / f"to-{position}",
+    )
+
+
+def checkpoint_at(
+    checkpoints: Checkpoints, position: int, asked: int | None, findings: list[Evidence]
+) -> Checkpoint | None:
+    """The checkpoint at the position: the live state as its worker knows it."""
+    if position not in checkpoints.manifests and asked is None:
+        return None
+    try:
+        return checkpoints.load(position)
+    except CheckpointBrokenError as problem:
+        findings.append(
+            Evidence(
+                kind="digest mismatch",
+                source="live state",
+                summary=str(problem),
+                position=position,
+            )
+        )
+        return None
+
+
+def _comparable_end(
+    rebuilt: Rebuilt,
+    aligned_until: int | None,
+    findings: list[Evidence],
+    unproven: list[str],
+) -> int:
+    """Up to where everything can be compared: holes and unknown versions end it earlier."""
+    end = rebuilt.position if aligned_until is None else min(rebuilt.position, aligned_until)
+    stopped = rebuilt.stopped
+    if stopped is not None and stopped["why"] == "hole":
+        findings.append(
+            Evidence(
+                kind="gap",
+                source="operations",
+                summary="the log has a hole: positions are missing from it",
+                position=stopped["position"],
+                expected=f"a record at position {stopped['position']}",
+                found=hole_told(stopped),
+            )
+        )
+    elif stopped is not None:
+        unproven.append(
+            f"entries from position {stopped['position']} on need protocol version "
+            f"{stopped['version']}, which this program does not know"
+        )
+    return end
+
+
+def _subject(
+    work: Work,
+    rebuilt: Rebuilt,
+    operations: DataFrame,
+    recorded: DataFrame,
+    tables: Tables,
+    live: Checkpoint | None,
+) -> Subject:
+    answered = None
+    if live is None:
+        highest = recorded.agg(f.max("position")).collect()[0][0]
+        answered = -1 if highest is None else highest
+    return Subject(
+        queue_manager=work.claim.queue_manager,
+        position=rebuilt.position,
+        time=rebuilt.time,
+        lanes=work.claim.lanes,
+        operations=operations,
+        recorded=recorded,
+        expected=rebuilt.outcomes(),
+        tables=tables,
+        root=rebuilt.root,
+        root_bytes=rebuilt.root_bytes,
+        blocks=rebuilt.block_bytes,
+        rebuilt_messages=rebuilt.messages(),
+        statuses=rebuilt.statuses,
+        topics=rebuilt.topics,
+        subscriptions=rebuilt.subscriptions,
+        totals=[],
+        subscription_totals=[],
+        digest=rebuilt.digest,
+        chain=rebuilt.chain,
+        live=live,
+        floors=lane_floors(work, recorded),
+        answered_until=answered,
+    )
+
+
+def lane_floors(work: Work, recorded: DataFrame) -> dict[int, int]:
+    """Lanes that have lost their oldest records, and the position up to which that matters."""
+    expired = [at for at, lane in enumerate(work.lanes) if lane.start > 0]
+    if not expired:
+        return {}
+    rows = (
+        recorded.groupBy("lane", "lane_offset")
+        .agg(f.max("position").alias("position"))
+        .groupBy("lane")
+        .agg(f.min_by("position", "lane_offset").alias("position"))
+        .collect()
+    )
+    first = {row["lane"]: row["position"] for row in rows}
+    floors = {lane: first.get(lane, 2**62) for lane in expired}
+    return floors | {-1: max(floors.values())}
+
+
+def audit_of_nothing(work: Work, noted: Noted) -> AuditReport:
+    """The audit of a log that holds nothing: then nobody may tell of a record on it."""
+    with work.stage("reading checkpoints"):
+        told = hear(work, work.outcomes(-1), checkpoints_of(work), noted)
+    findings = [*told.findings]
+    if told.above is not None:
+        findings.append(told.above.evidence())
+    anomalies, consequences = judge(findings, told.of_headers)
+    report = nothing_to_prove(work, -1)
+    return replace(
+        report,
+        verdict="anomalies" if anomalies else report.verdict,
+        anomalies=anomalies,
+        consequences=consequences,
+        seconds=work.seconds,
+    )
+
+
+def nothing_to_prove(work: Work, position: int) -> AuditReport:
+    """The report on a log that is empty, or that has lost its beginning."""
+    empty = position < 0
+    why = (
+        "the log is empty: there was nothing to audit"
+        if empty
+        else f"the log begins at position {work.log.start}: what stood before can prove nothing"
+    )
+    return AuditReport(
+        queue_manager=work.claim.queue_manager,
+        position=position,
+        time=-1,
+        verdict="agrees" if empty else "unproven",
+        anomalies=[],
+        consequences=0,
+        unproven=[] if empty else [why],
+        notes=[why],
+        compared={},
+        totals=[],
+        subscription_totals=[],
+        refusals={},
+        refused_records=[],
+        corrections=[],
+        digest="",
+        chain="",
+    )

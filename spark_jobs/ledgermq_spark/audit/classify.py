@@ -1,0 +1,292 @@
+"""Says which anomaly a difference between log and lanes is: small pure functions over rows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+from ledgermq_spark.audit.compare import COMPARED, Differences, Key, Row
+from ledgermq_spark.audit.evidence import Evidence, hexadecimal, shown
+
+__all__ = ["Identity", "classify", "holder_of"]
+
+PER_MESSAGE = (
+    ("sequence", "sequences"),
+    ("put_position", "put_positions"),
+    ("put_index", "put_indexes"),
+    ("message_id", "message_ids"),
+    ("priority", "priorities"),
+    ("persistent", "persistent"),
+    ("backout_count", "backout_counts"),
+    ("enqueued_at", "enqueued_ats"),
+    ("origin", "origins"),
+)
+LIST_COLUMNS = tuple(column for _, column in PER_MESSAGE)
+HEADER = tuple(name for name in COMPARED if name not in LIST_COLUMNS)
+
+
+# Put position, put index, subscription (-1: a queue); the subscription of a session's consumer.
+Identity = tuple[int, int, int]
+Holders = Mapping[tuple[int, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One delivered message of one outcome, with the outcome that it stands in.
+
+    `holder` is the subscription that has it (-1: a queue).
+    """
+
+    row: Row
+    at: int
+    holder: int
+
+    @property
+    def identity(self) -> Identity:
+        return (self.row["put_positions"][self.at], self.row["put_indexes"][self.at], self.holder)
+
+    def value(self, column: str) -> Any:
+        told = self.row[column]
+        return None if told is None else told[self.at]
+
+
+def classify(
+    found: Differences, delivered_before: set[Identity], holders: Holders
+) -> list[Evidence]:
+    """Say which anomaly each difference is.
+
+    `delivered_before` holds the identities of messages that the log had delivered before the
+    outcome that an extra delivery stands in: such a one is duplicated, any other unexpected.
+    `holders` says which subscription a consumer (session, number) of a topic gets from.
+    """
+    told: list[Evidence] = []
+    lost: list[_Part] = []
+    extra: list[_Part] = []
+    for key, row in found.missing.items():
+        if row["kind"] == "Delivered":
+            lost.extend(_parts(row, holders))
+        else:
+            told.append(_outcome_lost(key, row))
+    for key, row in found.extra.items():
+        if row["kind"] == "Delivered":
+            extra.extend(_parts(row, holders))
+        else:
+            told.append(_outcome_unexpected(key, row))
+    for key, (wanted, rows) in found.differing.items():
+        odd = [row for row in rows if row["hash"] != wanted["hash"]]
+        told.extend(_differing(key, wanted, odd[0], len(rows), lost, extra, holders))
+    told.extend(_moved(lost, extra))
+    told.extend(_delivery_lost(part) for part in lost)
+    told.extend(_delivery_extra(part, part.identity in delivered_before) for part in extra)
+    told.extend(_broken_chains(found))
+    return told
+
+
+def holder_of(row: Row, holders: Holders) -> int:
+    """Which subscription the consumer of a delivery gets from; -1: it is a queue's."""
+    return holders.get((row["session"], row["consumer"]), -1)
+
+
+def _parts(row: Row, holders: Holders) -> list[_Part]:
+    holder = holder_of(row, holders)
+    return [_Part(row, at, holder) for at in range(len(row["sequences"]))]
+
+
+def _queue(row: Row) -> str:
+    return (row["destination"] or "").removeprefix("queue:")
+
+
+def _outcome_lost(key: Key, row: Row) -> Evidence:
+    return Evidence(
+        kind="lost",
+        source="outcomes",
+        summary=f"the {row['kind']} that answers this entry is not on the lanes",
+        position=key[0],
+        index=key[1],
+        session=row["session"],
+        expected=row["kind"],
+    )
+
+
+def _outcome_unexpected(key: Key, row: Row) -> Evidence:
+    return Evidence(
+        kind="unexpected",
+        source="outcomes",
+        summary=f"a {row['kind']} is on the lanes that nothing on the log calls for",
+        position=key[0],
+        index=key[1],
+        session=row["session"],
+        found=row["kind"],
+    )
+
+
+def _differing(
+    key: Key,
+    wanted: Row,
+    row: Row,
+    times: int,
+    lost: list[_Part],
+    extra: list[_Part],
+    holders: Holders,
+) -> Iterable[Evidence]:
+    """Evidence of an outcome that is there but unlike; parts that moved go to the two lists."""
+    again = f" (one of {times} records of it)" if times > 1 else ""
+    if wanted["kind"] == row["kind"] == "Committed" and any(
+        wanted[name] != row[name] for name in ("runs", "number", "count")
+    ):
+        yield Evidence(
+            kind="torn transaction",
+            source="outcomes",
+            summary="the commit is recorded with another part of its unit of work" + again,
+            position=key[0],
+            index=key[1],
+            session=wanted["session"],
+            expected=f"numbered {wanted['runs'] or 'nothing'}; consumed {wanted['number']}",
+            found=f"numbered {row['runs'] or 'nothing'}; consumed {row['number']}",
+        )
+        return
+    for name in HEADER:
+        # The text of a refusal follows from its reason.
+        if name == "detail" and wanted["reason"] != row["reason"]:
+            continue
+        if wanted[name] != row[name]:
+            yield _altered(key, wanted, name, wanted[name], row[name], again)
+    if wanted["kind"] == row["kind"] == "Delivered":
+        calls, told = _parts(wanted, holders), _parts(row, holders)
+        yield from _messages_differ(key, calls, told, again, lost, extra)
+
+
+def _altered(
+    key: Key, row: Row, name: str, wanted: Any, found: Any, again: str, part: _Part | None = None
+) -> Evidence:
+    return Evidence(
+        kind="altered outcome",
+        source="outcomes",
+        summary=f"{name} of the recorded {row['kind']} is not what the log makes it" + again,
+        queue=_queue(row),
+        message_id=hexadecimal(part.value("message_ids")) if part else "",
+        position=key[0],
+        index=key[1],
+        session=row["session"],
+        field=name,
+        expected=shown(wanted),
+        found=shown(found),
+    )
+
+
+def _messages_differ(
+    key: Key,
+    calls: list[_Part],
+    told: list[_Part],
+    again: str,
+    lost: list[_Part],
+    extra: list[_Part],
+) -> Iterable[Evidence]:
+    before, after = [one.identity for one in calls], [one.identity for one in told]
+    if before == after:
+        for call, one in zip(calls, told, strict=True):
+            for name, column in PER_MESSAGE:
+                if call.value(column) != one.value(column):
+                    yield _altered(
+                        key, call.row, name, call.value(column), one.value(column), again, call
+                    )
+        return
+    if sorted(before) == sorted(after):
+        place = next(at for at, (a, b) in enumerate(zip(before, after, strict=True)) if a != b)
+        yield _reordered(calls[place], told[place])
+        return
+    for tag, a, b, c, d in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag != "equal":
+            lost.extend(calls[a:b])
+            extra.extend(told[c:d])
+
+
+def _reordered(call: _Part, found: _Part) -> Evidence:
+    row = call.row
+    same = (row["position"], row["index"]) == (found.row["position"], found.row["index"])
+    what = "another message stands in its place" if same else "it was delivered elsewhere"
+    return Evidence(
+        kind="reordered",
+        source="outcomes",
+        summary=f"the message was not delivered in its turn: {what}",
+        queue=_queue(row),
+        message_id=hexadecimal(call.value("message_ids")),
+        position=row["position"],
+        index=row["index"],
+        session=row["session"],
+        expected=_place(call),
+        found=_place(found),
+    )
+
+
+def _place(part: _Part) -> str:
+    row = part.row
+    return (
+        f"message {hexadecimal(part.value('message_ids'))} as delivery "
+        f"{row['first_delivery'] + part.at} of session {row['session']} at "
+        f"{row['position']}:{row['index']}"
+    )
+
+
+def _moved(lost: list[_Part], extra: list[_Part]) -> list[Evidence]:
+    """Messages that are missing in one place and too many in another; they leave both lists."""
+    told = []
+    by_identity = {part.identity: part for part in extra}
+    for part in list(lost):
+        other = by_identity.pop(part.identity, None)
+        if other is None:
+            continue
+        lost.remove(part)
+        extra.remove(other)
+        told.append(_reordered(part, other))
+    return told
+
+
+def _delivery_lost(part: _Part) -> Evidence:
+    row = part.row
+    return Evidence(
+        kind="lost",
+        source="outcomes",
+        summary="the log delivers this message here, the lanes do not",
+        queue=_queue(row),
+        message_id=hexadecimal(part.value("message_ids")),
+        position=row["position"],
+        index=row["index"],
+        session=row["session"],
+        expected=_place(part),
+    )
+
+
+def _delivery_extra(part: _Part, before: bool) -> Evidence:
+    row = part.row
+    why = "a message delivered before" if before else "a message that was not to be delivered"
+    return Evidence(
+        kind="duplicated" if before else "unexpected",
+        source="outcomes",
+        summary=f"the lanes deliver {why} here, the log does not",
+        queue=_queue(row),
+        message_id=hexadecimal(part.value("message_ids")),
+        position=row["position"],
+        index=row["index"],
+        session=row["session"],
+        found=_place(part),
+    )
+
+
+def _broken_chains(found: Differences) -> Iterable[Evidence]:
+    """Chains that name another predecessor, unless that is told already."""
+    for key, (expected, told) in found.chains.items():
+        if expected in found.missing or told in found.extra:
+            continue
+        yield Evidence(
+            kind="gap",
+            source="outcomes",
+            summary="the outcome names another one before it: the connection's chain is broken",
+            position=key[0],
+            index=key[1],
+            field="previous",
+            expected=f"{expected[0]}:{expected[1]}",
+            found=f"{told[0]}:{told[1]}",
+        )

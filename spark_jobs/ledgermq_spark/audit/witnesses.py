@@ -1,0 +1,76 @@
+"""What bears witness of a log beside the log itself: lanes, checkpoints, backups, noted anchors.
+
+It is read and looked at whatever the log holds, and also where that holds nothing at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from ledgermq_spark.audit.above import Above, recorded_above
+from ledgermq_spark.audit.anchors import CHECKPOINT, Anchor
+from ledgermq_spark.audit.audit import unreadable_chunks
+from ledgermq_spark.log.other_partitions import records_elsewhere
+from ledgermq_spark.log.positions import partition_ranges
+from ledgermq_spark.log.record_headers import check_outcome_records
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ledgermq_spark.audit.evidence import Evidence
+    from ledgermq_spark.jobs.work import Work
+    from ledgermq_spark.rebuild.checkpoints import Checkpoints
+
+__all__ = ["Noted", "Witnesses", "hear"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """What was brought to the audit: anchors, and the position that a worker told of."""
+
+    anchors: Sequence[Anchor] = ()
+    live_position: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Witnesses:
+    """What they tell.
+
+    `outcomes` are the rows of the lanes that hold outcomes; `anchors` all that lie below the end of
+    the log, `above` what is told of from there on. `findings` concern the lanes and the registry,
+    `of_headers` the headers on the lanes.
+    """
+
+    outcomes: DataFrame
+    anchors: list[Anchor]
+    above: Above | None
+    findings: list[Evidence] = field(default_factory=list)
+    of_headers: list[Evidence] = field(default_factory=list)
+
+
+def hear(work: Work, lanes: DataFrame, checkpoints: Checkpoints, noted: Noted) -> Witnesses:
+    """Looks at the lanes as they were read, at checkpoints and at what was noted elsewhere."""
+    end = now = work.log.end
+    if max(checkpoints.manifests, default=-1) >= end:
+        # Checkpoints were read after the end was pinned: what they tell of may have come since.
+        now = partition_ranges(work.bootstrap, work.log.topic, [work.log.partition])[0].end
+    anchors = [
+        Anchor(position, manifest["chain"], CHECKPOINT)
+        for position, manifest in checkpoints.manifests.items()
+        if position < end or position >= now
+    ]
+    anchors.extend(noted.anchors)
+    return Witnesses(
+        outcomes=lanes.where(f.col("position") >= 0),
+        anchors=[one for one in anchors if one.position < end],
+        above=recorded_above(lanes, end, anchors, noted.live_position),
+        findings=[
+            *unreadable_chunks(lanes),
+            *records_elsewhere(work.bootstrap, work.topics, work.claim),
+        ],
+        of_headers=check_outcome_records(lanes),
+    )

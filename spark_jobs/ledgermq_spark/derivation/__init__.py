@@ -1,0 +1,1 @@
+"""The tables worked out from PROTOCOL.md without the fold, set by set."""

@@ -1,0 +1,157 @@
+"""What the command line and the jobs call: audit, tables and trace of one queue manager."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from ledgermq_spark.audit.above import archive_anchors
+from ledgermq_spark.audit.anchors import Anchor
+from ledgermq_spark.audit.audit import AuditReport
+from ledgermq_spark.audit.auditing import Auditing, audit_of_nothing
+from ledgermq_spark.audit.trimmed import audit_of_rest
+from ledgermq_spark.audit.witnesses import Noted
+from ledgermq_spark.derivation.history import Life, life_of
+from ledgermq_spark.derivation.tables import Tables, build_tables, write_tables
+from ledgermq_spark.jobs.work import STEPS, Work, begin
+from ledgermq_spark.log.positions import (
+    PositionOutOfRangeError,
+    resolve_at,
+)
+from ledgermq_spark.rebuild.rebuild import Progress, rebuild_at
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+__all__ = ["rebuild_at", "run_audit", "run_tables", "trace_message"]
+
+
+def run_tables(
+    bootstrap: str,
+    queue_manager: str,
+    at: int | str | datetime | None = None,
+    *,
+    topic_prefix: str = "ledgermq",
+    spark: SparkSession | None = None,
+    directory: Path | None = None,
+    output: Path | None = None,
+    progress: Progress | None = None,
+) -> Tables:
+    """Build the tables (`tables.TABLES`) as of a position or time.
+
+    They are written as Parquet below `output`, if given; `directory` keeps intermediate results.
+
+    Raises:
+        PositionOutOfRangeError: `at` lies before the log's start or after its end.
+        QueueManagerUnknownError: Nobody claimed that name.
+        LogUnreachableError: The cluster does not answer, or lacks the topics.
+    """
+    work = begin(bootstrap, queue_manager, topic_prefix, spark, directory, progress)
+    position = resolve_at(bootstrap, work.log, at)
+    _refuse_trimmed(work, queue_manager)
+    with work.stage("reading the log", 1):
+        operations, recorded = work.operations(position), work.outcomes(position)
+    with work.stage("building the tables", 3):
+        recorded = recorded.where(f.col("position").between(0, position))
+        tables = build_tables(work.store, operations, recorded)
+    if output is not None:
+        write_tables(tables, output)
+    work.tell("done", STEPS, STEPS)
+    return tables
+
+
+def _refuse_trimmed(work: Work, queue_manager: str) -> None:
+    if work.log.start > 0:
+        raise PositionOutOfRangeError(
+            f"the log of {queue_manager} begins at position {work.log.start}: its tables need all "
+            "of it, from position 0"
+        )
+
+
+def trace_message(
+    bootstrap: str,
+    queue_manager: str,
+    message_id: str,
+    *,
+    topic_prefix: str = "ledgermq",
+    spark: SparkSession | None = None,
+    directory: Path | None = None,
+    progress: Progress | None = None,
+) -> Life | None:
+    """Tell the life of a message by its message id (32 hexadecimal digits); None if unknown.
+
+    Raises:
+        QueueManagerUnknownError: Nobody claimed that name.
+        LogUnreachableError: The cluster does not answer, or lacks the topics.
+        PositionOutOfRangeError: The message id is none, or the log's start is gone.
+    """
+    try:
+        identifier = bytes.fromhex(message_id.removeprefix("ID:"))
+    except ValueError:
+        raise PositionOutOfRangeError(
+            f"{message_id!r} is no message id: it has 32 hexadecimal digits"
+        ) from None
+    tables = run_tables(
+        bootstrap,
+        queue_manager,
+        topic_prefix=topic_prefix,
+        spark=spark,
+        directory=directory,
+        progress=progress,
+    )
+    return life_of(tables, queue_manager, identifier)
+
+
+def run_audit(
+    bootstrap: str,
+    queue_manager: str,
+    at: int | str | datetime | None = None,
+    *,
+    live_position: int | None = None,
+    topic_prefix: str = "ledgermq",
+    spark: SparkSession | None = None,
+    directory: Path | None = None,
+    progress: Progress | None = None,
+    with_tables: Callable[[Tables], None] | None = None,
+    anchors: Sequence[Anchor] = (),
+    archive: Path | None = None,
+) -> AuditReport:
+    """Audit a queue manager: operations, outcomes, tables, rebuild and live state at one position.
+
+    Args:
+        bootstrap: Address of the Kafka cluster.
+        queue_manager: Its name.
+        at: A position or time; the end of the log if not given.
+        live_position: Position of the checkpoint that a CHECKPOINT question was answered with: the
+            live state is compared there, and `at` is not looked at.
+        topic_prefix: Of the installation's log topics.
+        spark: The session to use; one is started if not given.
+        directory: Where intermediate results are kept; a fresh temporary one if not given.
+        progress: Called as the audit goes on.
+        with_tables: Called with the tables that were built, for those who want more of them.
+        anchors: Positions with the digest chain that somebody noted there, to hold it against.
+        archive: A directory of backups of the journal: each noted the digest chain of its time.
+
+    Raises:
+        PositionOutOfRangeError: `at` lies before the log's start or after its end.
+        QueueManagerUnknownError: Nobody claimed that name.
+        LogUnreachableError: The cluster does not answer, or lacks the topics.
+        JournalArchiveError: A manifest of the archive cannot be read.
+    """
+    noted = Noted(
+        anchors=[*anchors, *archive_anchors(archive, queue_manager)], live_position=live_position
+    )
+    work = begin(bootstrap, queue_manager, topic_prefix, spark, directory, progress)
+    if live_position is not None and live_position >= work.log.end:
+        # The worker knows more than there is: what is left is audited, and that is told.
+        at = live_position = None
+    if work.log.end == 0 and at is None:
+        return audit_of_nothing(work, noted)
+    position = resolve_at(bootstrap, work.log, at if live_position is None else live_position)
+    if work.log.start > 0:
+        return audit_of_rest(work, position, live_position, noted)
+    return Auditing(work, position, with_tables or (lambda _: None), noted).run(live_position)

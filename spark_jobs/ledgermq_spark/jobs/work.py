@@ -1,0 +1,112 @@
+"""One run of a job: what it reads, pinned at its beginning, and where it keeps what it read."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from ledgermq.wire.topics.log_topics import Topics, lane_partition
+from ledgermq.wire.topics.registry import Claim
+from ledgermq_spark.derivation.derive import Store
+from ledgermq_spark.log.positions import PartitionRange, partition_ranges
+from ledgermq_spark.log.read_log import read_operations, read_outcomes
+from ledgermq_spark.log.session import spark_session
+from ledgermq_spark.rebuild.rebuild import Progress, locate
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["STEPS", "Work", "begin"]
+
+STEPS = 6
+SHORT_LOG_RECORDS = 20_000
+NO_CODEGEN = "NO_CODEGEN"
+
+
+@dataclass(slots=True, kw_only=True)
+class Work:
+    """One run: what it reads, where it keeps things, how long its stages took."""
+
+    spark: SparkSession
+    bootstrap: str
+    topics: Topics
+    claim: Claim
+    log: PartitionRange
+    lanes: list[PartitionRange]
+    store: Store
+    tell: Progress
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def stage(self, name: str, done: int = 0) -> Iterator[None]:
+        """Tells that a stage begins, and notes how long it took."""
+        self.tell(name, done, STEPS)
+        started = time.monotonic()
+        yield
+        self.seconds[name] = round(time.monotonic() - started, 3)
+
+    def operations(self, position: int) -> DataFrame:
+        """The decoded operations up to a position, kept on disk."""
+        wanted = replace(self.log, end=position + 1)
+        name = self.claim.queue_manager
+        frame = read_operations(self.spark, self.bootstrap, wanted, name)
+        return self.store.keep("operations", frame)
+
+    def outcomes(self, position: int) -> DataFrame:
+        """The decoded outcomes of all lanes, kept on disk.
+
+        None between a position in mid-log and the end of the log.
+        """
+        name = self.claim.queue_manager
+        frame = read_outcomes(self.spark, self.bootstrap, self.lanes, name, split=2)
+        if position < self.log.end - 1:
+            at = f.col("position")
+            frame = frame.where((at <= position) | (at >= self.log.end))
+        return self.store.keep("outcomes", frame)
+
+
+def begin(
+    bootstrap: str,
+    queue_manager: str,
+    topic_prefix: str,
+    spark: SparkSession | None,
+    directory: Path | None,
+    progress: Progress | None,
+) -> Work:
+    """Pins what is read: lanes first, so that every outcome's operation is on the log read."""
+    tell = progress or (lambda *_: None)
+    tell("locating the queue manager", 0, STEPS)
+    topics = Topics(topic_prefix)
+    claim, _ = locate(bootstrap, topics, queue_manager)
+    numbers = [lane_partition(claim.partition, claim.lanes, lane) for lane in range(claim.lanes)]
+    lanes = partition_ranges(bootstrap, topics.outcomes, numbers)
+    (log,) = partition_ranges(bootstrap, topics.operations, [claim.partition])
+    spark = spark or spark_session()
+    _tune(spark, log)
+    path = directory or Path(tempfile.mkdtemp(prefix="ledgermq-spark-"))
+    store = Store(spark, path / "work")
+    return Work(
+        spark=spark,
+        bootstrap=bootstrap,
+        topics=topics,
+        claim=claim,
+        log=log,
+        lanes=lanes,
+        store=store,
+        tell=tell,
+    )
+
+
+def _tune(spark: SparkSession, log: PartitionRange) -> None:
+    """Compiles code for long logs only: on a short one it takes longer than all the rest."""
+    long = str(log.end - log.start > SHORT_LOG_RECORDS).lower()
+    spark.conf.set("spark.sql.codegen.wholeStage", long)
+    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if long == "true" else NO_CODEGEN)
+    spark.conf.set("spark.sql.adaptive.enabled", long)

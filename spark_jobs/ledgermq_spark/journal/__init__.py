@@ -1,0 +1,1 @@
+"""The journal: derived from the log, archived as Parquet."""

@@ -1,0 +1,273 @@
+"""The archive of a journal: a directory of backups as Parquet, each with a manifest (§21, DB-17).
+
+- messages/queue_manager=QM1/backup=N/: the messages of backup N, in the order in which they came in
+- state/queue_manager=QM1/backup=N/: the state below position N, which a later backup begins with
+- manifests/QM1-N.json: what is in both; written last, so that what has none is no backup
+
+N is the backup's `through`. Every backup has the whole journal of its time, so a message may be in
+several; whoever reads them in turn skips what the one before has. Files are read without Spark.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+from urllib.parse import quote
+
+from ledgermq.errors import LedgerMQError
+from ledgermq.wire.content.journaled import JournaledMessage
+from ledgermq_spark.journal.summary import Journal, Summary, counted
+from ledgermq_spark.rebuild.checkpoints import Checkpoint, state_digest
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["Archive", "Archived", "JournalArchiveError"]
+
+FORMAT: Final = 1
+PARTS: Final = ("messages", "state")
+TIMESTAMPS: Final = "spark.sql.parquet.outputTimestampType"
+
+
+class JournalArchiveError(LedgerMQError):
+    """The archive of a journal lacks what is asked of it, or is not what its manifest says."""
+
+    code = "journal-archive"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archived:
+    """One backup in an archive."""
+
+    archive: Archive
+    manifest: dict[str, Any]
+
+    @property
+    def through(self) -> int:
+        """Its number: everything that came in below this position is in it, or was before."""
+        return int(self.manifest["through"])
+
+    def files(self, part: str) -> list[Path]:
+        """Its files, `messages` or `state`, in order; what they hold is checked first.
+
+        Raises:
+            JournalArchiveError: One is missing, or is not as it was written.
+        """
+        found = []
+        for told in self.manifest["files"]:
+            if told["part"] != part:
+                continue
+            path = self.archive.path / told["path"]
+            if not path.is_file() or _digest(path) != told["sha256"]:
+                problem = "is not as it was written" if path.is_file() else "is missing"
+                raise JournalArchiveError(
+                    f"{path} {problem}: backup {self.through} of "
+                    f"{self.manifest['queue_manager']} cannot be read"
+                )
+            found.append(path)
+        return found
+
+    def rows(self, spark: SparkSession, *columns: str) -> DataFrame:
+        """Its messages, for Spark."""
+        return spark.read.parquet(*map(str, self.files("messages"))).select(*columns)
+
+    def messages(self, first: int = 0) -> Iterator[JournaledMessage]:
+        """Its messages that came in at a position or above, in that order."""
+        import pyarrow.dataset as ds
+
+        for path in self.files("messages"):
+            found = ds.dataset(path, format="parquet").to_batches(
+                filter=ds.field("position") >= first
+            )
+            for batch in found:
+                for row in batch.to_pylist():
+                    yield JournaledMessage.from_row(row, is_live=None, backup=self.through)
+
+    def checkpoint(self) -> Checkpoint:
+        """The state that a later backup begins with.
+
+        Raises:
+            JournalArchiveError: It is not whole.
+        """
+        import pyarrow.parquet as pq
+
+        rows = [row for path in self.files("state") for row in pq.read_table(path).to_pylist()]
+        rows.sort(
+            key=lambda row: (
+                row["part"] != "root",
+                row["created_position"],
+                row["block"],
+                # Backups that are older do not have it: no block was large then.
+                row.get("number"),
+            )
+        )
+        chunks = [row["payload"] for row in rows]
+        if not chunks or state_digest(chunks) != self.manifest["digest"]:
+            raise JournalArchiveError(
+                f"the state of backup {self.through} in {self.archive.path} does not add up to "
+                "its digest"
+            )
+        told = {"position": self.through - 1, "chain": bytes.fromhex(self.manifest["chain"])}
+        return Checkpoint(manifest=told, root=chunks[0], blocks=chunks[1:])
+
+
+@dataclass(frozen=True, slots=True)
+class Archive:
+    """A directory of backups; it need not be there until one is written."""
+
+    path: Path
+
+    def backups(self, queue_manager: str) -> list[Archived]:
+        """The backups of a queue manager, oldest first.
+
+        Raises:
+            JournalArchiveError: A manifest cannot be read.
+        """
+        found = []
+        for path in (self.path / "manifests").glob(f"{_plain(queue_manager)}-*.json"):
+            if not path.stem.rpartition("-")[2].isdigit():
+                continue
+            try:
+                manifest = json.loads(path.read_text(encoding="utf-8"))
+                known = manifest["format"] == FORMAT
+            except (ValueError, KeyError, TypeError) as error:
+                raise JournalArchiveError(f"{path} is no manifest of a backup: {error}") from error
+            if not known:
+                raise JournalArchiveError(
+                    f"{path} is of format {manifest['format']}, this program knows {FORMAT}: "
+                    "upgrade it"
+                )
+            if manifest["queue_manager"] == queue_manager:
+                found.append(Archived(archive=self, manifest=manifest))
+        return sorted(found, key=lambda one: one.through)
+
+    def newest(self, queue_manager: str, lowest: int, highest: int) -> Archived | None:
+        """The newest backup through a position between two, both included."""
+        backups = self.backups(queue_manager)
+        fitting = [one for one in backups if lowest <= one.through <= highest]
+        return fitting[-1] if fitting else None
+
+    def messages(self, queue_manager: str) -> Iterator[JournaledMessage]:
+        """All messages that were ever archived here, each once, as they came in."""
+        told = 0
+        for one in self.backups(queue_manager):
+            yield from one.messages(told)
+            told = one.through
+
+    def write(self, journal: Journal, summary: Summary) -> Archived:
+        """Writes a backup of the whole journal, reads it back and counts it; `summary` is its.
+
+        Raises:
+            JournalArchiveError: What was read back is not what was written, or there is a backup
+                of this number.
+        """
+        place = Path(f"queue_manager={_plain(journal.queue_manager)}") / f"backup={journal.through}"
+        taken = self.path / "manifests" / f"{_plain(journal.queue_manager)}-{journal.through}.json"
+        if taken.exists():
+            raise JournalArchiveError(f"{taken} is there: this backup was made before")
+        work = self.path / ".unfinished" / place
+        shutil.rmtree(work, ignore_errors=True)
+        _write_messages(journal, work / "messages", summary.counts)
+        state = journal.rebuilt.rows.where("part IN ('root', 'block')")
+        chunks = state.select("part", "created_position", "block", "number", "payload")
+        chunks.coalesce(1).write.parquet(str(work / "state"))
+        files = []
+        for part in PARTS:
+            target = self.path / part / place
+            shutil.rmtree(target, ignore_errors=True)
+            target.parent.mkdir(parents=True, exist_ok=True)
+            (work / part).rename(target)
+            files += [
+                {"part": part, "path": str(one.relative_to(self.path)), "sha256": _digest(one)}
+                for one in _settled(target)
+            ]
+            for directory in (target, *target.parents[:3]):
+                _sync(directory)
+        shutil.rmtree(work, ignore_errors=True)
+        manifest = {**_told(journal, summary), "files": files}
+        found = Archived(archive=self, manifest=manifest)
+        found.checkpoint()
+        _write_durably(taken, json.dumps(manifest, indent=2) + "\n")
+        return found
+
+
+def _plain(queue_manager: str) -> str:
+    """A name as part of a path."""
+    return quote(queue_manager, safe="")
+
+
+def _told(journal: Journal, summary: Summary) -> dict[str, Any]:
+    return {
+        "format": FORMAT,
+        "queue_manager": journal.queue_manager,
+        "from": journal.kept_from,
+        "through": journal.through,
+        "kept_from": summary.kept_from,
+        "needed_from": summary.needed_from,
+        "log_time_us": journal.time,
+        "lifetime_ms": journal.lifetime_ms,
+        "digest": journal.rebuilt.digest,
+        "chain": journal.rebuilt.chain.hex(),
+        **summary.counts,
+    }
+
+
+def _write_messages(journal: Journal, place: Path, expected: dict[str, int]) -> None:
+    """Writes the messages, and holds what is read back against what was counted before."""
+    spark = journal.rows.sparkSession
+    before = spark.conf.get(TIMESTAMPS)
+    spark.conf.set(TIMESTAMPS, "TIMESTAMP_MICROS")
+    try:
+        ordered = journal.rows.orderBy("position", "put_position", "put_index")
+        ordered.write.parquet(str(place))
+    finally:
+        spark.conf.set(TIMESTAMPS, str(before))
+    found = counted(spark.read.parquet(str(place)))
+    if found != expected:
+        raise JournalArchiveError(
+            f"what was written to {place} reads back otherwise: {found} for {expected}; nothing "
+            "was taken out of the journal"
+        )
+
+
+def _settled(directory: Path) -> list[Path]:
+    """The Parquet files of a directory, on the disk to stay; what else Spark left goes."""
+    files = []
+    for path in sorted(directory.iterdir()):
+        if path.suffix == ".parquet":
+            _sync(path)
+            files.append(path)
+        else:
+            path.unlink()
+    return files
+
+
+def _digest(path: Path) -> str:
+    with path.open("rb") as handle:
+        return hashlib.file_digest(handle, "sha256").hexdigest()
+
+
+def _write_durably(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_suffix(".part")
+    with unfinished.open("w", encoding="utf-8") as handle:
+        handle.write(text)
+        handle.flush()
+        os.fsync(handle.fileno())
+    unfinished.replace(path)
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    """Puts a file, or the entries of a directory, on the disk to stay."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

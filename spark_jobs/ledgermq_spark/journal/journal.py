@@ -1,0 +1,274 @@
+"""The journal of a queue manager, derived from its log (PROTOCOL.md §21, DB-17 to DB-19).
+
+The fold tells which Puts were accepted and where their messages got numbers; what they say is read
+from the log, in a second pass over the part that the journal needs. Of a log whose beginning was
+cut, the state to begin with, and what came in before it, are taken from the last backup.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from pyspark.sql import functions as f
+from pyspark.sql import types as t
+
+from ledgermq.protocol.operations import Put
+from ledgermq.wire.framing.codec import encode_record
+from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.registry import Claim
+from ledgermq_spark.derivation.rounding import ROUNDING_US
+from ledgermq_spark.journal.archive import Archive, Archived, JournalArchiveError
+from ledgermq_spark.journal.summary import JOURNAL_COLUMNS, Journal
+from ledgermq_spark.log.positions import PartitionRange
+from ledgermq_spark.log.read_log import as_operation, read_raw
+from ledgermq_spark.log.rows import BYTES, FLAG, LONG, TEXT, arrow_batch, spark_schema
+from ledgermq_spark.log.session import spark_session
+from ledgermq_spark.rebuild.checkpoints import Checkpoint, CheckpointBrokenError, read_checkpoints
+from ledgermq_spark.rebuild.rebuild import FoldStoppedError, Progress, Rebuilt, fold_log, locate
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = ["journal_of"]
+
+HEADER: Final = "ledgermq.message.Header"
+LIFETIME_MS_DEFAULT: Final = 7 * 24 * 3600 * 1000
+
+# What each Put says, message by message in parallel lists.
+PUT_COLUMNS: Final = (
+    ("put_position", LONG),
+    ("message_ids", t.ArrayType(TEXT)),
+    ("priorities", t.ArrayType(LONG)),
+    ("persistents", t.ArrayType(FLAG)),
+    ("properties", t.ArrayType(TEXT)),
+    ("headers", t.ArrayType(BYTES)),
+    ("contents", t.ArrayType(BYTES)),
+)
+
+
+def journal_of(
+    bootstrap: str,
+    queue_manager: str,
+    *,
+    archive: Path | None = None,
+    from_checkpoint: bool = False,
+    topic_prefix: str = "ledgermq",
+    spark: SparkSession | None = None,
+    directory: Path | None = None,
+    progress: Progress | None = None,
+) -> Journal:
+    """Derive the journal from the log as it is now.
+
+    Args:
+        bootstrap: Address of the Kafka cluster.
+        queue_manager: Its name.
+        archive: Where backups went to; looked into only if the beginning of the log was cut.
+        from_checkpoint: Where the archive of such a log is lost, begin with the oldest checkpoint
+            that is kept, and leave out what came in before it.
+        topic_prefix: Of the installation's log topics.
+        spark: The session to use; one is started if not given.
+        directory: Where intermediate rows are kept; a fresh temporary one if not given.
+        progress: Called as it goes on.
+
+    Raises:
+        QueueManagerUnknownError: Nobody claimed that name.
+        LogUnreachableError: The cluster does not answer, or lacks the topics.
+        JournalArchiveError: The log begins late, and the archive does not have what stood before.
+        FoldStoppedError: The log has a hole, or an entry of an unknown protocol version.
+    """
+    tell = progress or (lambda *_: None)
+    tell("locating", 0, 3)
+    claim, log = locate(bootstrap, Topics(topic_prefix), queue_manager)
+    spark = spark or spark_session()
+    path = directory or Path(tempfile.mkdtemp(prefix="ledgermq-journal-"))
+    base = _base(claim, log, archive) if not from_checkpoint or log.start == 0 else None
+    checkpoint = None if base is None else base.checkpoint()
+    if base is None and log.start > 0:
+        checkpoint = _oldest(bootstrap, Topics(topic_prefix), claim, log)
+    tell("folding", 1, 3)
+    rebuilt = fold_log(
+        spark,
+        bootstrap,
+        claim,
+        log,
+        log.end - 1,
+        checkpoint=checkpoint,
+        with_inbound=True,
+        directory=path,
+    )
+    if rebuilt.stopped is not None:
+        raise FoldStoppedError(
+            f"the journal ends at {queue_manager}@{rebuilt.position}: the log cannot be read on, "
+            f"because of {json.dumps(rebuilt.stopped)}"
+        )
+    tell("reading", 2, 3)
+    begins = 0 if base is not None or checkpoint is None else checkpoint.position + 1
+    return _journal(spark, bootstrap, log, rebuilt, base, begins)
+
+
+def _base(claim: Claim, log: PartitionRange, archive: Path | None) -> Archived | None:
+    """The backup whose state the fold begins with; None: the log is whole."""
+    if log.start == 0:
+        return None
+    found = None
+    if archive is not None:
+        found = Archive(archive).newest(claim.queue_manager, log.start, log.end)
+    if found is None:
+        where = "no archive was named" if archive is None else f"{archive} has no backup of it"
+        raise JournalArchiveError(
+            f"the log of {claim.queue_manager} begins at position {log.start}, so what its journal "
+            f"has rests on the last backup, and {where}: name the directory that the last backup "
+            "was written to; or, if that is lost, back up --from-checkpoint"
+        )
+    return found
+
+
+def _oldest(bootstrap: str, topics: Topics, claim: Claim, log: PartitionRange) -> Checkpoint:
+    """The oldest whole checkpoint that the log goes on from."""
+    stored = read_checkpoints(bootstrap, topics.checkpoints, claim.partition, claim.queue_manager)
+    for position in sorted(stored.manifests):
+        if log.start - 1 <= position < log.end:
+            try:
+                return stored.load(position)
+            except CheckpointBrokenError:
+                continue
+    raise JournalArchiveError(
+        f"the log of {claim.queue_manager} begins at position {log.start}, and no whole checkpoint "
+        "goes on from there: its journal cannot be told"
+    )
+
+
+def _journal(
+    spark: SparkSession,
+    bootstrap: str,
+    log: PartitionRange,
+    rebuilt: Rebuilt,
+    base: Archived | None,
+    begins: int,
+) -> Journal:
+    """What the fold told, with what the log and the archive say of it.
+
+    `begins`: what came in below was told by nobody, although it may be in the journal.
+    """
+    root = rebuilt.root
+    told = root["journal"] or {"intervals": [], "lifetime_ms": LIFETIME_MS_DEFAULT}
+    intervals = [(one["first"], one["end"]) for one in told["intervals"]]
+    kept_from = told["kept_from"] if intervals else None
+    arrivals = rebuilt.inbound().where(_within(intervals, "put_position"))
+    needed = log.end if kept_from is None else max(log.start, told["needed_from"])
+    puts = read_raw(spark, bootstrap, [replace(log, start=needed)], split=2)
+    rows = _messages(arrivals.where(f.col("position") >= (kept_from or 0)), puts)
+    if base is not None:
+        if kept_from is not None and base.manifest["from"] > kept_from:
+            raise JournalArchiveError(
+                f"the newest backup in {base.archive.path} begins at {base.manifest['from']}, the "
+                f"journal of {rebuilt.queue_manager} at {kept_from}: name the directory that the "
+                "last backup was written to; or, if that is lost, back up --from-checkpoint"
+            )
+        rows = base.rows(spark, *_KEPT).where(f.col("position") >= (kept_from or 0)).union(rows)
+    return Journal(
+        queue_manager=rebuilt.queue_manager,
+        through=rebuilt.position + 1,
+        time=rebuilt.time,
+        lifetime_ms=told["lifetime_ms"],
+        is_on=bool(intervals) and intervals[-1][1] == -1,
+        kept_from=None if kept_from is None else max(kept_from, begins),
+        rows=_with_expiry(rows, told["lifetime_ms"], rebuilt.time),
+        waiting=[one for one in _waiting(root) if _is_within(intervals, one)],
+        rebuilt=rebuilt,
+    )
+
+
+# The columns that do not depend on when one looks.
+_KEPT: Final = tuple(name for name in JOURNAL_COLUMNS if name not in ("expires_at", "expired"))
+
+
+def _within(intervals: list[tuple[int, int]], column: str) -> str:
+    """A condition: that a position stands where journaling was on."""
+    parts = [
+        f"{column} >= {first}" + (f" AND {column} < {end}" if end >= 0 else "")
+        for first, end in intervals
+    ]
+    return " OR ".join(f"({part})" for part in parts) or "false"
+
+
+def _is_within(intervals: list[tuple[int, int]], position: int) -> bool:
+    return any(first <= position and (end < 0 or position < end) for first, end in intervals)
+
+
+def _waiting(root: dict[str, Any]) -> list[int]:
+    """Where the open and blocked puts of a state stand."""
+    found = {one["position"] for one in root["blocked_puts"]}
+    for session in root["sessions"]:
+        for puts in session["open_puts"]:
+            found |= {one["put_position"] for one in puts["messages"]}
+    return sorted(found)
+
+
+def _messages(arrivals: DataFrame, raw: DataFrame) -> DataFrame:
+    """One row per message: where it came in, and what its Put says of it."""
+    chosen = raw.select("offset", "timestamp_type", "value")
+    puts = chosen.mapInArrow(_decode_puts, spark_schema(PUT_COLUMNS))
+    at = f.col("at").cast("int")
+    told = ("message_ids", "priorities", "persistents", "properties", "headers", "contents")
+    return (
+        arrivals.join(puts, "put_position", how="inner")
+        .withColumn("at", f.explode(f.expr("sequence(put_index, put_index + count - 1)")))
+        .select(
+            "position",
+            "put_position",
+            f.col("at").alias("put_index"),
+            "destination",
+            (f.col("sequence") + f.col("at") - f.col("put_index")).alias("sequence"),
+            f.timestamp_micros("enqueued_at").alias("enqueued_at"),
+            *(f.get(name, at).alias(name) for name in told),
+        )
+        .withColumnsRenamed(dict(zip(told, _KEPT_OF_PUT, strict=True)))
+        .select(*_KEPT)
+    )
+
+
+_KEPT_OF_PUT: Final = ("message_id", "priority", "persistent", "properties", "header", "content")
+
+
+def _decode_puts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        columns = [column.to_pylist() for column in batch.columns]
+        rows = []
+        for offset, stamp, value in zip(*columns, strict=True):
+            operation = as_operation(value, stamp)
+            if isinstance(operation, Put):
+                rows.append((offset, *zip(*map(_told, operation.messages), strict=True)))
+        yield arrow_batch(PUT_COLUMNS, rows)
+
+
+def _told(message: Any) -> tuple[Any, ...]:
+    """Of one message of a Put, in the order of `PUT_COLUMNS`."""
+    header = message.get("header")
+    return (
+        message["message_id"].hex(),
+        message["priority"],
+        message["persistent"],
+        json.dumps({} if header is None else header["properties"]),
+        None if header is None else encode_record(HEADER, header),
+        message["content"],
+    )
+
+
+def _with_expiry(rows: DataFrame, lifetime_ms: int, time: int) -> DataFrame:
+    """With when each expires in the journal, and whether it has by a time in µs."""
+    ends = f.lit(None).cast("timestamp")
+    if lifetime_ms:
+        # In whole numbers: a double does not tell microseconds of today apart once divided.
+        moment = f"unix_micros(enqueued_at) + {lifetime_ms * 1000 + ROUNDING_US - 1}L"
+        ends = f.expr(f"timestamp_micros(({moment}) div {ROUNDING_US}L * {ROUNDING_US}L)")
+    expired = f.coalesce(f.unix_micros("expires_at") <= f.lit(time), f.lit(False))
+    return (
+        rows.withColumn("expires_at", ends).withColumn("expired", expired).select(*JOURNAL_COLUMNS)
+    )

@@ -1,0 +1,1 @@
+"""Reading operations and outcomes of the log as typed rows."""

@@ -1,0 +1,188 @@
+"""Positions and times: what of the log a job reads, pinned before Spark starts reading."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from ledgermq.errors import LedgerMQError
+from ledgermq.wire.topics.reading import reader_settings
+
+__all__ = [
+    "LogUnreachableError",
+    "PartitionRange",
+    "PositionOutOfRangeError",
+    "QueueManagerUnknownError",
+    "log_consumer",
+    "parse_moment",
+    "partition_ranges",
+    "reading",
+    "resolve_at",
+]
+
+REQUEST_TIMEOUT_SECONDS = 20.0
+
+
+class LogUnreachableError(LedgerMQError):
+    """The Kafka cluster did not answer, or the log topic does not exist there."""
+
+    code = "log-unreachable"
+
+
+class QueueManagerUnknownError(LedgerMQError):
+    """No queue manager of that name has claimed a partition."""
+
+    code = "queue-manager-unknown"
+
+
+class PositionOutOfRangeError(LedgerMQError):
+    """The position or time asked for lies before the log's start or after its end."""
+
+    code = "position-out-of-range"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PartitionRange:
+    """Offsets of one partition that a job reads: from `start` up to, not including, `end`."""
+
+    topic: str
+    partition: int
+    start: int
+    end: int
+
+
+@contextmanager
+def reading(bootstrap: str) -> Iterator[Any]:
+    """A consumer of the log, closed in the end.
+
+    Raises:
+        LogUnreachableError: The cluster does not answer.
+    """
+    from confluent_kafka import KafkaException
+
+    consumer = log_consumer(bootstrap)
+    try:
+        yield consumer
+    except KafkaException as cause:
+        raise LogUnreachableError(
+            f"the Kafka cluster at {bootstrap} does not answer: {cause.args[0]}"
+        ) from cause
+    finally:
+        consumer.close()
+
+
+def partition_ranges(bootstrap: str, topic: str, partitions: list[int]) -> list[PartitionRange]:
+    """Resolve what stands on partitions now: first retained offset and the one after the last.
+
+    Raises:
+        LogUnreachableError: The cluster does not answer, or has no such topic or partition.
+    """
+    from confluent_kafka import TopicPartition
+
+    with reading(bootstrap) as consumer:
+        metadata = consumer.list_topics(topic, timeout=REQUEST_TIMEOUT_SECONDS).topics.get(topic)
+        if metadata is None or metadata.error is not None:
+            raise LogUnreachableError(
+                f"log topic {topic} does not exist at {bootstrap}; check the address and the "
+                "topic prefix"
+            )
+        missing = [number for number in partitions if number not in metadata.partitions]
+        if missing:
+            raise LogUnreachableError(
+                f"log topic {topic} has {len(metadata.partitions)} partitions, none numbered "
+                f"{missing[0]}; the topics of this cluster do not belong together"
+            )
+        ranges = []
+        for number in partitions:
+            place = TopicPartition(topic, number)
+            start, end = consumer.get_watermark_offsets(place, timeout=REQUEST_TIMEOUT_SECONDS)
+            ranges.append(PartitionRange(topic=topic, partition=number, start=start, end=end))
+        return ranges
+
+
+def parse_moment(text: str) -> int | datetime:
+    """Read what `--at` says: a position (`1234` or `QM1@1234`) or a time (ISO 8601, UTC if bare).
+
+    Raises:
+        PositionOutOfRangeError: The text is neither.
+    """
+    position = text.rpartition("@")[2].strip()
+    if position.isascii() and position.isdigit():
+        return int(position)
+    try:
+        moment = datetime.fromisoformat(text.strip())
+    except ValueError:
+        raise PositionOutOfRangeError(
+            f"{text!r} is neither a log position (1234, QM1@1234) nor a time (2026-11-20T10:00:00Z)"
+        ) from None
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+
+
+def resolve_at(bootstrap: str, log: PartitionRange, moment: int | datetime | str | None) -> int:
+    """Turn a position, a time or nothing (the end of the log) into a log position.
+
+    A time means the last record appended at or before it. Returns -1 only for an empty log
+    without a moment asked for.
+
+    Raises:
+        PositionOutOfRangeError: The moment lies before the log's start or after its end.
+        LogUnreachableError: The cluster does not answer.
+    """
+    if isinstance(moment, str):
+        moment = parse_moment(moment)
+    last = log.end - 1
+    if moment is None:
+        return last
+    where = f"log topic {log.topic} partition {log.partition}"
+    if log.end == log.start:
+        raise PositionOutOfRangeError(f"{where} holds no records, so there is no state to rebuild")
+    if isinstance(moment, datetime):
+        return _last_position_by(bootstrap, log, moment, where)
+    if moment < log.start:
+        raise PositionOutOfRangeError(
+            f"position {moment} lies before the start of the log: {where} begins at {log.start}"
+        )
+    if moment > last:
+        raise PositionOutOfRangeError(
+            f"position {moment} lies after the end of the log: the last record of {where} is {last}"
+        )
+    return moment
+
+
+def _last_position_by(bootstrap: str, log: PartitionRange, moment: datetime, where: str) -> int:
+    from confluent_kafka import TopicPartition
+
+    text = moment.astimezone(UTC).isoformat()
+    if moment > datetime.now(UTC):
+        raise PositionOutOfRangeError(
+            f"{text} lies in the future: the log of {where} ends at position {log.end - 1}"
+        )
+    # Asks for the first record that was appended after the moment.
+    moment_ms = int(moment.timestamp() * 1000)
+    wanted = TopicPartition(log.topic, log.partition, moment_ms + 1)
+    with reading(bootstrap) as consumer:
+        answer = consumer.offsets_for_times([wanted], timeout=REQUEST_TIMEOUT_SECONDS)[0]
+    after = answer.offset if 0 <= answer.offset < log.end else log.end
+    if after <= log.start:
+        raise PositionOutOfRangeError(f"{text} lies before the first record of {where}")
+    return after - 1
+
+
+def log_consumer(bootstrap: str) -> Any:
+    """A consumer that looks at places of the log, and reads little of what stands there."""
+    from confluent_kafka import Consumer
+
+    return Consumer(
+        reader_settings(
+            bootstrap,
+            "spark",
+            {
+                "fetch.message.max.bytes": 65_536,
+                "queued.min.messages": 1,
+                "allow.auto.create.topics": False,
+            },
+        )
+    )

@@ -1,0 +1,252 @@
+"""Reads the log into Spark between pinned offsets, and decodes its records into flat rows.
+
+Start and end are resolved before Spark begins (`positions`), never "latest" inside it, so that a
+job that is repeated reads the same records; `failOnDataLoss` stays on, so that a record that has
+gone is an error and not a shorter table.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql import functions as f
+
+from ledgermq.protocol.operations import Operation
+from ledgermq.wire.framing.codec import (
+    NOT_STAMPED,
+    UndecodableError,
+    decode_chunk,
+    decode_operation,
+    decode_record,
+)
+from ledgermq.wire.framing.schemas import by_fingerprint
+from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS, outcome_row
+from ledgermq_spark.log.record_headers import denials_of_operation, denials_of_outcomes, sender
+from ledgermq_spark.log.rows import (
+    BYTES,
+    LONG,
+    OPERATION_COLUMNS,
+    TEXT,
+    arrow_batch,
+    operation_row,
+    spark_schema,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ledgermq_spark.log.positions import PartitionRange
+
+__all__ = [
+    "LOG_APPEND_TIME",
+    "READ_COLUMNS",
+    "RECORDED_COLUMNS",
+    "as_operation",
+    "decode_operations",
+    "decode_outcomes",
+    "read_operations",
+    "read_outcomes",
+    "read_raw",
+]
+
+LOG_APPEND_TIME = 1
+ANSWER = "ledgermq.question.Answer"
+CHUNK = "ledgermq.outcome.Chunk"
+# What the headers of an operation say of its sender, and what they say against it.
+READ_COLUMNS = (
+    *OPERATION_COLUMNS,
+    ("header_connection", TEXT),
+    ("header_source", TEXT),
+    ("header_lane", TEXT),
+    ("denials", TEXT),
+)
+# Where on the lanes a recorded outcome stands, beside what it says; the last of a record has what
+# its headers say against it.
+RECORDED_COLUMNS = (
+    *OUTCOME_COLUMNS,
+    ("ordinal", LONG),
+    ("lane_partition", LONG),
+    ("lane_offset", LONG),
+    ("chain_digest", BYTES),
+    ("denials", TEXT),
+)
+
+
+def read_raw(
+    spark: SparkSession,
+    bootstrap: str,
+    ranges: list[PartitionRange],
+    *,
+    split: int = 0,
+    headers: bool = False,
+) -> DataFrame:
+    """Read records between pinned offsets.
+
+    Columns: `partition`, `offset`, `append_time_ms`, `timestamp_type`, `key`, `value` and, if asked
+    for, `headers`. Without `split` each partition is one task that sees its records in order;
+    with it, they are spread over at least so many tasks.
+    """
+    topics = {one.topic for one in ranges}
+    assert len(topics) == 1, "one log topic at a time"
+    topic = topics.pop()
+    numbers = [one.partition for one in ranges]
+    reader = (
+        spark.read.format("kafka")
+        .option("kafka.bootstrap.servers", bootstrap)
+        .option("assign", json.dumps({topic: numbers}))
+        .option("startingOffsets", _offsets(topic, {one.partition: one.start for one in ranges}))
+        .option("endingOffsets", _offsets(topic, {one.partition: one.end for one in ranges}))
+        .option("failOnDataLoss", "true")
+        .option("includeHeaders", str(headers).lower())
+        .option("kafka.isolation.level", "read_uncommitted")
+        .option("kafka.max.partition.fetch.bytes", str(16 * 1024 * 1024))
+        .option("kafka.fetch.max.bytes", str(64 * 1024 * 1024))
+    )
+    if split:
+        reader = reader.option("minPartitions", str(split))
+    chosen = [
+        f.col("partition").cast("long").alias("partition"),
+        f.col("offset"),
+        f.unix_millis("timestamp").alias("append_time_ms"),
+        f.col("timestampType").cast("long").alias("timestamp_type"),
+        f.col("key"),
+        f.col("value"),
+    ]
+    frame = reader.load()
+    return frame.select(*chosen, "headers") if headers else frame.select(*chosen)
+
+
+def _offsets(topic: str, by_partition: dict[int, int]) -> str:
+    return json.dumps({topic: {str(number): at for number, at in by_partition.items()}})
+
+
+def as_operation(value: bytes | None, timestamp_type: int) -> Operation:
+    """The operation in a record, or why it is none: what every fold of this log agrees on."""
+    if timestamp_type != LOG_APPEND_TIME:
+        return NOT_STAMPED
+    return decode_operation(value)
+
+
+def read_operations(
+    spark: SparkSession,
+    bootstrap: str,
+    log: PartitionRange,
+    queue_manager: str,
+    *,
+    split: int = 2,
+) -> DataFrame:
+    """Read a queue manager's operations as rows of `READ_COLUMNS`, one per record."""
+    raw = read_raw(spark, bootstrap, [log], split=split, headers=True)
+    chosen = raw.select("offset", "append_time_ms", "timestamp_type", "key", "value", "headers")
+    decode = partial(decode_operations, queue_manager=queue_manager)
+    return chosen.mapInArrow(decode, spark_schema(READ_COLUMNS))
+
+
+def decode_operations(
+    batches: Iterable[pa.RecordBatch], queue_manager: str
+) -> Iterator[pa.RecordBatch]:
+    """Raw records as rows of `READ_COLUMNS`."""
+    for batch in batches:
+        rows = []
+        columns = [column.to_pylist() for column in batch.columns]
+        for offset, time_ms, kind, key, value, headers in zip(*columns, strict=True):
+            operation = as_operation(value, kind)
+            rows.append(
+                (
+                    *operation_row(operation, offset, time_ms * 1000, kind == LOG_APPEND_TIME),
+                    *sender(headers),
+                    denials_of_operation(queue_manager, key, headers, operation),
+                )
+            )
+        yield arrow_batch(READ_COLUMNS, rows)
+
+
+def read_outcomes(
+    spark: SparkSession,
+    bootstrap: str,
+    lanes: list[PartitionRange],
+    queue_manager: str,
+    *,
+    split: int = 0,
+) -> DataFrame:
+    """Read the outcomes on a queue manager's lanes as rows of `RECORDED_COLUMNS`.
+
+    Chunks are taken apart. An answer to a question is one row of kind `Answer`, position -1, whose
+    number is the position that it is true at; what does not decode one of kind `Unreadable`,
+    position -1, whose detail says why. Repeats stay, for the audit.
+    """
+    raw = read_raw(spark, bootstrap, lanes, split=max(split, len(lanes)), headers=True)
+    lane_zero = min(one.partition for one in lanes)
+    lane = (f.col("partition") - lane_zero).alias("lane")
+    chosen = raw.select(lane, "partition", "offset", "key", "value", "headers")
+    decode = partial(decode_outcomes, queue_manager=queue_manager)
+    return chosen.mapInArrow(decode, spark_schema(RECORDED_COLUMNS))
+
+
+def decode_outcomes(
+    batches: Iterable[pa.RecordBatch], queue_manager: str
+) -> Iterator[pa.RecordBatch]:
+    """Raw records as rows of `RECORDED_COLUMNS`."""
+    for batch in batches:
+        rows: list[tuple[object, ...]] = []
+        columns = [column.to_pylist() for column in batch.columns]
+        for lane, partition, offset, key, value, headers in zip(*columns, strict=True):
+            found, chain, denials = _record_rows(queue_manager, lane, key, value, headers)
+            last = len(found) - 1
+            rows.extend(
+                (*row, at, partition, offset, *((chain, denials) if at == last else NOTHING_SAID))
+                for at, row in enumerate(found)
+            )
+        yield arrow_batch(RECORDED_COLUMNS, rows)
+
+
+Read = tuple[list[tuple[object, ...]], bytes | None, str | None]
+NOTHING_SAID = (None, None)
+
+
+def _record_rows(
+    queue_manager: str, lane: int, key: bytes | None, value: bytes | None, headers: Any
+) -> Read:
+    """The rows of a record, the digest chain at the last of them, and what its headers deny."""
+    try:
+        if _is_answer(value):
+            position = decode_record(value)[1]["position"]
+            denials = denials_of_outcomes(queue_manager, key, headers, ANSWER, (position, 0))
+            return [_row_of_none("Answer", lane, number=position)], None, denials
+        chunk = decode_chunk(value or b"")
+    except UndecodableError as error:
+        return [_row_of_none("Unreadable", lane, detail=str(error))], None, None
+    try:
+        connection = bytes.fromhex((key or b"").decode("ascii")) or None
+    except ValueError:
+        connection = key
+    previous = (chunk.previous_position, chunk.previous_index)
+    chained = chunk.previous_index != -2
+    rows = []
+    for outcome in chunk.outcomes:
+        rows.append(outcome_row(outcome, connection, lane, previous, with_content=True))
+        if chained:
+            previous = (outcome.position, outcome.index)
+    if not rows:
+        return [], None, None
+    place = (chunk.outcomes[0].position, chunk.outcomes[0].index)
+    denials = denials_of_outcomes(
+        queue_manager, key, headers, CHUNK, place, chain_due=chunk.chain is None
+    )
+    return rows, chunk.chain, denials
+
+
+def _is_answer(value: bytes | None) -> bool:
+    """Whether a record of the lanes is an answer to a question, which is not part of history."""
+    known = by_fingerprint().get((value or b"")[2:10])
+    return known is not None and known.full_name == ANSWER
+
+
+def _row_of_none(kind: str, lane: int, **fields: Any) -> tuple[object, ...]:
+    """The row of a record that holds no outcomes."""
+    told = {"position": -1, "index": -1, "lane": lane, "kind": kind, **fields}
+    return tuple(told.get(name) for name, _ in OUTCOME_COLUMNS)

@@ -1,0 +1,116 @@
+"""Positions that were declared skipped, and the entries by which versions come (PROTOCOL.md §8)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from ledgermq.protocol.limits import VERSION_MAX
+from ledgermq.protocol.operations import Unreadable
+from ledgermq_spark.log.rows import OPERATION_COLUMNS, operation_row, spark_schema
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame
+
+__all__ = [
+    "Skipped",
+    "Versions",
+    "declaration_notes",
+    "entry_refusals",
+    "operations_of",
+    "recorded_of",
+]
+
+SKIPPED = Unreadable(reason="position-skipped", detail="declared skipped")
+NOTES_MAX = 50
+
+
+@dataclass(frozen=True, slots=True)
+class Skipped:
+    """Positions that the fold passed over, first to last; `hole`: there is no record."""
+
+    first: int
+    last: int
+    hole: bool
+
+
+class Versions:
+    """The protocol version that is active, and the highest that a worker offered."""
+
+    def __init__(self) -> None:
+        self._active = self._offered = 1
+
+    def offer(self, version: int | None) -> None:
+        """Takes an offer, if it is one."""
+        if version is not None and version <= VERSION_MAX:
+            self._offered = max(self._offered, version)
+
+    def upgrade(self, version: int | None) -> bool:
+        """Makes a version the active one, if it can be."""
+        if version is None or not self._active < version <= self._offered:
+            return False
+        self._active = version
+        return True
+
+
+def operations_of(operations: DataFrame, skipped: Sequence[Skipped]) -> DataFrame:
+    """The operations as the fold read them, with what it passed over in its place."""
+    if not skipped:
+        return operations
+    spark = operations.sparkSession
+    rows = [
+        operation_row(SKIPPED, position, 0, False)
+        for one in skipped
+        if one.hole
+        for position in range(one.first, one.last + 1)
+    ]
+    entries = [one.first for one in skipped if not one.hole]
+    times = operations.where(f.col("position").isin(entries))
+    rows += [
+        operation_row(SKIPPED, row["position"], row["append_time_us"], row["trusted"])
+        for row in times.select("position", "append_time_us", "trusted").collect()
+    ]
+    kept = operations.where(~f.col("position").isin(entries))
+    return kept.unionByName(spark.createDataFrame(rows, spark_schema(OPERATION_COLUMNS)))
+
+
+def recorded_of(recorded: DataFrame, skipped: Sequence[Skipped]) -> DataFrame:
+    """The outcomes on the lanes, without what was answered before an entry was declared skipped."""
+    entries = [one.first for one in skipped if not one.hole]
+    if not entries:
+        return recorded
+    return recorded.where(~(f.col("position").isin(entries) & f.col("kind").isin("Accepted")))
+
+
+def declaration_notes(operations: DataFrame) -> list[str]:
+    """Who declared what skipped, in the order of the log."""
+    rows = (
+        operations.where("kind = 'PositionsSkipped'")
+        .select("position", "range_first", "range_last", "actor", "why")
+        .orderBy("position")
+        .limit(NOTES_MAX)
+        .collect()
+    )
+    return [
+        f"positions {row['range_first'][0]} to {row['range_last'][0]} were declared skipped at "
+        f"position {row['position']} by {row['actor']}: {row['why']}"
+        for row in rows
+    ]
+
+
+def entry_refusals(operations: DataFrame) -> DataFrame:
+    """Refused offers of versions and declarations, as `position` and `reason`."""
+    offers = operations.where(
+        f"kind = 'VersionOffered' AND NOT number BETWEEN 1 AND {VERSION_MAX}"
+    ).select("position", f.lit("version-invalid").alias("reason"))
+    who = "length(actor) BETWEEN 1 AND 128 AND length(why) BETWEEN 1 AND 1024"
+    below = "0 <= range_first[0] AND range_first[0] <= range_last[0] AND range_last[0] < position"
+    skips = operations.where(f"kind = 'PositionsSkipped' AND NOT ({who} AND {below})").select(
+        "position",
+        f.when(f.expr(who), "selection-invalid").otherwise("reason-invalid").alias("reason"),
+    )
+    return offers.unionByName(skips)

@@ -1,0 +1,402 @@
+"""Rebuilds the state of a queue manager at any position or time, by the same fold in Spark."""
+
+from __future__ import annotations
+
+import json
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import pyarrow as pa
+from pyspark.sql import functions as f
+
+from ledgermq.errors import LedgerMQError
+from ledgermq.wire.framing.codec import decode_record
+from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.registry import Claim, find_queue_manager
+from ledgermq.wire.topics.skipping import LookAhead
+from ledgermq_spark.log.headers import group_text, origin_text
+from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS
+from ledgermq_spark.log.positions import (
+    PartitionRange,
+    QueueManagerUnknownError,
+    partition_ranges,
+    resolve_at,
+)
+from ledgermq_spark.log.read_log import read_raw
+from ledgermq_spark.log.rows import (
+    BYTES,
+    FLAG,
+    LONG,
+    TEXT,
+    arrow_batch,
+    spark_schema,
+)
+from ledgermq_spark.log.session import spark_session
+from ledgermq_spark.log.skipped import Skipped
+from ledgermq_spark.rebuild.checkpoints import Checkpoint, read_checkpoints, state_digest
+from ledgermq_spark.rebuild.fold import (
+    FOLD_COLUMNS,
+    FoldPlan,
+    fold_task,
+    starting_state,
+    state_rows,
+)
+from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+__all__ = [
+    "FoldStoppedError",
+    "LogTrimmedError",
+    "Progress",
+    "Rebuilt",
+    "fold_log",
+    "locate",
+    "rebuild_at",
+    "stored_rows",
+]
+
+# Called with a stage's name, steps done and steps in all.
+Progress: TypeAlias = Callable[[str, int, int], None]
+
+
+class LogTrimmedError(LedgerMQError):
+    """The start of the log is gone and no checkpoint stands in for it."""
+
+    code = "log-trimmed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rebuilt:
+    """The state of a queue manager at one position, as the fold says it.
+
+    Times are microseconds since 1970 UTC. `rows` keeps everything the fold told, on disk.
+    `stopped` says where and why it could not reach the position asked for, or is None; `skipped`
+    what was passed over on the way because it was declared skipped.
+    """
+
+    queue_manager: str
+    position: int
+    time: int
+    digest: str
+    chain: bytes
+    root_bytes: bytes
+    statuses: list[dict[str, Any]]
+    topics: list[dict[str, Any]]
+    subscriptions: list[dict[str, Any]]
+    rows: DataFrame
+    seconds: float
+    operations: int
+    stopped: dict[str, Any] | None
+    skipped: list[Skipped] = field(default_factory=list)
+
+    @property
+    def root(self) -> dict[str, Any]:
+        """The state without its numbered messages, as `checkpoint.Root`."""
+        return decode_record(self.root_bytes)[1]
+
+    def block_bytes(self) -> list[bytes]:
+        """The blocks of messages, encoded, in manifest order."""
+        return [bytes(row["payload"]) for row in _block_rows(self.rows)]
+
+    def blocks(self) -> list[dict[str, Any]]:
+        """The numbered messages as `checkpoint.MessageBlock` records, in manifest order.
+
+        Of a block that was too large for one, there are several.
+        """
+        return [decode_record(block)[1] for block in self.block_bytes()]
+
+    def messages(self) -> DataFrame:
+        """The numbered messages: queue, queue_created, sequence and the rest of a StoredMessage."""
+        blocks = self.rows.where("part = 'block'").select("payload")
+        return blocks.mapInArrow(_stored_messages, spark_schema(STORED_COLUMNS))
+
+    def outcomes(self) -> DataFrame:
+        """The outcomes that the fold made, if it was asked to tell them."""
+        told = self.rows.where("part = 'outcome'")
+        return told.select(*(name for name, _ in OUTCOME_COLUMNS))
+
+    def links(self) -> DataFrame:
+        """The digest chain, if it was asked for: `position` of the first link, and the links."""
+        told = self.rows.where("part = 'links'")
+        return told.select(f.col("block").alias("position"), "payload")
+
+    def inbound(self) -> DataFrame:
+        """Messages that came in, as many as one Put brought in a row, if it was asked for.
+
+        Columns `position` (of the entry that numbered them), `destination`, `put_position`,
+        `put_index` (of the first), `count`, `sequence` (of the first), `enqueued_at`.
+        """
+        return self.rows.where("part = 'inbound'").select(
+            "position",
+            f.col("queue").alias("destination"),
+            f.col("created_position").alias("put_position"),
+            f.col("block").alias("put_index"),
+            "count",
+            f.col("number").alias("sequence"),
+            f.col("enqueued_ats")[0].alias("enqueued_at"),
+        )
+
+    def queue_statuses(self, spark: SparkSession) -> DataFrame:
+        """The statuses of the queues as a DataFrame, one row per queue."""
+        schema = ", ".join(f"{name} {kind}" for name, kind in STATUS_COLUMNS)
+        rows = [tuple(one[name] for name, _ in STATUS_COLUMNS) for one in self.statuses]
+        return spark.createDataFrame(rows, schema)
+
+
+STORED_COLUMNS = (
+    ("queue", TEXT),
+    ("queue_created", LONG),
+    ("sequence", LONG),
+    ("put_position", LONG),
+    ("put_index", LONG),
+    ("message_id", BYTES),
+    ("priority", LONG),
+    ("persistent", FLAG),
+    ("size_bytes", LONG),
+    ("enqueued_at", LONG),
+    ("backout_count", LONG),
+    ("uncounted_backout_count", LONG),
+    ("group", TEXT),
+    ("in_unit_of_work", FLAG),
+    ("origin", TEXT),
+)
+
+
+def _stored_messages(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for payload in batch.column(0).to_pylist():
+            block = decode_record(payload)[1]
+            yield arrow_batch(STORED_COLUMNS, stored_rows(block))
+
+
+def stored_rows(block: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """The messages of a MessageBlock as rows of `STORED_COLUMNS`."""
+    names = [name for name, _ in STORED_COLUMNS[2:]]
+    head = (block["queue"], block["created_position"])
+    rows = []
+    for one in block["messages"]:
+        header = next(iter(one["header"]), None)
+        told = one | {
+            "group": None if header is None else group_text(header.get("group")),
+            "origin": origin_text(one.get("origin")),
+        }
+        rows.append((*head, *(told[name] for name in names)))
+    return rows
+
+
+STATUS_COLUMNS = (
+    ("name", "string"),
+    ("created_position", "long"),
+    ("description", "string"),
+    ("message_bytes_max", "long"),
+    ("unacknowledged_max", "long"),
+    ("group_affinity", "boolean"),
+    ("groups", "long"),
+    ("temporary", "boolean"),
+    ("gets_disabled", "boolean"),
+    ("receivers", "long"),
+    ("message_count", "long"),
+    ("sent_and_committed", "long"),
+    ("removed_by_administration", "long"),
+    ("min_sequence", "long"),
+    ("max_sequence", "long"),
+    ("next_sequence", "long"),
+    ("first_enqueued_at", "long"),
+    ("last_enqueued_at", "long"),
+    ("current", "long"),
+    ("pending", "long"),
+    ("uncommitted_puts", "long"),
+    ("unacknowledged", "long"),
+    ("uncommitted_gets", "long"),
+)
+
+
+def locate(bootstrap: str, topics: Topics, queue_manager: str) -> tuple[Claim, PartitionRange]:
+    """The claim of a queue manager and what stands on its partition of the operations topic.
+
+    Raises:
+        QueueManagerUnknownError: Nobody claimed that name.
+        LogUnreachableError: The cluster does not answer, or lacks the topics.
+    """
+    claim = find_queue_manager(bootstrap, topics, queue_manager)
+    if claim is None:
+        raise QueueManagerUnknownError(
+            f"there is no queue manager {queue_manager} at {bootstrap} under topic prefix "
+            f"{topics.prefix}; `ledgermq up` or a first connection creates it"
+        )
+    (log,) = partition_ranges(bootstrap, topics.operations, [claim.partition])
+    return claim, log
+
+
+def rebuild_at(
+    bootstrap: str,
+    queue_manager: str,
+    at: int | str | datetime | None = None,
+    *,
+    topic_prefix: str = "ledgermq",
+    from_checkpoint: bool = False,
+    spark: SparkSession | None = None,
+    directory: Path | None = None,
+    progress: Progress | None = None,
+) -> Rebuilt:
+    """Rebuild a queue manager's state as of a position, a time, or the end of its log.
+
+    Args:
+        bootstrap: Address of the Kafka cluster.
+        queue_manager: Its name.
+        at: A position (`1234`, `QM1@1234`), a time (aware datetime or ISO 8601), None: the end.
+        topic_prefix: Of the installation's log topics.
+        from_checkpoint: Begin with the newest whole checkpoint at or below, not from zero.
+        spark: The session to use; one is started if not given.
+        directory: Where intermediate rows are kept; a fresh temporary one if not given.
+        progress: Called as the rebuild goes on.
+
+    Raises:
+        PositionOutOfRangeError: `at` lies before the log's start or after its end.
+        QueueManagerUnknownError: Nobody claimed that name.
+        LogUnreachableError: The cluster does not answer, or lacks the topics.
+        LogTrimmedError: The start of the log is gone and no checkpoint stands in for it.
+        FoldStoppedError: The log has a hole, or an entry of an unknown protocol version.
+    """
+    tell = progress or (lambda *_: None)
+    topics = Topics(topic_prefix)
+    tell("locating", 0, 3)
+    claim, log = locate(bootstrap, topics, queue_manager)
+    position = resolve_at(bootstrap, log, at)
+    checkpoint: Checkpoint | None = None
+    if from_checkpoint or log.start > 0:
+        stored = read_checkpoints(bootstrap, topics.checkpoints, claim.partition, queue_manager)
+        checkpoint = stored.newest_at_or_below(position)
+    spark = spark or spark_session()
+    tell("folding", 1, 3)
+    rebuilt = fold_log(
+        spark,
+        bootstrap,
+        claim,
+        log,
+        position,
+        checkpoint=checkpoint,
+        directory=directory,
+    )
+    if rebuilt.stopped is not None:
+        raise FoldStoppedError(why_stopped(queue_manager, rebuilt.stopped))
+    tell("done", 3, 3)
+    return rebuilt
+
+
+# Parts of which there is one row, and which fit the driver.
+SMALL = ("end", "chain", "root", "statuses", "topics", "subscriptions", "stopped")
+
+
+def fold_log(
+    spark: SparkSession,
+    bootstrap: str,
+    claim: Claim,
+    log: PartitionRange,
+    position: int,
+    *,
+    checkpoint: Checkpoint | None = None,
+    with_outcomes: bool = False,
+    with_links: bool = False,
+    with_inbound: bool = False,
+    directory: Path | None = None,
+) -> Rebuilt:
+    """Fold a queue manager's log up to a position, from zero or from a checkpoint below it.
+
+    Raises:
+        LogTrimmedError: The start of the log is gone and no checkpoint stands in for it.
+    """
+    started = time.monotonic()
+    plan = FoldPlan(
+        partition=claim.partition,
+        start=0 if checkpoint is None else checkpoint.position + 1,
+        root=None if checkpoint is None else checkpoint.root,
+        blocks=[] if checkpoint is None else checkpoint.blocks,
+        chain=bytes(32) if checkpoint is None else checkpoint.manifest["chain"],
+        with_outcomes=with_outcomes,
+        with_links=with_links,
+        with_inbound=with_inbound,
+    )
+    if plan.start < log.start:
+        raise LogTrimmedError(
+            f"the log of {claim.queue_manager} begins at position {log.start}: what stood before "
+            "is gone, and no whole checkpoint covers it"
+        )
+    path = str((directory or Path(tempfile.mkdtemp(prefix="ledgermq-rebuild-"))) / "fold")
+    rows, small, skipped = _folded(spark, bootstrap, plan, log, position, path)
+    stopped = json.loads(small["stopped"]) if "stopped" in small else None
+    if stopped is not None and stopped["why"] != "version":
+        ahead = LookAhead(bootstrap, log.topic, log.partition)
+        ahead.look(stopped["position"])
+        skips = tuple((one.first, one.last) for one in ahead.declared)
+        plan = replace(plan, skips=skips, looked_ahead=True)
+        rows, small, skipped = _folded(spark, bootstrap, plan, log, position, path)
+        stopped = json.loads(small["stopped"]) if "stopped" in small else None
+    end = json.loads(small["end"])
+    if stopped is None and end["position"] < position:
+        stopped = {"why": "hole", "position": end["position"] + 1, "found": None}
+    root = bytes(small["root"])
+    return Rebuilt(
+        queue_manager=claim.queue_manager,
+        position=end["position"],
+        time=end["time"],
+        digest=state_digest([root, *(bytes(row["payload"]) for row in _block_rows(rows))]),
+        chain=bytes(small["chain"]),
+        root_bytes=root,
+        statuses=json.loads(small["statuses"]),
+        topics=json.loads(small["topics"]),
+        subscriptions=json.loads(small["subscriptions"]),
+        rows=rows,
+        seconds=time.monotonic() - started,
+        operations=end["position"] + 1 - plan.start,
+        stopped=stopped,
+        skipped=skipped,
+    )
+
+
+def _folded(
+    spark: SparkSession,
+    bootstrap: str,
+    plan: FoldPlan,
+    log: PartitionRange,
+    position: int,
+    path: str,
+) -> tuple[DataFrame, dict[str, Any], list[Skipped]]:
+    """Folds as planned: all rows, those parts that there is one of, what was passed over."""
+    _fold_rows(spark, bootstrap, plan, log, position).write.mode("overwrite").parquet(path)
+    rows = spark.read.schema(spark_schema(FOLD_COLUMNS)).parquet(path)
+    told = rows.where(f.col("part").isin(*SMALL, "skipped")).select("part", "payload").collect()
+    small = {row["part"]: row["payload"] for row in told}
+    skipped = [Skipped(*json.loads(row["payload"])) for row in told if row["part"] == "skipped"]
+    if "end" not in small:
+        # Not one record stands there, so no task began.
+        return _folded(spark, bootstrap, plan, log, plan.start - 1, path)
+    return rows, small, sorted(skipped, key=lambda one: one.first)
+
+
+def _fold_rows(
+    spark: SparkSession, bootstrap: str, plan: FoldPlan, log: PartitionRange, position: int
+) -> DataFrame:
+    schema = spark_schema(FOLD_COLUMNS)
+    if position < plan.start:
+        # Nothing lies between the checkpoint and the position: there is no record to start a task.
+        rows = list(state_rows(starting_state(plan), plan.partition, plan.chain))
+        return spark.createDataFrame(pa.Table.from_batches([arrow_batch(FOLD_COLUMNS, rows)]))
+    wanted = PartitionRange(
+        topic=log.topic, partition=log.partition, start=plan.start, end=position + 1
+    )
+    raw = read_raw(spark, bootstrap, [wanted])
+    chosen = raw.select("partition", "offset", "append_time_ms", "timestamp_type", "value")
+    return chosen.mapInArrow(fold_task({plan.partition: plan}), schema)
+
+
+def _block_rows(rows: DataFrame) -> list[Any]:
+    blocks = rows.where("part = 'block'").select("created_position", "block", "number", "payload")
+    return blocks.orderBy("created_position", "block", "number").collect()

@@ -1,0 +1,75 @@
+"""Logs of tests as the DataFrames that the Spark jobs decode from Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+
+from ledgermq.protocol.outcomes import Addressed
+from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS, outcome_row
+from ledgermq_spark.log.read_log import RECORDED_COLUMNS, as_operation
+from ledgermq_spark.log.rows import (
+    OPERATION_COLUMNS,
+    arrow_batch,
+    operation_row,
+)
+from ledgermq_spark.rebuild.rebuild import STORED_COLUMNS, stored_rows
+from support.brokers.log_writer import LOG_APPEND_TIME, Entry
+
+
+def operations_frame(spark: Any, entries: list[Entry]) -> Any:
+    """Entries as decoded operations."""
+    rows = [
+        operation_row(
+            as_operation(entry.value, entry.stamp),
+            position,
+            entry.time_us,
+            entry.stamp == LOG_APPEND_TIME,
+        )
+        for position, entry in enumerate(entries)
+    ]
+    return _frame(spark, OPERATION_COLUMNS, rows)
+
+
+def outcomes_frame(spark: Any, outcomes: list[list[Addressed]], *, as_folded: bool = False) -> Any:
+    """Outcomes as recorded on the lanes, one to a chunk, or as the fold makes them."""
+    rows = []
+    for found in outcomes:
+        for one in found:
+            previous = (one.previous_position, one.previous_index)
+            lane = one.lane if as_folded else max(one.lane, 0)
+            row = outcome_row(
+                one.outcome, one.connection, lane, previous, with_content=not as_folded
+            )
+            rows.append(row if as_folded else (*row, 0, lane, len(rows), None, None))
+    return _frame(spark, OUTCOME_COLUMNS if as_folded else RECORDED_COLUMNS, rows)
+
+
+def stored_frame(spark: Any, message_blocks: list[dict[str, Any]]) -> Any:
+    """Numbered messages of a rebuilt state."""
+    rows = [row for block in message_blocks for row in stored_rows(block)]
+    return _frame(spark, STORED_COLUMNS, rows)
+
+
+def _frame(spark: Any, columns: Any, rows: list[Any]) -> Any:
+    return spark.createDataFrame(pa.Table.from_batches([arrow_batch(columns, rows)]))
+
+
+def recorded_frame(spark: Any, positions: Iterable[int], answers: Iterable[int] = ()) -> Any:
+    """Outcomes at positions, and answers that are true at positions, as the lanes have them."""
+    told = [{"position": position, "index": 0, "kind": "Accepted"} for position in positions]
+    told += [{"position": -1, "kind": "Answer", "number": position} for position in answers]
+    rows = [tuple(one.get(name) for name, _ in RECORDED_COLUMNS) for one in told]
+    return _frame(spark, RECORDED_COLUMNS, rows)
+
+
+def anchored_frame(spark: Any, anchors: list[tuple[int, bytes]]) -> Any:
+    """Outcomes on the lanes, each the last of a chunk with its digest chain."""
+    names = [name for name, _ in RECORDED_COLUMNS]
+    rows = [
+        tuple({"position": position, "chain_digest": digest}.get(name) for name in names)
+        for position, digest in anchors
+    ]
+    return _frame(spark, RECORDED_COLUMNS, rows)

@@ -1,0 +1,149 @@
+"""A worker in a process and on topics of its own, for tests that stop, kill and start it."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import ledgermq
+from ledgermq.processor.worker.parent import PARENT_VARIABLE
+from ledgermq.processor.worker.readiness import wait_for_worker
+from ledgermq.wire.topics.log_topics import Topics, ensure_topics
+from ledgermq.wire.topics.registry import Claim, claim_queue_manager
+from support.brokers.raw_client import RawClient
+
+__all__ = ["Place", "WorkerProcess", "new_place"]
+
+SERVICES = Path(__file__).parents[3] / "services"
+PREFIXES = itertools.count()
+
+
+@dataclass(kw_only=True)
+class Place:
+    """Topics that no other test uses, with one queue manager, and the workers on them."""
+
+    bootstrap: str
+    topics: Topics
+    claim: Claim
+    directory: Path
+    lanes: int = 2
+    partitions: int = 1
+    workers: list[WorkerProcess] = field(default_factory=list)
+    clients: list[RawClient] = field(default_factory=list)
+
+    @property
+    def address(self) -> str:
+        """What `ledgermq.connect` is given."""
+        return f"kafka://{self.bootstrap}/{self.claim.queue_manager}"
+
+    def connect(self, **settings: Any) -> ledgermq.Connection:
+        """A connection with a time-out that lets a failing test end soon."""
+        given = {"timeout": 20.0, "topic_prefix": self.topics.prefix, **settings}
+        return ledgermq.connect(self.address, **given)
+
+    def worker(self, name: str = "", *, ready: bool = True, **environment: Any) -> WorkerProcess:
+        """Starts a worker with LEDGERMQ_<NAME> set; waits until it answers if `ready`."""
+        worker = WorkerProcess(self, name or f"w{len(self.workers)}", environment)
+        self.workers.append(worker)
+        if ready:
+            self.wait_for_worker()
+        return worker
+
+    def wait_for_worker(self, seconds: float = 40.0) -> None:
+        """Waits until a worker answers."""
+        ended = all(worker.code is not None for worker in self.workers)
+        answered = wait_for_worker(self.bootstrap, self.topics.prefix, seconds)
+        logs = "\n".join(worker.log for worker in self.workers)
+        assert answered, f"no worker answers (all ended before: {ended}); logs:\n{logs}"
+
+    def client(self, lane: int = 0) -> RawClient:
+        """A new connection on a lane."""
+        client = RawClient(self.bootstrap, self.topics, self.claim, lane)
+        self.clients.append(client)
+        return client
+
+    def close(self) -> None:
+        """Ends everything."""
+        for worker in self.workers:
+            worker.kill()
+        for client in self.clients:
+            client.close()
+
+
+def new_place(bootstrap: str, directory: Path, **sizes: int) -> Place:
+    """Makes the topics and claims QM1."""
+    topics = Topics(f"test-{os.getpid()}-{next(PREFIXES)}")
+    sizes = {"partitions": 1, "lanes": 2} | sizes
+    ensure_topics(bootstrap, topics, **sizes)
+    claim = claim_queue_manager(bootstrap, topics, "QM1", lanes=sizes["lanes"])
+    return Place(bootstrap=bootstrap, topics=topics, claim=claim, directory=directory, **sizes)
+
+
+class WorkerProcess:
+    """A running worker."""
+
+    def __init__(self, place: Place, name: str, environment: dict[str, Any]) -> None:
+        self.name = name
+        self._log = place.directory / f"{name}-{len(place.workers)}.log"
+        command = [sys.executable, "-m", "ledgermq.processor"]
+        command += ["--bootstrap", place.bootstrap, "--topic-prefix", place.topics.prefix]
+        command += ["--data-dir", str(place.directory / name), "--name", name]
+        command += ["--partitions", str(place.partitions), "--lanes", str(place.lanes)]
+        given = {"WEB_PORT": -1} | environment
+        variables = {f"LEDGERMQ_{key}": str(value) for key, value in given.items()}
+        with self._log.open("wb") as output:
+            self._process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=output,
+                env=os.environ
+                | {"PYTHONPATH": str(SERVICES), PARENT_VARIABLE: str(os.getpid())}
+                | variables,
+            )
+
+    @property
+    def log(self) -> str:
+        """What it said so far."""
+        return self._log.read_text(errors="replace")
+
+    @property
+    def code(self) -> int | None:
+        """Its exit code, or None while it runs."""
+        return self._process.poll()
+
+    def wait(self, seconds: float = 40.0) -> int:
+        """Waits for its end; the exit code."""
+        try:
+            return self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"the worker did not end; its log:\n{self.log}") from None
+
+    def wait_for_log(self, text: str, seconds: float = 40.0) -> None:
+        """Waits until it says something."""
+        limit = time.monotonic() + seconds
+        while text not in self.log:
+            assert time.monotonic() < limit, f"{text!r} was not said; log:\n{self.log}"
+            time.sleep(0.05)
+
+    def kill(self) -> None:
+        """Kills it as a crash would."""
+        if self.code is None:
+            self._process.kill()
+            self._process.wait()
+
+    def signal(self, number: signal.Signals) -> None:
+        """Sends it a signal."""
+        self._process.send_signal(number)
+
+    def stop(self) -> int:
+        """Stops it in order; the exit code."""
+        self._process.terminate()
+        return self.wait()

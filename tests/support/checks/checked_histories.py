@@ -1,0 +1,58 @@
+"""Random histories folded with every check after every entry."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hypothesis import HealthCheck, settings
+
+from ledgermq.core.apply import apply, new_state
+from ledgermq.core.queries import destination_status as topic_query
+from ledgermq.core.queries import questions as query
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.protocol.outcomes import Addressed
+from ledgermq.wire.framing.codec import decode_operation
+from support.checks import checks
+from support.checks.witness import Witness
+from support.generators.generators import Entry
+from support.scripts.play import Player
+
+__all__ = ["FOLD", "check_every_split", "check_history", "fold_entry"]
+
+QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
+settings.register_profile(
+    "fold", deadline=None, suppress_health_check=QUIET, derandomize=True, database=None
+)
+FOLD = settings.get_profile("fold")
+
+
+def check_history(history: Sequence[Entry]) -> Player:
+    """Folds a history with every check after every entry; the witness follows beside the model."""
+    player = Player()
+    witness = Witness()
+    for position, entry in enumerate(history):
+        player.clock_us = entry.time
+        found = player.enter(entry.value)
+        witness.observe(decode_operation(entry.value), position, found)
+        topics = topic_query.topic_statuses(player.state)
+        witness.compare(query.queue_statuses(player.state), topics)
+    return player
+
+
+def fold_entry(state: QueueManager, entry: Entry) -> list[Addressed]:
+    """The outcomes of one entry."""
+    operation = decode_operation(entry.value, state.active_version)
+    return apply(state, operation, state.position + 1, entry.time)
+
+
+def check_every_split(history: Sequence[Entry]) -> None:
+    """A state that is written and read goes on the same and ends in the same digest (D5)."""
+    frozen, outcomes, state = [], [], new_state()
+    for entry in history:
+        frozen.append(checks.freeze(state))
+        outcomes.append(fold_entry(state, entry))
+    whole = checks.digest(state)
+    for split, at_split in enumerate(frozen):
+        restored = checks.thaw(at_split)
+        assert [fold_entry(restored, one) for one in history[split:]] == outcomes[split:], split
+        assert checks.digest(restored) == whole, split

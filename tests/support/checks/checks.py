@@ -1,0 +1,145 @@
+"""Ways to look at a state from outside: through the codec, as a digest, with parts left out."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import fields, replace
+from typing import Any, NamedTuple, cast
+
+from ledgermq.core.snapshot.state_records import blocks, restore, root_of, taken_block
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.processor.checkpoints.blocks import encode_block
+from ledgermq.protocol.operations import Operation, Unreadable
+from ledgermq.protocol.outcomes import Addressed, Delivered, DeliveredMessage, Outcome
+from ledgermq.wire.framing.checkpoint_chunks import encode_block_record, root_parts
+from ledgermq.wire.framing.codec import (
+    decode_chunk,
+    decode_operation,
+    decode_record,
+    encode_chunk,
+    encode_operation,
+    encode_record,
+    outcome_from_union,
+    outcome_to_union,
+)
+
+__all__ = [
+    "Frozen",
+    "digest",
+    "freeze",
+    "logged",
+    "outcome_records",
+    "substance",
+    "thaw",
+    "through_the_wire",
+]
+
+ROOT = "ledgermq.checkpoint.Root"
+# What a refused operation may change of a session (PROTOCOL.md §4).
+BOOKKEEPING = {
+    "answered_through",
+    "confirmed",
+    "deadline",
+    "handed_through",
+    "last_sequence",
+    "replies",
+    "suspected",
+}
+
+
+class Frozen(NamedTuple):
+    """A state as the bytes that a checkpoint would hold."""
+
+    root: bytes
+    blocks: tuple[bytes, ...]
+
+
+def freeze(state: QueueManager) -> Frozen:
+    """The state as the framed records of a checkpoint."""
+    root = root_of(state)
+    for session in root["sessions"]:
+        session["replies"] = [outcome_to_union(reply) for reply in session["replies"]]
+    found: list[bytes] = []
+    for block in blocks(state):
+        values = encode_block_record(block)
+        taken = taken_block(state, block["created_position"], block["block"])
+        assert taken is not None, "the block is there"
+        assert encode_block(taken) == values, "a worker would write another block"
+        found += values
+    return Frozen(encode_record(ROOT, root), tuple(found))
+
+
+def thaw(frozen: Frozen) -> QueueManager:
+    """The state that a checkpoint's bytes tell."""
+    root = decode_record(frozen.root)[1]
+    for session in root["sessions"]:
+        session["replies"] = [outcome_from_union(branch) for branch in session["replies"]]
+    return restore(root, [decode_record(block)[1] for block in frozen.blocks])
+
+
+def digest(state: QueueManager) -> str:
+    """The digest of PROTOCOL.md §10: SHA-256 over the digests of root and blocks."""
+    frozen = freeze(state)
+    whole = hashlib.sha256()
+    for chunk in (*root_parts(frozen.root), *frozen.blocks):
+        whole.update(hashlib.sha256(chunk).digest())
+    return whole.hexdigest()
+
+
+def substance(state: QueueManager) -> tuple[Any, ...]:
+    """The state without what a refused operation may change: position, time and bookkeeping."""
+    root = root_of(state)
+    sessions = [
+        {name: value for name, value in session.items() if name not in BOOKKEEPING}
+        for session in root["sessions"]
+    ]
+    for session in sessions:
+        session.pop("waiting_commit")
+        # What is told as handed over is so in a refused operation too.
+        for consumer in session["consumers"]:
+            consumer.pop("doubt")
+    connections = [(one["connection"], one["lane"]) for one in root["connections"]]
+    settings = (root["version"], root["automatic_creation"], root["wait_order"], root["journal"])
+    return settings, root["queues"], connections, sessions, root["storage"], list(blocks(state))
+
+
+def logged(operation: Operation) -> Operation:
+    """An operation as a reader of the log gets it: encoded and decoded, and the same."""
+    if isinstance(operation, Unreadable):
+        return operation
+    read = decode_operation(encode_operation(operation))
+    assert read == operation, f"the codec changed {operation} to {read}"
+    return read
+
+
+def through_the_wire(found: list[Addressed]) -> None:
+    """Asserts that outcomes survive the codec, chunk by chunk.
+
+    All but where a body stands that was written again: that is for the worker only.
+    """
+    outcomes = [_as_written(one.outcome) for one in found]
+    assert decode_chunk(encode_chunk(-1, -1, outcomes)).outcomes == outcomes
+
+
+def _as_written(outcome: Outcome) -> Outcome:
+    if not isinstance(outcome, Delivered):
+        return outcome
+    messages = [{name: one[name] for name in one if name != "body"} for one in outcome.messages]
+    return replace(outcome, messages=cast("list[DeliveredMessage]", messages))
+
+
+def outcome_records(found: list[Addressed]) -> list[dict[str, Any]]:
+    """Outcomes as plain mappings, field by field; texts for people are left out."""
+    records = []
+    for one in found:
+        outcome = one.outcome
+        record: dict[str, Any] = {"kind": type(outcome).__name__}
+        record |= {field.name: getattr(outcome, field.name) for field in fields(outcome)}
+        record.pop("detail", None)
+        record |= {
+            "connection": one.connection,
+            "lane": one.lane,
+            "previous": (one.previous_position, one.previous_index),
+        }
+        records.append(record)
+    return records

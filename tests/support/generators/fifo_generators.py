@@ -1,0 +1,102 @@
+"""Histories of one busy queue whose FIFO mode changes, with several sessions that settle it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+from ledgermq.protocol import operations as op
+from support.generators.generators import BUSY, Entry, Writer
+from support.generators.naive_operations import TIMINGS, sample_message
+from support.model.moves import SETTINGS
+
+__all__ = ["fifo_histories"]
+
+STRICT = ("PROTECTED", "PROTECTED", "SERIALIZED", "SERIALIZED", "CONCURRENT")
+STEPS = (
+    *("settle", "settle", "settle", "settle", "settle", "back", "back", "back", "fill", "fill"),
+    *("receive", "receive", "close_consumer", "close_consumer", "close", "lose", "correct"),
+    *("change", "hand_over", "worker", "open_one", "end_other"),
+    *("overtake", "overtake"),
+)
+
+PAUSES_US = (0, 0, 1_000, 1_000_000)
+
+
+class FifoWriter(Writer):
+    """Draws operations on a queue that is not fully concurrent."""
+
+    def begin(self) -> None:
+        """A queue with messages in a mode, and sessions that take them one or a few at a time."""
+        for _ in range(self.one((2, 3))):
+            self.open()
+        first = self.model.sessions[0]
+        self.write(op.CreateQueue(**self.common(first), queue="q", settings=self.mode()))
+        self.fill(first)
+        for session in self.model.sessions[:]:
+            self.receive(session)
+
+    def mode(self) -> dict[str, Any]:
+        """Settings that name a mode."""
+        return dict.fromkeys(SETTINGS) | {"fifo_mode": self.one(STRICT)}
+
+    def fill(self, session: dict[str, Any]) -> None:
+        """Messages for the queue, in a unit of work where there are such."""
+        place = len(self.history) * 10
+        priorities = self.one(((4, 4, 4), (4, 4), (4, 9, 4), (0, 4, 9), (4, 4, 4, 4, 4)))
+        messages = [
+            sample_message(place + one, priority, 1, self.one(("", "", "red")), self.one(TIMINGS))
+            for one, priority in enumerate(priorities)
+        ]
+        self.write(op.Put(**self.common(session), destination=BUSY, messages=messages))
+
+    def change(self, session: dict[str, Any]) -> None:
+        """Another mode."""
+        self.write(op.AlterQueue(**self.common(session), queue="q", settings=self.mode()))
+
+    def receive(self, session: dict[str, Any]) -> None:
+        """A consumer of the queue with some credit; some select, some take segments whole."""
+        number = max((one["number"] for one in self.model.consumers_of(session)), default=0) + 1
+        selector = self.one(("", "", "", "color = 'red'"))
+        common = self.common(session)
+        self.write(op.OpenConsumer(**common, consumer=number, destination=BUSY, selector=selector))
+        self.write(op.Get(**self.common(session), consumer=number, credit=self.one((1, 1, 2, 9))))
+
+    def settle(self, session: dict[str, Any]) -> None:
+        """The first that the session holds, or the last, or some."""
+        held = self.flights(session)
+        kind = self.one(("first", "first", "last", "some"))
+        if not held or kind == "some":
+            super().settle(session)
+            return
+        number = held[0] if kind == "first" else held[-1]
+        named: list[op.DeliveryRange] = [{"first": number, "last": number}]
+        if session["mode"] == "TRANSACTED":
+            puts = len(self.model.open_puts(session))
+            self.write(op.Commit(**self.common(session), deliveries=named, puts=puts))
+        else:
+            self.write(op.Acknowledge(**self.common(session), deliveries=named))
+
+    def overtake(self, session: dict[str, Any]) -> None:
+        """A message that comes before what is held, which then goes back; others wait for both."""
+        message = sample_message(len(self.history) * 10, 9, 1)
+        common = self.common(session)
+        self.write(op.Put(**common, destination=BUSY, messages=[message]))
+        self.receive(self.one(self.model.sessions))
+        self.back(session)
+
+    def open_one(self, session: dict[str, Any]) -> None:
+        """One session more, that takes messages."""
+        self.open()
+        self.receive(self.model.sessions[-1])
+
+
+@st.composite
+def fifo_histories(draw: st.DrawFn, steps: int = 20) -> list[Entry]:
+    """Histories in which it matters who is in turn."""
+    writer = FifoWriter(draw)
+    writer.begin()
+    for _ in range(steps):
+        writer.step_among(STEPS, PAUSES_US)
+    return writer.history

@@ -1,0 +1,188 @@
+"""The verbs of the script language for settings, queues and topics."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from ledgermq.protocol import operations
+from ledgermq.protocol.administration import PositionsSkipped, VersionOffered
+from ledgermq.protocol.operations import Operation
+from ledgermq.protocol.settings import given_settings
+from support.scripts.script import Line, time_us
+from support.scripts.verb_parts import Verb, common, yes
+
+if TYPE_CHECKING:
+    from support.scripts.play import Player
+
+__all__ = ["ADMINISTRATION_VERBS"]
+
+
+def _create_topic(player: Player, line: Line) -> Operation:
+    return operations.CreateTopic(
+        **common(player, line),
+        topic=line.words[0],
+        description=_description(line) or "",
+        message_bytes_max=int(line.options.get("max", 0)),
+        settings=_settings(line),
+        unacknowledged_max=int(line.options.get("unacked_max", 0)),
+    )
+
+
+def _alter_topic(player: Player, line: Line) -> Operation:
+    most, limit = line.options.get("max"), line.options.get("unacked_max")
+    return operations.AlterTopic(
+        **common(player, line),
+        topic=line.words[0],
+        description=_description(line),
+        message_bytes_max=None if most is None else int(most),
+        settings=_settings(line),
+        unacknowledged_max=None if limit is None else int(limit),
+    )
+
+
+def _delete_topic(player: Player, line: Line) -> Operation:
+    purge = "purge" in line.words[1:]
+    return operations.DeleteTopic(**common(player, line), topic=line.words[0], purge=purge)
+
+
+def _create(player: Player, line: Line) -> Operation:
+    return operations.CreateQueue(
+        **common(player, line),
+        queue=line.words[0],
+        description=_description(line) or "",
+        message_bytes_max=int(line.options.get("max", 0)),
+        unacknowledged_max=int(line.options.get("unacked_max", 0)),
+        group_affinity=yes(line.options.get("affinity")) or False,
+        settings=_settings(line),
+    )
+
+
+def _description(line: Line) -> str | None:
+    """`description=text`, or `description=*1024` for that many characters."""
+    text = line.options.get("description")
+    return "d" * int(text[1:]) if text is not None and text.startswith("*") else text
+
+
+def _alter(player: Player, line: Line) -> Operation:
+    most, limit = line.options.get("max"), line.options.get("unacked_max")
+    return operations.AlterQueue(
+        **common(player, line),
+        queue=line.words[0],
+        description=_description(line),
+        message_bytes_max=None if most is None else int(most),
+        gets_disabled=yes(line.options.get("gets_disabled")),
+        unacknowledged_max=None if limit is None else int(limit),
+        group_affinity=yes(line.options.get("affinity")),
+        settings=_settings(line),
+    )
+
+
+def _ms(text: str) -> int:
+    """`5s` in ms; `none`: -1."""
+    return -1 if text == "none" else time_us(text) // 1_000
+
+
+def _destination(text: str) -> str:
+    """`queue:NAME` or `topic:NAME`; `none`: no destination."""
+    return "" if text == "none" else text
+
+
+def _steps(text: str) -> list[dict[str, int]]:
+    """`1:5s,3:1s`: delays after so many failed redeliveries; `none`: no steps."""
+    told = [one.split(":") for one in text.split(",") if text != "none"]
+    return [{"retries": int(retries), "delay_ms": _ms(delay)} for retries, delay in told]
+
+
+# Settings of queues and topics by their names in scripts, and how a value is read.
+SETTINGS: dict[str, tuple[str, Callable[[str], Any]]] = {
+    "ttl_override": ("time_to_live_override_ms", _ms),
+    "delay_override": ("delivery_delay_override_ms", _ms),
+    "expiry_destination": ("expiry_destination", _destination),
+    "redelivery_override": ("redelivery_delay_override_ms", _ms),
+    "limit": ("redelivery_limit", lambda text: -1 if text == "none" else int(text)),
+    "multiplier": ("redelivery_delay_multiplier_percent", int),
+    "delay_max": ("redelivery_delay_max_ms", _ms),
+    "steps": ("redelivery_steps", _steps),
+    "error_destination": ("error_destination", _destination),
+    "puts_disabled": ("puts_disabled", yes),
+    "messages_max": ("messages_max", int),
+    "bytes_max": ("bytes_max", int),
+    "policy": ("blocking_send_policy", str),
+    "fifo_mode": ("fifo_mode", str),
+    "keeps_group_order": ("keeps_group_order", yes),
+}
+
+
+# Settings of the storage, by their own names.
+STORAGE = ("segment_bytes", "segments_min", "segments_max")
+
+
+def _settings(line: Line) -> dict[str, Any] | None:
+    """The settings that a line names, or None."""
+    told = [(SETTINGS[name], text) for name, text in line.options.items() if name in SETTINGS]
+    return given_settings({name: read(text) for (name, read), text in told})
+
+
+def _delete(player: Player, line: Line) -> Operation:
+    purge = "purge" in line.words[1:]
+    return operations.DeleteQueue(**common(player, line), queue=line.words[0], purge=purge)
+
+
+def _alter_manager(player: Player, line: Line) -> Operation:
+    lifetime, given = line.options.get("lifetime"), line.options
+    return operations.AlterQueueManager(
+        **common(player, line),
+        automatic_creation=yes(line.options.get("automatic")),
+        maximum_lifetime_ms=None if lifetime is None else _ms(lifetime),
+        **{
+            name: int(given[name])
+            for name in (*STORAGE, "messages_max", "bytes_max")
+            if name in given
+        },
+        journaling=yes(given.get("journaling")),
+        journal_lifetime_ms=_ms(given["journal_lifetime"]) if "journal_lifetime" in given else None,
+    )
+
+
+def _upgrade(player: Player, line: Line) -> Operation:
+    return operations.Upgrade(**common(player, line), version=int(line.words[0]))
+
+
+def _offer(player: Player, line: Line) -> Operation:
+    return VersionOffered(worker="w1", version=int(line.words[0]))
+
+
+def _skip(player: Player, line: Line) -> Operation:
+    """`skip FIRST LAST [actor=NAME] [reason=WORD]`, empty where they are given as none."""
+    first, last = map(int, line.words)
+    given = {name: line.options.get(name, "operator") for name in ("actor", "reason")}
+    told = {name: "" if text == "none" else text for name, text in given.items()}
+    return PositionsSkipped(first=first, last=last, **told)
+
+
+def _correct(player: Player, line: Line) -> Operation:
+    queue, sequence, action = line.words
+    return operations.Correct(
+        **common(player, line),
+        queue=queue,
+        sequence=int(sequence),
+        action=action,
+        actor="operator",
+        reason="test",
+    )
+
+
+ADMINISTRATION_VERBS: dict[str, Verb] = {
+    "alter": _alter,
+    "alter-manager": _alter_manager,
+    "alter-topic": _alter_topic,
+    "correct": _correct,
+    "create": _create,
+    "create-topic": _create_topic,
+    "delete": _delete,
+    "delete-topic": _delete_topic,
+    "offer": _offer,
+    "skip": _skip,
+    "upgrade": _upgrade,
+}

@@ -1,0 +1,155 @@
+"""Runs the tests as two pytest processes side by side, each test in one of them: `make test`.
+
+Waiting for a broker and computing share a machine well, so one process begins with what needs a
+broker, the other with what needs Spark, and both go on with the rest until they meet: each takes
+whole files that nobody has begun, one from the front of the same list and one from its back. No
+file needs to be told where it belongs, and no two Spark sessions run at once.
+
+Run as a module it is the parent, which starts both with the arguments given, prefixes their lines
+and ends as the worse of them. Loaded by pytest as a plugin it is what a process does.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+__all__ = ["main"]
+
+ROOT = Path(__file__).parents[2]
+# Number of a process and the directory of what both have begun, as `NUMBER:DIRECTORY`.
+SIDE_VARIABLE = "LEDGERMQ_TEST_SIDE"
+SIDES = (1, 2)
+PR_SET_PDEATHSIG = 1
+WHOLE_RUNS = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
+
+
+def main(arguments: list[str]) -> int:
+    """Runs both; the exit code of pytest."""
+    began = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="ledgermq-tests-") as directory:
+        sides = [_start(side, Path(directory), arguments) for side in SIDES]
+        threads = [
+            threading.Thread(target=_print_lines, args=(number, side))
+            for number, side in zip(SIDES, sides, strict=True)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            codes = [side.wait() for side in sides]
+        except KeyboardInterrupt:
+            # The terminal interrupted both as well; they tear down what they started.
+            codes = [side.wait() for side in sides]
+        for thread in threads:
+            thread.join()
+        _remember_failures(Path(directory), whole=all(code in WHOLE_RUNS for code in codes))
+    minutes, seconds = divmod(round(time.monotonic() - began), 60)
+    ran = [code for code in codes if code != pytest.ExitCode.NO_TESTS_COLLECTED]
+    code = max((abs(one) for one in ran), default=int(pytest.ExitCode.NO_TESTS_COLLECTED))
+    print(f"both: {'passed' if code == 0 else 'not passed'}, {minutes} min {seconds} s", flush=True)
+    return code
+
+
+def _start(number: int, directory: Path, arguments: list[str]) -> subprocess.Popen[str]:
+    command = [sys.executable, "-u", "-m", "pytest", "-p", "support.side_by_side"]
+    command += ["-o", f"cache_dir={directory / f'cache-{number}'}", *arguments]
+    path = [str(ROOT / "tests"), *filter(None, [os.environ.get("PYTHONPATH")])]
+    return subprocess.Popen(
+        command,
+        cwd=ROOT,
+        env=os.environ
+        | {"PYTHONPATH": os.pathsep.join(path), SIDE_VARIABLE: f"{number}:{directory}"},
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="replace",
+    )
+
+
+def _print_lines(number: int, side: subprocess.Popen[str]) -> None:
+    assert side.stdout is not None
+    for line in side.stdout:
+        sys.stdout.write(f"{number} | {line}")
+        sys.stdout.flush()
+
+
+def _remember_failures(directory: Path, *, whole: bool) -> None:
+    """Lets `pytest --last-failed` run what failed on either side; nothing if one broke off."""
+    failures: dict[str, bool] = {}
+    for found in sorted(directory.glob("cache-*/v/cache/lastfailed")):
+        failures |= json.loads(found.read_text(encoding="utf-8"))
+    shutil.rmtree(ROOT / ".pytest_cache/v/cache", ignore_errors=True)
+    if failures and whole:
+        kept = ROOT / ".pytest_cache/v/cache/lastfailed"
+        kept.parent.mkdir(parents=True)
+        kept.write_text(json.dumps(failures, indent=2), encoding="utf-8")
+
+
+# -- in each of the two ----------------------------------------------------------------------------
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """A process does not outlive the one that started both (Linux)."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtestloop(session: pytest.Session) -> bool:
+    """Runs the files that this process takes, until none is left."""
+    if session.testsfailed and not session.config.option.continue_on_collection_errors:
+        raise session.Interrupted(f"{session.testsfailed} errors during collection")
+    if session.config.option.collectonly:
+        return True
+    number, _, directory = os.environ[SIDE_VARIABLE].partition(":")
+    items = _taken(session.items, int(number), Path(directory))
+    item = next(items, None)
+    while item is not None:
+        # What an item leaves open is closed as far as the next one does not need it.
+        following = next(items, None)
+        item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        if session.shouldfail:
+            raise session.Failed(session.shouldfail)
+        if session.shouldstop:
+            raise session.Interrupted(session.shouldstop)
+        item = following
+    return True
+
+
+def _taken(items: list[pytest.Item], number: int, directory: Path) -> Iterator[pytest.Item]:
+    """The tests of the files that nobody has begun, in the order of this process."""
+    files: dict[Path, list[pytest.Item]] = {}
+    for item in items:
+        files.setdefault(item.path, []).append(item)
+    ordered = sorted(files, key=lambda path: (_rank(files[path]), path))
+    for path in ordered if number == SIDES[0] else reversed(ordered):
+        mark = directory / str(path.relative_to(ROOT)).replace("/", "+")
+        try:
+            mark.touch(exist_ok=False)
+        except FileExistsError:
+            continue
+        yield from files[path]
+
+
+def _rank(items: list[pytest.Item]) -> int:
+    """Brokers first, Spark last, between them what needs neither."""
+    if any(item.get_closest_marker("spark") for item in items):
+        return 2
+    return 0 if any(item.get_closest_marker("kafka") for item in items) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,67 @@
+"""Tests of the two pytest processes that `make test` starts: each test is in one of them, once."""
+
+import json
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from support import side_by_side
+
+SCRIPT = side_by_side.__file__
+
+
+def _item(name, *marks):
+    return SimpleNamespace(
+        path=side_by_side.ROOT / name,
+        get_closest_marker=lambda mark: mark if mark in marks else None,
+    )
+
+
+def test_both_meet_in_the_middle_and_each_file_is_in_one(tmp_path):
+    """What needs a broker comes first on one side, what needs Spark on the other."""
+    items = [
+        _item("tests/a.py"),
+        _item("tests/b.py", "spark"),
+        _item("tests/c.py"),
+        _item("tests/c.py", "kafka"),
+        _item("tests/d.py"),
+    ]
+    first = side_by_side._taken(items, 1, tmp_path)
+    second = side_by_side._taken(items, 2, tmp_path)
+    assert next(first) is items[2]
+    assert next(second) is items[1]
+    assert next(first) is items[3]
+    assert next(second) is items[4]
+    assert list(first) == [items[0]]
+    assert list(second) == []
+
+
+@pytest.mark.parametrize(
+    ("whole", "remembered"), [(True, {"x::a": True, "y::b": True}), (False, None)]
+)
+def test_what_failed_on_either_side_is_run_again(whole, remembered, tmp_path, monkeypatch):
+    """By `--last-failed`; where a side broke off nobody knows what failed, and nothing is."""
+    monkeypatch.setattr(side_by_side, "ROOT", tmp_path)
+    kept = tmp_path / ".pytest_cache/v/cache/lastfailed"
+    kept.parent.mkdir(parents=True)
+    kept.write_text('{"old::c": true}')
+    for number, failed in ((1, "x::a"), (2, "y::b")):
+        found = tmp_path / f"cache-{number}/v/cache/lastfailed"
+        found.parent.mkdir(parents=True)
+        found.write_text(json.dumps({failed: True}))
+    side_by_side._remember_failures(tmp_path, whole=whole)
+    assert (json.loads(kept.read_text()) if kept.exists() else None) == remembered
+
+
+def test_no_test_at_all_is_a_failure():
+    """As with one pytest: exit code 5, and what either said stands behind its number."""
+    ended = subprocess.run(
+        [sys.executable, SCRIPT, "-q", "-k", "no_such_test", __file__],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == pytest.ExitCode.NO_TESTS_COLLECTED
+    assert {line[:4] for line in ended.stdout.splitlines()} >= {"1 | ", "2 | ", "both"}
