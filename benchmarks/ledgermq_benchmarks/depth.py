@@ -23,8 +23,6 @@ from ledgermq_benchmarks.life import PREFETCH_MESSAGES, SESSIONS, WAIT_SECONDS
 from ledgermq_benchmarks.place import BenchPlace
 from ledgermq_benchmarks.run import BenchError
 
-__all__ = ["CHECKPOINT_ROW", "DEPTH_MESSAGES", "DEPTH_ROWS", "checkpoint_overhead", "depth_course"]
-
 # Value of a row, and further figures.
 Figures = tuple[float, dict[str, float]]
 

@@ -7,8 +7,6 @@ import platform
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-__all__ = ["environment"]
-
 PACKAGES = ("confluent-kafka", "fastavro", "faust-streaming", "aiokafka", "pyspark", "ledgermq")
 
 

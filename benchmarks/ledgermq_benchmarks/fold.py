@@ -11,8 +11,6 @@ from ledgermq.protocol.outcomes import Delivered
 from ledgermq.wire.content.content import Content, encode_content
 from ledgermq.wire.framing.codec import decode_operation, encode_chunk, encode_operation
 
-__all__ = ["BATCH_MESSAGES", "BODY_BYTES", "fold_rate"]
-
 BODY_BYTES = 200
 BATCH_MESSAGES = 100
 START_US = 1_700_000_000_000_000

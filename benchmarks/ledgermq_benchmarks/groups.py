@@ -29,8 +29,6 @@ from ledgermq.protocol.operations import (
 from ledgermq.protocol.outcomes import Delivered
 from ledgermq.wire.framing.codec import encode_chunk, encode_operation
 
-__all__ = ["BATCH_MESSAGES", "LOGICAL", "bytes_per_message", "drain_seconds", "filled_queue"]
-
 BATCH_MESSAGES = 100
 START_US = 1_700_000_000_000_000
 LOGICAL: GetOptions = Options(logical_order=True, all_messages_available=True).record()

@@ -12,8 +12,6 @@ from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-def
 
 from ledgermq_benchmarks.fold import BATCH_MESSAGES, BODY_BYTES
 
-__all__ = ["create_topic", "plain_consumer", "plain_producer"]
-
 
 def create_topic(bootstrap: str, topic: str) -> None:
     """A topic like the operations topic: one partition, every record flushed."""

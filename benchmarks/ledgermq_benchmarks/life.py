@@ -13,25 +13,6 @@ from multiprocessing.connection import Connection as Pipe
 import ledgermq
 from ledgermq_benchmarks.fold import BATCH_MESSAGES, BODY_BYTES
 
-__all__ = [
-    "PREFETCH_MESSAGES",
-    "SESSIONS",
-    "WAIT_SECONDS",
-    "Program",
-    "latency_consumer",
-    "latency_producer",
-    "pipelined_consumer",
-    "pipelined_producer",
-    "single_consumer",
-    "single_producer",
-    "sixteen_consumer",
-    "sixteen_producer",
-    "start",
-    "times",
-    "transacted_consumer",
-    "transacted_producer",
-]
-
 Program = Callable[[str, str, int, Pipe], dict[str, float]]
 
 SESSIONS = 16

@@ -16,8 +16,6 @@ from ledgermq_benchmarks.groups import bytes_per_message, drain_seconds
 from ledgermq_benchmarks.rows import ROWS, Row, RowResult
 from ledgermq_benchmarks.run import MESSAGES, kafka_run, life_run
 
-__all__ = ["measure", "print_table", "run"]
-
 FOLD_MESSAGES = 200_000
 DEPTH_MESSAGES = 1_000_000
 MEMORY_MESSAGES = 100_000

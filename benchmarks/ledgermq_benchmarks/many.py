@@ -12,13 +12,6 @@ from ledgermq import aio
 from ledgermq_benchmarks.fold import BATCH_MESSAGES, BODY_BYTES
 from ledgermq_benchmarks.life import PREFETCH_MESSAGES, WAIT_SECONDS, start, times
 
-__all__ = [
-    "fan_out_consumer",
-    "fan_out_producer",
-    "thousand_consumer",
-    "thousand_producer",
-]
-
 SUBSCRIPTIONS = 10
 SESSIONS = 1_000
 # Sessions that are being opened at a time.

@@ -24,8 +24,6 @@ from ledgermq.wire.topics.reading import partition_reader
 from ledgermq.wire.topics.registry import claim_queue_manager
 from ledgermq_benchmarks.run import BenchError
 
-__all__ = ["BenchPlace"]
-
 LANES = 2
 PATIENCE_SECONDS = 180.0
 QUEUE_MANAGER = "QM1"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import statistics
 from dataclasses import dataclass, field
 
-__all__ = ["ROWS", "Row", "RowResult"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:

@@ -9,8 +9,6 @@ from multiprocessing.connection import Connection as Pipe
 from ledgermq_benchmarks import kafka, life, many
 from ledgermq_benchmarks.life import Program
 
-__all__ = ["MESSAGES", "BenchError", "kafka_run", "life_run"]
-
 # So many that a run takes some seconds, after a warm-up of a tenth.
 MESSAGES = {
     "transacted": 150_000,

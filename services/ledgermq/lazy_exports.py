@@ -8,8 +8,6 @@ from functools import cache
 from importlib import import_module
 from typing import Any
 
-__all__ = ["load", "names"]
-
 
 @cache
 def _homes() -> dict[str, str]:

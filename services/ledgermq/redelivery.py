@@ -16,8 +16,6 @@ from ledgermq.errors import IllegalStateError
 from ledgermq.protocol.limits import REDELIVERY_LIMIT_MAX, REDELIVERY_STEPS_MAX, is_name
 from ledgermq.protocol.settings import DEFAULTS, RedeliveryStep
 
-__all__ = ["REDELIVERY_SETTINGS", "parse_redelivery", "parse_steps"]
-
 DELAY_MS_MAX: Final = 5_000
 _ENTRY: Final = re.compile(r"(\d+) *: *(.*)", re.ASCII)
 _MOVE: Final = re.compile(r"move\( *(queue|topic|same) *: *([^() ]+) *\)", re.ASCII)

@@ -47,8 +47,6 @@ from ledgermq.wire.framing.codec import (
 )
 from ledgermq.wire.framing.headers import Headers, address_of
 
-__all__ = ["MemoryBroker"]
-
 START: Final = datetime(2026, 1, 1, tzinfo=UTC)
 WORKER: Final = "memory"
 BOOTSTRAP: Final = "memory:1"

@@ -20,8 +20,6 @@ import pytest
 from mutation.packages import ROOT, SERVICES, TESTS, Package, scopes
 from mutation.trial import arguments
 
-__all__ = ["Baseline", "baseline_of"]
-
 SCRIPT = "script: "
 
 

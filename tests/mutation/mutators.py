@@ -12,8 +12,6 @@ import copy
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-__all__ = ["Mutant", "mutants"]
-
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
     ast.LtE: ast.Lt,

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["PACKAGES", "ROOT", "SERVICES", "TESTS", "Package", "scopes"]
-
 ROOT = Path(__file__).parents[2]
 SERVICES = ROOT / "services"
 TESTS = ROOT / "tests"

@@ -8,8 +8,6 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["Verdict", "name_of", "reasons_in", "written"]
-
 HEAD = """\
 # Mutation testing
 

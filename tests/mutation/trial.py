@@ -17,8 +17,6 @@ import pytest
 
 from mutation.packages import ROOT, SERVICES, Package
 
-__all__ = ["arguments", "outcome_of", "start"]
-
 MEMORY_BYTES = 8 * 1024**3
 # A test may take so much longer than without a mutant before the mutant counts as endless: of
 # processor time, or on the clock on the wall where tests wait.

@@ -40,8 +40,6 @@ from support.brokers.worker_process import Place, WorkerProcess, new_place
 from support.checks.bad_records import BadRecords
 from support.checks.history import fold_log, recorded_outcomes
 
-__all__ = ["Fuzz"]
-
 SETTLE_SECONDS = 90.0
 ANSWER_SECONDS = 3.0
 CHECKPOINT_SECONDS = 1

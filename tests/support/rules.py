@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["ROOT", "RULES", "Naming", "namings"]
-
 ROOT = Path(__file__).parents[2]
 TITLE = re.compile(r"^=== (.*)$", re.MULTILINE)
 RULE = re.compile(r"\b(SEQ|SES|INF|DB|GRP)-(\d\d)\b")

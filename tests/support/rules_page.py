@@ -16,8 +16,6 @@ import pytest
 
 from support.rules import ROOT, RULES, Naming, namings
 
-__all__ = ["PAGE", "page"]
-
 PAGE = ROOT / "build" / "rules.md"
 SCRIPTS = "tests/core/test_scripts.py"
 PLACES = ("no broker", "memory", "Kafka")

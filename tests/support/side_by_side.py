@@ -26,8 +26,6 @@ from pathlib import Path
 
 import pytest
 
-__all__ = ["main"]
-
 ROOT = Path(__file__).parents[2]
 # Number of a process and the directory of what both have begun, as `NUMBER:DIRECTORY`.
 SIDE_VARIABLE = "LEDGERMQ_TEST_SIDE"

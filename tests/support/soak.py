@@ -29,8 +29,6 @@ from support.brokers.traffic import Traffic
 from support.brokers.worker_process import SERVICES, Place, WorkerProcess, new_place
 from support.checks.follower import Follower
 
-__all__ = ["Soak"]
-
 DEEP = "queue:deep"
 BODY_BYTES = 200
 CHECKPOINT_SECONDS = 0.3

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from ledgermq.client.messages.message import Message
     from ledgermq.client.session import Session
 
-__all__ = ["main"]
 
 UNIT_MESSAGES_MAX: Final = 100
 IDLE_SECONDS: Final = 0.2

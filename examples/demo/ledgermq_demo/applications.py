@@ -13,7 +13,6 @@ from ledgermq.errors import LedgerMQError
 if TYPE_CHECKING:
     from ledgermq.client.session import Session
 
-__all__ = ["PATIENCE_SECONDS", "report", "run_application"]
 
 # The worker is killed on purpose: its comeback is waited for.
 PATIENCE_SECONDS: Final = 120.0

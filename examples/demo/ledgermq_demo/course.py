@@ -20,14 +20,6 @@ if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
     from ledgermq_demo.stage import Stage
 
-__all__ = [
-    "WATCHED_QUEUE",
-    "Comeback",
-    "Course",
-    "create_queues",
-    "fly_rotations",
-    "run_course",
-]
 
 # Whose status is recorded in the middle of the run, for Spark to compute again.
 WATCHED_QUEUE: Final = departures_queue("JFK")

@@ -21,7 +21,6 @@ from ledgermq.wire.topics.registry import Claim
 if TYPE_CHECKING:
     from ledgermq.protocol.operations import Operation
 
-__all__ = ["Ends", "UnderWay", "ends_of", "under_way"]
 
 TIMEOUT_SECONDS: Final = 20.0
 

@@ -15,8 +15,6 @@ from ledgermq.errors import LedgerMQError
 from ledgermq_demo.flights import ORIGINS, Flights
 from ledgermq_demo.rotations import Rotations
 
-__all__ = ["AgentFailedError", "Counts", "Crew", "RotationCounts", "RotationCrew"]
-
 AGENTS: Final = "ledgermq_demo.agents"
 ROTATION_AGENTS: Final = "ledgermq_demo.rotation_agents"
 STOP_TIMEOUT_SECONDS: Final = 10

@@ -10,8 +10,6 @@ from typing import Any, Final
 
 from ledgermq.errors import LedgerMQError
 
-__all__ = ["ORIGINS", "Flights", "FlightsMissingError", "arrivals_queue", "departures_queue"]
-
 ORIGINS: Final = ("EWR", "JFK", "LGA")
 JANUARY: Final = 1
 

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from ledgermq.protocol.documents.manager import CheckpointStatus
     from ledgermq_demo.crew import Counts, RotationCounts
 
-__all__ = ["run_demo"]
 
 PATIENCE_SECONDS = 120.0
 

@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from ledgermq_spark.audit.audit import AuditReport
     from ledgermq_spark.derivation.history import Life
 
-__all__ = ["audit_all", "rebuild_the_past"]
 
 ANOMALIES_SHOWN_MAX = 20
 

@@ -16,8 +16,6 @@ from typing import Any, Final
 
 from ledgermq_demo.flights import ORIGINS, Flights
 
-__all__ = ["ROTATIONS_QUEUE", "Rotations", "departure"]
-
 ROTATIONS_QUEUE: Final = "rotations"
 GROUP_ID_BYTES: Final = 24
 

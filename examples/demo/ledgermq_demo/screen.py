@@ -23,8 +23,6 @@ from rich.text import Text
 
 from ledgermq.cli.printing.output import Column, drawn_table
 
-__all__ = ["Bar", "Screen"]
-
 Bar = Callable[[int, int], None]
 
 

@@ -18,8 +18,6 @@ from ledgermq.errors import LedgerMQError
 from ledgermq.processor.worker.supervisor import Supervisor
 from ledgermq.wire.topics.log_topics import Topics
 
-__all__ = ["DirectoryNotOursError", "Stage"]
-
 MARK: Final = "demo.json"
 PATIENCE_SECONDS: Final = 120.0
 LOOK_SECONDS: Final = 0.01

@@ -12,8 +12,6 @@ from ledgermq.client.messages.message import Message
 from ledgermq.client.options import GetOptionsOfCall
 from ledgermq.client.receiving.browser import Browser as ThreadedBrowser
 
-__all__ = ["Browser", "Browsing"]
-
 
 @typed
 class Browser(Closing):

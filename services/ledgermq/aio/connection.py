@@ -17,8 +17,6 @@ from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.messages.message import Message
 from ledgermq.client.options import BrowserOptions
 
-__all__ = ["Connection", "connect"]
-
 
 def connect(address: str = "kafka://localhost:9092", **settings: Any) -> Entered[Connection]:
     """Connects to a queue manager; takes what `ledgermq.connect` takes, and raises what it raises.

@@ -14,8 +14,6 @@ from ledgermq.client.options import GetOptionsOfCall
 from ledgermq.client.receiving.getter import Getter
 from ledgermq.protocol.outcomes import DeliveredMessage
 
-__all__ = ["Consumer", "Message"]
-
 
 @typed
 class Message(ThreadedMessage):

@@ -12,8 +12,6 @@ from ledgermq.client.options import MessageOptions
 from ledgermq.client.sending.group_sender import GroupNumbers
 from ledgermq.client.sending.receipts import SendReceipt
 
-__all__ = ["GroupSender"]
-
 
 @typed
 class GroupSender:

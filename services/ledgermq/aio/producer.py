@@ -17,8 +17,6 @@ from ledgermq.client.sending.putter import Putter
 from ledgermq.client.sending.putting import Grouping
 from ledgermq.client.sending.receipts import SendReceipt
 
-__all__ = ["Producer"]
-
 
 @typed
 class Producer:

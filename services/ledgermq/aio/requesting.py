@@ -13,8 +13,6 @@ from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
 from ledgermq.client.messages.message_kinds import Sendable
 
-__all__ = ["Requestor"]
-
 
 @typed
 class Requestor(Closing):

@@ -25,8 +25,6 @@ from ledgermq.client.sending.putter import Putter
 from ledgermq.client.sending.receipts import CommitReceipt, SendReceipt
 from ledgermq.errors import OutOfTurnError, TransactionTooLargeError
 
-__all__ = ["Session"]
-
 
 @typed
 class Session(Closing):

@@ -15,8 +15,6 @@ from ledgermq.client.engine.engine import Engine
 from ledgermq.client.engine.steps import Aside, Steps
 from ledgermq.errors import LedgerMQError
 
-__all__ = ["Closing", "Entered", "Taking", "Waker"]
-
 T = TypeVar("T")
 LOGGER = logging.getLogger("ledgermq.client")
 

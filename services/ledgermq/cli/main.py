@@ -17,8 +17,6 @@ from ledgermq.cli.printing.exits import INTERRUPTED, OK, USAGE, exit_code_of
 from ledgermq.cli.printing.output import json_text
 from ledgermq.errors import LedgerMQError
 
-__all__ = ["cli", "main"]
-
 # Commands are imported when they are called: Spark and Faust take longer to load than most answers.
 _COMMANDS: Final = {
     "up": "ledgermq.cli.commands.up:up",

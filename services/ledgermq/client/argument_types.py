@@ -15,8 +15,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 from ledgermq.client.arguments import wrong_type
 from ledgermq.client.options import USUAL
 
-__all__ = ["typed"]
-
 Marked = TypeVar("Marked", bound=Callable[..., Any])
 
 

@@ -7,8 +7,6 @@ from typing import Final
 from ledgermq.errors import ArgumentTypeError, IllegalStateError
 from ledgermq.protocol.limits import TIMING_MS_MAX
 
-__all__ = ["SECONDS_MAX", "check_flag", "check_number", "check_seconds", "shown", "wrong_type"]
-
 # A hundred years: less than what the clocks and locks of Python can wait for.
 SECONDS_MAX: Final = TIMING_MS_MAX // 1000
 SHOWN_CHARACTERS_MAX: Final = 160

@@ -8,8 +8,6 @@ from typing import Self
 
 from ledgermq.errors import LedgerMQError
 
-__all__ = ["Closing", "ClosingInAnyCase"]
-
 LOGGER = logging.getLogger("ledgermq.client")
 
 

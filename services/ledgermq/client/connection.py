@@ -42,8 +42,6 @@ from ledgermq.protocol.operations import Close, Open
 from ledgermq.wire.framing.codec import encode_operation
 from ledgermq.wire.framing.headers import operation_headers, with_identity
 
-__all__ = ["Connection"]
-
 LOGGER = logging.getLogger("ledgermq.client")
 READ_SECONDS: Final = 0.2
 SERVE_SECONDS: Final = 0.02

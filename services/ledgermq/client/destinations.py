@@ -8,8 +8,6 @@ from ledgermq.client.arguments import shown
 from ledgermq.errors import InvalidDestinationError
 from ledgermq.protocol.limits import is_name
 
-__all__ = ["checked_destination", "is_topic", "queue_name", "topic_name"]
-
 QUEUE: Final = "queue:"
 TOPIC: Final = "topic:"
 

@@ -12,21 +12,6 @@ from ledgermq.client.receiving.getting import GetMatch, Order
 from ledgermq.client.sending.grouping import GroupPlace
 from ledgermq.wire.content.content import PropertyValue
 
-__all__ = [
-    "USUAL",
-    "BrowserOptions",
-    "ConsumerOptions",
-    "GetOptions",
-    "GetOptionsOfCall",
-    "HeaderOptions",
-    "MessageOptions",
-    "Numbers",
-    "ProducerOptions",
-    "SelectionOptions",
-    "SendOptions",
-    "SourceOptions",
-]
-
 USUAL: Final[Mapping[str, Any]] = {
     "order": Order.PHYSICAL,
     "priority": 4,

@@ -7,8 +7,6 @@ from typing import Final
 from ledgermq import errors
 from ledgermq.protocol.reasons import Reason, Severity
 
-__all__ = ["REASON_ERRORS", "error_of_reason"]
-
 # The class whose code a reason is; else one of these, or RefusedError.
 _SHARED: Final[dict[str, type[errors.LedgerMQError]]] = {
     Reason.COMMIT_WAITING: errors.IllegalStateError,

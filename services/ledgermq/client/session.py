@@ -26,8 +26,6 @@ from ledgermq.client.sending.producer import Producer
 from ledgermq.client.sending.receipts import CommitReceipt, ReceiptFuture, SendReceipt
 from ledgermq.errors import LedgerMQError, OutOfTurnError, TransactionTooLargeError
 
-__all__ = ["Session"]
-
 LOGGER = logging.getLogger("ledgermq.client")
 
 

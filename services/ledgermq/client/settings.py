@@ -19,18 +19,6 @@ from ledgermq.protocol.limits import (
 )
 from ledgermq.wire.topics.log_topics import TOPIC_PREFIX_DEFAULT, Topics
 
-__all__ = [
-    "PREFETCH_DEFAULT",
-    "QUEUE_MANAGER_DEFAULT",
-    "SEND_TIMEOUT_SECONDS_DEFAULT",
-    "AddressError",
-    "ConnectionSettings",
-    "PickleWarning",
-    "checked_delay_ms",
-    "is_whole",
-    "parse_address",
-]
-
 QUEUE_MANAGER_DEFAULT: Final = "QM1"
 PREFETCH_DEFAULT: Final = 200
 # Long enough for a consumer to make room, short enough for an answer before a call gives up.

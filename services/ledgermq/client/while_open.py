@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Generic, Protocol, TypeVar, overload
 
-__all__ = ["WhileOpen"]
-
 Value = TypeVar("Value")
 
 

@@ -16,8 +16,6 @@ from ledgermq.protocol.limits import TIME_AGREEMENT_US, TIME_AHEAD_RATE, TIME_LE
 from ledgermq.protocol.operations import Operation, TimeAgreed, Unreadable
 from ledgermq.protocol.reasons import Reason
 
-__all__ = ["advance", "agrees", "next_deadline", "time_after"]
-
 
 def agrees(operation: TimeAgreed, time: int) -> bool:
     """Whether the writer's clock agrees with the append time of its own entry."""

@@ -11,8 +11,6 @@ from ledgermq.core.state.records import Connection, Queue
 from ledgermq.protocol.outcomes import Addressed, Outcome, Refused
 from ledgermq.protocol.reasons import Refusal
 
-__all__ = ["Entry", "Listener", "Move"]
-
 
 class Move(NamedTuple):
     """One move of one message, as a listener gets it.

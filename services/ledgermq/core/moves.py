@@ -44,19 +44,6 @@ from ledgermq.core.state.records import (
 )
 from ledgermq.protocol.limits import BLOCK_MESSAGES
 
-__all__ = [
-    "Flight",
-    "in_flight_of",
-    "join_groups",
-    "move",
-    "offer_again",
-    "offer_wanted",
-    "purge",
-    "report",
-    "restore_states",
-    "state_of",
-]
-
 SIZE: Final = attrgetter("size_bytes")
 # Who gets or had messages, and the numbers of their deliveries, once they are known.
 Flight = tuple[Consumer, Sequence[int]]

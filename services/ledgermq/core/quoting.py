@@ -8,8 +8,6 @@ from __future__ import annotations
 
 from ledgermq.protocol.limits import DETAIL_CHARACTERS_MAX, QUOTED_CHARACTERS_MAX, is_name
 
-__all__ = ["cut", "quoted", "shown_name"]
-
 
 def quoted(text: str) -> str:
     """A text in quotes and in ASCII; a long one is cut, and it is said how long it was."""

@@ -28,8 +28,6 @@ from ledgermq.protocol.outcomes import Reply
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.settings import FIFO
 
-__all__ = ["time_out", "unblock", "unblock_and_deliver"]
-
 
 def unblock_and_deliver(entry: Entry) -> None:
     """Puts what fits now of what waits, then serves the consumers of every queue touched."""

@@ -17,15 +17,6 @@ from ledgermq.protocol.limits import VERSION_MAX
 from ledgermq.protocol.operations import Operation, Unreadable, Upgrade
 from ledgermq.protocol.reasons import Reason, Refusal
 
-__all__ = [
-    "SKIPPED",
-    "check_skip",
-    "may_be_skipped",
-    "offer_version",
-    "time_of_hole",
-    "upgrade",
-]
-
 # What stands in place of an entry at a position that was declared skipped.
 SKIPPED: Final = Unreadable(
     reason=Reason.POSITION_SKIPPED, detail="the position was declared skipped (`ledgermq log skip`)"

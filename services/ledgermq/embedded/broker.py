@@ -29,8 +29,6 @@ from ledgermq.embedded.java import find_java
 from ledgermq.embedded.ports import choose_port, port_is_free
 from ledgermq.embedded.settings import HOST, java_options, server_properties
 
-__all__ = ["EmbeddedBroker"]
-
 START_ATTEMPTS_MAX = 3
 FORMAT_TIMEOUT_SECONDS = 120
 STOP_TIMEOUT_SECONDS = 30

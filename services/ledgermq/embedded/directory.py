@@ -20,8 +20,6 @@ from typing import Any
 
 from ledgermq.embedded.errors import DirectoryInUseError, ForeignClusterError
 
-__all__ = ["BrokerDirectory", "BrokerRecord"]
-
 LOG_BYTES_MAX = 10 * 1024 * 1024
 LOCK_WAIT_SECONDS = 5.0
 LOCK_POLL_SECONDS = 0.05

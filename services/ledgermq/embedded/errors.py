@@ -2,17 +2,6 @@
 
 from ledgermq.errors import LedgerMQError
 
-__all__ = [
-    "BrokerStartError",
-    "DirectoryInUseError",
-    "EmbeddedError",
-    "ForeignClusterError",
-    "JarsUnavailableError",
-    "JavaMissingError",
-    "JavaTooOldError",
-    "PortTakenError",
-]
-
 
 class EmbeddedError(LedgerMQError):
     """The base of all errors around the embedded broker."""

@@ -18,8 +18,6 @@ import signal
 import subprocess
 import sys
 
-__all__ = ["main"]
-
 PR_SET_PDEATHSIG = 1
 POLL_SECONDS = 0.2
 

@@ -23,9 +23,6 @@ from xml.sax.saxutils import quoteattr
 from ledgermq.embedded.errors import JarsUnavailableError
 from ledgermq.embedded.java import find_java
 
-__all__ = ["BROKER", "SPARK_CONNECTOR", "JarSet", "broker_jars", "cache_directory"]
-__all__ += ["cached_jars", "spark_connector_jars"]
-
 FETCH_ATTEMPTS_MAX = 3
 FETCH_TIMEOUT_SECONDS = 900
 CONTENTS = "contents.json"

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from ledgermq.embedded.errors import JavaMissingError, JavaTooOldError
 
-__all__ = ["JAVA_VERSION_MIN", "find_java", "java_version"]
-
 JAVA_VERSION_MIN = 17
 
 HOW_TO_GET_JAVA = (

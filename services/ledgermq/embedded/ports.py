@@ -6,8 +6,6 @@ import socket
 from ledgermq.embedded.errors import PortTakenError
 from ledgermq.embedded.settings import HOST
 
-__all__ = ["choose_port", "port_is_free"]
-
 # Below the range the system takes outgoing ports from: a client that keeps calling a dead broker's
 # port from within that range may in the end connect to itself, and then holds the port.
 PORTS = range(20000, 32000)

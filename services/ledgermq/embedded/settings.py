@@ -8,8 +8,6 @@ from pathlib import Path
 
 from ledgermq.embedded.errors import BrokerStartError
 
-__all__ = ["HOST", "MESSAGE_BYTES_MAX", "SERVER_SETTINGS", "java_options", "server_properties"]
-
 HOST = "127.0.0.1"
 
 # Operations are at most 8 MiB; the rest is room for keys, headers and the batch around them.

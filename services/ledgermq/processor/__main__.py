@@ -16,8 +16,6 @@ from ledgermq.processor.worker.worker import EXIT_FAULT, EXIT_UNREACHABLE, run_w
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import RegistryError, list_queue_managers
 
-__all__ = ["main"]
-
 EXIT_USAGE = 2
 
 

@@ -14,7 +14,6 @@ from ledgermq.selector.values import Value
 if TYPE_CHECKING:
     from lark import Token
 
-__all__ = ["HEADERS", "Actions"]
 
 HEADERS: Final = (
     "JMSDeliveryMode",

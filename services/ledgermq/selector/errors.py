@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["NESTING_MAX", "SELECTOR_CHARACTERS_MAX", "SelectorError", "quoted", "unexpected"]
-
 SELECTOR_CHARACTERS_MAX: Final = 4096
 # Each level costs at most three calls when a selector is evaluated; Python allows about a thousand.
 NESTING_MAX: Final = 100

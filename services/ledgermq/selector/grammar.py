@@ -17,7 +17,6 @@ from ledgermq.selector.numbers import APPROXIMATE_PATTERN, EXACT_PATTERN
 if TYPE_CHECKING:
     from lark import Lark, Token
 
-__all__ = ["GRAMMAR", "KEYWORDS", "WHITESPACE", "parse"]
 
 WHITESPACE: Final = " \t\f\r\n"
 KEYWORDS: Final = (

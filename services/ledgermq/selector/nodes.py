@@ -26,26 +26,6 @@ from ledgermq.selector.values import (
     signed,
 )
 
-__all__ = [
-    "Evaluate",
-    "Node",
-    "ValueOf",
-    "arithmetic_chain",
-    "between",
-    "comparison",
-    "condition",
-    "conjunction",
-    "constant",
-    "disjunction",
-    "enclosed",
-    "identifier",
-    "negation",
-    "not_a",
-    "number",
-    "signed_number",
-    "tested",
-]
-
 ValueOf = Callable[[str], bool | int | float | str | None]
 Evaluate = Callable[[ValueOf], Value]
 

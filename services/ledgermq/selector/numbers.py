@@ -13,8 +13,6 @@ from typing import Final
 from ledgermq.selector.errors import quoted, unexpected
 from ledgermq.selector.values import LONG_MAX
 
-__all__ = ["APPROXIMATE_PATTERN", "EXACT_PATTERN", "approximate_number", "exact_number"]
-
 _DIGITS: Final = r"[0-9](?:[0-9_]*[0-9])?"
 _HEX: Final = r"[0-9A-Fa-f](?:[0-9A-Fa-f_]*[0-9A-Fa-f])?"
 _POWER: Final = rf"[eE][+-]?{_DIGITS}"

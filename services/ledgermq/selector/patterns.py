@@ -14,8 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-__all__ = ["like"]
-
 _Piece = list[str | None]
 """Characters that stand for themselves, and None for any one."""
 

@@ -9,8 +9,6 @@ from ledgermq.selector.errors import SELECTOR_CHARACTERS_MAX, unexpected
 from ledgermq.selector.grammar import WHITESPACE, parse
 from ledgermq.selector.nodes import Evaluate, ValueOf
 
-__all__ = ["Selector", "parse_selector"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:

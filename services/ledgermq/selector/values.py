@@ -13,22 +13,6 @@ import operator
 from collections.abc import Callable
 from typing import Any, Final
 
-__all__ = [
-    "ARITHMETIC",
-    "LONG_MAX",
-    "LONG_MIN",
-    "RELATIONS",
-    "Arithmetic",
-    "Relation",
-    "Value",
-    "both",
-    "either",
-    "negated",
-    "plain",
-    "relate",
-    "signed",
-]
-
 Value = bool | int | float | str | None
 Truth = bool | None
 Arithmetic = Callable[[Value, Value], Value]

@@ -21,7 +21,6 @@ from ledgermq_spark.journal.archive import Archive
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Above", "archive_anchors", "recorded_above"]
 
 ANSWERS, LIVE_STATE = "answers", "live state"
 WHO = SOURCES | {ANSWERS: "the answer to a question", LIVE_STATE: "the live state"}

@@ -17,7 +17,6 @@ from ledgermq_spark.audit.evidence import MESSAGES_NAMED_MAX, Evidence, hexadeci
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Alignment", "alignment"]
 
 REPLIES = ("Accepted", "Enqueued", "Committed", "Returned", "SessionEnded", "Refused")
 EVIDENCE_MAX = 50

@@ -21,20 +21,6 @@ from ledgermq_spark.audit.evidence import Evidence
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = [
-    "ARCHIVE",
-    "CHECKPOINT",
-    "GIVEN",
-    "OUTCOMES",
-    "SOURCES",
-    "Anchor",
-    "AnchorInvalidError",
-    "ChainProof",
-    "Sighting",
-    "anchor_findings",
-    "parse_anchor",
-    "prove",
-]
 
 DIGEST_BYTES = 32
 GIVEN, CHECKPOINT, OUTCOMES, ARCHIVE = "given", "checkpoint", "outcomes", "backup"

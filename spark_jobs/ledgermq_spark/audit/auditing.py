@@ -33,17 +33,6 @@ from ledgermq_spark.rebuild.stopping import hole_told
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = [
-    "Auditing",
-    "audit_of_nothing",
-    "checkpoint_at",
-    "checkpoints_of",
-    "lane_floors",
-    "nothing_to_prove",
-    "prove_chain",
-    "tell_of_cut",
-]
-
 
 class Auditing:
     """One audit on its way: what was found so far, and up to where things can be compared."""

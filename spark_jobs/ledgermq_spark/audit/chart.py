@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from html import escape
 
-__all__ = ["depth_chart"]
-
 WIDTH, HEIGHT = 1060, 260
 LEFT, RIGHT, TOP, BOTTOM = 62, 14, 12, 30
 COLOURS = (

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from ledgermq_spark.derivation.tables import Tables
 
-__all__ = ["check_claims", "check_numbers", "check_refusals"]
 
 EVIDENCE_MAX = 200
 FIELDS = (

@@ -10,8 +10,6 @@ from typing import Any
 from ledgermq_spark.audit.compare import COMPARED, Differences, Key, Row
 from ledgermq_spark.audit.evidence import Evidence, hexadecimal, shown
 
-__all__ = ["Identity", "classify", "holder_of"]
-
 PER_MESSAGE = (
     ("sequence", "sequences"),
     ("put_position", "put_positions"),

@@ -17,7 +17,6 @@ from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["COMPARED", "Differences", "Key", "Row", "differences"]
 
 KEYS_MAX = 500
 # What is not there, but of which nothing is proven.

@@ -21,15 +21,6 @@ from ledgermq_spark.derivation.destinations import TOPIC_PREFIX
 if TYPE_CHECKING:
     from ledgermq_spark.derivation.tables import Tables
 
-__all__ = [
-    "CONSERVATION",
-    "Kept",
-    "check_counts",
-    "check_kept",
-    "kept_by",
-    "summary_of",
-    "told_of",
-]
 
 CONSERVATION = "INF-19 conservation"
 PENDING = ("in_flight", "unborn", "delayed", "uncommitted")

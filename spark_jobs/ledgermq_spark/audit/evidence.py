@@ -5,8 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["ANOMALY_KINDS", "MESSAGES_NAMED_MAX", "Evidence", "hexadecimal", "shown"]
-
 # An anomaly that concerns many messages names this many of them.
 MESSAGES_NAMED_MAX = 5
 

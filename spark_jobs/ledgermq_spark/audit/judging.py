@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ledgermq_spark.audit.evidence import ANOMALY_KINDS, Evidence
 
-__all__ = ["judge"]
-
 
 def judge(primary: list[Evidence], secondary: list[Evidence]) -> tuple[list[Evidence], int]:
     """Anomalies to list, and how many further findings merely follow from them.

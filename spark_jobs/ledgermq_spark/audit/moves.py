@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from ledgermq_spark.derivation.tables import Tables
 
-__all__ = ["check_moves"]
 
 EVIDENCE_MAX = 200
 STORE = "regexp_replace({}, '^queue:', '')"

@@ -12,7 +12,6 @@ from ledgermq_spark.audit.evidence import MESSAGES_NAMED_MAX, Evidence, hexadeci
 if TYPE_CHECKING:
     from ledgermq_spark.derivation.tables import Tables
 
-__all__ = ["name_messages"]
 
 SOURCES = ("outcomes", "claims")
 

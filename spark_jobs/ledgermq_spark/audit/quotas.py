@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from ledgermq_spark.derivation.tables import Tables
 
-__all__ = ["check_quotas"]
 
 EVIDENCE_MAX = 200
 NAMES = ("messages_max", "bytes_max")

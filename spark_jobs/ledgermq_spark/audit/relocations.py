@@ -15,7 +15,6 @@ if TYPE_CHECKING:
 
     from ledgermq_spark.derivation.tables import Tables
 
-__all__ = ["Relocation", "altered_copies", "relocation_refusals", "relocations_of"]
 
 EVIDENCE_MAX = 200
 ACTOR_MAX, REASON_MAX, MESSAGES_MAX, PLACES_MAX = 128, 1_024, 1_000, 10_000

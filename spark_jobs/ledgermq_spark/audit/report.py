@@ -12,8 +12,6 @@ from ledgermq_spark.audit.audit import AuditReport
 from ledgermq_spark.audit.chart import depth_chart
 from ledgermq_spark.audit.evidence import Evidence
 
-__all__ = ["html_report", "json_report", "write_report"]
-
 EVIDENCE_SHOWN_MAX = 200
 SUMMARIES = {
     "agrees": "Operations, outcomes, tables and rebuilt state agree in every field compared.",

@@ -18,14 +18,6 @@ if TYPE_CHECKING:
     from ledgermq_spark.derivation.tables import Tables
     from ledgermq_spark.rebuild.checkpoints import Checkpoint
 
-__all__ = [
-    "compare_live",
-    "compare_messages",
-    "compare_queues",
-    "compare_sessions",
-    "compare_subscriptions",
-    "untimed",
-]
 
 EVIDENCE_MAX = 200
 Record = dict[str, Any]

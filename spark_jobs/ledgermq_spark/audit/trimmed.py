@@ -37,8 +37,6 @@ from ledgermq_spark.rebuild.rebuild import Rebuilt, fold_log
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["audit_of_rest"]
-
 
 def audit_of_rest(
     work: Work, position: int, live_position: int | None, noted: Noted

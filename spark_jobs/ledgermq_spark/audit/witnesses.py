@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from ledgermq_spark.jobs.work import Work
     from ledgermq_spark.rebuild.checkpoints import Checkpoints
 
-__all__ = ["Noted", "Witnesses", "hear"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noted:

@@ -6,8 +6,6 @@ from typing import NamedTuple
 
 from ledgermq_spark.log.rows import FLAG, LONG, LONGS, TEXT, TEXTS
 
-__all__ = ["ACT_COLUMNS", "EVENT_COLUMNS", "LATE_MAX", "Act", "Event"]
-
 # More outcomes than one entry has.
 LATE_MAX = 2**30
 

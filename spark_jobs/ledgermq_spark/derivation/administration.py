@@ -35,8 +35,6 @@ from ledgermq_spark.derivation.subscriptions import Subscriptions
 from ledgermq_spark.journal.backups import Backups
 from ledgermq_spark.log.skipped import Versions
 
-__all__ = ["read_directory"]
-
 CONTENT_BYTES_MAX = 8 * 1024 * 1024 - 4096
 DESCRIPTION_MAX, UNACKNOWLEDGED_MAX = 1024, 1_000_000
 # What is no operation, in the order in which it counts at one place.

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from ledgermq_spark.derivation.directory import Subscription
     from ledgermq_spark.derivation.stay import Stay, Store
 
-__all__ = ["HANDLED", "chosen", "refusal_of", "source_of"]
 
 HANDLED = ("PurgeQueue", "DeleteMessages", "MoveMessages", "CopyMessages")
 ACTOR_MAX, REASON_MAX, RANGES_MAX = 128, 1_024, 1_000

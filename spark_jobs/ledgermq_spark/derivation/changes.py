@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ledgermq_spark.derivation.directory import Directory
 
-__all__ = ["Begins", "Ends", "changes_of"]
 
 Begins = dict[int, list[Any]]
 # By position and whether it fell due before the entry.

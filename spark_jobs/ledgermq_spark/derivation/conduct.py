@@ -27,8 +27,6 @@ from ledgermq_spark.derivation.refusing import (
 from ledgermq_spark.derivation.rounding import rounded
 from ledgermq_spark.derivation.settlements import handed_with, settle, settle_lost, take_segment
 
-__all__ = ["ConnectionScan"]
-
 UNCONFIRMED_US = 30_000_000
 WINDOW = 256
 # Events that others bring about in a session.

@@ -25,8 +25,6 @@ from ledgermq_spark.derivation.walked import MESSAGE, expiries_in
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["Contents", "contents_of", "expiries_of"]
-
 
 @dataclass(slots=True)
 class Contents:

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["copies_table", "subscriptions_table"]
 
 KEPT = (
     *("put_position", "put_index", "stay", "queue", "queue_created", "subscription", "sequence"),

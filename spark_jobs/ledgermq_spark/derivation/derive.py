@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["Facts", "Store", "claims_of", "derive_acts", "ended_by_deadline"]
 
 # The sizes of the messages of a Put, each with its header.
 WHOLE = "zip_with(sizes_bytes, headers_bytes, (one, other) -> one + other)"

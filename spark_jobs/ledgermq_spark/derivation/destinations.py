@@ -7,17 +7,6 @@ from __future__ import annotations
 
 import re
 
-__all__ = [
-    "TOPIC_PREFIX",
-    "is_temporary",
-    "is_topic",
-    "own_prefix",
-    "plain_name",
-    "store_of",
-    "valid_destination",
-    "valid_name",
-]
-
 NAME = re.compile(r"[A-Za-z0-9._/%-]{1,128}")
 QUEUE_PREFIX = "queue:"
 TOPIC_PREFIX = "topic:"

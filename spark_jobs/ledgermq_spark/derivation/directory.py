@@ -23,17 +23,6 @@ from ledgermq_spark.derivation.settings import (
     keeps_group_order,
 )
 
-__all__ = [
-    "AdministrationRow",
-    "Correction",
-    "Directory",
-    "Lifetime",
-    "Reception",
-    "Situation",
-    "Subscription",
-    "after",
-]
-
 T = TypeVar("T", int, str)
 
 

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 
 from ledgermq_spark.derivation.step import Finding, MessageKey, Step
 
-__all__ = ["FIFO_STEPS", "OUT_OF_TURN", "FifoTurns"]
-
 OUT_OF_TURN = "out-of-turn"
 # Steps that nobody else asks for: the mode is another one, a refused operation names a message.
 FIFO_STEPS = ("mode", "asked")

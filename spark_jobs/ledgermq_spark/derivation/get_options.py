@@ -5,8 +5,6 @@ from __future__ import annotations
 import json
 from typing import Any, NamedTuple
 
-__all__ = ["PLAIN", "Options", "options_of"]
-
 MESSAGE_ID_DIGITS, GROUP_ID_DIGITS = 32, 48
 CORRELATION_ID_MAX = 64 * 1024
 GROUP_SEQUENCE_MAX = 999_999_999

@@ -19,8 +19,6 @@ from ledgermq_spark.derivation.matching import Selected, matches
 from ledgermq_spark.derivation.placing import Placed
 from ledgermq_spark.derivation.step import MessageKey, Step
 
-__all__ = ["GroupConsumer", "GroupQueue", "Key", "Message", "bucket_of", "step_place"]
-
 BUCKETS = 1024
 Message = MessageKey
 Key = tuple[int, int]

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from ledgermq_spark.derivation.tables import Tables
 
-__all__ = ["GROUP_REASONS", "MATCH_REASON", "group_steps", "grouped_queues"]
 
 # Why a Put or Get is refused that only what is there of groups can tell.
 GROUP_REASONS = ("group-invalid", "group-clash", "unit-of-work-inconsistent")

@@ -28,8 +28,6 @@ from ledgermq_spark.derivation.matching import matches
 from ledgermq_spark.derivation.placing import agrees, put_refusal
 from ledgermq_spark.derivation.step import Finding, Step
 
-__all__ = ["GroupTurns"]
-
 
 class GroupTurns(GroupQueue):
     """Takes a queue's steps in the order of the log and judges its deliveries."""

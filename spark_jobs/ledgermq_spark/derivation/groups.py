@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["GROUP_COLUMNS", "groups_table", "stuck_groups", "stuck_notes"]
 
 # `missing` and `missing_segments` are ranges as text: "2, 5-7" and "3 from 100 to 200", the latter
 # without an end where the last segment is missing.

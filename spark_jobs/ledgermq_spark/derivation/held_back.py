@@ -5,8 +5,6 @@ from __future__ import annotations
 from ledgermq_spark.derivation.parked import group_key
 from ledgermq_spark.derivation.step import MessageKey, Step
 
-__all__ = ["KEEPS", "HeldBack"]
-
 # The step that says whether a place keeps the order of groups, in `selector`.
 KEEPS = "keeps"
 Place = tuple[int, int]

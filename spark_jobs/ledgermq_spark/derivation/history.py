@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from ledgermq_spark.derivation.tables import Tables
 
-__all__ = ["Life", "LifeStep", "life_of"]
 
 # Subscriptions that a step names.
 NAMED_MAX = 5

@@ -12,8 +12,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Group", "Item", "Place", "place_of"]
-
 # Group id in hexadecimal, group sequence, offset.
 Place = tuple[str, int, int]
 

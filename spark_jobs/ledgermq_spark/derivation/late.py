@@ -17,7 +17,6 @@ from ledgermq_spark.derivation.acts import LATE_MAX
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Late", "late_replies"]
 
 # Settings with which a put may have to wait.
 LIMITS = r'"(messages_max|bytes_max|segments_max)":[1-9]'

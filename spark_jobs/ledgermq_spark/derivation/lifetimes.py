@@ -18,18 +18,6 @@ if TYPE_CHECKING:
 
     from ledgermq_spark.derivation.directory import Directory
 
-__all__ = [
-    "DELAYED",
-    "EXPIRY",
-    "UNBORN",
-    "born",
-    "due_positions",
-    "expired",
-    "filled",
-    "settled_by",
-    "with_expiry",
-    "with_lifetimes",
-]
 
 # A message that is there and not to be delivered yet.
 UNBORN = "fate = 'resident' AND deliver_at IS NOT NULL AND birth_position IS NULL"

@@ -7,8 +7,6 @@ from typing import Any, NamedTuple
 
 from ledgermq.selector import parse_selector
 
-__all__ = ["Selected", "matches"]
-
 
 class Selected(NamedTuple):
     """What selectors read of a message; `header` is the JSON text of `headers.header_text`."""

@@ -20,8 +20,6 @@ from ledgermq_spark.derivation.walked import MESSAGE, delayed_at_last, expiries_
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-__all__ = ["each_message", "messages_table"]
-
 
 def each_message(facts: Facts, puts: DataFrame) -> DataFrame:
     """Every message that was put, with what its Put says, who sent it, and its lifetime."""

@@ -14,8 +14,6 @@ from ledgermq_spark.derivation.directory import AdministrationRow, Directory
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["connection_rows", "consumer_rows", "vanished_puts"]
-
 
 def _phase(due: bool) -> int:
     return 0 if due else 2

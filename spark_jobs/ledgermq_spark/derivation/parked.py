@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from ledgermq_spark.derivation.settings import Settings
     from ledgermq_spark.derivation.stay import Stay, Store
 
-__all__ = ["GROUP_PARKED", "ParkedGroups", "following", "group_key"]
 
 GROUP_PARKED = "group-parked"
 GROUPS_MAX = 10_000

@@ -8,8 +8,6 @@ from typing import NamedTuple
 from ledgermq_spark.derivation.get_options import Options
 from ledgermq_spark.derivation.items import Group, Item, Place
 
-__all__ = ["Placed", "agrees", "put_refusal"]
-
 GROUP_ID_DIGITS = 48
 GROUP_SEQUENCE_MAX = 999_999_999
 OFFSET_MAX = 2**53

@@ -14,8 +14,6 @@ from ledgermq_spark.derivation.directory import Lifetime
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-__all__ = ["lifetimes_frame", "numbered_index", "numbered_phase", "numbered_puts", "puts_table"]
-
 
 def lifetimes_frame(spark: SparkSession, lifetimes: Iterable[Lifetime]) -> DataFrame:
     """Which queues and topics stood when."""

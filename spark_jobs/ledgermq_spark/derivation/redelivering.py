@@ -10,8 +10,6 @@ from ledgermq_spark.derivation.settings import TIMING_MS_MAX
 if TYPE_CHECKING:
     from ledgermq_spark.derivation.stay import Stay
 
-__all__ = ["delay_us", "limit_of"]
-
 
 def limit_of(header: str | None, given: int) -> int:
     """The redelivery limit of a message: what its destination gives, else what its header asks."""

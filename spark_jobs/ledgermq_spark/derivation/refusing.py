@@ -21,8 +21,6 @@ from ledgermq_spark.derivation.directory import Directory
 from ledgermq_spark.derivation.get_options import PLAIN, options_of
 from ledgermq_spark.derivation.settings import TIMING_MS_MAX
 
-__all__ = ["ScannedConsumer", "ScannedSession", "Segment", "opening_refusal", "refusal"]
-
 MODES = ("AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED")
 INT_MAX = 2**31 - 1
 CONSUMER_MAX = INT_MAX

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = ["ROUNDING_US", "rounded"]
-
 ROUNDING_US: Final = 50_000
 
 

@@ -9,19 +9,6 @@ from typing import Any
 
 from ledgermq_spark.derivation.destinations import is_temporary, store_of
 
-__all__ = [
-    "DEFAULTS",
-    "LIFETIME_MS_DEFAULT",
-    "SEGMENT_BYTES_DEFAULT",
-    "TIMING_MS_MAX",
-    "Settings",
-    "Storage",
-    "fifo_mode",
-    "keeps_group_order",
-    "manager_settings_valid",
-    "settings_refusal",
-]
-
 TIMING_MS_MAX = 100 * 366 * 24 * 3600 * 1000
 # Of the queue manager, until told otherwise.
 LIFETIME_MS_DEFAULT = 30 * 24 * 3600 * 1000

@@ -9,8 +9,6 @@ from typing import Any
 from ledgermq_spark.derivation.acts import Act, Event
 from ledgermq_spark.derivation.refusing import ScannedSession, Segment
 
-__all__ = ["handed_with", "runs", "settle", "settle_lost", "take_segment"]
-
 
 def runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
     """Rising numbers as runs of (first, last)."""

@@ -19,7 +19,6 @@ from ledgermq_spark.derivation.walked import MESSAGE
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["Scanned", "directory_from"]
 
 KINDS = (
     *("CreateQueue", "AlterQueue", "DeleteQueue", "AlterQueueManager", "Upgrade", "Correct"),

@@ -9,8 +9,6 @@ from ledgermq_spark.derivation.destinations import is_topic
 from ledgermq_spark.derivation.parked import ParkedGroups
 from ledgermq_spark.derivation.settings import DEFAULTS, Settings
 
-__all__ = ["Content", "Origin", "Stay", "Stayed", "Store", "WalkEvent"]
-
 # Where a message was before: destination, sequence, reason, backout_count, enqueued_at.
 Origin = dict[str, Any] | None
 

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-__all__ = ["Finding", "MessageKey", "Step"]
-
 # Put position, put index, stay.
 MessageKey = tuple[int, int, int]
 

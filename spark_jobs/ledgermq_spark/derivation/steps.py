@@ -18,7 +18,6 @@ from ledgermq_spark.log.rows import BYTES, FLAG, LONG, TEXT
 if TYPE_CHECKING:
     from ledgermq_spark.derivation.tables import Tables
 
-__all__ = ["PLACES", "STEP_COLUMNS", "kept_messages", "steps_of"]
 
 # What has messages: a queue (holder -1) or a subscription of a topic.
 PLACES = ("queue", "queue_created", "holder")

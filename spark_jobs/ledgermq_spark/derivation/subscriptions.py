@@ -15,8 +15,6 @@ from ledgermq_spark.derivation.directory import (
     Subscription,
 )
 
-__all__ = ["Subscriptions"]
-
 WHITESPACE = " \t\f\r\n"
 Identity = tuple[str, str, str]
 Key = tuple[int, int]

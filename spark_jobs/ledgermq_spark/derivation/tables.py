@@ -35,7 +35,6 @@ from ledgermq_spark.derivation.walked import needs_walk, stays_of, walk_of, with
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["TABLES", "Tables", "build_tables", "deliveries_table", "write_tables"]
 
 TABLES = ("messages", "copies", "subscriptions", "groups", "deliveries", "units_of_work")
 # What the tables call a destination: a queue by its name alone.

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
-__all__ = ["TIMELINE_COLUMNS", "clocks", "timeline"]
 
 Clock = tuple[int, int]
 

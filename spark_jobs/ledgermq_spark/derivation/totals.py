@@ -14,7 +14,6 @@ from ledgermq_spark.derivation.lifetimes import DELAYED, UNBORN
 if TYPE_CHECKING:
     from ledgermq_spark.derivation.tables import Tables
 
-__all__ = ["balances", "depth_over_time", "queue_totals", "subscription_totals"]
 
 POINTS_MAX = 240
 CHART_QUEUES_MAX = 8

@@ -30,8 +30,6 @@ from ledgermq_spark.derivation.stay import Content, Stay, Stayed, Store, WalkEve
 from ledgermq_spark.derivation.wanting import wants
 from ledgermq_spark.log.headers import without_group
 
-__all__ = ["Walk"]
-
 # Where in an entry: before all else that is due; what the entry does; after all that it does.
 FIRST, ACTS, LAST = (0, -1), (1, 1), (1, 2**31)
 BY_HAND = ("moved", "copied", "retried")

@@ -26,17 +26,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import Column
 
-__all__ = [
-    "MESSAGE",
-    "delayed_at_last",
-    "delays_in",
-    "expiries_in",
-    "needs_walk",
-    "stays_of",
-    "walk_of",
-    "with_delays",
-    "with_stays",
-]
 
 # What is one message in one queue or topic.
 MESSAGE = ["put_position", "put_index", "stay"]

@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from ledgermq_spark.derivation.directory import Reception, Subscription
     from ledgermq_spark.derivation.stay import Stay
 
-__all__ = ["wants"]
-
 
 def wants(
     one: Subscription,

@@ -10,8 +10,6 @@ from pathlib import Path
 from ledgermq.errors import LedgerMQError
 from ledgermq.wire.topics.registry import RegistryError
 
-__all__ = ["parser", "run", "tell"]
-
 USAGE, UNREACHABLE = 2, 3
 
 

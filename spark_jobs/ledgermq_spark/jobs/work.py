@@ -23,7 +23,6 @@ from ledgermq_spark.rebuild.rebuild import Progress, locate
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["STEPS", "Work", "begin"]
 
 STEPS = 6
 SHORT_LOG_RECORDS = 20_000

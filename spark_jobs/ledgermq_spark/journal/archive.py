@@ -28,7 +28,6 @@ from ledgermq_spark.rebuild.checkpoints import Checkpoint, state_digest
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["Archive", "Archived", "JournalArchiveError"]
 
 FORMAT: Final = 1
 PARTS: Final = ("messages", "state")

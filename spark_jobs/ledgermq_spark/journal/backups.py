@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-__all__ = ["Backups"]
-
 ACTOR_MAX, REASON_MAX = 128, 1024
 NAMES = ("needed_from", "kept_from", "through")
 

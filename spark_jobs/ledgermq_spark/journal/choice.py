@@ -11,8 +11,6 @@ from ledgermq.wire.content.journaled import JournaledMessage
 from ledgermq_spark.derivation.matching import Selected, matches
 from ledgermq_spark.log.headers import header_text
 
-__all__ = ["Choice", "chosen"]
-
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 

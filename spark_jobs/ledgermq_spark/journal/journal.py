@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-__all__ = ["journal_of"]
 
 HEADER: Final = "ledgermq.message.Header"
 LIFETIME_MS_DEFAULT: Final = 7 * 24 * 3600 * 1000

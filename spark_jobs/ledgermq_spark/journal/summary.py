@@ -14,7 +14,6 @@ from ledgermq_spark.rebuild.rebuild import Rebuilt
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = ["JOURNAL_COLUMNS", "Journal", "Summary", "counted", "summary_of"]
 
 JOURNAL_COLUMNS: Final = (
     "position",

@@ -12,19 +12,6 @@ from typing import Any
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import BackUpJournal, HandlingOperation, Relocate
 
-__all__ = [
-    "content_digest",
-    "group_columns",
-    "group_text",
-    "grouping",
-    "header_text",
-    "is_timed",
-    "origin_text",
-    "settings_columns",
-    "settings_timed",
-    "without_group",
-]
-
 _GROUP = re.compile(r',"g":\{[^}]*\}(,"k":true)?')
 _TIMES = {"time_to_live_ms": "l", "delivery_delay_ms": "d", "age_ms": "a"}
 _FLAGS = {"in_group": "g", "last_in_group": "m", "segment": "s", "last_segment": "e"}

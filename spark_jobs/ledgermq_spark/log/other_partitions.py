@@ -16,8 +16,6 @@ from ledgermq_spark.log.positions import REQUEST_TIMEOUT_SECONDS, reading
 if TYPE_CHECKING:
     from ledgermq.wire.topics.registry import Claim
 
-__all__ = ["records_elsewhere"]
-
 
 def records_elsewhere(bootstrap: str, topics: Topics, claim: Claim) -> list[Evidence]:
     """Evidence of the first record elsewhere that says it is of this queue manager, per topic.

@@ -10,8 +10,6 @@ from ledgermq.protocol import outcomes as out
 from ledgermq_spark.log.headers import content_digest, group_columns
 from ledgermq_spark.log.rows import BYTES, FLAG, LONG, LONGS, TEXT, TEXTS
 
-__all__ = ["OUTCOME_COLUMNS", "outcome_row"]
-
 _NOTHING = (None,) * 40
 
 OUTCOME_COLUMNS: tuple[tuple[str, t.DataType], ...] = (

@@ -11,18 +11,6 @@ from typing import Any
 from ledgermq.errors import LedgerMQError
 from ledgermq.wire.topics.reading import reader_settings
 
-__all__ = [
-    "LogUnreachableError",
-    "PartitionRange",
-    "PositionOutOfRangeError",
-    "QueueManagerUnknownError",
-    "log_consumer",
-    "parse_moment",
-    "partition_ranges",
-    "reading",
-    "resolve_at",
-]
-
 REQUEST_TIMEOUT_SECONDS = 20.0
 
 

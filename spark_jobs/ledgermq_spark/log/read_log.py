@@ -41,17 +41,6 @@ if TYPE_CHECKING:
 
     from ledgermq_spark.log.positions import PartitionRange
 
-__all__ = [
-    "LOG_APPEND_TIME",
-    "READ_COLUMNS",
-    "RECORDED_COLUMNS",
-    "as_operation",
-    "decode_operations",
-    "decode_outcomes",
-    "read_operations",
-    "read_outcomes",
-    "read_raw",
-]
 
 LOG_APPEND_TIME = 1
 ANSWER = "ledgermq.question.Answer"

@@ -22,13 +22,6 @@ from ledgermq_spark.audit.evidence import Evidence
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-__all__ = [
-    "check_operation_headers",
-    "check_outcome_records",
-    "denials_of_operation",
-    "denials_of_outcomes",
-    "sender",
-]
 
 # A record's headers, as Spark reads them: each with `key` and `value`.
 Headers: TypeAlias = Iterable[Mapping[str, Any]] | None

@@ -31,13 +31,6 @@ from ledgermq_spark.log.headers import (
     settings_timed,
 )
 
-__all__ = [
-    "OPERATION_COLUMNS",
-    "arrow_batch",
-    "operation_row",
-    "spark_schema",
-]
-
 LONG = t.LongType()
 TEXT = t.StringType()
 FLAG = t.BooleanType()

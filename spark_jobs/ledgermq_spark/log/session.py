@@ -13,7 +13,6 @@ from ledgermq.errors import LedgerMQError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["SparkUnavailableError", "spark_session"]
 
 # One Arrow batch holds decoded operations of up to 8 MiB each: bounded by bytes, then by records.
 ARROW_BATCH_BYTES_MAX = 64 * 1024 * 1024

@@ -16,14 +16,6 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-__all__ = [
-    "Skipped",
-    "Versions",
-    "declaration_notes",
-    "entry_refusals",
-    "operations_of",
-    "recorded_of",
-]
 
 SKIPPED = Unreadable(reason="position-skipped", detail="declared skipped")
 NOTES_MAX = 50

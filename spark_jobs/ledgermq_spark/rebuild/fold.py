@@ -35,7 +35,6 @@ from ledgermq_spark.rebuild.inbound import Arrival, Inbound
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["FOLD_COLUMNS", "FoldPlan", "fold_task", "state_rows"]
 
 # `part` says what a row is: outcome, root, block, chain (at the end), links (the chain at every
 # position from `block` on, 32 bytes each), stopped, the statuses of queues (statuses), topics or

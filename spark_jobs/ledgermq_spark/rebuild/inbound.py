@@ -15,8 +15,6 @@ from ledgermq.core.state.manager import QueueManager
 from ledgermq.protocol import operations as op
 from ledgermq.protocol import outcomes as out
 
-__all__ = ["Arrival", "Inbound"]
-
 # Put position and index of a message.
 Place = tuple[int, int]
 

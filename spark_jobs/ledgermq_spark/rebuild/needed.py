@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 if TYPE_CHECKING:
     from ledgermq_spark.rebuild.checkpoints import Checkpoint
 
-__all__ = ["NeededBody", "bodies_needed"]
-
 
 class NeededBody(NamedTuple):
     """A live message by where its body stands; sequence number -1: it had none yet."""

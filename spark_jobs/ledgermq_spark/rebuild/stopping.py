@@ -6,8 +6,6 @@ from typing import Any
 
 from ledgermq.errors import LedgerMQError
 
-__all__ = ["FoldStoppedError", "hole_told", "why_stopped"]
-
 
 class FoldStoppedError(LedgerMQError):
     """The fold may not go on: the log has a hole, or an entry of an unknown protocol version."""

@@ -22,8 +22,6 @@ from ledgermq_spark.log.rows import OPERATION_COLUMNS, operation_row
 from support.audits.walk_feed import is_late
 from support.brokers.log_writer import Entry, Script, fold_one
 
-__all__ = ["Scans"]
-
 ASKED = ("RollbackTransaction", "EndSession", "AlterQueueManager", "AlterQueue", "AlterTopic")
 LISTS = ("firsts", "lasts", "groups")
 Row = dict[str, Any]

@@ -26,8 +26,6 @@ from ledgermq_spark.log.headers import header_text
 from support.audits.conduct_feed import Scans
 from support.brokers.log_writer import Script
 
-__all__ = ["NumberedScript", "judged"]
-
 CONSUMED = {"Acknowledge": "acknowledged", "Commit": "committed"}
 
 

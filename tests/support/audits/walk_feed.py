@@ -37,8 +37,6 @@ from ledgermq_spark.derivation.walk import Walk
 from ledgermq_spark.log.headers import header_text, settings_columns
 from support.brokers.log_writer import Script
 
-__all__ = ["WatchedLog"]
-
 # Why an operation is not looked at, whatever it asks for.
 OUT_OF_TURN = (
     *("session-unknown", "session-sequence-gap", "reply-forgotten", "session-window-full"),

@@ -27,8 +27,6 @@ from support.brokers.log_writer import (
     fold,
 )
 
-__all__ = ["Written", "trim", "write"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Written:

@@ -13,8 +13,6 @@ from testcontainers.core.container import DockerContainer
 
 from ledgermq.embedded.ports import choose_port
 
-__all__ = ["ContainerBroker"]
-
 COMPOSE = Path(__file__).parents[3] / "docker-compose.yml"
 PORT_INSIDE = 9092
 START_SECONDS = 120.0

@@ -25,18 +25,6 @@ from ledgermq.wire.framing.answers import encode_answer
 from ledgermq.wire.framing.codec import decode_operation, decode_record, encode_chunk
 from ledgermq.wire.framing.headers import Headers
 
-__all__ = [
-    "IDENTITY",
-    "Desk",
-    "NotingLog",
-    "accepted",
-    "delivered",
-    "ended",
-    "key_of",
-    "refused",
-    "returned",
-]
-
 IDENTITY = bytes(range(16))
 # Nothing is asked for, and nobody told.
 SERVICES = Services(

@@ -18,8 +18,6 @@ from ledgermq.wire.framing.answers import encode_answer
 from ledgermq.wire.framing.codec import encode_chunk
 from support.brokers.hand_made import NotingLog, accepted, ended, refused, returned
 
-__all__ = ["HandLane", "HandRoute"]
-
 
 class HandLane:
     """A lane that brings what the test puts on it.

@@ -22,8 +22,6 @@ from ledgermq.wire.framing.headers import CONNECTION, operation_headers, with_id
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.registry import Claim
 
-__all__ = ["RawClient", "RawSession"]
-
 
 class RawClient:
     """A connection: writes operations and questions, reads its lane and checks its chain."""

@@ -26,8 +26,6 @@ from confluent_kafka.admin import (
 from ledgermq.embedded import EmbeddedBroker
 from ledgermq.wire.topics.log_topics import Topics, ensure_topics
 
-__all__ = ["Change", "Copied", "keep", "records_of", "reproduce"]
-
 LOG_APPEND_TIME = 0x08
 LENGTH_AT, CRC_AT, ATTRIBUTES_AT = 8, 17, 21
 PREFIX_BYTES = 12

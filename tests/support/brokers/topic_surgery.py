@@ -17,16 +17,6 @@ from confluent_kafka.admin import (
 from ledgermq.wire.framing.codec import decode_record, encode_record
 from support.checks.history import read_partition
 
-__all__ = [
-    "alter_topic",
-    "checkpoint_shelf",
-    "commit_to_group",
-    "delete_records",
-    "delete_topic",
-    "rewrite_manifest",
-    "write",
-]
-
 MANIFEST = "ledgermq.checkpoint.Manifest"
 
 

@@ -10,8 +10,6 @@ from ledgermq.protocol.get_options import Options
 from support.brokers.raw_client import RawClient, RawSession
 from support.scripts.verbs import message_of
 
-__all__ = ["Traffic"]
-
 WHOLE_GROUPS = Options(logical_order=True, all_messages_available=True).record()
 
 

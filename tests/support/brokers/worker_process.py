@@ -19,8 +19,6 @@ from ledgermq.wire.topics.log_topics import Topics, ensure_topics
 from ledgermq.wire.topics.registry import Claim, claim_queue_manager
 from support.brokers.raw_client import RawClient
 
-__all__ = ["Place", "WorkerProcess", "new_place"]
-
 SERVICES = Path(__file__).parents[3] / "services"
 PREFIXES = itertools.count()
 

@@ -8,8 +8,6 @@ from typing import Any
 from ledgermq.wire.framing.codec import encode_record
 from ledgermq.wire.framing.schemas import by_name, names
 
-__all__ = ["BadRecords"]
-
 LONGS = (0, 1, -1, 2, 7, 255, 1_024, 2**31 - 1, -(2**31), 2**53, 2**63 - 1, -(2**63))
 INTS = (0, 1, -1, 2, 9, 100, 2**31 - 1, -(2**31))
 TEXTS = (

@@ -17,8 +17,6 @@ from support.checks.witness import Witness
 from support.generators.generators import Entry
 from support.scripts.play import Player
 
-__all__ = ["FOLD", "check_every_split", "check_history", "fold_entry"]
-
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 settings.register_profile(
     "fold", deadline=None, suppress_health_check=QUIET, derandomize=True, database=None

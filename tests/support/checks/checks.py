@@ -23,17 +23,6 @@ from ledgermq.wire.framing.codec import (
     outcome_to_union,
 )
 
-__all__ = [
-    "Frozen",
-    "digest",
-    "freeze",
-    "logged",
-    "outcome_records",
-    "substance",
-    "thaw",
-    "through_the_wire",
-]
-
 ROOT = "ledgermq.checkpoint.Root"
 # What a refused operation may change of a session (PROTOCOL.md §4).
 BOOKKEEPING = {

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["problems"]
-
 Schemas = Mapping[str, Any]
 PROMOTIONS = {
     "int": {"long", "float", "double"},

@@ -24,8 +24,6 @@ from ledgermq.wire.framing.codec import decode_operation, encode_chunk, encode_o
 from support.checks import checks
 from support.invariants import whole_state as invariants
 
-__all__ = ["Log", "Logs", "Step", "digests", "steps"]
-
 # A digest of the whole state costs more than all else; every kind of entry meets it all the same.
 STATE_EVERY = 29
 

@@ -30,8 +30,6 @@ from ledgermq.wire.topics.reading import PartitionReader
 from support.checks.witness import Witness
 from support.invariants import whole_state as invariants
 
-__all__ = ["Follower"]
-
 Identity = tuple[int, int]
 
 KEPT_MANIFESTS = 3

@@ -23,8 +23,6 @@ from support.checks.samples import to_json
 from support.scripts.play import play
 from support.scripts.script import Script
 
-__all__ = ["record", "replay"]
-
 Row = dict[str, Any]
 
 

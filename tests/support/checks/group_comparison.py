@@ -10,8 +10,6 @@ from ledgermq.core.state.manager import QueueManager
 from ledgermq.protocol.get_options import PLAIN, Options
 from support.model.fold import Model
 
-__all__ = ["compare_groups"]
-
 PAGE = 1_000
 # Ways to browse that every state is looked at in.
 WAYS = (

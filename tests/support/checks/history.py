@@ -22,8 +22,6 @@ from ledgermq.wire.framing.codec import decode_chunk, decode_operation
 from ledgermq.wire.framing.headers import CONNECTION
 from ledgermq.wire.topics.log_topics import lane_partition
 
-__all__ = ["Fold", "Recorded", "check_history", "fold_log", "read_partition", "recorded_outcomes"]
-
 Identity = tuple[int, int]
 
 

@@ -17,8 +17,6 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-__all__ = ["LIBRARIES", "Interpreter", "interpreters", "link_libraries", "run"]
-
 ROOT = Path(__file__).parents[3]
 LIBRARIES = ("ledgermq", "lark", "fastavro")
 MINORS = range(11, 20)

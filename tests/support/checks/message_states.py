@@ -9,8 +9,6 @@ from pathlib import Path
 
 from ledgermq.core.state.message_states import CAUSES, GONE, MOVES, NAMES, NEW
 
-__all__ = ["PAGE", "drawn", "shown"]
-
 PAGE = Path(__file__).parents[3] / "schemas" / "protocol" / "delivery.md"
 BEGIN, END = "<!-- message states: begin -->", "<!-- message states: end -->"
 

@@ -15,8 +15,6 @@ from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import CAUSES, GONE, MOVES, NAMES, NEW, UNCOMMITTED
 from ledgermq.core.state.records import Topic
 
-__all__ = ["MovesBook"]
-
 # Where a queue, subscription or topic was made, and whether it is a topic.
 Store = tuple[int, bool]
 Known = dict[tuple[Store, int], str]

@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-__all__ = ["SCHEMAS", "VARIANTS", "from_json", "record_names", "sample", "to_json"]
-
 SCHEMAS = Path(__file__).parents[3] / "schemas"
 VARIANTS = (0, 1, 2)
 SCALARS: dict[str, tuple[Any, Any, Any]] = {

@@ -21,8 +21,6 @@ from ledgermq.protocol.administration import CopyMessages, MoveMessages
 from ledgermq.protocol.operations import Operation, SessionOperation
 from ledgermq.protocol.outcomes import Addressed, Outcome
 
-__all__ = ["Witness"]
-
 # (put position, put index), or of what came from elsewhere (destination, number).
 Key = tuple[int, int] | tuple[str, int]
 HELD = ("available", "flight")

@@ -13,8 +13,6 @@ from ledgermq.protocol.operations import Operation
 from support.generators.naive_operations import QUEUES, manager_settings
 from support.model.fold import Model
 
-__all__ = ["DELAYS_MS", "Administering"]
-
 DELAYS_MS = (50, 1_000, 20_000)
 STEPS = ([{"retries": 0, "delay_ms": 3_000}, {"retries": 1, "delay_ms": 0}],)
 STEPS += ([{"retries": 0, "delay_ms": 0}, {"retries": 1, "delay_ms": 7_000}],)

@@ -7,8 +7,6 @@ from hypothesis import strategies as st
 from support.generators.generators import Writer
 from support.generators.naive_histories import LEAPS_US, Entry
 
-__all__ = ["clock_histories"]
-
 
 class ClockWriter(Writer):
     """Draws operations that suit the model's state, and what a worker writes between them."""

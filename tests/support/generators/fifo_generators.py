@@ -11,8 +11,6 @@ from support.generators.generators import BUSY, Entry, Writer
 from support.generators.naive_operations import TIMINGS, sample_message
 from support.model.moves import SETTINGS
 
-__all__ = ["fifo_histories"]
-
 STRICT = ("PROTECTED", "PROTECTED", "SERIALIZED", "SERIALIZED", "CONCURRENT")
 STEPS = (
     *("settle", "settle", "settle", "settle", "settle", "back", "back", "back", "fill", "fill"),

@@ -17,8 +17,6 @@ from support.generators.generators import BUSY, Entry, Writer
 from support.generators.naive_operations import sample_message
 from support.scripts.verbs import group_id, identifier
 
-__all__ = ["GroupWriter", "SeededGroupWriter", "group_histories"]
-
 Row = dict[str, Any]
 AFFINE = "queue:s"
 IDS = tuple(group_id(name) for name in "GHS")

@@ -11,8 +11,6 @@ from support.generators.generators import BUSY, Entry, Writer
 from support.generators.naive_operations import sample_message
 from support.model.moves import SETTINGS
 
-__all__ = ["group_order_histories"]
-
 STEPS = (
     *("fill", "fill", "fill", "receive", "receive", "back", "back", "back", "back", "back"),
     *("settle", "settle", "close_consumer", "close", "worker", "worker", "worker", "change"),

@@ -12,8 +12,6 @@ from ledgermq.protocol.administration import MessageSelection
 from ledgermq.protocol.operations import Operation
 from support.generators.naive_operations import QUEUES, SELECTORS, common, destinations
 
-__all__ = ["HandlingWriter", "naive_handling"]
-
 WAITING = ("available", "unborn", "delayed")
 numbers = st.sampled_from((0, 0, 1, 2, 3, -1, 20_000))
 selections: st.SearchStrategy[MessageSelection] = st.fixed_dictionaries(

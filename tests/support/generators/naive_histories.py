@@ -13,8 +13,6 @@ from ledgermq.wire.framing.codec import encode_operation
 from support.generators.handling_generators import naive_handling
 from support.generators.naive_operations import FOLLOWING, START_US, naive_operations, opens
 
-__all__ = ["BLIND", "LEAPS_US", "STEPS_US", "Entry", "naive_histories"]
-
 BLIND = naive_operations | naive_handling
 STEPS_US = (0, 0, 0, 1_000, 50_000, 1_000_000, 10_000_000)
 LEAPS_US = (*STEPS_US, 30_000_000, 60_000_000, 61_000_000, 200_000_000, -5_000_000)

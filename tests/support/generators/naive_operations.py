@@ -11,22 +11,6 @@ from ledgermq.protocol.administration import BackUpJournal, PositionsSkipped, Ve
 from ledgermq.protocol.operations import Operation
 from support.scripts.verbs import group_id, identifier
 
-__all__ = [
-    "COLORS",
-    "FOLLOWING",
-    "MODES",
-    "QUEUES",
-    "SELECTORS",
-    "START_US",
-    "TEMPORARY",
-    "TIMINGS",
-    "grouped_message",
-    "manager_settings",
-    "naive_operations",
-    "opens",
-    "sample_message",
-]
-
 START_US = 1_790_000_000_000_000
 MODES = ("AUTO", "CLIENT", "INDIVIDUAL", "TRANSACTED", "TRANSACTED", "TRANSACTED")
 QUEUES = ("q", "r", "s")

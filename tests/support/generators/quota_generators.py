@@ -16,8 +16,6 @@ from support.generators.naive_operations import (
 )
 from support.scripts.verbs import group_id
 
-__all__ = ["quota_histories"]
-
 QUOTA_WEIGHTS = (
     *(one for one in WEIGHTS if one != "administer"),
     *("put", "put", "put", "put", "settle", "settle", "settle", "back", "close"),

@@ -12,8 +12,6 @@ from support.generators.generators import WEIGHTS, Entry, Writer
 from support.generators.handling_generators import WAITING, handling
 from support.generators.naive_operations import common, sample_message
 
-__all__ = ["relocation_histories"]
-
 plain_messages = st.sampled_from((1, 2, 3)).map(
     lambda number: {
         name: value for name, value in sample_message(number, 4, 1, "").items() if name != "header"

@@ -11,8 +11,6 @@ from support.generators.generators import Entry, Writer
 from support.generators.naive_operations import TIMINGS, sample_message
 from support.scripts.verbs import identifier
 
-__all__ = ["storage_history"]
-
 Row = dict[str, Any]
 QUEUES = ("queue:q", "queue:q", "queue:r", "topic:t", "topic:t", "temporary")
 MANY_TIMINGS = (*TIMINGS, (1_000, 0, 0), (50, 0, 0))

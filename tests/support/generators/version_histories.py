@@ -9,8 +9,6 @@ from support.brokers.log_writer import Script, ScriptSession, ranges
 from support.checks.fold_digests import Logs
 from support.generators.version_texts import NAMES, NO_SELECTORS, NUMBERS, SELECTORS, TEXTS
 
-__all__ = ["log_of", "version_histories"]
-
 TOPIC_SELECTORS = (
     *("v = 1", "v = TRUE", "v = 1.0", "v = 0", "v = -0.0", "v = FALSE", "v = 'red'", "v <> 1"),
     *("v = 9007199254740993", "v = 9007199254740992", "v > 0.3", "v LIKE '%\u00df%'", "v IS NULL"),

@@ -9,8 +9,6 @@ from __future__ import annotations
 import math
 import sys
 
-__all__ = ["NAMES", "NO_SELECTORS", "NUMBERS", "SELECTORS", "TEXTS"]
-
 # Unicode 15.0: a sign of Kannada, a letter and a digit of Nag Mundari, an emoji, an ideograph.
 # Unicode 15.1: an ideograph. Unicode 16: a Cyrillic letter, capital and small, a digit of Garay.
 NEWER = ("\u0cf3", "\U0001e4d0", "\U0001e4f5", "\U0001fae8", "\U00031350", "\U0002ebf0")

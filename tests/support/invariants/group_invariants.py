@@ -5,8 +5,6 @@ from __future__ import annotations
 from ledgermq.core.state.group import AWAY, MEMBER, Group, Segments
 from ledgermq.core.state.records import Consumer, GroupedMessage, Queue
 
-__all__ = ["check_groups", "check_places"]
-
 
 def check_groups(queue: Queue) -> None:
     """Raises AssertionError unless the groups of a queue are those of its messages."""

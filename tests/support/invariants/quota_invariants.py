@@ -17,8 +17,6 @@ from ledgermq.core.state.records import Queue, Session, Subscription, Topic
 from ledgermq.protocol.limits import BLOCKED_MESSAGES_MAX, BLOCKED_PUTS_MAX, REPLIES_MAX
 from ledgermq.protocol.settings import DEFAULTS, FIFO
 
-__all__ = ["check_quotas"]
-
 
 def check_quotas(state: QueueManager) -> None:
     """Raises AssertionError unless bytes add up and nothing waits that need not."""

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Message
 
-__all__ = ["check_storage", "stored_messages"]
-
 
 def stored_messages(state: QueueManager) -> Iterator[Message]:
     """Every live message once; one of a topic as the copy of its first subscription."""

@@ -14,8 +14,6 @@ from ledgermq.core.state.message_states import (
 )
 from ledgermq.core.state.records import Subscription, Topic
 
-__all__ = ["check_topics"]
-
 
 def check_topics(state: QueueManager) -> None:
     """Raises AssertionError unless topics, subscriptions and temporary destinations agree."""

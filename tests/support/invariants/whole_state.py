@@ -31,8 +31,6 @@ from support.invariants.quota_invariants import check_quotas
 from support.invariants.storage_invariants import check_storage
 from support.invariants.topic_invariants import check_topics
 
-__all__ = ["check"]
-
 
 def check(state: QueueManager) -> None:
     """Raises AssertionError, with what broke and where, unless every invariant holds."""

@@ -4,8 +4,6 @@ from typing import Any
 
 import ledgermq
 
-__all__ = ["groups_of", "members_of", "only_group"]
-
 ASK_SECONDS = 20.0
 
 

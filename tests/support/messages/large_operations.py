@@ -13,16 +13,6 @@ from ledgermq.wire.framing.codec import encode_record
 from ledgermq.wire.topics.log_topics import OPERATION_BYTES_MAX
 from support.checks.samples import record_names, sample, schema_of
 
-__all__ = [
-    "ENTRIES",
-    "FILLS",
-    "OPERATIONS",
-    "LargeOperation",
-    "any_large_operation",
-    "large_operations",
-    "largest_fields",
-]
-
 OPERATIONS = [name for name in record_names() if name.startswith("ledgermq.operation.")]
 # Text that is as long in a refusal, four times as long, and two and a half times as long.
 FILLS = ("x", "\x01", "\U0001f600")

@@ -9,8 +9,6 @@ from ledgermq.core.puts.grouping import NO_HEADER
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Enqueued, Opened, Outcome
 
-__all__ = ["CONNECTION", "LargeState"]
-
 START_US = 1_790_000_000_000_000
 CONNECTION = bytes(15) + b"\x01"
 

@@ -7,8 +7,6 @@ from typing import Any
 from support.model.base import BODY_MAX, INT_MAX
 from support.model.topics import ModelTopics
 
-__all__ = ["ModelAdministration"]
-
 Row = dict[str, Any]
 AGES_MS = 100 * 366 * 86_400_000
 TARGETS = ("expiry_destination", "error_destination")

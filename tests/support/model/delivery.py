@@ -7,8 +7,6 @@ from typing import Any
 
 from support.model.handling import ModelHandling
 
-__all__ = ["PLAIN", "ModelDelivery"]
-
 Row = dict[str, Any]
 Place = tuple[bytes, int, int]
 BATCH_MESSAGES = 1_000

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["ModelFifo"]
-
 Row = dict[str, Any]
 RESIDENT = ("available", "unborn", "delayed", "flight")
 

@@ -13,8 +13,6 @@ from typing import Any
 from ledgermq.protocol.operations import Operation, SessionOperation, Unreadable
 from support.model.operations import ModelOperations
 
-__all__ = ["Model"]
-
 Row = dict[str, Any]
 UNANSWERED_MAX = 256
 LEAP_US = 60_000_000

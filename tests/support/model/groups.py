@@ -7,8 +7,6 @@ from typing import Any
 
 from support.model.doubts import ModelDoubts
 
-__all__ = ["ModelGroups"]
-
 Row = dict[str, Any]
 Place = tuple[bytes, int, int]
 HERE = ("available", "unborn", "delayed", "flight")

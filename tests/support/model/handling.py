@@ -7,8 +7,6 @@ from typing import Any
 from ledgermq.selector import SelectorError, parse_selector
 from support.model.administration import ModelAdministration
 
-__all__ = ["ModelHandling"]
-
 Row = dict[str, Any]
 
 

@@ -6,8 +6,6 @@ from typing import Any
 
 from support.model.storage import ModelStorage
 
-__all__ = ["ModelJournal"]
-
 Row = dict[str, Any]
 WEEK_MS = 7 * 86_400_000
 AGES_MS = 100 * 366 * 86_400_000

@@ -7,8 +7,6 @@ from typing import Any
 from support.model.fifo import ModelFifo
 from support.model.groups import ModelGroups
 
-__all__ = ["SETTINGS", "ModelMoves"]
-
 Row = dict[str, Any]
 ENDS_PARKING = ("moved", "copied", "retried", "group-parked")
 WAITING = ("available", "unborn", "delayed")

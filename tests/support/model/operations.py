@@ -11,7 +11,6 @@ from support.model.quotas import ModelQuotas
 TIMES = ("time_to_live_ms", "delivery_delay_ms", "age_ms")
 AGES_MS = 100 * 366 * 86_400_000
 
-__all__ = ["ModelOperations"]
 
 Row = dict[str, Any]
 

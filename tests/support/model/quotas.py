@@ -7,8 +7,6 @@ from typing import Any
 from support.model.base import LIVE
 from support.model.delivery import ModelDelivery
 
-__all__ = ["ModelQuotas"]
-
 Row = dict[str, Any]
 AGES_MS = 100 * 366 * 86_400_000
 BLOCKED_PUTS = 64

@@ -6,8 +6,6 @@ from typing import Any
 
 from support.model.moves import ModelMoves
 
-__all__ = ["ModelRedelivery"]
-
 Row = dict[str, Any]
 AGES_MS = 100 * 366 * 86_400_000
 

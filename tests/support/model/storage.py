@@ -6,8 +6,6 @@ from typing import Any
 
 from support.model.redelivery import ModelRedelivery
 
-__all__ = ["LIVE", "ModelStorage"]
-
 Row = dict[str, Any]
 # Where a message is that counts, as current or pending.
 LIVE = ("available", "unborn", "delayed", "flight", "open")

@@ -7,8 +7,6 @@ from typing import Any
 from ledgermq.selector import SelectorError, parse_selector
 from support.model.base import LIVE, ModelBase
 
-__all__ = ["ModelTopics"]
-
 Row = dict[str, Any]
 
 

@@ -15,8 +15,6 @@ from typing import Any
 
 import pytest
 
-__all__ = ["Fault", "expect_found", "named"]
-
 Fault = tuple[Any, str, Callable[[Any], Any]]
 
 

@@ -7,8 +7,6 @@ from support.brokers.log_writer import Script, ScriptSession, color_header
 from support.random_logs.random_groups import SEGMENT, group_header, options
 from support.random_logs.random_groups import place as place_in_group
 
-__all__ = ["RandomEndings"]
-
 MODES = ("TRANSACTED", "TRANSACTED", "CLIENT", "TRANSACTED")
 QUEUES = ("queue:a", "queue:b")
 

@@ -15,8 +15,6 @@ from support.scripts.verb_parts import Verb, common, yes
 if TYPE_CHECKING:
     from support.scripts.play import Player
 
-__all__ = ["ADMINISTRATION_VERBS"]
-
 
 def _create_topic(player: Player, line: Line) -> Operation:
     return operations.CreateTopic(

@@ -21,8 +21,6 @@ from ledgermq.protocol.outcomes import (
     Suspected,
 )
 
-__all__ = ["Word", "describe", "matches", "segment_word", "spoken"]
-
 # A word of an outcome, and whether an expectation may leave it out.
 Word = tuple[str, bool]
 RUN = re.compile(r"([A-Za-z]+)(\d+)\.\.(\d+)@(\d+)")

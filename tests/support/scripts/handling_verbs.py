@@ -16,8 +16,6 @@ from support.scripts.verb_parts import Verb, common, destination_of, selector_te
 if TYPE_CHECKING:
     from support.scripts.play import Player
 
-__all__ = ["HANDLING_VERBS", "selection_of"]
-
 
 def selection_of(line: Line, numbers: list[str]) -> MessageSelection:
     """`VERB SOURCE [NUMBERS...] [selector= after= limit= sub= client= durable=]`; `3..5` or `7`."""

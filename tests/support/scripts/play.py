@@ -36,8 +36,6 @@ from support.scripts.protocol_pages import refusals_of
 from support.scripts.script import Line, Script, ScriptError, time_us
 from support.scripts.verbs import VERBS, get_options, group_id, selector_text
 
-__all__ = ["START_US", "Player", "play"]
-
 START_US = 1_790_000_000_000_000
 QUESTIONS = (
     *("status", "topic", "subscription", "session", "manager", "blocked", "browse", "select"),

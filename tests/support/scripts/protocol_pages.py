@@ -10,8 +10,6 @@ from typing import NamedTuple
 
 from support.scripts.script import Script, read_scripts
 
-__all__ = ["INDEX", "PAGES", "ROW", "SCHEMAS", "Section", "examples", "refusals_of", "sections"]
-
 SCHEMAS = Path(__file__).parents[3] / "schemas"
 INDEX = SCHEMAS / "PROTOCOL.md"
 PAGES = sorted((SCHEMAS / "protocol").glob("*.md"))

@@ -33,8 +33,6 @@ import re
 from dataclasses import dataclass, field
 from pathlib import Path
 
-__all__ = ["Line", "Script", "ScriptError", "read_scripts", "scripts_of", "time_us"]
-
 UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "h": 3_600_000_000}
 TIME = re.compile(r"([+-]?\d+(?:\.\d+)?)(us|ms|s|h)")
 SESSION = re.compile(r"[A-Z][A-Za-z0-9]*:")

@@ -11,7 +11,6 @@ from support.scripts.script import Line
 if TYPE_CHECKING:
     from support.scripts.play import Player
 
-__all__ = ["Entry", "Verb", "common", "destination_of", "identifier", "selector_text", "yes"]
 
 Entry = Operation | bytes | None
 Verb = Callable[["Player", Line], Entry]

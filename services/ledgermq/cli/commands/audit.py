@@ -16,7 +16,6 @@ from ledgermq.cli.printing.output import Column, Output, iso_time
 if TYPE_CHECKING:
     from ledgermq_spark.audit.audit import AuditReport
 
-__all__ = ["ANOMALY_COLUMNS", "TOTALS_COLUMNS", "anomaly_rows", "audit"]
 
 WORKER_PATIENCE_SECONDS: Final = 15.0
 TOTALS_COLUMNS: Final = (

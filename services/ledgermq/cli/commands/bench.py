@@ -9,8 +9,6 @@ import click
 
 from ledgermq.cli.options.target import json_option
 
-__all__ = ["bench"]
-
 
 @click.command()
 @click.option(

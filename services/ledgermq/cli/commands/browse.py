@@ -12,8 +12,6 @@ from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.message_rows import print_messages
 from ledgermq.cli.printing.output import Output
 
-__all__ = ["browse"]
-
 
 @click.command()
 @click.argument("queue")

@@ -11,8 +11,6 @@ from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.exits import OK
 from ledgermq.cli.printing.output import Output
 
-__all__ = ["chain"]
-
 
 @click.group()
 def chain() -> None:

@@ -8,8 +8,6 @@ from ledgermq.cli.options.target import Target, resting_target_options
 from ledgermq.cli.printing.exits import OK
 from ledgermq.cli.printing.output import Output
 
-__all__ = ["checkpoint"]
-
 
 @click.group()
 def checkpoint() -> None:

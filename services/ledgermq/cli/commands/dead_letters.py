@@ -11,8 +11,6 @@ from ledgermq.cli.options.chosen_messages import PURGE, RETRY, carry_out, handli
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output
 
-__all__ = ["dlq"]
-
 COLUMNS: Final = (
     Column(key="queue", heading="QUEUE"),
     Column(key="reason", heading="REASON"),

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import click
 
-__all__ = ["demo"]
-
 
 @click.command()
 @click.option("--all", "whole_year", is_flag=True, help="The whole year, 336,776 flights.")

@@ -15,8 +15,6 @@ from ledgermq.cli.printing.exits import CHECK_FAILED, OK
 from ledgermq.cli.printing.output import Column, Output, count_of
 from ledgermq.errors import LedgerMQError
 
-__all__ = ["Finding", "doctor", "durability", "log_time"]
-
 GOOD: Final = "ok"
 WARNING: Final = "warning"
 BAD: Final = "failed"

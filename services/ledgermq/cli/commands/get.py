@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ledgermq.client.messages.message import Message
     from ledgermq.client.receiving.consumer import Consumer
 
-__all__ = ["get"]
 
 PAGE_MESSAGES = 200
 # How long to listen before asking whether there is anything to wait for.

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from ledgermq.client.admin.admin import Admin
     from ledgermq.protocol.documents.groups import GroupState
 
-__all__ = ["age_text", "group", "missing_text", "shortened"]
 
 GROUP_ID_DIGITS: Final = 48
 # What people are shown of a group's id: as much as tells it from the others, but not less.

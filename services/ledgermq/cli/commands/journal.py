@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from ledgermq.wire.content.journaled import JournaledMessage
     from ledgermq_spark.journal.summary import Journal
 
-__all__ = ["journal"]
 
 LISTED_DEFAULT: Final = 100
 COLUMNS: Final = (

@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from ledgermq_spark.log.positions import PartitionRange
     from ledgermq_spark.rebuild.checkpoints import Checkpoints
 
-__all__ = ["TrimPlan", "log"]
 
 PINS_SHOWN: Final = 20
 COLUMNS: Final = (

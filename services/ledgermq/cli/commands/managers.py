@@ -11,8 +11,6 @@ from ledgermq.cli.options.setting_options import NONE, Duration, duration_text
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Output, cell_text
 
-__all__ = ["manager"]
-
 
 @click.group()
 def manager() -> None:

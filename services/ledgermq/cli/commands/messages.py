@@ -12,8 +12,6 @@ from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.message_rows import message_document
 from ledgermq.cli.printing.output import Output
 
-__all__ = ["msg", "show_message"]
-
 
 @click.group()
 def msg() -> None:

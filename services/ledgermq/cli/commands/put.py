@@ -18,7 +18,6 @@ from ledgermq.errors import LedgerMQError
 if TYPE_CHECKING:
     from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
 
-__all__ = ["put"]
 
 UNANSWERED_MAX = 10_000
 

@@ -28,8 +28,6 @@ from ledgermq.cli.printing.screens import (
 )
 from ledgermq.cli.printing.statuses import done, not_deleted, print_list, print_status
 
-__all__ = ["queue"]
-
 STATE_COLUMNS = (
     Column(key="state", heading="STATE", whole=True),
     Column(key="messages", heading="MESSAGES", number=True),

@@ -20,8 +20,6 @@ from ledgermq.cli.printing.screens import (
 )
 from ledgermq.errors import QueueNotFoundError
 
-__all__ = ["rebuild"]
-
 TOPIC_COLUMNS: Final = (
     Column(key="name", heading="TOPIC"),
     Column(key="subscriptions", heading="SUBSCRIPTIONS", number=True),

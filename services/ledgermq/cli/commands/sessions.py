@@ -10,8 +10,6 @@ from ledgermq.cli.options.consent import who_and_why
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output
 
-__all__ = ["session"]
-
 COLUMNS = (
     Column(key="session", heading="SESSION", number=True),
     Column(key="acknowledge_mode", heading="MODE"),

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ledgermq.wire.topics.reading import PartitionReader
     from ledgermq.wire.topics.registry import Claim
 
-__all__ = ["skip"]
 
 POSITIONS_MAX: Final = 100_000
 WORKER_SECONDS: Final = 5.0

@@ -13,7 +13,6 @@ from ledgermq.cli.printing.output import Column, Output, size_text
 if TYPE_CHECKING:
     from ledgermq.protocol.documents.storage import SegmentState, StorageStatus
 
-__all__ = ["bar", "storage"]
 
 BAR_CELLS: Final = 20
 # What live messages take, what was released and is not free before all of it is, what is empty.

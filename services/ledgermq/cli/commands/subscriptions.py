@@ -14,7 +14,6 @@ from ledgermq.cli.printing.statuses import print_list
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
 
-__all__ = ["subscription"]
 
 ADDS_UP: Final = "added = current + pending + sent"
 

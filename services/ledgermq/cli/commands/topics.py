@@ -17,8 +17,6 @@ from ledgermq.cli.printing.output import Column, Output, count_of
 from ledgermq.cli.printing.screens import status_document
 from ledgermq.cli.printing.statuses import done, not_deleted, print_list, print_status
 
-__all__ = ["topic"]
-
 ADDS_UP: Final = "next sequence = sent and committed + expired + moved + dropped + message count"
 
 COLUMNS: Final = (

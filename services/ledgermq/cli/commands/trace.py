@@ -15,7 +15,6 @@ from ledgermq.errors import LedgerMQError
 if TYPE_CHECKING:
     from ledgermq_spark.derivation.history import Life
 
-__all__ = ["LIFE_COLUMNS", "life_rows", "trace"]
 
 LIFE_COLUMNS: Final = (
     Column(key="position", heading="POSITION", number=True, whole=True),

@@ -14,7 +14,6 @@ from ledgermq.cli.printing.output import Column, Output
 if TYPE_CHECKING:
     from ledgermq.protocol.documents.sessions import TransactionStatus
 
-__all__ = ["totals", "txn"]
 
 COLUMNS: Final = (
     Column(key="session", heading="SESSION", number=True),

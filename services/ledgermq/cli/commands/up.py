@@ -20,8 +20,6 @@ from ledgermq.cli.options.target import (
 from ledgermq.cli.printing.exits import OK, REFUSED
 from ledgermq.cli.printing.output import Output
 
-__all__ = ["up"]
-
 PORT_DEFAULT: Final = 9092
 START_TIMEOUT_SECONDS: Final = 120.0
 SUPERVISOR_STOPPED: Final = 0

@@ -16,8 +16,6 @@ from ledgermq.cli.options.target import (
 from ledgermq.cli.printing.exits import REFUSED
 from ledgermq.processor.worker.settings import WORKER_OPTIONS, WorkerSettings
 
-__all__ = ["worker"]
-
 WORKER_REFUSED = 4
 
 

@@ -13,8 +13,6 @@ import click
 from ledgermq.wire.content.bodies import StreamBody
 from ledgermq.wire.content.objects import ObjectBody
 
-__all__ = ["body_document", "body_line", "map_from_json", "properties_from"]
-
 _WORDS: Final = {"true": True, "false": False}
 
 

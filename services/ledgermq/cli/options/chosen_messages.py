@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from ledgermq.client.admin.manual import Handled
     from ledgermq.client.messages.message import Message
 
-__all__ = ["COPY", "DELETE", "MOVE", "PURGE", "RETRY", "Action", "carry_out", "handling_options"]
 
 COLUMNS: Final = (
     Column(key="sequence", heading="SEQ", number=True),

@@ -9,8 +9,6 @@ from typing import Any
 
 import click
 
-__all__ = ["actor_option", "confirm", "reason_option", "who_and_why"]
-
 reason_option = click.option("--reason", default="", help="Why; it is recorded on the log.")
 actor_option = click.option(
     "--actor", help="Who does it, recorded on the log.  [default: your user name]"

@@ -6,8 +6,6 @@ from typing import Final
 
 import click
 
-__all__ = ["destination_from", "destination_named", "queue_from", "without_kind"]
-
 KINDS: Final = ("queue", "topic")
 
 

@@ -16,8 +16,6 @@ from ledgermq.client.destinations import checked_destination
 if TYPE_CHECKING:
     from ledgermq_spark.journal.choice import Choice
 
-__all__ = ["choice_from", "choice_options", "directory_option"]
-
 
 class _Instant(click.ParamType):
     """A time (ISO 8601, UTC if bare)."""

@@ -9,8 +9,6 @@ import click
 
 from ledgermq.cli.options.target import Target
 
-__all__ = ["MESSAGE_ID", "Moment", "at_option", "position_at"]
-
 MESSAGE_ID: Final = re.compile(r"(ID:)?[0-9a-fA-F]{32}")
 
 
@@ -19,7 +17,7 @@ class Moment(click.ParamType):
 
     name = "POSITION|TIME"
 
-    def convert(  # noqa: D102 - as the base class says
+    def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> Any:
         from ledgermq_spark.log.positions import PositionOutOfRangeError, parse_moment

@@ -16,8 +16,6 @@ from typing import Any, Final
 
 from ledgermq.errors import LedgerMQError
 
-__all__ = ["DATA_DIRECTORY_DEFAULT", "UpRunningError", "announce", "running", "running_bootstrap"]
-
 DATA_DIRECTORY_DEFAULT: Final = Path("ledgermq-data")
 FILE_NAME: Final = "up.json"
 

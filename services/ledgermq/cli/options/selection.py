@@ -6,8 +6,6 @@ from typing import Final
 
 import click
 
-__all__ = ["WHY_NO_TOPIC", "body_only_option", "selector_option"]
-
 WHY_NO_TOPIC: Final = "messages of topics are had through subscriptions, in a program"
 
 selector_option = click.option(

@@ -17,16 +17,6 @@ from ledgermq.client.admin.queue_settings import Kind, Setting, setting_keywords
 from ledgermq.errors import IllegalStateError
 from ledgermq.redelivery import parse_steps
 
-__all__ = [
-    "NONE",
-    "Duration",
-    "common_options",
-    "duration_text",
-    "given_options",
-    "setting_options",
-    "shown_settings",
-]
-
 NONE: Final = "none"
 _UNITS_MS: Final = {"ms": 1, "s": 1_000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)?")

@@ -20,7 +20,6 @@ from ledgermq.wire.topics.log_topics import Topics
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-__all__ = ["Engine", "SparkFailedError", "quiet_spark", "spark_job"]
 
 Progress = Callable[[str, int, int], None]
 

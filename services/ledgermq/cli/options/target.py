@@ -26,16 +26,6 @@ if TYPE_CHECKING:
     from ledgermq.wire.topics.log_topics import Topics
     from ledgermq.wire.topics.registry import Claim
 
-__all__ = [
-    "BOOTSTRAP_DEFAULT",
-    "Target",
-    "data_directory_option",
-    "json_option",
-    "queue_manager_option",
-    "resting_target_options",
-    "target_options",
-    "topic_prefix_option",
-]
 
 BOOTSTRAP_DEFAULT: Final = "localhost:9092"
 QUEUE_MANAGER_DEFAULT: Final = "QM1"

@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from ledgermq.protocol.documents.destinations import QueueStatus
     from ledgermq.protocol.documents.groups import GroupMember, GroupState
 
-__all__ = ["REASONS", "counted", "is_wholly_there", "sentence"]
 
 WITHOUT_FIRST: Final = "without_first_item"
 BEHIND_MISSING: Final = "behind_missing"

@@ -9,17 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-__all__ = [
-    "CHECK_FAILED",
-    "INTERRUPTED",
-    "OK",
-    "REFUSED",
-    "UNPROVEN",
-    "UNREACHABLE",
-    "USAGE",
-    "exit_code_of",
-]
-
 OK: Final = 0
 REFUSED: Final = 1
 USAGE: Final = 2

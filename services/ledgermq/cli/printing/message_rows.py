@@ -13,7 +13,6 @@ from ledgermq.cli.printing.output import Column, Output
 if TYPE_CHECKING:
     from ledgermq.client.messages.message import Message
 
-__all__ = ["message_document", "print_messages"]
 
 GROUP_DIGITS_SHOWN: Final = 12
 

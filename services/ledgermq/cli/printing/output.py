@@ -19,18 +19,6 @@ import click
 if TYPE_CHECKING:
     from rich.table import Table
 
-__all__ = [
-    "Column",
-    "Output",
-    "cell_text",
-    "count_of",
-    "drawn_table",
-    "iso_time",
-    "json_text",
-    "shown_columns",
-    "size_text",
-]
-
 
 # Between two columns, in characters.
 GAP: Final = 2

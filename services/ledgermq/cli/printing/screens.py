@@ -20,18 +20,6 @@ if TYPE_CHECKING:
         TopicStatus,
     )
 
-__all__ = [
-    "ADDS_UP",
-    "LIST_COLUMNS",
-    "blocked_text",
-    "caps_time",
-    "list_row",
-    "screen",
-    "screen_document",
-    "state_rows",
-    "status_document",
-    "with_iso_times",
-]
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 

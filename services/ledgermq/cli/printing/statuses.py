@@ -12,8 +12,6 @@ from ledgermq.cli.options.target import Target
 from ledgermq.cli.printing.output import Column, Output
 from ledgermq.cli.printing.screens import blocked_text, with_iso_times
 
-__all__ = ["done", "not_deleted", "print_list", "print_status"]
-
 
 def print_list(
     target: Target,

@@ -14,8 +14,6 @@ from ledgermq.client.admin.statuses import Statuses
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.link.questions import Questions
 
-__all__ = ["Admin"]
-
 P = ParamSpec("P")
 Part = TypeVar("Part", Changes, ManualOperations, Relocation, Statuses)
 R = TypeVar("R")

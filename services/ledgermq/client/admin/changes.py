@@ -24,8 +24,6 @@ from ledgermq.protocol.operations import (
     Upgrade,
 )
 
-__all__ = ["Changes"]
-
 
 @typed
 class Changes:

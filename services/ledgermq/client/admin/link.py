@@ -10,8 +10,6 @@ from ledgermq.client.link.questions import Answer, Questions
 from ledgermq.protocol.operations import SessionOperation
 from ledgermq.protocol.outcomes import Administered, Reply
 
-__all__ = ["AdminLink"]
-
 
 class AdminLink:
     """The control session of a connection, and its questions, each within one time-out."""

@@ -27,8 +27,6 @@ from ledgermq.protocol.administration import (
 )
 from ledgermq.protocol.limits import HANDLED_MESSAGES_MAX, SELECTED_RANGES_MAX
 
-__all__ = ["Handled", "ManualOperations", "OriginCount"]
-
 SHOWN_DEFAULT: Final = 20
 
 

@@ -20,8 +20,6 @@ from ledgermq.errors import ArgumentTypeError, IllegalStateError
 from ledgermq.protocol.settings import FIFO_MODES, POLICIES, given_settings
 from ledgermq.redelivery import REDELIVERY_SETTINGS, parse_redelivery, parse_steps
 
-__all__ = ["Kind", "QueueSettings", "Setting", "setting_keywords", "settings_given"]
-
 PERCENT: Final = "_percent"
 REDELIVERY: Final = "redelivery"
 

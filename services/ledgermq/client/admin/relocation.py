@@ -21,8 +21,6 @@ from ledgermq.protocol.limits import RELOCATED_MESSAGES_MAX, RELOCATED_PLACES_MA
 from ledgermq.protocol.operations import Put
 from ledgermq.wire.framing.codec import decode_operation
 
-__all__ = ["BodyMissingError", "Relocated", "Relocation"]
-
 PINS_AT_A_TIME: Final = 1_000
 # Of bodies in one entry; one message at least.
 ENTRY_BYTES: Final = 1024 * 1024

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from ledgermq.client.session import Session
     from ledgermq.wire.content.journaled import JournaledMessage
 
-__all__ = ["journal_message", "republish"]
 
 MESSAGE_ID: Final = "LedgerMQ_JournalMessageId"
 DESTINATION: Final = "LedgerMQ_JournalDestination"

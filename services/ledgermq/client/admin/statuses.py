@@ -16,8 +16,6 @@ from ledgermq.protocol.documents.sessions import SessionState, SessionStatus, Tr
 from ledgermq.protocol.documents.storage import StorageStatus
 from ledgermq.protocol.limits import GROUP_MEMBERS_MAX
 
-__all__ = ["Statuses"]
-
 S = TypeVar("S", QueueStatus, SubscriptionStatus, TopicStatus)
 
 # Groups asked for at a time: what one answer has room for even if much of each is missing.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-__all__ = ["AckMode"]
-
 
 class AckMode(StrEnum):
     """How a session settles what it gets.

@@ -14,8 +14,6 @@ from typing import Final
 
 from ledgermq.errors import IllegalStateError
 
-__all__ = ["Callbacks"]
-
 LOGGER = logging.getLogger("ledgermq.client")
 # For how long a thread without a callback to call is kept.
 IDLE_SECONDS: Final = 1.0

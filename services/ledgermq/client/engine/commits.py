@@ -30,8 +30,6 @@ from ledgermq.protocol.operations import Commit
 from ledgermq.protocol.outcomes import Committed, Refused
 from ledgermq.protocol.reasons import Reason
 
-__all__ = ["Commitment", "Commits"]
-
 
 class Commitment:
     """A commit under way; `finished` is set with the session's lock held."""

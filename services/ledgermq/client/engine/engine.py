@@ -48,8 +48,6 @@ from ledgermq.protocol.outcomes import (
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.headers import Headers, operation_headers, with_identity
 
-__all__ = ["Engine"]
-
 T = TypeVar("T")
 LOGGER = logging.getLogger("ledgermq.client")
 OPERATION: Final = "ledgermq.operation."

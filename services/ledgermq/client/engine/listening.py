@@ -21,8 +21,6 @@ from ledgermq.client.sansio.buffer import ConsumerBuffer
 from ledgermq.errors import IllegalStateError, LedgerMQError
 from ledgermq.protocol.outcomes import DeliveredMessage
 
-__all__ = ["Listener", "Listening"]
-
 LOGGER = logging.getLogger("ledgermq.client")
 PAUSE_FIRST_SECONDS: Final = 0.05
 PAUSE_MAX_SECONDS: Final = 5.0

@@ -22,8 +22,6 @@ from ledgermq.errors.warnings import InconsistentUnitOfWorkWarning, LedgerMQWarn
 from ledgermq.protocol.operations import PutMessage
 from ledgermq.protocol.outcomes import Accepted, Committed, Enqueued, Refused
 
-__all__ = ["AsynchronousSends", "Batch", "UnitOfWork"]
-
 PUT_BYTES_MAX: Final = 1024 * 1024
 ASYNCHRONOUS_EAGER_MAX: Final = 2
 

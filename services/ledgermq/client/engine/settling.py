@@ -24,8 +24,6 @@ from ledgermq.protocol.operations import Acknowledge, Alive, Close, Recover, Rol
 from ledgermq.protocol.outcomes import Refused
 from ledgermq.protocol.reasons import Reason
 
-__all__ = ["Settling"]
-
 
 class Settling:
     """Deliveries of one session from the moment the application has them.

@@ -16,8 +16,6 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar
 from ledgermq.client.arguments import check_number, check_seconds
 from ledgermq.errors import OutOfTurnError
 
-__all__ = ["Aside", "Steps", "again_while_out_of_turn", "aside"]
-
 T = TypeVar("T")
 FIRST_PAUSE_SECONDS: Final = 0.02
 # Each time it asks is an operation on the log.

@@ -12,8 +12,6 @@ from ledgermq.client.sansio.ranges import DeliveryRanges
 from ledgermq.protocol.operations import Alive, CloseConsumer, GiveBack
 from ledgermq.protocol.outcomes import Refused
 
-__all__ = ["Unseen"]
-
 
 class Unseen:
     """What the consumers of one session were delivered and have not handed over."""

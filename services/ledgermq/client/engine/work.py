@@ -31,8 +31,6 @@ from ledgermq.protocol.operations import (
     Unsubscribe,
 )
 
-__all__ = ["Services", "Work"]
-
 LOGGER = logging.getLogger("ledgermq.client")
 
 

@@ -14,8 +14,6 @@ from typing import Final
 
 from confluent_kafka import KafkaError
 
-__all__ = ["KAFKA_LOGGER", "BrokerNews"]
-
 # What librdkafka has to say; without a handler of the application's, it keeps quiet.
 KAFKA_LOGGER = logging.getLogger("ledgermq.client.kafka")
 KAFKA_LOGGER.addHandler(logging.NullHandler())

@@ -6,8 +6,6 @@ from ledgermq.client.settings import ConnectionSettings
 from ledgermq.errors import LogError, QueueManagerNotFoundError
 from ledgermq.wire.topics.registry import Claim, RegistryError, list_queue_managers
 
-__all__ = ["find_claim"]
-
 
 def find_claim(settings: ConnectionSettings, timeout_seconds: float) -> Claim:
     """The claim of the queue manager that the settings name; nothing is claimed here.

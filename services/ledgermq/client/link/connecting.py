@@ -8,8 +8,6 @@ from ledgermq.client.settings import SEND_TIMEOUT_SECONDS_DEFAULT, settings_from
 from ledgermq.errors import IllegalStateError
 from ledgermq.protocol.limits import PUT_MESSAGES_MAX
 
-__all__ = ["connect"]
-
 
 @typed
 def connect(

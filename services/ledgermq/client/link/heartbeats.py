@@ -15,8 +15,6 @@ from ledgermq.client.link.route import LogOut
 from ledgermq.client.link.router import Router
 from ledgermq.errors import LedgerMQError
 
-__all__ = ["Heartbeats"]
-
 LOGGER = logging.getLogger("ledgermq.client")
 ROUND_SECONDS: Final = 0.5
 ACKNOWLEDGE_WITHIN_SECONDS: Final = 0.1

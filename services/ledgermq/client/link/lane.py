@@ -24,8 +24,6 @@ from ledgermq.errors import BrokerUnavailableError, LogError
 from ledgermq.wire.topics.log_topics import lane_partition
 from ledgermq.wire.topics.registry import Claim
 
-__all__ = ["LaneReader"]
-
 LOGGER = logging.getLogger("ledgermq.client")
 RECORDS_PER_READ: Final = 500
 OUTCOME_BYTES_MAX: Final = 10 * 1024 * 1024

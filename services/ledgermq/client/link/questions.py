@@ -16,8 +16,6 @@ from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Outcome
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.codec import encode_record, join_delivered, outcome_from_union
 
-__all__ = ["Answer", "Questions", "whole_answer"]
-
 ASK: Final = "ledgermq.question.Ask"
 ASK_AGAIN_SECONDS: Final = 1.0
 

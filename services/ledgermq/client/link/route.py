@@ -16,8 +16,6 @@ from ledgermq.client.link.transport import KAFKA_SECONDS_MAX, LogReceipt, Transp
 from ledgermq.client.settings import ConnectionSettings
 from ledgermq.wire.framing.headers import Headers
 
-__all__ = ["LaneIn", "LogOut", "Route", "kafka_route"]
-
 
 class LaneIn(Protocol):
     """What the reader of a connection needs of a lane."""

@@ -22,8 +22,6 @@ from ledgermq.protocol.outcomes import Delivered, Opened, Outcome, Refused
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.codec import UndecodableError, decode_record, outcome_from_union
 
-__all__ = ["Opening", "Router"]
-
 LOGGER = logging.getLogger("ledgermq.client")
 CHUNK: Final = "ledgermq.outcome.Chunk"
 ANSWER: Final = "ledgermq.question.Answer"

@@ -29,8 +29,6 @@ from ledgermq.wire.framing.headers import Headers
 from ledgermq.wire.topics.log_topics import OPERATION_BYTES_MAX
 from ledgermq.wire.topics.registry import Claim
 
-__all__ = ["KAFKA_COMMON", "KAFKA_SECONDS_MAX", "LogReceipt", "Transport"]
-
 LOGGER = logging.getLogger("ledgermq.client")
 HEARTBEAT: Final = "ledgermq.question.Heartbeat"
 QUEUE_FULL_WAIT_SECONDS: Final = 0.05

@@ -22,8 +22,6 @@ from ledgermq.errors import (
 )
 from ledgermq.wire.content.conversion import written_as
 
-__all__ = ["BytesMessage"]
-
 UTF_BYTES_MAX: Final = 65535
 
 

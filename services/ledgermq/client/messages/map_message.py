@@ -12,8 +12,6 @@ from ledgermq.wire.content.bodies import ReadOnlyDict
 from ledgermq.wire.content.content import NAME_CHARACTERS_MAX
 from ledgermq.wire.content.conversion import Value, read_as, written_as
 
-__all__ = ["MapMessage"]
-
 M = TypeVar("M", bound="MapMessage")
 _NOTHING: Final[Mapping[str, Value]] = {}
 

@@ -35,8 +35,6 @@ from ledgermq.wire.content.message_header import header_of
 from ledgermq.wire.content.objects import ObjectBody
 from ledgermq.wire.framing.codec import UndecodableError
 
-__all__ = ["Acknowledge", "Message"]
-
 # Acknowledges a message: its deliveries, a time-out in seconds, whether to wait for the outcome.
 Acknowledge = Callable[[range, float | None, bool], Any]
 

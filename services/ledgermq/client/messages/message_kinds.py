@@ -10,8 +10,6 @@ from ledgermq.wire.content.bodies import StreamBody
 from ledgermq.wire.content.content import Body
 from ledgermq.wire.content.objects import ObjectBody
 
-__all__ = ["EMPTY", "Sendable", "kind_of"]
-
 # What can be sent: a body, or a message with its body, properties and header fields.
 Sendable = Body | PropertyAccess
 

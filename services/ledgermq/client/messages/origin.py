@@ -8,8 +8,6 @@ from datetime import datetime
 from ledgermq.protocol.instants import datetime_from
 from ledgermq.protocol.outcomes import Origin as OriginRecord
 
-__all__ = ["Origin"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:

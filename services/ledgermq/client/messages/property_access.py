@@ -23,8 +23,6 @@ from ledgermq.wire.content.bodies import ReadOnlyDict
 from ledgermq.wire.content.content import NAME_CHARACTERS_MAX, Body, PropertyValue
 from ledgermq.wire.content.conversion import read_as, written_as
 
-__all__ = ["RESERVED", "SETTABLE", "PropertyAccess", "check_property_names"]
-
 NAME: Final = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*")
 RESERVED: Final = frozenset(
     ("NULL", "TRUE", "FALSE", "NOT", "AND", "OR", "BETWEEN", "LIKE", "IN", "IS", "ESCAPE")

@@ -11,8 +11,6 @@ from ledgermq.errors import MessageNotReadableError, MessageNotWriteableError
 from ledgermq.wire.content.bodies import StreamBody, TypedReading
 from ledgermq.wire.content.conversion import Value, written_as
 
-__all__ = ["StreamMessage"]
-
 
 class StreamMessage(TypedMessage, TypedReading):
     """A message whose body is a row of values.

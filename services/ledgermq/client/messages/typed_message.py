@@ -18,8 +18,6 @@ from ledgermq.wire.content.bodies import ReadOnlyDict
 from ledgermq.wire.content.content import PropertyValue
 from ledgermq.wire.content.objects import ObjectBody
 
-__all__ = ["ObjectMessage", "PlainMessage", "TextMessage", "TypedMessage"]
-
 T = TypeVar("T", bound="TypedMessage")
 
 

@@ -28,8 +28,6 @@ from ledgermq.protocol.get_options import PLAIN, Options
 from ledgermq.protocol.limits import PRIORITY_MAX
 from ledgermq.protocol.outcomes import DeliveredMessage
 
-__all__ = ["Browser"]
-
 PAGE_MESSAGES: Final = 500
 
 

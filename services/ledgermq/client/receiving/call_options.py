@@ -12,8 +12,6 @@ from ledgermq.errors import GetOptionsError, IllegalStateError
 from ledgermq.errors.warnings import give_warning
 from ledgermq.protocol.get_options import PLAIN, Options
 
-__all__ = ["CallOptions"]
-
 
 class Cursor(Protocol):
     """A browser, of threads or of coroutines."""

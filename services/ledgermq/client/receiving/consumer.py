@@ -20,8 +20,6 @@ from ledgermq.client.sansio.segments import further_of
 from ledgermq.client.while_open import WhileOpen
 from ledgermq.errors import IllegalStateError
 
-__all__ = ["Consumer"]
-
 
 @typed
 class Consumer(Closing):

@@ -33,8 +33,6 @@ from ledgermq.protocol.limits import CREDIT_MAX
 from ledgermq.protocol.operations import Alive, Get, OpenConsumer
 from ledgermq.protocol.outcomes import DeliveredMessage
 
-__all__ = ["Getter", "Source", "Taken"]
-
 # The first and the last of a message's deliveries, and the message.
 Taken = tuple[int, int, DeliveredMessage]
 

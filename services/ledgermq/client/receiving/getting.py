@@ -12,8 +12,6 @@ from ledgermq.errors import GetOptionsError
 from ledgermq.protocol.get_options import PLAIN, Options, check
 from ledgermq.protocol.limits import GROUP_ID_BYTES, MESSAGE_ID_BYTES
 
-__all__ = ["USUAL", "GetMatch", "Getting", "GroupStatus", "Order", "SegmentStatus"]
-
 
 class Order(StrEnum):
     """In which order messages come, within each priority (GRP-01, GRP-06).

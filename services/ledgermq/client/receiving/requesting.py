@@ -15,8 +15,6 @@ from ledgermq.client.receiving.consumer import Consumer
 from ledgermq.client.sending.producer import Producer
 from ledgermq.errors import IllegalStateError
 
-__all__ = ["Requestor", "answer_to", "check_for_requests"]
-
 
 def answer_to(request: Message, fields: dict[str, Any]) -> str:
     """Where the answer to a request goes; sets its correlation id, unless one was given.

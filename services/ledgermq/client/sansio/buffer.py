@@ -20,8 +20,6 @@ from ledgermq.errors.warnings import LedgerMQWarning
 from ledgermq.protocol.get_options import PLAIN, Options
 from ledgermq.protocol.outcomes import EMPTY_HEADER, DeliveredMessage
 
-__all__ = ["NEVER", "ConsumerBuffer"]
-
 NEVER: Final = 2**63
 # Of how many messages that were given back it is known that the log sees their time otherwise.
 RETURNED_MAX: Final = 10_000

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 
 from ledgermq.protocol.outcomes import Outcome
 
-__all__ = ["Chain", "HeldChunk"]
-
 HeldChunk = tuple[int, int, list[Outcome]]
 NOT_CHAINED = -2
 NOTHING: tuple[int, int] = (-1, -1)

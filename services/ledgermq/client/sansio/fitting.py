@@ -28,8 +28,6 @@ from ledgermq.protocol.outcomes import (
     SessionEnded,
 )
 
-__all__ = ["misfit"]
-
 ANSWERS: Final[dict[type[SessionOperation], type[Reply]]] = {
     Close: SessionEnded,
     Commit: Committed,

@@ -11,8 +11,6 @@ from typing import Any, Final
 
 from ledgermq.protocol.outcomes import Outcome
 
-__all__ = ["Gathering"]
-
 PATIENCE_SECONDS: Final = 3.0
 
 

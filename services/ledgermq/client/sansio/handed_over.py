@@ -15,8 +15,6 @@ from typing import Final
 
 from ledgermq.client.sansio.ranges import DeliveryRanges
 
-__all__ = ["HandedOver"]
-
 # Their rounds are half a second apart, so two of them come within the second.
 NOTICED_SECONDS: Final = 0.4
 PAUSE_SECONDS: Final = 1.0

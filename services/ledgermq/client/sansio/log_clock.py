@@ -11,8 +11,6 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-__all__ = ["UNKNOWN", "LogClock"]
-
 UNKNOWN: Final = -1
 KEPT_SECONDS: Final = 30.0
 SECOND_US: Final = 1_000_000

@@ -20,8 +20,6 @@ from ledgermq.protocol.operations import Alive, Commit, Put, Recover, Rollback, 
 from ledgermq.protocol.outcomes import Delivered, Refused, Reply
 from ledgermq.wire.framing.codec import encode_operation
 
-__all__ = ["OUTSTANDING_BYTES_MAX", "OUTSTANDING_MAX", "Pending", "SessionProtocol"]
-
 # The queue manager keeps 256 replies; Alive and Close must always find room.
 OUTSTANDING_MAX: Final = 200
 CROWDED: Final = 240

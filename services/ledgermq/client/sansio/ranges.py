@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from ledgermq.protocol.limits import LIST_ENTRIES_MAX
 from ledgermq.protocol.operations import DeliveryRange
 
-__all__ = ["DeliveryRanges"]
-
 
 class DeliveryRanges:
     """A set of delivery numbers; adding the number after the last one added is the fast path."""

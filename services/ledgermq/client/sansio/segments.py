@@ -11,17 +11,6 @@ from ledgermq.protocol.operations import Group
 from ledgermq.protocol.outcomes import DeliveredMessage
 from ledgermq.wire.content.message_header import header_of
 
-__all__ = [
-    "JoinedMessage",
-    "ends_unit",
-    "further_of",
-    "group_of",
-    "is_joined",
-    "join",
-    "join_all",
-    "left_open",
-]
-
 
 class JoinedMessage(DeliveredMessage):
     """The first segment of a logical message that was got complete, with the others."""

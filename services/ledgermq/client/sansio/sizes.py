@@ -14,8 +14,6 @@ from ledgermq.protocol.header_size import put_bytes
 from ledgermq.protocol.operations import PutMessage
 from ledgermq.wire.topics.log_topics import OPERATION_BYTES_MAX
 
-__all__ = ["MESSAGE_BYTES_MAX", "VALUE_BYTES_MAX", "check_value", "encoded_bytes"]
-
 # Kafka's framing, the key and the headers of a record, with names as long as they may be.
 VALUE_BYTES_MAX: Final = OPERATION_BYTES_MAX - 2048
 # What a Put says beside its messages, and of each message beside what its sender gave.

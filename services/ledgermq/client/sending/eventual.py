@@ -8,8 +8,6 @@ from collections.abc import Callable
 
 from ledgermq.errors import LedgerMQError
 
-__all__ = ["Eventual", "wait_all"]
-
 
 class Eventual:
     """An event with an error or none; `call` and `calls` have something done when it happens."""

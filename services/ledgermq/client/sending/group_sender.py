@@ -25,8 +25,6 @@ from ledgermq.errors import IllegalStateError, InvalidGroupError
 from ledgermq.errors.warnings import give_warning
 from ledgermq.protocol.limits import GROUP_SEQUENCE_MAX
 
-__all__ = ["GroupNumbers", "GroupSender"]
-
 
 class GroupNumbers:
     """Counts the messages of one group, and puts them, for threads and coroutines."""

@@ -23,8 +23,6 @@ from ledgermq.client.session import Session
 from ledgermq.errors import IllegalStateError, MessageFormatError
 from ledgermq.protocol.limits import GROUP_ID_BYTES
 
-__all__ = ["get_group", "put_group"]
-
 STATUS_TYPE: Final = "ledgermq.group-status"
 MESSAGES_PER_UNIT_OF_WORK: Final = 100
 

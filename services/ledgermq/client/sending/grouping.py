@@ -24,19 +24,6 @@ from ledgermq.errors.warnings import (
 from ledgermq.protocol.limits import GROUP_ID_BYTES, GROUP_SEQUENCE_MAX, OFFSET_MAX
 from ledgermq.protocol.operations import Group
 
-__all__ = [
-    "GroupPlace",
-    "Marks",
-    "PutState",
-    "PutStates",
-    "checked_group_id",
-    "is_open",
-    "left_open",
-    "new_group_id",
-    "place_of",
-    "places",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupPlace:

@@ -24,8 +24,6 @@ from ledgermq.protocol.operations import Group, PutMessage
 from ledgermq.wire.content.content import ContentError, PropertyValue, encode_fields
 from ledgermq.wire.content.message_header import make_header
 
-__all__ = ["MessageMaker", "Sending", "aged"]
-
 IDENTIFIERS_AHEAD: Final = 256
 
 

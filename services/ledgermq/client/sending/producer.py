@@ -19,8 +19,6 @@ from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
 from ledgermq.client.while_open import WhileOpen
 from ledgermq.errors import IllegalStateError
 
-__all__ = ["Producer"]
-
 
 @typed
 class Producer(Closing):

@@ -31,8 +31,6 @@ from ledgermq.protocol.limits import CONTENT_BYTES_MAX, REDELIVERY_LIMIT_MAX
 from ledgermq.protocol.operations import PutMessage
 from ledgermq.protocol.outcomes import Enqueued, Reply
 
-__all__ = ["Putter"]
-
 # What a unit of work has is there at once.
 HAPPENED: Final = Eventual()
 HAPPENED.happen()

@@ -29,8 +29,6 @@ from ledgermq.protocol.limits import CONTENT_BYTES_MAX
 from ledgermq.protocol.operations import Group
 from ledgermq.protocol.outcomes import Enqueued, Reply
 
-__all__ = ["Grouping", "Putting"]
-
 # So that the worker has a bounded part of a large message at a time.
 PUT_TOGETHER_BYTES_MAX: Final = 4 * 1024 * 1024
 

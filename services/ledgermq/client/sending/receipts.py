@@ -14,13 +14,6 @@ from ledgermq.client.sending.grouping import GroupPlace, place_of
 from ledgermq.errors import LedgerMQError, TimeoutExceededError
 from ledgermq.protocol.operations import Group
 
-__all__ = [
-    "CommitReceipt",
-    "EnqueuedRun",
-    "ReceiptFuture",
-    "SendReceipt",
-]
-
 Value = TypeVar("Value")
 
 

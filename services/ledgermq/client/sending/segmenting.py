@@ -9,8 +9,6 @@ from ledgermq.client.arguments import shown
 from ledgermq.errors import IllegalStateError, MessageFormatError, MessageTooLargeError
 from ledgermq.wire.content.content import encode_fields
 
-__all__ = ["body_bytes", "fits", "pieces_of", "segment_bytes_max"]
-
 # A character of UTF-8 has at most so many bytes; a length is written with at most so many, too.
 CHARACTER_BYTES_MAX: Final = 4
 

@@ -31,8 +31,6 @@ from ledgermq.protocol.get_options import PLAIN, Options
 from ledgermq.protocol.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
 from ledgermq.protocol.outcomes import EMPTY_HEADER, Delivered, DeliveredHeader, DeliveredMessage
 
-__all__ = ["deliver", "deliver_touched", "delivered_message", "is_paused", "may_take"]
-
 SORT_KEY: Final = attrgetter("sort_key")
 
 # A consumer, what it is given at once, and how much credit that costs it.

@@ -11,8 +11,6 @@ from __future__ import annotations
 from ledgermq.core.entry import Entry
 from ledgermq.core.state.records import Consumer, Message, Session
 
-__all__ = ["in_doubt", "leave_flight", "tell_handed_through", "tell_handing", "was_lost"]
-
 
 def in_doubt(message: Message) -> bool:
     """Whether a session that was lost held the message."""

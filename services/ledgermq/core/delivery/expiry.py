@@ -9,8 +9,6 @@ from ledgermq.core.moves import Flight, move, state_of
 from ledgermq.core.state.message_states import EXPIRED, GONE
 from ledgermq.core.state.records import Message
 
-__all__ = ["expire", "expire_due", "is_over"]
-
 
 def is_over(entry: Entry, message: Message) -> bool:
     """Whether a message has expired: its own time is over, or the maximum lifetime."""

@@ -15,8 +15,6 @@ from ledgermq.core.state.group_order import GROUP_PARKED
 from ledgermq.core.state.message_states import GONE, MOVED
 from ledgermq.core.state.records import Queue
 
-__all__ = ["follow_parked"]
-
 
 def follow_parked(entry: Entry) -> None:
     """Lets what nobody holds of parked groups follow, by creation of its queue and by number."""

@@ -26,8 +26,6 @@ from ledgermq.protocol.limits import TIMING_MS_MAX
 from ledgermq.protocol.rounding import rounded
 from ledgermq.protocol.settings import RedeliveryStep
 
-__all__ = ["back_out", "end_wait"]
-
 MILLISECOND_US = 1_000
 
 

@@ -18,15 +18,6 @@ from ledgermq.protocol.limits import BLOCK_MESSAGES
 from ledgermq.protocol.operations import Acknowledge, DeliveryRange
 from ledgermq.protocol.reasons import Reason, Refusal
 
-__all__ = [
-    "acknowledge",
-    "check_deliveries",
-    "consume",
-    "end_flight",
-    "give_back",
-    "give_back_all",
-]
-
 
 def check_deliveries(
     session: Session, ranges: list[DeliveryRange], consumer: Consumer | None = None

@@ -17,8 +17,6 @@ from ledgermq.core.state.message_states import EXPIRED, NEW
 from ledgermq.core.state.records import Message, Times
 from ledgermq.protocol.outcomes import Origin
 
-__all__ = ["COPIED", "MOVED_BY_HAND", "REDELIVERY_LIMIT", "RETRIED", "transfer"]
-
 # A reason that the fold itself gives.
 REDELIVERY_LIMIT: Final = "redelivery-limit"
 # Those of an administrator: what was unborn stays so.

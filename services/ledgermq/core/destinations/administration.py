@@ -33,16 +33,6 @@ from ledgermq.protocol.operations import (
 )
 from ledgermq.protocol.reasons import Reason, Refusal
 
-__all__ = [
-    "alter_queue",
-    "alter_topic",
-    "create_queue",
-    "create_topic",
-    "delete_queue",
-    "delete_topic",
-    "unknown_queue",
-]
-
 # Settings that have a field of that name in the operations, None where they stay as they are.
 SETTINGS: Final = ("description", "message_bytes_max", "unacknowledged_max", "gets_disabled")
 

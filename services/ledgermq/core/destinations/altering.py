@@ -9,8 +9,6 @@ from ledgermq.core.state.records import Queue, Topic
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.settings import Given, Settings, changed, targets_of, wrong_in
 
-__all__ = ["check_not_named", "checked_settings"]
-
 
 def checked_settings(state: QueueManager, found: Queue, given: Given | None) -> Settings | Refusal:
     """The settings of a queue or topic once those given are changed, if that may be."""

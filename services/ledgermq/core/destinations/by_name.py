@@ -19,21 +19,6 @@ from ledgermq.protocol.operations import CreateTemporary
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.settings import DEFAULTS, Settings, targets_of
 
-__all__ = [
-    "TEMPORARY",
-    "add_destination",
-    "check_new_name",
-    "check_owner",
-    "configure",
-    "create_temporary",
-    "end_temporaries",
-    "find_destination",
-    "find_given",
-    "new_destination",
-    "remove_destination",
-    "use_destination",
-]
-
 QUEUE_PREFIX = "queue:"
 TOPIC_PREFIX = "topic:"
 TEMPORARY = "temporary/"

@@ -22,8 +22,6 @@ from ledgermq.core.state.records import (
 from ledgermq.protocol.limits import BLOCK_MESSAGES
 from ledgermq.selector import Selector
 
-__all__ = ["add_to_topic", "copy_to", "enqueue", "hand_no_more"]
-
 
 def enqueue(
     entry: Entry,

@@ -24,15 +24,6 @@ from ledgermq.protocol.operations import OpenConsumer, Unsubscribe
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.selector import Selector
 
-__all__ = [
-    "add_subscription",
-    "new_subscription",
-    "retire",
-    "subscription_for",
-    "unsubscribe",
-    "use_subscription",
-]
-
 # Of how many sessions a refusal says what they hold.
 USERS_NAMED_MAX: Final = 5
 

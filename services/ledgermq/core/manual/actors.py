@@ -5,8 +5,6 @@ from __future__ import annotations
 from ledgermq.protocol.limits import ACTOR_CHARACTERS_MAX, DESCRIPTION_CHARACTERS_MAX
 from ledgermq.protocol.reasons import Reason, Refusal
 
-__all__ = ["check_actor"]
-
 
 def check_actor(actor: str, reason: str) -> Refusal | None:
     """Refuses an actor or a reason that is empty or too long."""

@@ -19,8 +19,6 @@ from ledgermq.protocol.limits import (
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.selector import SelectorError, parse_selector
 
-__all__ = ["Chosen", "choose"]
-
 
 class Chosen(NamedTuple):
     """Messages that may be touched, and how far was looked.

@@ -11,8 +11,6 @@ from ledgermq.core.state.records import Consumer, Message, Session
 from ledgermq.protocol.operations import Correct
 from ledgermq.protocol.reasons import Reason, Refusal
 
-__all__ = ["correct"]
-
 
 def correct(entry: Entry, session: Session, operation: Correct) -> Refusal | None:
     """Repairs one message by hand (H4); the audit lists it with actor and reason."""

@@ -10,8 +10,6 @@ from ledgermq.core.state.records import Session
 from ledgermq.protocol.operations import EndSession, RollbackTransaction
 from ledgermq.protocol.reasons import Reason, Refusal
 
-__all__ = ["end_other_session", "rollback_transaction"]
-
 
 def rollback_transaction(
     entry: Entry, session: Session, operation: RollbackTransaction

@@ -20,13 +20,6 @@ from ledgermq.protocol.reasons import Reason, Refusal
 
 Record = dict[str, Any]
 
-__all__ = [
-    "back_up_journal",
-    "check_journal",
-    "configure_journal",
-    "journal_status",
-]
-
 
 def check_journal(operation: AlterQueueManager) -> Refusal | None:
     """Refuses a lifetime that is out of range."""

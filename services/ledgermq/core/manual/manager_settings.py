@@ -10,8 +10,6 @@ from ledgermq.protocol.limits import QUOTA_MAX, TIMING_MS_MAX
 from ledgermq.protocol.operations import AlterQueueManager
 from ledgermq.protocol.reasons import Reason, Refusal
 
-__all__ = ["alter_queue_manager"]
-
 
 def alter_queue_manager(
     entry: Entry, session: Session, operation: AlterQueueManager

@@ -24,8 +24,6 @@ from ledgermq.protocol.outcomes import Administered
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.selector import parse_selector
 
-__all__ = ["copy_messages", "delete_messages", "move_messages", "purge_queue"]
-
 
 def purge_queue(entry: Entry, session: Session, operation: PurgeQueue) -> Administered | Refusal:
     """Removes what a queue or subscription has and nobody holds."""

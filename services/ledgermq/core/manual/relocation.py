@@ -17,8 +17,6 @@ from ledgermq.protocol.limits import BLOCK_MESSAGES, RELOCATED_MESSAGES_MAX, REL
 from ledgermq.protocol.outcomes import Administered
 from ledgermq.protocol.reasons import Reason, Refusal
 
-__all__ = ["relocate"]
-
 
 def relocate(entry: Entry, session: Session, operation: Relocate) -> Administered | Refusal:
     """Notes where the bodies of live messages stand now; refuses copies of other messages."""

@@ -15,8 +15,6 @@ from ledgermq.core.structures.available import Available
 from ledgermq.core.structures.lazy_heap import LazyHeap
 from ledgermq.protocol.limits import AFFINITY_BUCKETS
 
-__all__ = ["bond", "bucket_of", "drop_bonds", "first_bonded", "forget_aside", "set_affinity"]
-
 
 def bucket_of(message: Message) -> int | None:
     """The bucket of a message's group: JMSXGroupID if it is text, else the group id."""

@@ -16,8 +16,6 @@ from ledgermq.protocol.operations import DeliveryRange
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.settings import CONCURRENT, PROTECTED, SERIALIZED
 
-__all__ = ["check_order", "first_received", "is_serialized", "use_fifo_mode"]
-
 SORT_KEY = attrgetter("sort_key")
 
 

@@ -9,17 +9,6 @@ from ledgermq.core.state.group import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEG
 from ledgermq.core.state.records import Consumer, Message, Queue
 from ledgermq.protocol.get_options import GroupPosition, Options
 
-__all__ = [
-    "available_item",
-    "disagreement",
-    "disagrees",
-    "follow",
-    "leave_queue",
-    "next_item",
-    "position_after",
-    "reserve_group",
-]
-
 
 def position_after(message: Message) -> GroupPosition | None:
     """What comes next after an item; None behind a group, and outside of groups."""

@@ -17,16 +17,6 @@ from ledgermq.core.state.records import Consumer, Message, Order, Queue, may_be_
 from ledgermq.protocol.get_options import Options
 from ledgermq.selector import Selector
 
-__all__ = [
-    "add_consumer",
-    "drop_consumer",
-    "free_group",
-    "leave_order",
-    "restore_group_order",
-    "use_group_order",
-    "use_order",
-]
-
 
 def _new_order(queue: Queue, selector: Selector | None, options: Options) -> Order:
     def wants(message: Message) -> bool:

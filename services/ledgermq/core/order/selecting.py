@@ -8,8 +8,6 @@ from ledgermq.core.state.records import Message
 from ledgermq.protocol.operations import PropertyValue
 from ledgermq.selector import Selector
 
-__all__ = ["matches", "value_in"]
-
 MILLISECOND_US = 1_000
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from ledgermq.core.state.records import Consumer, Queue, WaitingKey
 from ledgermq.core.structures.lazy_heap import LazyHeap
 
-__all__ = ["first_waiting", "is_held_back", "join_waiting", "order_waiting", "waiting_key"]
-
 
 def waiting_key(consumer: Consumer) -> WaitingKey:
     """By what a consumer is ordered: fewest in flight, longest wait; then session and number."""

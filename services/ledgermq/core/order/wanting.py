@@ -6,8 +6,6 @@ from ledgermq.core.state.group import IN_GROUP, MEMBER, SEGMENT
 from ledgermq.core.state.records import GroupedMessage, Message
 from ledgermq.protocol.get_options import Options
 
-__all__ = ["is_permitted", "is_wanted", "matches_fields"]
-
 
 def is_wanted(options: Options, message: Message) -> bool:
     """Whether a message may come at all, by what never changes of it.

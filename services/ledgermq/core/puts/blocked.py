@@ -26,21 +26,6 @@ from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.rounding import rounded
 from ledgermq.protocol.settings import FIFO
 
-__all__ = [
-    "WAITS",
-    "Waits",
-    "add_blocked",
-    "answer_late",
-    "block",
-    "commit_waits",
-    "drop_blocked",
-    "is_waiting",
-    "must_block",
-    "refuse_blocked",
-    "remove_blocked",
-    "stays_behind",
-]
-
 MILLISECOND_US = 1_000
 
 

@@ -26,15 +26,6 @@ from ledgermq.protocol.operations import Group as GroupRecord
 from ledgermq.protocol.operations import Header
 from ledgermq.protocol.reasons import Reason, Refusal
 
-__all__ = [
-    "NO_HEADER",
-    "check_groups",
-    "group_record",
-    "join_open_groups",
-    "set_group",
-    "without_group",
-]
-
 NO_GROUP_ID = bytes(GROUP_ID_BYTES)
 # A header that says nothing, but for a group.
 NO_HEADER: Final[Header] = {

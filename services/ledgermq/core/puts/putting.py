@@ -32,8 +32,6 @@ from ledgermq.protocol.outcomes import Accepted, Enqueued, Reply
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.settings import DEFAULTS
 
-__all__ = ["put", "take_in", "unit_of_work_ended"]
-
 # By whether it is a segment.
 _KINDS = (GroupedMessage, SegmentMessage)
 

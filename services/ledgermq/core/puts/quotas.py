@@ -14,8 +14,6 @@ from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Message, Queue
 from ledgermq.protocol.settings import DEFAULTS
 
-__all__ = ["bytes_of", "fits", "has_quota", "held_by_all", "larger_than_whole", "used_up_quota"]
-
 SIZE: Final = attrgetter("size_bytes")
 THE_QUEUE_MANAGER: Final = "the queue manager"
 

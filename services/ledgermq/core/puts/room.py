@@ -9,8 +9,6 @@ from ledgermq.protocol.limits import UNIT_OF_WORK_DESTINATIONS_MAX
 from ledgermq.protocol.operations import AlterQueueManager
 from ledgermq.protocol.reasons import Reason, Refusal
 
-__all__ = ["check_storage", "check_transaction_size", "configure_storage", "storage_full", "store"]
-
 
 def store(state: QueueManager, session: Session, messages: list[Message], size_bytes: int) -> None:
     """Stores the messages of a Put, of this size together, for which there is room (DB-12)."""

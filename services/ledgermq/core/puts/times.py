@@ -9,8 +9,6 @@ from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.rounding import rounded
 from ledgermq.protocol.settings import Settings
 
-__all__ = ["check_times", "redelivery_limit", "set_times"]
-
 MILLISECOND_US = 1_000
 
 

@@ -33,19 +33,6 @@ from ledgermq.protocol.documents.destinations import (
 )
 from ledgermq.protocol.documents.fields import Document, document_of
 
-__all__ = [
-    "blocked_status",
-    "current_bytes",
-    "queue_entries",
-    "queue_status",
-    "queue_statuses",
-    "subscription_entries",
-    "subscription_statuses",
-    "topic_entries",
-    "topic_status",
-    "topic_statuses",
-]
-
 # What is pending, and the counter of it.
 COUNTED: Final = {
     "unborn": UNBORN,

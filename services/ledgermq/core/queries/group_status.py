@@ -19,8 +19,6 @@ from ledgermq.protocol.documents.groups import (
 )
 from ledgermq.protocol.limits import DELIVERED_MESSAGES_MAX, GROUP_MEMBERS_MAX
 
-__all__ = ["group_document", "group_statuses"]
-
 # Of what is missing in a group, and of what clashes, so much is told.
 GAPS_MAX: Final = 10_000
 

@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-__all__ = ["PAGE_BYTES", "page_of", "place_in"]
-
 Document = dict[str, Any]
 PAGE_BYTES: Final = 2 * 1024 * 1024
 _NUMBER: Final = re.compile("[0-9]{1,19}")

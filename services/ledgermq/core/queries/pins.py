@@ -15,8 +15,6 @@ from ledgermq.core.state.records import BlockedPut, Message, Session
 from ledgermq.protocol.documents.fields import Document, document_of
 from ledgermq.protocol.documents.pins import LogPins, Pin
 
-__all__ = ["PINS_MAX", "pins_document"]
-
 PINS_MAX: Final = 1_000
 
 

@@ -11,8 +11,6 @@ from ledgermq.core.state.records import Session
 from ledgermq.protocol.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
 from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Opened, Outcome
 
-__all__ = ["resync"]
-
 Document = dict[str, Any]
 # Consumers in one entry of a session; one with more has several entries.
 CONSUMERS_MAX: Final = 1_000

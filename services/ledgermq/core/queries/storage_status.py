@@ -11,8 +11,6 @@ from ledgermq.core.state.storage import Segment
 from ledgermq.protocol.documents.fields import Document, document_of
 from ledgermq.protocol.documents.storage import OldestMessage, SegmentState, StorageStatus
 
-__all__ = ["storage_status"]
-
 SEGMENTS_OF_PAGE_MAX: Final = 10_000
 
 

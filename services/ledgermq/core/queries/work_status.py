@@ -21,16 +21,6 @@ from ledgermq.protocol.documents.sessions import (
     TransactionStatus,
 )
 
-__all__ = [
-    "is_turn_of",
-    "session_document",
-    "session_entries",
-    "session_status",
-    "session_statuses",
-    "transaction_document",
-    "transaction_entries",
-]
-
 # Deliveries that the document of one session tells one by one.
 DELIVERIES_MAX: Final = 1_000
 # Destinations in one entry of a list of units of work.

@@ -25,8 +25,6 @@ from ledgermq.protocol.limits import (
 from ledgermq.protocol.outcomes import DeliveredMessage
 from ledgermq.selector import Selector
 
-__all__ = ["Cursor", "Page", "browse"]
-
 
 class Cursor(NamedTuple):
     """From where a page goes on: behind a place in delivery order, or inside a group."""

@@ -21,8 +21,6 @@ from ledgermq.protocol.limits import (
 from ledgermq.protocol.operations import Open
 from ledgermq.protocol.reasons import Reason, Refusal
 
-__all__ = ["add_connection", "connection_for", "end_connection", "replaced_by"]
-
 
 def connection_for(entry: Entry, operation: Open) -> Connection | Refusal:
     """The connection that an Open is of; one not kept yet, if it is its first."""

@@ -23,8 +23,6 @@ from ledgermq.protocol.operations import CloseConsumer, Get, GiveBack, OpenConsu
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.selector import Selector, SelectorError, parse_selector
 
-__all__ = ["close_consumer", "get", "give_back_unseen", "open_consumer"]
-
 
 def open_consumer(entry: Entry, session: Session, operation: OpenConsumer) -> Refusal | None:
     """Opens a consumer without credit; it counts as a receiver of its queue at once."""

@@ -44,21 +44,6 @@ from ledgermq.protocol.outcomes import (
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.rounding import rounded
 
-__all__ = [
-    "alive",
-    "close",
-    "commit",
-    "end_session",
-    "open_session",
-    "recover",
-    "remember_reply",
-    "rollback",
-    "set_deadline",
-    "show_life",
-    "suspect",
-    "undo",
-]
-
 ACKNOWLEDGE_MODES = ("AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED")
 
 

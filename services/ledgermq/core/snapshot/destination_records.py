@@ -15,15 +15,6 @@ from ledgermq.core.state.records import Publication, Queue, Subscription, Subscr
 from ledgermq.protocol.settings import DEFAULTS, changed, settings_record
 from ledgermq.selector import parse_selector
 
-__all__ = [
-    "destination_entries",
-    "restore_bonds",
-    "restore_destinations",
-    "restore_owners",
-    "restore_publications",
-    "store_name",
-]
-
 COUNTED: Final = (
     "name",
     "created_position",

@@ -5,8 +5,6 @@ from __future__ import annotations
 from operator import attrgetter
 from typing import Any
 
-__all__ = ["Fields", "Record"]
-
 Record = dict[str, Any]
 
 

@@ -22,8 +22,6 @@ from ledgermq.core.state.records import (
 )
 from ledgermq.core.state.storage import Storage
 
-__all__ = ["is_plain", "message_from", "stored_message"]
-
 _times_of = itemgetter("expires_at", "deliver_at", "redelivery_limit")
 _NO_TIMES: Final = Times(-1, -1)
 

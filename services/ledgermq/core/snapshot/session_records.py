@@ -19,15 +19,6 @@ from ledgermq.protocol.operations import Commit
 from ledgermq.protocol.outcomes import Reply
 from ledgermq.selector import parse_selector
 
-__all__ = [
-    "blocked_entries",
-    "connection_entry",
-    "restore_blocked",
-    "restore_connection",
-    "restore_session",
-    "session_entry",
-]
-
 CONNECTION: Final = Fields(
     "lane", "last_position", "last_index", "client_id", "takeover", connection="identity"
 )

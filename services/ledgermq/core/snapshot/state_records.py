@@ -36,16 +36,6 @@ from ledgermq.core.state.records import Message
 from ledgermq.core.state.storage import Storage
 from ledgermq.protocol.limits import BLOCK_MESSAGES
 
-__all__ = [
-    "TakenBlock",
-    "block_of",
-    "blocks",
-    "restore",
-    "root_of",
-    "take_touched_blocks",
-    "taken_block",
-]
-
 MANAGER: Final = Fields(
     "position",
     "time",

@@ -11,18 +11,6 @@ from bisect import bisect_left, insort
 from collections.abc import Iterator
 from typing import Final, Generic, Protocol, TypeVar
 
-__all__ = [
-    "AWAY",
-    "IN_GROUP",
-    "IN_UNIT_OF_WORK",
-    "LAST_IN_GROUP",
-    "LAST_SEGMENT",
-    "MEMBER",
-    "SEGMENT",
-    "Group",
-    "Segments",
-]
-
 # What an item is; small enough that Python shares the numbers.
 IN_GROUP: Final = 1
 LAST_IN_GROUP: Final = 2

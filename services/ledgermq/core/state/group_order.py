@@ -18,8 +18,6 @@ from ledgermq.core.structures.lazy_heap import LazyHeap
 from ledgermq.protocol.limits import PARKED_GROUPS_MAX
 from ledgermq.protocol.outcomes import Origin
 
-__all__ = ["GROUP_PARKED", "GroupOrder"]
-
 # The reason of what followed a message that exceeded its limit.
 GROUP_PARKED: Final = "group-parked"
 # Reasons of what ends that its group is parked where it comes: by hand, or so that nothing circles.

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple
 
-__all__ = ["Backup", "Journal"]
-
 LIFETIME_MS_DEFAULT: Final = 7 * 24 * 3600 * 1000
 # The end of an interval that has none yet.
 ON: Final = -1

@@ -14,8 +14,6 @@ from ledgermq.core.state.records import Message, Queue
 from ledgermq.core.structures.lazy_heap import LazyHeap
 from ledgermq.protocol.rounding import rounded
 
-__all__ = ["MAXIMUM_LIFETIME_MS", "Lifetimes"]
-
 MAXIMUM_LIFETIME_MS: Final = 30 * 24 * 3600 * 1000
 MILLISECOND_US: Final = 1_000
 

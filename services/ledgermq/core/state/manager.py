@@ -23,8 +23,6 @@ from ledgermq.core.state.storage import Storage
 from ledgermq.core.structures.lazy_heap import LazyHeap
 from ledgermq.protocol.limits import PROTOCOL_VERSION
 
-__all__ = ["SPARE_DEADLINES", "Deadlines", "QueueManager", "new_state"]
-
 # Messages by a moment in µs, then by creation of their queue and number.
 Deadlines = LazyHeap[tuple[int, int, int, Message]]
 SPARE_DEADLINES: Final = 1024

@@ -35,28 +35,6 @@ from ledgermq.protocol.outcomes import Origin, Reply
 from ledgermq.protocol.settings import DEFAULTS, Settings
 from ledgermq.selector import Selector
 
-__all__ = [
-    "ENDED",
-    "Affinity",
-    "BlockedPut",
-    "Connection",
-    "Consumer",
-    "GroupedMessage",
-    "Message",
-    "Order",
-    "OrderKey",
-    "Publication",
-    "Queue",
-    "SegmentMessage",
-    "Session",
-    "Subscription",
-    "SubscriptionKey",
-    "Times",
-    "Topic",
-    "WaitingKey",
-    "may_be_given",
-]
-
 # The text of a selector, empty for none, and the options.
 OrderKey = tuple[str, Options]
 # In flight, waits since, session, number: who comes first among the consumers that wait.

@@ -13,8 +13,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
-__all__ = ["FIRST_SEGMENT", "Segment", "Storage", "StorageSettings"]
-
 # The first one of the figure that the rules come from (DB-11).
 FIRST_SEGMENT: Final = 0x7EF325
 SEGMENT_BYTES_MAX: Final = 2**40

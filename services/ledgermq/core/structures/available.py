@@ -19,8 +19,6 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, Generic, Protocol, TypeVar
 
-__all__ = ["PRIORITIES", "SPARE_ENTRIES", "Available", "Placed"]
-
 PRIORITIES: Final = 10
 SPARE_ENTRIES: Final = 64
 

@@ -10,8 +10,6 @@ import heapq
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Generic, TypeVar
 
-__all__ = ["LazyHeap"]
-
 T = TypeVar("T", bound=tuple[Any, ...])
 
 

@@ -17,8 +17,6 @@ from ledgermq.core.state.storage import Segment
 from ledgermq.wire.framing.checkpoint_chunks import avro_long, block_values
 from ledgermq.wire.framing.codec import encode_record
 
-__all__ = ["encode_block"]
-
 STORED: Final = "ledgermq.checkpoint.StoredMessage"
 # Marker and fingerprint.
 FRAME_BYTES: Final = 10

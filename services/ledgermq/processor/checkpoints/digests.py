@@ -8,8 +8,6 @@ import hashlib
 import struct
 from collections.abc import Iterable
 
-__all__ = ["CHAIN_START", "chain_next", "chunk_digest", "state_digest"]
-
 CHAIN_START = bytes(32)
 _PLACE = struct.Struct(">qq")
 

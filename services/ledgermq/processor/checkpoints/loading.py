@@ -44,16 +44,6 @@ from ledgermq.wire.topics.reading import PartitionReader, partition_reader
 from ledgermq.wire.topics.registry import Claim
 from ledgermq.wire.topics.skipping import LookAhead
 
-__all__ = [
-    "CheckpointMismatchError",
-    "Loaded",
-    "LogIncompleteError",
-    "StoredManifest",
-    "discard_checkpoints",
-    "load",
-    "read_manifests",
-]
-
 log = logging.getLogger(__name__)
 
 FIRST_VERSION = 1

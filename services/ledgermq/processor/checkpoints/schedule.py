@@ -14,8 +14,6 @@ from ledgermq.processor.owner.folding import Folder
 from ledgermq.processor.worker.settings import WorkerSettings
 from ledgermq.wire.framing.checkpoint_keys import manifest_key
 
-__all__ = ["CheckpointSchedule"]
-
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.2

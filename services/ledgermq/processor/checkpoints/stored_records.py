@@ -17,8 +17,6 @@ from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq.wire.topics.registry import Claim
 
-__all__ = ["StoredRecords", "read_stored_records", "write_all"]
-
 log = logging.getLogger(__name__)
 
 

@@ -52,8 +52,6 @@ from ledgermq.wire.topics.log_topics import DERIVED_BYTES_MAX, Topics, lane_part
 from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq.wire.topics.registry import Claim
 
-__all__ = ["CheckpointFailedError", "Checkpointer", "Snapshot", "encode_root"]
-
 log = logging.getLogger(__name__)
 
 KEPT_MANIFESTS = 3

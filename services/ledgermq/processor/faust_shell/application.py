@@ -20,8 +20,6 @@ from ledgermq.processor.faust_shell.transport import LogTransport
 from ledgermq.processor.worker.settings import WorkerSettings
 from ledgermq.wire.topics.log_topics import Topics
 
-__all__ = ["WorkerApplication", "make_application"]
-
 
 class LoopbackWeb(Web):
     """Faust's web server without any page of its own; above all without the tables (D4, D15)."""

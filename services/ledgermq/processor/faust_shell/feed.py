@@ -23,8 +23,6 @@ from ledgermq.errors import LedgerMQError
 from ledgermq.processor.worker.logs import KAFKA_LOGGER
 from ledgermq.wire.topics.reading import reader_settings
 
-__all__ = ["Batch", "FeedError", "LogRecord", "RecordFeed"]
-
 POLL_SECONDS = 0.05
 RECORDS_MAX = 2000
 CROWD_RECORDS = 4

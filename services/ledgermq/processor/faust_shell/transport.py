@@ -29,8 +29,6 @@ from faust.types import TP
 
 from ledgermq.processor.faust_shell.feed import RecordFeed
 
-__all__ = ["DrainedChunk", "LogConsumer", "LogTransport"]
-
 # Kafka takes a member that does not poll for long to be dead; so it is polled for nothing.
 SHOW_LIFE_SECONDS = 1.0
 REACTION_SECONDS = 30.0

@@ -25,8 +25,6 @@ from ledgermq.protocol.outcomes import DeliveredMessage, body_place
 from ledgermq.wire.framing.codec import decode_operation
 from ledgermq.wire.topics.reading import LogUnreadableError, reader_settings, take_batch
 
-__all__ = ["BodyLostError", "BodyStore", "LogReader"]
-
 # What a message costs in memory beside its bytes.
 ENTRY_BYTES = 90
 # A reader that is not asked for this long lets go of its connection and its prefetched records.

@@ -22,8 +22,6 @@ from ledgermq.wire.framing.headers import address_of, chunk_headers
 from ledgermq.wire.topics.log_topics import lane_partition
 from ledgermq.wire.topics.registry import Claim
 
-__all__ = ["Folded", "LaneWriter", "SendMark"]
-
 CHUNK = "ledgermq.outcome.Chunk"
 OUTCOME_BYTES = 80
 DELIVERED_MESSAGE_BYTES = 70

@@ -18,8 +18,6 @@ from ledgermq.processor.worker.logs import KAFKA_LOGGER
 from ledgermq.wire.framing.headers import Headers
 from ledgermq.wire.topics.log_topics import Topics
 
-__all__ = ["LaneBook", "LogClock", "LogProducer", "WriteFailedError"]
-
 POLL_SECONDS = 0.004
 
 

@@ -13,8 +13,6 @@ from ledgermq.wire.topics.reading import LogUnreadableError, partition_reader
 from ledgermq.wire.topics.registry import Claim
 from ledgermq.wire.topics.skipping import Hole, LookAhead, skip_command
 
-__all__ = ["ChainLink", "read_chain"]
-
 
 class ChainLink(NamedTuple):
     """The digest chain at a position, and the position from which on it was computed here.

@@ -9,8 +9,6 @@ from confluent_kafka.admin import AdminClient
 
 from ledgermq.wire.topics.reading import LogUnreadableError
 
-__all__ = ["LogIdentity", "log_identity"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogIdentity:

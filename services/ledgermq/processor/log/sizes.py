@@ -18,8 +18,6 @@ from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Int64, Schema,
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.registry import Claim
 
-__all__ = ["LogSizes"]
-
 log = logging.getLogger(__name__)
 
 PATIENCE_SECONDS: Final = 2.0

@@ -19,8 +19,6 @@ from ledgermq.protocol.outcomes import DeliveredMessage, Outcome
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.answers import encode_answer
 
-__all__ = ["Answerer", "Question"]
-
 log = logging.getLogger(__name__)
 
 # Kinds of which a page after the first is of an answer that was paged, not of the state as it is.

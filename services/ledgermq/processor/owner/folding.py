@@ -32,8 +32,6 @@ from ledgermq.wire.framing.codec import NOT_STAMPED, decode_operation
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.skipping import Hole, LookAhead, skip_command
 
-__all__ = ["FoldFaultError", "Folder", "VersionUnknownError"]
-
 log = logging.getLogger(__name__)
 
 LOG_APPEND_TIME = 1

@@ -20,8 +20,6 @@ from ledgermq.wire.topics.reading import LogUnreadableError
 from ledgermq.wire.topics.registry import Claim
 from ledgermq.wire.topics.skipping import Hole
 
-__all__ = ["HoleWatch", "SkippedLaterError"]
-
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 1.0

@@ -40,8 +40,6 @@ from ledgermq.wire.topics.reading import partition_reader
 from ledgermq.wire.topics.registry import Claim
 from ledgermq.wire.topics.skipping import LookAhead
 
-__all__ = ["LogCutError", "Owner", "Surroundings"]
-
 log = logging.getLogger(__name__)
 
 DUTY_SECONDS = 0.05

@@ -21,8 +21,6 @@ from ledgermq.processor.lanes.bodies import BodyLostError, BodyStore
 from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Outcome
 from ledgermq.wire.framing.answers import encode_answer
 
-__all__ = ["AnswerPage", "PagedAnswer", "PagedAnswers"]
-
 PAGE_BYTES = 4 * 1024 * 1024
 KEPT_SECONDS = 30.0
 KEPT_ANSWERS = 64

@@ -21,8 +21,6 @@ from aiokafka.structs import TopicPartition
 from ledgermq.wire.framing.codec import UndecodableError, decode_record
 from ledgermq.wire.topics.log_topics import Topics
 
-__all__ = ["Listener", "SideTopic"]
-
 log = logging.getLogger(__name__)
 
 ASK = "ledgermq.question.Ask"

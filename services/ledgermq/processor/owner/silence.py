@@ -17,8 +17,6 @@ from ledgermq.processor.owner.side_topic import Listener, SideTopic
 from ledgermq.processor.owner.time_keeper import TimeKeeper
 from ledgermq.wire.topics.registry import Claim
 
-__all__ = ["Silence", "SilenceWatch"]
-
 log = logging.getLogger(__name__)
 
 SUSPECTS_MAX = 1_000

@@ -22,8 +22,6 @@ from ledgermq.wire.framing.codec import encode_operation, full_name_of
 from ledgermq.wire.framing.headers import Headers
 from ledgermq.wire.topics.registry import Claim
 
-__all__ = ["TimeKeeper"]
-
 log = logging.getLogger(__name__)
 
 BACK_OFF_SECONDS = 1.0

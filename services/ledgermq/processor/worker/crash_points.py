@@ -9,8 +9,6 @@ from __future__ import annotations
 import os
 import signal
 
-__all__ = ["CRASH_POINTS", "crash_point", "is_armed"]
-
 CRASH_POINTS = (
     "after-fold",
     "after-produce",

@@ -6,8 +6,6 @@ import logging
 import sys
 import time
 
-__all__ = ["KAFKA_LOGGER", "RepeatFilter", "set_up_log"]
-
 # What librdkafka has to say.
 KAFKA_LOGGER = logging.getLogger("librdkafka")
 LIBRARIES = ("faust", "mode", "aiokafka", "asyncio", "aiohttp", KAFKA_LOGGER.name)

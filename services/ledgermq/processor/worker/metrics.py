@@ -7,8 +7,6 @@ from collections.abc import Iterable
 
 from ledgermq.processor.owner.owner import Owner
 
-__all__ = ["metrics_text"]
-
 Sample = tuple[dict[str, str], float]
 
 HELP = {

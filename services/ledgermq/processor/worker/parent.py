@@ -7,8 +7,6 @@ import os
 import signal
 import sys
 
-__all__ = ["PARENT_VARIABLE", "die_with_parent"]
-
 PARENT_VARIABLE = "LEDGERMQ_SUPERVISOR_PID"
 PR_SET_PDEATHSIG = 1
 

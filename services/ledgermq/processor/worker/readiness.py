@@ -14,8 +14,6 @@ from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.reading import reader_settings
 from ledgermq.wire.topics.registry import Claim, RegistryError, list_queue_managers
 
-__all__ = ["wait_for_worker"]
-
 ASK = "ledgermq.question.Ask"
 ASK_AGAIN_SECONDS = 1.0
 

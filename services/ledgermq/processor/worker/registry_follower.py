@@ -10,8 +10,6 @@ from ledgermq.processor.worker.settings import WorkerSettings
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import Claim, RegistryError, list_queue_managers
 
-__all__ = ["RegistryFollower"]
-
 log = logging.getLogger(__name__)
 
 AGAIN_SECONDS = 1.0

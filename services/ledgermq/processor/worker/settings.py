@@ -11,8 +11,6 @@ from typing import Any, Final, NamedTuple
 
 from ledgermq.errors import LedgerMQError
 
-__all__ = ["WORKER_OPTIONS", "SettingsError", "WorkerOption", "WorkerSettings"]
-
 
 class SettingsError(LedgerMQError, ValueError):
     """A setting that cannot be used; the text names it and says what it must be."""

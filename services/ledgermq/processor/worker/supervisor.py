@@ -25,8 +25,6 @@ from ledgermq.processor.worker.parent import PARENT_VARIABLE
 from ledgermq.processor.worker.readiness import wait_for_worker
 from ledgermq.processor.worker.worker import EXIT_FAULT, EXIT_REFUSED, EXIT_STOPPED
 
-__all__ = ["Supervisor", "WorkerNotRunningError", "running_installation"]
-
 log = logging.getLogger(__name__)
 
 EXIT_USAGE = 2

@@ -37,15 +37,6 @@ from ledgermq.wire.topics.registry import (
     list_queue_managers,
 )
 
-__all__ = [
-    "EXIT_FAULT",
-    "EXIT_REFUSED",
-    "EXIT_STOPPED",
-    "EXIT_UNREACHABLE",
-    "Worker",
-    "run_worker",
-]
-
 log = logging.getLogger(__name__)
 
 

@@ -9,8 +9,6 @@ from typing import Any, NoReturn, overload
 from ledgermq.errors import MessageEOFError, MessageNotWriteableError
 from ledgermq.wire.content.conversion import Value, read_as, written_as
 
-__all__ = ["ReadOnlyDict", "StreamBody", "TypedReading"]
-
 
 class ReadOnlyDict(dict[str, Any]):
     """A dict that raises MessageNotWriteableError when somebody tries to change it.

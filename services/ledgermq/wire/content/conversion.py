@@ -23,8 +23,6 @@ from typing import Any, Final, TypeAlias
 
 from ledgermq.errors import MessageFormatError, UnsupportedValueError
 
-__all__ = ["READERS", "WRITERS", "Value", "read_as", "written_as"]
-
 Value: TypeAlias = bool | int | float | str | bytes | None
 
 BITS: Final = {"byte": 8, "short": 16, "int": 32, "long": 64}

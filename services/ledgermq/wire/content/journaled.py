@@ -9,8 +9,6 @@ from typing import Any
 
 from ledgermq.wire.framing.codec import decode_record
 
-__all__ = ["JournaledMessage"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournaledMessage:

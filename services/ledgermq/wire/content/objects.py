@@ -23,8 +23,6 @@ from uuid import UUID
 
 from ledgermq.errors import MessageFormatError, MessageUndecodableError, UnsupportedValueError
 
-__all__ = ["ObjectBody"]
-
 TYPE: Final = "$type"
 DEPTH_MAX: Final = 100
 LONG_MIN: Final = -(2**63)

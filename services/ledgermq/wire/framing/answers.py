@@ -10,8 +10,6 @@ from ledgermq.protocol.outcomes import EMPTY_HEADER, DeliveredMessage, Outcome
 from ledgermq.wire.framing.codec import encode_record, outcome_to_union
 from ledgermq.wire.framing.header_lists import split
 
-__all__ = ["ANSWER", "encode_answer"]
-
 ANSWER: Final = "ledgermq.question.Answer"
 
 

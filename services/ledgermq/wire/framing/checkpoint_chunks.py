@@ -15,20 +15,6 @@ from zlib import crc32
 from ledgermq.protocol.limits import BLOCK_MESSAGES
 from ledgermq.wire.framing.codec import UndecodableError, decode_record, encode_record
 
-__all__ = [
-    "BLOCK",
-    "CHUNK_BYTES_MAX",
-    "MANIFEST_PAGE",
-    "ChunkError",
-    "avro_long",
-    "block_values",
-    "chunk_of",
-    "encode_block_record",
-    "manifest_pages",
-    "references_of",
-    "root_parts",
-]
-
 Record = dict[str, Any]
 BLOCK: Final = "ledgermq.checkpoint.MessageBlock"
 STORED: Final = "ledgermq.checkpoint.StoredMessage"

@@ -9,8 +9,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-__all__ = ["chunk_key", "manifest_key", "parse_key"]
-
 _POSITION: Final = re.compile(rb"0|[1-9][0-9]{0,17}")
 _DIGEST: Final = re.compile(rb"[0-9a-f]{64}")
 

@@ -24,24 +24,6 @@ from ledgermq.wire.framing.header_lists import NO_HEADER, join, split
 from ledgermq.wire.framing.list_entries import has_too_many_entries
 from ledgermq.wire.framing.schemas import KnownSchema, by_fingerprint, by_name
 
-__all__ = [
-    "HEADER_BYTES",
-    "MARKER",
-    "NOT_STAMPED",
-    "Chunk",
-    "UndecodableError",
-    "decode_chunk",
-    "decode_operation",
-    "decode_record",
-    "encode_chunk",
-    "encode_operation",
-    "encode_record",
-    "full_name_of",
-    "join_delivered",
-    "outcome_from_union",
-    "outcome_to_union",
-]
-
 MARKER: Final = b"\xc3\x01"
 HEADER_BYTES: Final = 10
 OPERATION: Final = "ledgermq.operation."

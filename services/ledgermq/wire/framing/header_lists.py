@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-__all__ = ["NO_HEADER", "join", "split"]
-
 GROUP: Final = "ledgermq.message.Group"
 NO_HEADER: Final[dict[str, Any]] = {
     "properties": {},

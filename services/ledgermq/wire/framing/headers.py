@@ -5,16 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final, NamedTuple, TypeAlias
 
-__all__ = [
-    "CONNECTION",
-    "Address",
-    "Headers",
-    "address_of",
-    "chunk_headers",
-    "operation_headers",
-    "with_identity",
-]
-
 Headers: TypeAlias = list[tuple[str, bytes]]
 
 CONNECTION: Final = "ledgermq-connection"

@@ -13,8 +13,6 @@ from typing import Any, Final, NamedTuple
 from ledgermq.protocol.limits import LIST_ENTRIES_MAX
 from ledgermq.wire.framing.schemas import by_name
 
-__all__ = ["has_too_many_entries"]
-
 # Passes over a datum of one schema: from the offset of its first byte to that behind its last.
 Pass = Callable[["_Datum", int], int]
 DOUBLE_BYTES: Final = 8

@@ -18,8 +18,6 @@ from fastavro.types import Schema
 
 from ledgermq.protocol.limits import PROTOCOL_VERSION
 
-__all__ = ["KnownSchema", "by_fingerprint", "by_name", "names", "schema_directory"]
-
 
 class KnownSchema(NamedTuple):
     """A schema of the protocol.

@@ -6,8 +6,6 @@ from confluent_kafka import KafkaError, Message, Producer
 
 from ledgermq.wire.framing.headers import Headers
 
-__all__ = ["NotAppendedError", "append_record"]
-
 
 class NotAppendedError(RuntimeError):
     """The log did not take the record; the text says why."""

@@ -19,17 +19,6 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-__all__ = [
-    "LANES_DEFAULT",
-    "OPERATION_BYTES_MAX",
-    "PARTITIONS_DEFAULT",
-    "TOPIC_PREFIX_DEFAULT",
-    "TopicError",
-    "Topics",
-    "ensure_topics",
-    "lane_partition",
-]
-
 TOPIC_PREFIX_DEFAULT: Final = "ledgermq"
 PARTITIONS_DEFAULT: Final = 4
 LANES_DEFAULT: Final = 4

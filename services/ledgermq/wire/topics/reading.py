@@ -11,14 +11,6 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Topic
 
 from ledgermq.errors import LedgerMQError
 
-__all__ = [
-    "LogUnreadableError",
-    "PartitionReader",
-    "partition_reader",
-    "reader_settings",
-    "take_batch",
-]
-
 RECORDS_MAX = 1_000
 # librdkafka mends these by itself.
 PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)

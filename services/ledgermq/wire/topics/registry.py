@@ -16,14 +16,6 @@ from ledgermq.wire.topics.appending import NotAppendedError, append_record
 from ledgermq.wire.topics.log_topics import LANES_DEFAULT, Topics
 from ledgermq.wire.topics.reading import LogUnreadableError, PartitionReader, partition_reader
 
-__all__ = [
-    "Claim",
-    "RegistryError",
-    "claim_queue_manager",
-    "find_queue_manager",
-    "list_queue_managers",
-]
-
 CLAIM: Final = "ledgermq.registry.Claim"
 
 

@@ -16,8 +16,6 @@ from ledgermq.wire.framing.schemas import by_name
 from ledgermq.wire.topics.log_topics import TOPIC_PREFIX_DEFAULT, Topics
 from ledgermq.wire.topics.reading import partition_reader
 
-__all__ = ["Hole", "LookAhead", "skip_command"]
-
 LOG_APPEND_TIME: Final = 2
 
 
