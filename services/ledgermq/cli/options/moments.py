@@ -17,9 +17,7 @@ class Moment(click.ParamType):
 
     name = "POSITION|TIME"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Any:
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from ledgermq_spark.log.positions import PositionOutOfRangeError, parse_moment
 
         try:
