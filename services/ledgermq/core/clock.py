@@ -18,7 +18,6 @@ from ledgermq.protocol.reasons import Reason
 
 
 def agrees(operation: TimeAgreed, time: int) -> bool:
-    """Whether the writer's clock agrees with the append time of its own entry."""
     return abs(operation.writer_time - time) <= TIME_AGREEMENT_US
 
 
@@ -46,7 +45,6 @@ def time_after(
 
 
 def advance(entry: Entry, operation: Operation, time: int) -> None:
-    """Lets the time pass that this entry brings, if it counts, and fires what is due."""
     state = entry.state
     counts = True
     # Where the log did not stamp a record, its time is its writer's word, and it brings none.

@@ -78,7 +78,6 @@ class Entry:
         self.left: dict[int, Queue] = {}
 
     def take_index(self) -> int:
-        """The index of the outcome about to be made."""
         index = self.next_index
         self.next_index = index + 1
         return index
@@ -102,7 +101,6 @@ class Entry:
         self.outcomes.append(Addressed(None, -1, -1, -2, outcome))
 
     def refused(self, refusal: Refusal, session: int, sequence: int, expected: int = 0) -> Refused:
-        """The outcome of a refusal."""
         return Refused(
             position=self.position,
             index=self.take_index(),

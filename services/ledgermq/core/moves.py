@@ -50,7 +50,6 @@ Flight = tuple[Consumer, Sequence[int]]
 
 
 def state_of(message: Message) -> int:
-    """The state of a numbered message that a queue or subscription has."""
     if message.consumer is not None:
         return in_flight_of(message.consumer.session)
     times = message.times
@@ -60,7 +59,6 @@ def state_of(message: Message) -> int:
 
 
 def in_flight_of(session: Session) -> int:
-    """The state of what a session got and has not settled."""
     return UNCOMMITTED_GET if session.transacted else UNACKNOWLEDGED
 
 
@@ -112,7 +110,6 @@ def move(
 
 
 def _note_high(store: Queue) -> None:
-    """Notes what a store holds, if that is the most so far."""
     store.messages_high = max(store.messages_high, sum(store.counts))
     store.bytes_high = max(store.bytes_high, sum(store.sizes))
 
@@ -126,7 +123,6 @@ def report(
     flight: Flight | None = None,
     session: Session | None = None,
 ) -> None:
-    """Reports moves to the listener of the entry: from which state into which, and why."""
     assert entry.listener is not None, "there is a listener"
     before, after, cause = what
     consumer, deliveries = flight or (None, ())
@@ -172,7 +168,6 @@ def _stop_waiting(
 
 
 def _wait(state: QueueManager, store: Queue, messages: Sequence[Message], until: int) -> None:
-    """Lets messages wait to be born, or until a moment to be delivered again."""
     created = store.created_position
     for message in messages:
         message.consumer = None
@@ -188,7 +183,6 @@ def _wait(state: QueueManager, store: Queue, messages: Sequence[Message], until:
 
 
 def _go_to(store: Queue, messages: Sequence[Message], consumer: Consumer) -> None:
-    """Puts messages into the hands of a consumer."""
     received = store.received
     for message in messages:
         message.consumer = consumer
@@ -304,7 +298,6 @@ def _leave_group(
 
 
 def join_groups(store: Queue, messages: Iterable[Message]) -> None:
-    """Lets numbered messages join their groups in a queue."""
     for message in messages:
         if isinstance(message, GroupedMessage):
             group_id = message.group.group_id
@@ -329,14 +322,13 @@ def _offer_what_became_whole(
 
 
 def offer_wanted(order: Order, messages: Iterable[Message]) -> None:
-    """Offers those of the messages that an order wants and that may be given now."""
     for message in messages:
         if order.wants(message) and order.may_be_taken(message):
             order.offer(message)
 
 
 def offer_again(store: Queue, messages: Iterable[Message]) -> None:
-    """Offers those that are available in every order that wants them: they were held back."""
+    """Offers what was held back, if it is available, to every order that wants it."""
     here = [one for one in messages if one.is_available]
     for message in here:
         store.available.offer(message)
@@ -345,7 +337,6 @@ def offer_again(store: Queue, messages: Iterable[Message]) -> None:
 
 
 def purge(entry: Entry, store: Queue) -> None:
-    """Takes out all messages of a queue, subscription or topic, because it goes."""
     if isinstance(store, Topic):
         for subscription in store.subscriptions.values():
             purge(entry, subscription)
@@ -357,7 +348,6 @@ def purge(entry: Entry, store: Queue) -> None:
 
 
 def restore_states(state: QueueManager, store: Queue) -> None:
-    """Counts and orders the messages of a queue or subscription that a checkpoint brought."""
     available: list[Message] = []
     for message in store.messages.values():
         times = message.times

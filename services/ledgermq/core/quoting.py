@@ -19,12 +19,10 @@ def quoted(text: str) -> str:
 
 
 def shown_name(name: str) -> str:
-    """A name as it is, where it may be one; anything else is quoted."""
     return name if is_name(name) else quoted(name)
 
 
 def cut(detail: str) -> str:
-    """The whole text of a refusal, which no outcome lets grow further."""
     if len(detail) <= DETAIL_CHARACTERS_MAX:
         return detail
     return f"{detail[:DETAIL_CHARACTERS_MAX]}... ({len(detail)} characters)"

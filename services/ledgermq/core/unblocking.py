@@ -30,7 +30,6 @@ from ledgermq.protocol.settings import FIFO
 
 
 def unblock_and_deliver(entry: Entry) -> None:
-    """Puts what fits now of what waits, then serves the consumers of every queue touched."""
     unblock(entry)
     deliver_touched(entry)
 
@@ -54,7 +53,7 @@ def unblock(entry: Entry) -> None:
 
 
 def _waited_for(state: QueueManager) -> tuple[object, ...] | None:
-    """All that decides whether a blocked put goes on; None: that is not told in short."""
+    """All that decides whether a blocked put goes on; None: too much to compare."""
     if state.storage.settings.segments_max:
         return None
     has_quota = state.messages_max or state.bytes_max
@@ -97,7 +96,7 @@ def _round(entry: Entry) -> bool:
 def _try(
     entry: Entry, put: BlockedPut, standing: Mapping[str | tuple[str, int], None]
 ) -> Reply | Refusal | None:
-    """The answer to a blocked put; None: it waits on."""
+    """The answer to a blocked put; None: it goes on waiting."""
     state, destination = entry.state, put.destination
     state.storage.clean()
     queue = find_destination(state, destination)
@@ -145,7 +144,6 @@ def _put_now(entry: Entry, put: BlockedPut, queue: Queue) -> Reply | Refusal:
 
 
 def _commit_if_waiting(entry: Entry, session: Session) -> None:
-    """Does the commit of a session that waits, once nothing is left that it waits for."""
     waiting = session.waiting_commit
     if waiting is None or session.blocked:
         return
@@ -156,7 +154,6 @@ def _commit_if_waiting(entry: Entry, session: Session) -> None:
 
 
 def _held_up_by(state: QueueManager, put: BlockedPut) -> str:
-    """What has no room for a put that waits, in words."""
     queue = find_destination(state, put.destination)
     whose = used_up_quota(state, queue, len(put.messages), put.size_bytes)
     if whose is not None:

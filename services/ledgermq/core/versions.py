@@ -42,7 +42,6 @@ def upgrade(entry: Entry, session: Session, operation: Upgrade) -> Refusal | Non
 
 
 def offer_version(state: QueueManager, operation: VersionOffered) -> Refusal | None:
-    """Notes the highest version that a worker offered."""
     if not 1 <= operation.version <= VERSION_MAX:
         return Refusal(
             Reason.VERSION_INVALID,
@@ -53,7 +52,6 @@ def offer_version(state: QueueManager, operation: VersionOffered) -> Refusal | N
 
 
 def check_skip(operation: PositionsSkipped, position: int) -> Refusal | None:
-    """Refuses a declaration that names what is not below it, or not who declares it and why."""
     if operation.counts_at(position):
         return None
     return check_actor(operation.actor, operation.reason) or Refusal(

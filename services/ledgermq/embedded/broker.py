@@ -87,17 +87,14 @@ class EmbeddedBroker:
 
     @property
     def directory(self) -> Path:
-        """The broker's directory."""
         return self._directory.path
 
     @property
     def log_path(self) -> Path:
-        """The file that holds what the broker says."""
         return self._directory.log
 
     @property
     def running(self) -> bool:
-        """Whether the broker's process is alive."""
         return self._guard is not None and self._guard.poll() is None
 
     @property

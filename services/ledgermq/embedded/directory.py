@@ -45,8 +45,6 @@ class BrokerRecord:
 
 
 class BrokerDirectory:
-    """Reads and writes what lies in an embedded broker's directory."""
-
     def __init__(self, path: Path) -> None:
         self.path = path.absolute()
         self.data = self.path / "data"
@@ -102,7 +100,6 @@ class BrokerDirectory:
         return record
 
     def save(self, record: BrokerRecord) -> None:
-        """Replace what the directory remembers, in one step."""
         scratch = self._record.with_suffix(".new")
         with scratch.open("w", encoding="utf-8") as handle:
             json.dump(asdict(record), handle, indent=1)
@@ -111,7 +108,6 @@ class BrokerDirectory:
         scratch.replace(self._record)
 
     def update(self, record: BrokerRecord, **changes: Any) -> BrokerRecord:
-        """Save a record with the given fields changed, and return it."""
         changed = replace(record, **changes)
         self.save(changed)
         return changed
@@ -140,7 +136,6 @@ class BrokerDirectory:
         return "\n".join(text.splitlines()[-lines:]) or "(the log is empty)"
 
     def free_bytes(self) -> int:
-        """Return how much room the file system has left."""
         return shutil.disk_usage(self.path).free
 
     def _refuse_foreign(self, meta: Path, record: BrokerRecord | None) -> None:

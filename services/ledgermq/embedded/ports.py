@@ -13,7 +13,6 @@ ATTEMPTS_MAX = 200
 
 
 def port_is_free(port: int) -> bool:
-    """Return whether a server could listen on this loopback port now."""
     with socket.socket() as probe:
         # As Java does: connections of the broker before that still linger are no obstacle.
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

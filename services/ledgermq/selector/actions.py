@@ -1,4 +1,8 @@
-"""What the parser does on each rule of the grammar, whose name the method has."""
+"""What the parser does on each rule of the grammar, whose name the method has.
+
+A method gets the parts of its rule in their order, signs and keywords among them; None stands for
+an optional part that is not there.
+"""
 
 from __future__ import annotations
 
@@ -31,40 +35,30 @@ def _start(token: Token) -> int:
 
 
 def _text(token: Token) -> str:
-    """The text of a string literal."""
     return str(token)[1:-1].replace("''", "'")
 
 
 class Actions:
-    """Makes nodes from tokens and nodes, as the grammar names them."""
-
     def start(self, parts: list[Any]) -> Node:
-        """The whole selector."""
         return nodes.condition(parts[0])
 
     def disjunction(self, parts: list[Any]) -> Node:
-        """Condition, OR, condition, and so on."""
         return nodes.disjunction(parts[::2])
 
     def conjunction(self, parts: list[Any]) -> Node:
-        """Condition, AND, condition, and so on."""
         return nodes.conjunction(parts[::2])
 
     def negation(self, parts: list[Any]) -> Node:
-        """NOT, condition."""
         return nodes.negation(parts[1], _start(parts[0]))
 
     def comparison(self, parts: list[Any]) -> Node:
-        """Value, sign, value."""
         return nodes.comparison(parts[0], parts[1].value, parts[2])
 
     def between(self, parts: list[Any]) -> Node:
-        """Value, NOT or nothing, BETWEEN, value, AND, value."""
         value, inverted, _, low, _, high = parts
         return nodes.between(value, low, high, inverted=inverted is not None)
 
     def like(self, parts: list[Any]) -> Node:
-        """Identifier, NOT or nothing, LIKE, pattern, and ESCAPE with a character or nothing."""
         node, inverted, _, pattern, _, escape = parts
         if escape is not None and len(_text(escape)) != 1:
             raise unexpected(
@@ -82,7 +76,6 @@ class Actions:
         return nodes.tested(node, "LIKE", test, inverted=inverted is not None)
 
     def membership(self, parts: list[Any]) -> Node:
-        """Identifier, NOT or nothing, IN, parenthesis, strings with commas, parenthesis."""
         node, inverted = parts[:2]
         members = frozenset(_text(token) for token in parts[4:-1:2])
 
@@ -94,25 +87,20 @@ class Actions:
         return nodes.tested(node, "IN", test, inverted=inverted is not None)
 
     def null_test(self, parts: list[Any]) -> Node:
-        """Identifier, IS, NOT or nothing, NULL."""
         node, _, inverted, _ = parts
         return nodes.tested(node, "IS", lambda value: value is None, inverted=inverted is not None)
 
     def sum(self, parts: list[Any]) -> Node:
-        """Number, plus or minus, number, and so on."""
         return nodes.arithmetic_chain(parts[::2], [sign.value for sign in parts[1::2]])
 
     def product(self, parts: list[Any]) -> Node:
-        """Number, times or divided by, number, and so on."""
         return nodes.arithmetic_chain(parts[::2], [sign.value for sign in parts[1::2]])
 
     def signed(self, parts: list[Any]) -> Node:
-        """Sign, number."""
         sign, node = parts
         return nodes.signed_number(sign.value, node, _start(sign))
 
     def group(self, parts: list[Any]) -> Node:
-        """Parenthesis, expression, parenthesis."""
         return nodes.enclosed(parts[1], _start(parts[0]))
 
     def identifier(self, parts: list[Any]) -> Node:
@@ -128,19 +116,15 @@ class Actions:
         return nodes.identifier(name, start)
 
     def string(self, parts: list[Any]) -> Node:
-        """A string literal."""
         return nodes.constant("string", _text(parts[0]), _start(parts[0]))
 
     def exact(self, parts: list[Any]) -> Node:
-        """An exact numeric literal."""
         start = _start(parts[0])
         return nodes.constant("number", exact_number(parts[0].value, start), start)
 
     def approximate(self, parts: list[Any]) -> Node:
-        """An approximate numeric literal."""
         start = _start(parts[0])
         return nodes.constant("number", approximate_number(parts[0].value, start), start)
 
     def boolean(self, parts: list[Any]) -> Node:
-        """TRUE or FALSE."""
         return nodes.constant("boolean", parts[0].type == "TRUE", _start(parts[0]))

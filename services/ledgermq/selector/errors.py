@@ -27,7 +27,6 @@ class SelectorError(ValueError):
 
 
 def unexpected(found: str, position: int, expected: str) -> SelectorError:
-    """The error for something that is not what has to stand there."""
     return SelectorError(
         f"found {found} at position {position} of the selector, expected {expected}", position
     )

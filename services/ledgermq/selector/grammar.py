@@ -120,7 +120,6 @@ def _parser() -> Lark:
 
 
 def _expected(opening: str) -> str:
-    """What may follow the opening of a text, in words."""
     # The parser that met the error cannot tell: the wrong token has made it close phrases already.
     parser: Any = _parser().parse_interactive(opening)
     parser.exhaust_lexer()

@@ -35,8 +35,6 @@ _MIRRORED: Final = {"=": "=", "<>": "<>", "<": ">", "<=": ">=", ">": "<", ">=": 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A part of a selector."""
-
     kind: Literal["identifier", "number", "string", "boolean", "condition"]
     start: int
     evaluate: Evaluate
@@ -53,7 +51,6 @@ def not_a(expected: str, node: Node) -> SelectorError:
 
 
 def identifier(name: str, start: int) -> Node:
-    """A header or property."""
     return Node(
         kind="identifier",
         start=start,
@@ -65,7 +62,6 @@ def identifier(name: str, start: int) -> Node:
 def constant(
     kind: Literal["number", "string", "boolean"], literal: bool | int | float | str, start: int
 ) -> Node:
-    """A literal."""
     return Node(kind=kind, start=start, evaluate=lambda _: literal, literal=literal)
 
 
@@ -87,7 +83,6 @@ def condition(node: Node) -> Node:
 
 
 def number(node: Node) -> Node:
-    """A node that may stand in arithmetic."""
     if node.kind not in ("identifier", "number"):
         raise not_a("a number", node)
     return _in_range(node)
@@ -101,7 +96,6 @@ def _in_range(node: Node) -> Node:
 
 
 def enclosed(node: Node, start: int) -> Node:
-    """A node in parentheses."""
     return replace(_in_range(node), start=start, nesting=_deeper(node, start))
 
 
@@ -152,7 +146,6 @@ def conjunction(nodes: list[Node]) -> Node:
 
 
 def disjunction(nodes: list[Node]) -> Node:
-    """Conditions joined by OR."""
     nodes = [condition(node) for node in nodes]
     parts = tuple(node.evaluate for node in nodes)
 
@@ -170,7 +163,6 @@ def disjunction(nodes: list[Node]) -> Node:
 
 
 def negation(node: Node, start: int) -> Node:
-    """NOT and a condition."""
     inner = condition(node).evaluate
 
     def evaluate(value_of: ValueOf) -> Value:
@@ -207,7 +199,6 @@ def arithmetic_chain(nodes: list[Node], signs: list[str]) -> Node:
 
 
 def comparison(left: Node, sign: str, right: Node) -> Node:
-    """Two values compared."""
     for node in (left, right):
         _in_range(node)
     if left.literal is not None and right.kind == "identifier":
@@ -265,7 +256,6 @@ def between(node: Node, low: Node, high: Node, *, inverted: bool) -> Node:
 
 
 def tested(node: Node, word: str, test: Callable[[Value], bool | None], *, inverted: bool) -> Node:
-    """A test of one identifier: LIKE, IN, IS NULL, and their opposites."""
     if node.kind != "identifier":
         raise not_a(f"an identifier before {word}", node)
     name = node.identifiers[0]

@@ -19,7 +19,6 @@ _Piece = list[str | None]
 
 
 def like(pattern: str, escape: str | None) -> Callable[[str], bool]:
-    """Returns the test of a text against a pattern."""
     pieces = _pieces(pattern, escape)
     first, *others = (_compiled(piece) for piece in pieces)
     if not others:

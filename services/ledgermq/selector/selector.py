@@ -12,8 +12,6 @@ from ledgermq.selector.nodes import Evaluate, ValueOf
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:
-    """A condition on the headers and properties of a message."""
-
     text: str
     identifiers: tuple[str, ...] = field(compare=False)
     """The headers and properties it names, in the order of their first use."""

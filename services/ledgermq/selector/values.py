@@ -62,26 +62,22 @@ def relate(sign: str, left: Any, right: Any) -> Truth:
 
 
 def both(left: Truth, right: Truth) -> Truth:
-    """AND of two truths."""
     if left is False or right is False:
         return False
     return None if left is None or right is None else True
 
 
 def either(left: Truth, right: Truth) -> Truth:
-    """OR of two truths."""
     if left is True or right is True:
         return True
     return None if left is None or right is None else False
 
 
 def negated(truth: Truth) -> Truth:
-    """NOT of a truth."""
     return None if truth is None else not truth
 
 
 def signed(sign: str, value: Value) -> Value:
-    """Unary plus or minus."""
     if type(value) is int:
         return _bounded(-value) if sign == "-" else value
     if type(value) is float:

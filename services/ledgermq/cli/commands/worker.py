@@ -13,24 +13,22 @@ from ledgermq.cli.options.target import (
     BOOTSTRAP_DEFAULT,
     data_directory_option,
 )
+from ledgermq.cli.options.together import Command, together
 from ledgermq.cli.printing.exits import REFUSED
 from ledgermq.processor.worker.settings import WORKER_OPTIONS, WorkerSettings
 
 WORKER_REFUSED = 4
 
 
-def _worker_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that a worker's settings have."""
-    for one in reversed(WORKER_OPTIONS):
-        kind: Any = None
-        if one.choices:
-            kind = click.Choice(one.choices)
-        elif one.lowest is not None:
-            kind = click.IntRange(one.lowest, one.highest)
-        command = click.option(
-            one.flag, one.setting, type=kind, multiple=one.many, metavar=one.metavar, help=one.help
-        )(command)
-    return command
+def _option_of(one: WorkerOption) -> Callable[[Command], Command]:
+    kind: Any = None
+    if one.choices:
+        kind = click.Choice(one.choices)
+    elif one.lowest is not None:
+        kind = click.IntRange(one.lowest, one.highest)
+    return click.option(
+        one.flag, one.setting, type=kind, multiple=one.many, metavar=one.metavar, help=one.help
+    )
 
 
 @click.command()
@@ -42,7 +40,7 @@ def _worker_options(command: Callable[..., Any]) -> Callable[..., Any]:
     help="Kafka to work on.  [default: the running `ledgermq up`, else localhost:9092]",
 )
 @data_directory_option()
-@_worker_options
+@together(*map(_option_of, WORKER_OPTIONS))
 def worker(
     bootstrap: str | None,
     data_directory: Path,

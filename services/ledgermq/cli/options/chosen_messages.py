@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -12,6 +12,7 @@ from ledgermq.cli.options.bodies import body_line
 from ledgermq.cli.options.consent import actor_option, confirm, reason_option
 from ledgermq.cli.options.destinations import destination_named
 from ledgermq.cli.options.target import Target
+from ledgermq.cli.options.together import together
 from ledgermq.cli.printing.output import Column, Output, count_of
 
 if TYPE_CHECKING:
@@ -60,11 +61,7 @@ class _Numbers(click.ParamType):
 
     name = "NUMBERS"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> range:
-        """The numbers."""
-        del param, ctx
+    def convert(self, value: Any, *_context: Any) -> range:
         if isinstance(value, range):
             return value
         first, _, last = value.partition("..")
@@ -76,7 +73,8 @@ class _Numbers(click.ParamType):
         return numbers
 
 
-_OPTIONS: Final = (
+# Which messages, who asks for it and why.
+handling_options: Final = together(
     click.option("--selector", default="", help="Only messages that it matches."),
     click.option(
         "--sequence",
@@ -100,13 +98,6 @@ _OPTIONS: Final = (
     click.option("--dry-run", is_flag=True, help="Only show what would be done."),
     click.option("--yes", is_flag=True, help="Do it without asking."),
 )
-
-
-def handling_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say which messages, who asks for it and why."""
-    for option in reversed(_OPTIONS):
-        command = option(command)
-    return command
 
 
 def carry_out(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import getpass
 import sys
-from collections.abc import Callable
-from typing import Any
 
 import click
+
+from ledgermq.cli.options.together import together
 
 reason_option = click.option("--reason", default="", help="Why; it is recorded on the log.")
 actor_option = click.option(
@@ -15,19 +15,15 @@ actor_option = click.option(
 )
 
 
-def who_and_why(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command that changes others' work the options --reason, --actor and --yes."""
-    for option in (
-        click.option("--yes", is_flag=True, help="Do it; without this nothing is changed."),
-        click.option(
-            "--actor",
-            default=getpass.getuser,
-            help="Who does it, recorded on the log.  [default: your user name]",
-        ),
-        click.option("--reason", required=True, help="Why; it is recorded on the log."),
-    ):
-        command = option(command)
-    return command
+who_and_why = together(
+    click.option("--reason", required=True, help="Why; it is recorded on the log."),
+    click.option(
+        "--actor",
+        default=getpass.getuser,
+        help="Who does it, recorded on the log.  [default: your user name]",
+    ),
+    click.option("--yes", is_flag=True, help="Do it; without this nothing is changed."),
+)
 
 
 def confirm(what: str) -> None:

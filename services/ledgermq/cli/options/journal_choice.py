@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -11,6 +10,7 @@ import click
 
 from ledgermq.cli.options.destinations import destination_named
 from ledgermq.cli.options.moments import MESSAGE_ID
+from ledgermq.cli.options.together import together
 from ledgermq.client.destinations import checked_destination
 
 if TYPE_CHECKING:
@@ -22,11 +22,7 @@ class _Instant(click.ParamType):
 
     name = "TIME"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> datetime:
-        """The time, with its zone."""
-        del param, ctx
+    def convert(self, value: Any, *_context: Any) -> datetime:
         if isinstance(value, datetime):
             return value
         try:
@@ -43,7 +39,7 @@ directory_option = click.option(
     show_envvar=True,
     help="Where backups of the journal are.  [default: journal, beneath the data directory]",
 )
-_CHOICE: Final = (
+choice_options: Final = together(
     click.option(
         "--from",
         "source",
@@ -58,13 +54,6 @@ _CHOICE: Final = (
     click.option("--until", type=_Instant(), help="Only what was enqueued before."),
     click.option("--selector", default="", help="Only messages that it matches."),
 )
-
-
-def choice_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command the options that say which messages of the journal are meant."""
-    for option in reversed(_CHOICE):
-        command = option(command)
-    return command
 
 
 def choice_from(options: dict[str, Any], limit: int) -> Choice:

@@ -13,6 +13,7 @@ from typing import Any, Final
 import click
 
 from ledgermq.cli.options.destinations import destination_named
+from ledgermq.cli.options.together import Command, together
 from ledgermq.client.admin.queue_settings import Kind, Setting, setting_keywords
 from ledgermq.errors import IllegalStateError
 from ledgermq.redelivery import parse_steps
@@ -30,9 +31,7 @@ class Duration(click.ParamType):
     def __init__(self, none: int | None = None) -> None:
         self._none = none
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Milliseconds."""
-        del param, ctx
+    def convert(self, value: Any, *_context: Any) -> int:
         if not isinstance(value, str):
             return int(value)
         if value == NONE and self._none is not None:
@@ -55,9 +54,7 @@ class _Count(click.ParamType):
     def __init__(self, none: int | None) -> None:
         self._none = none
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """The number."""
-        del param, ctx
+    def convert(self, value: Any, *_context: Any) -> int:
         if value == NONE and self._none is not None:
             return self._none
         try:
@@ -74,9 +71,7 @@ class _Destination(click.ParamType):
 
     name = "DESTINATION"
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """`queue:NAME` or `topic:NAME`; a bare NAME is a queue."""
-        del param, ctx
+    def convert(self, value: Any, *_context: Any) -> str:
         return "" if value in (NONE, "") else destination_named(value)
 
 
@@ -85,11 +80,7 @@ class _Steps(click.ParamType):
 
     name = "STEPS"
 
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> list[tuple[int, int]]:
-        """Retries and delays in ms."""
-        del param, ctx
+    def convert(self, value: Any, *_context: Any) -> list[tuple[int, int]]:
         if value == NONE or not isinstance(value, str):
             return [] if value == NONE else value
         try:
@@ -122,24 +113,23 @@ def _option_of(keyword: str, setting: Setting) -> Callable[..., Any]:
     return click.option(f"--{word}", keyword, type=_type_of(setting), help=text)
 
 
-def setting_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give a command an option for every setting, and --redelivery; those not given are None."""
-    command = click.option(
+# One option for every setting; those not given are None.
+setting_options: Final = together(
+    *(_option_of(keyword, setting) for keyword, setting in setting_keywords().items()),
+    click.option(
         "--redelivery",
         help="Redelivery as Java CAPS writes it, such as '5:1000; 10:5000; 50:move(queue:dead$)', "
         "in the place of the other redelivery options and --error-destination.",
-    )(command)
-    for keyword, setting in reversed(tuple(setting_keywords().items())):
-        command = _option_of(keyword, setting)(command)
-    return command
+    ),
+)
 
 
-def common_options(of: str, *, altering: bool = False) -> Callable[..., Any]:
-    """Give a command the options of every queue and topic; `of` is what sessions hold messages of.
+def common_options(of: str, *, altering: bool = False) -> Callable[[Command], Command]:
+    """The options of every queue and topic; `of` is what sessions hold messages of.
 
     Where they are altered, those not given are None.
     """
-    options = (
+    return together(
         click.option(
             "--description", default=None if altering else "", help="Free text for people."
         ),
@@ -156,13 +146,6 @@ def common_options(of: str, *, altering: bool = False) -> Callable[..., Any]:
             help=f"How many unsettled messages of {of} a session may hold; 0: any number.",
         ),
     )
-
-    def give(command: Callable[..., Any]) -> Callable[..., Any]:
-        for option in reversed(options):
-            command = option(command)
-        return command
-
-    return give
 
 
 def given_options(settings: Mapping[str, Any]) -> dict[str, Any]:

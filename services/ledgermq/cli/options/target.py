@@ -12,12 +12,13 @@ import socket
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 from click.core import ParameterSource
 
 from ledgermq.cli.options.running import DATA_DIRECTORY_DEFAULT, running_bootstrap
+from ledgermq.cli.options.together import Command, together
 from ledgermq.cli.printing.output import Output
 from ledgermq.errors import BrokerUnavailableError, QueueManagerNotFoundError
 
@@ -31,7 +32,6 @@ BOOTSTRAP_DEFAULT: Final = "localhost:9092"
 QUEUE_MANAGER_DEFAULT: Final = "QM1"
 TIMEOUT_SECONDS_DEFAULT: Final = 30.0
 PROBE_SECONDS_MAX: Final = 5.0
-Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -167,7 +167,7 @@ topic_prefix_option = click.option(
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, for scripts.")
 
-_OPTIONS: Final = (
+_target_options: Final = together(
     click.option(
         "--bootstrap",
         metavar="HOST:PORT",
@@ -256,9 +256,7 @@ def target_options(
             )
             return command(target=target, output=Output(as_json=as_json), **rest)
 
-    for option in reversed(_OPTIONS):
-        with_target = option(with_target)
-    return with_target
+    return _target_options(with_target)
 
 
 def resting_target_options(command: Callable[..., Any]) -> Callable[..., Any]:

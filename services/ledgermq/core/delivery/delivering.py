@@ -75,7 +75,7 @@ def deliver(entry: Entry, queue: Queue) -> None:
 
 
 def _chooser_for(queue: Queue) -> Callable[[Queue], Iterator[Given]]:
-    """How it is chosen who gets what: it goes on when what it said last was given."""
+    """How messages are shared out; an iterator goes on once what it yielded was given."""
     if is_serialized(queue):
         return _one_at_a_time
     plain = not queue.unacknowledged_max and not queue.doubts and queue.affinity is None
@@ -156,7 +156,7 @@ def _waiting(queue: Queue) -> list[Consumer]:
 
 
 def _first_of(heads: list[Head]) -> Given | None:
-    """What comes first of what consumers would be given next, for who comes first of them."""
+    """The first message of all heads, for whichever consumer comes first of those it heads."""
     if len(heads) == 1:
         ((consumer, first),) = heads
     else:

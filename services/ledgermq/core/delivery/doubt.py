@@ -13,7 +13,6 @@ from ledgermq.core.state.records import Consumer, Message, Session
 
 
 def in_doubt(message: Message) -> bool:
-    """Whether a session that was lost held the message."""
     return message.sequence in message.queue.doubts
 
 
@@ -25,7 +24,7 @@ def was_lost(session: Session, delivery: int, message: Message) -> None:
 
 
 def tell_handed_through(entry: Entry, session: Session, through: int) -> None:
-    """Notes up to which delivery, above what was told before, all was handed over."""
+    """Notes that all deliveries through this number were handed to the application."""
     session.handed_through = min(through, session.next_delivery - 1)
     for consumer in session.consumers.values():
         if 0 < consumer.doubt <= session.handed_through:
@@ -33,10 +32,10 @@ def tell_handed_through(entry: Entry, session: Session, through: int) -> None:
 
 
 def tell_handing(entry: Entry, session: Session, delivery: int) -> None:
-    """Notes that a delivery in flight, and all of its consumer before it, is handed over.
+    """Notes that the application was handed a delivery, and those before it of the same consumer.
 
-    A consumer is handed its deliveries in their order, so that one number tells of all of them,
-    also where `handed_through` has to wait for another consumer.
+    A consumer is handed its deliveries in their order, so one number tells of all of them, also
+    where `handed_through` has to wait for another consumer.
     """
     message = session.deliveries.get(delivery)
     if message is None or message.consumer is None:
@@ -54,13 +53,11 @@ def tell_handing(entry: Entry, session: Session, delivery: int) -> None:
 
 
 def leave_flight(entry: Entry, consumer: Consumer, delivery: int) -> None:
-    """Forgets what was known of a delivery that was settled or went back."""
     consumer.session.handed_doubts.pop(delivery, None)
     if consumer.doubt == delivery:
         _resolve(entry, consumer)
 
 
 def _resolve(entry: Entry, consumer: Consumer) -> None:
-    """Lets a consumer get messages again."""
     consumer.doubt = 0
     entry.touch(consumer.queue)

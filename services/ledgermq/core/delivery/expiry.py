@@ -11,7 +11,6 @@ from ledgermq.core.state.records import Message
 
 
 def is_over(entry: Entry, message: Message) -> bool:
-    """Whether a message has expired: its own time is over, or the maximum lifetime."""
     state = entry.state
     if message.times is not None and 0 <= message.times.expires_at <= state.time:
         return True
@@ -24,7 +23,6 @@ def expire(
     before: int,
     flight: Flight | None = None,
 ) -> None:
-    """Takes out for good what has expired; it may go elsewhere."""
     queue = message.queue
     move(entry, queue, (message,), before, GONE, cause=EXPIRED, flight=flight)
     if queue.settings.expiry_destination:

@@ -30,7 +30,6 @@ MILLISECOND_US = 1_000
 
 
 def back_out(entry: Entry, message: Message, flight: Flight) -> None:
-    """Lets a message that a consumer backed out wait, or offers it again at once."""
     consumer = flight[0]
     before = in_flight_of(consumer.session)
     delay_ms = _delay_ms(message, consumer)

@@ -49,7 +49,6 @@ def check_deliveries(
 def end_flight(
     entry: Entry, session: Session, consumer: Consumer, deliveries: Sequence[int]
 ) -> list[Message]:
-    """Takes messages of a consumer out of what its session has in flight."""
     messages = [session.deliveries.pop(one) for one in deliveries]
     if consumer.doubt or session.handed_doubts:
         for delivery in deliveries:
@@ -62,7 +61,6 @@ def end_flight(
 
 
 def consume(entry: Entry, session: Session, ranges: list[DeliveryRange]) -> int:
-    """Removes checked deliveries from the system; returns how many."""
     numbers = [number for one in ranges for number in range(one["first"], one["last"] + 1)]
     receivers = [session.deliveries[number].consumer for number in numbers]
     at, count = 0, len(numbers)

@@ -38,8 +38,6 @@ SETTINGS: Final = ("description", "message_bytes_max", "unacknowledged_max", "ge
 
 
 class _Reasons(NamedTuple):
-    """What is refused with which reason of a queue, or of a topic."""
-
     unknown: Reason
     exists: Reason
     in_use: Reason
@@ -67,22 +65,18 @@ def create_topic(entry: Entry, session: Session, operation: CreateTopic) -> Refu
 
 
 def alter_queue(entry: Entry, session: Session, operation: AlterQueue) -> Refusal | None:
-    """Changes settings; a resumed queue delivers what has waited."""
     return _alter(entry, "queue", operation.queue, operation)
 
 
 def alter_topic(entry: Entry, session: Session, operation: AlterTopic) -> Refusal | None:
-    """Changes settings of a topic, which are those of its subscriptions too."""
     return _alter(entry, "topic", operation.topic, operation)
 
 
 def delete_queue(entry: Entry, session: Session, operation: DeleteQueue) -> Refusal | None:
-    """Deletes a queue that has no consumers and no work in flight."""
     return _delete(entry, session, "queue", operation.queue, purge=operation.purge)
 
 
 def delete_topic(entry: Entry, session: Session, operation: DeleteTopic) -> Refusal | None:
-    """Deletes a topic without consumers or work in flight; durable subscriptions need a purge."""
     return _delete(entry, session, "topic", operation.topic, purge=operation.purge)
 
 
@@ -117,14 +111,12 @@ def _alter(
 
 
 def _stores_of(found: Queue) -> list[Queue]:
-    """What consumers take from: a queue itself, or the subscriptions of a topic."""
     return list(found.subscriptions.values()) if isinstance(found, Topic) else [found]
 
 
 def _change(
     entry: Entry, found: Queue, operation: CreateQueue | AlterQueue | CreateTopic | AlterTopic
 ) -> Refusal | None:
-    """Gives a queue or topic what an operation says, if all of it may be."""
     refusal = _check_ranges(
         operation.description, operation.message_bytes_max, operation.unacknowledged_max
     )
@@ -147,7 +139,6 @@ def _change(
 def _check_ranges(
     description: str | None, message_bytes_max: int | None, unacknowledged_max: int | None
 ) -> Refusal | None:
-    """Refuses settings that are out of range."""
     if description is not None and len(description) > DESCRIPTION_CHARACTERS_MAX:
         return Refusal(
             Reason.SETTING_INVALID,
@@ -201,5 +192,4 @@ def _unknown(kind: str, name: str) -> Refusal:
 
 
 def unknown_queue(name: str) -> Refusal:
-    """Refuses what names a queue that is not there."""
     return _unknown("queue", name)

@@ -11,7 +11,6 @@ from ledgermq.protocol.settings import Given, Settings, changed, targets_of, wro
 
 
 def checked_settings(state: QueueManager, found: Queue, given: Given | None) -> Settings | Refusal:
-    """The settings of a queue or topic once those given are changed, if that may be."""
     settings = changed(found.settings, given)
     wrong = wrong_in(settings)
     if wrong is not None:

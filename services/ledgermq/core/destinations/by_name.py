@@ -25,7 +25,6 @@ TEMPORARY = "temporary/"
 
 
 def find_destination(state: QueueManager, destination: str) -> Queue | None:
-    """The queue or topic of a destination, if it is there."""
     if destination.startswith(QUEUE_PREFIX):
         return state.queues.get(destination[len(QUEUE_PREFIX) :])
     if destination.startswith(TOPIC_PREFIX):
@@ -34,7 +33,7 @@ def find_destination(state: QueueManager, destination: str) -> Queue | None:
 
 
 def use_destination(entry: Entry, destination: str) -> Queue | Refusal:
-    """The queue or topic of a destination; a new one, not kept yet, on first use where allowed."""
+    """The queue or topic of a destination; one to be added, where one may be made on first use."""
     state = entry.state
     found = find_destination(state, destination)
     if found is not None:
@@ -82,13 +81,11 @@ def _check_kind(destination: str) -> Refusal | None:
 
 
 def new_destination(destination: str, position: int) -> Queue:
-    """A queue or topic without messages, not kept yet."""
     kind, _, name = destination.partition(":")
     return Queue(name, position) if kind == "queue" else Topic(name, position)
 
 
 def add_destination(state: QueueManager, found: Queue) -> None:
-    """Makes sure that a queue or topic is one of the queue manager's."""
     if isinstance(found, Topic):
         state.topics.setdefault(found.name, found)
     elif found.created_position not in state.stores:
@@ -97,7 +94,6 @@ def add_destination(state: QueueManager, found: Queue) -> None:
 
 
 def remove_destination(entry: Entry, found: Queue) -> None:
-    """Takes a queue or topic away with all it holds."""
     state = entry.state
     configure(state, found, DEFAULTS)
     purge(entry, found)
@@ -132,7 +128,6 @@ def configure(state: QueueManager, found: Queue, settings: Settings) -> None:
 
 
 def check_new_name(kind: str, name: str) -> Refusal | None:
-    """Refuses what may not name a queue or topic that is made by name."""
     if not is_name(name):
         return Refusal(
             Reason.NAME_INVALID,
@@ -145,14 +140,12 @@ def check_new_name(kind: str, name: str) -> Refusal | None:
 
 
 def check_owner(found: Queue, session: Session) -> Refusal | None:
-    """Refuses to others what only the owner of a temporary destination may do."""
     if found.owner in (None, session.connection):
         return None
     return Refusal(Reason.TEMPORARY_FOREIGN, f"{found.destination} belongs to another connection")
 
 
 def create_temporary(entry: Entry, session: Session, operation: CreateTemporary) -> Refusal | None:
-    """Creates a queue or topic that lives as long as the session's connection."""
     destination, connection = operation.destination, session.connection
     kind, _, name = destination.partition(":")
     own = f"{TEMPORARY}{connection.identity.hex()}/"
@@ -178,7 +171,6 @@ def end_temporaries(entry: Entry, connection: Connection) -> None:
 
 
 def _drop_open_puts(entry: Entry, session: Session, found: Queue) -> None:
-    """Lets the open puts of a session to a destination vanish."""
     messages = session.open_puts.pop(found.destination, [])
     move(entry, found, messages, UNCOMMITTED, GONE, cause=PURGED, session=session)
     session.open_bytes -= sum(one.size_bytes for one in messages)

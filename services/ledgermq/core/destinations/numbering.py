@@ -49,7 +49,6 @@ def enqueue(
 def _arrive(
     entry: Entry, store: Queue, messages: list[Message], before: int, session: Session | None
 ) -> None:
-    """Puts numbered messages into a queue or subscription."""
     state, created, held = entry.state, store.created_position, store.messages
     state.lifetimes.note(store, state.time)
     born: list[Message] = []
@@ -132,7 +131,6 @@ def _is_local(subscription: Subscription, sender: Connection) -> bool:
 
 
 def add_to_topic(subscription: Subscription) -> None:
-    """Hands later messages of its topic to a subscription."""
     topic, created = subscription.topic, subscription.created_position
     topic.subscriptions[created] = subscription
     if not subscription.has_ended:
@@ -141,7 +139,6 @@ def add_to_topic(subscription: Subscription) -> None:
 
 
 def hand_no_more(subscription: Subscription) -> None:
-    """Hands no later messages of its topic to a subscription."""
     topic = subscription.topic
     name, value = _asked_value(subscription.selector)
     by_value = topic.by_value[name]
@@ -166,7 +163,6 @@ def _created_position(subscription: Subscription) -> int:
 
 
 def _copy_for(message: Message, subscription: Subscription) -> Message:
-    """A message with the number that it has in its topic, for a subscription."""
     copy = _made_as(Message, message, subscription)
     copy.sequence = message.sequence
     copy.enqueued_at = message.enqueued_at

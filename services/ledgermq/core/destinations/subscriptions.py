@@ -35,7 +35,7 @@ def subscription_for(
     operation: OpenConsumer,
     selector: Selector | None,
 ) -> Subscription | Refusal:
-    """The subscription that a consumer of a topic is for; one not kept yet, if it is new."""
+    """The subscription that a consumer of a topic is for; one to be added, if it is new."""
     key = _key(entry, session, topic, operation)
     if isinstance(key, Refusal):
         return key
@@ -121,7 +121,6 @@ def _in_use(subscription: Subscription) -> bool:
 
 
 def _users(entry: Entry, subscription: Subscription) -> str:
-    """Which sessions have consumers or hold deliveries of a subscription, in words."""
     found: list[str] = []
     for handle, session in entry.state.sessions.items():
         mine = [one for one in session.consumers.values() if one.queue is subscription]
@@ -146,7 +145,6 @@ def new_subscription(
     selector: Selector | None,
     no_local: bool,
 ) -> Subscription:
-    """A subscription without messages, with the settings of its topic; not kept yet."""
     subscription = Subscription(
         key.name,
         created_position,
@@ -165,7 +163,6 @@ def new_subscription(
 
 
 def add_subscription(state: QueueManager, subscription: Subscription) -> None:
-    """Makes a subscription one of the queue manager's."""
     state.subscriptions[subscription.key] = subscription
     state.stores[subscription.created_position] = subscription
     add_to_topic(subscription)

@@ -7,7 +7,6 @@ from ledgermq.protocol.reasons import Reason, Refusal
 
 
 def check_actor(actor: str, reason: str) -> Refusal | None:
-    """Refuses an actor or a reason that is empty or too long."""
     if not 0 < len(actor) <= ACTOR_CHARACTERS_MAX:
         return Refusal(
             Reason.REASON_INVALID,

@@ -94,7 +94,6 @@ def _source(state: QueueManager, selection: MessageSelection) -> Queue | Refusal
 
 
 def _wrong_in(selection: MessageSelection) -> str | None:
-    """What is out of range in a selection, in words; None: nothing."""
     limit, after = selection["limit"], selection["after_sequence"]
     if limit < 0 or after < -1:
         return f"limit is {limit}, must be 0 or more; after_sequence is {after}, must be -1 or more"

@@ -22,7 +22,6 @@ Record = dict[str, Any]
 
 
 def check_journal(operation: AlterQueueManager) -> Refusal | None:
-    """Refuses a lifetime that is out of range."""
     lifetime_ms = operation.journal_lifetime_ms
     if lifetime_ms is None or 0 <= lifetime_ms <= TIMING_MS_MAX:
         return None
@@ -33,7 +32,6 @@ def check_journal(operation: AlterQueueManager) -> Refusal | None:
 
 
 def configure_journal(entry: Entry, operation: AlterQueueManager) -> None:
-    """Changes those settings of the journal that are given, and were checked."""
     journal = entry.state.journal
     if operation.journal_lifetime_ms is not None:
         journal.lifetime_ms = operation.journal_lifetime_ms
@@ -73,7 +71,6 @@ def back_up_journal(entry: Entry, session: Session, operation: BackUpJournal) ->
 
 
 def journal_status(state: QueueManager) -> Record:
-    """What the queue manager's status tells of its journal."""
     journal = state.journal
     return {
         "journaling": journal.is_on,

@@ -14,7 +14,6 @@ from ledgermq.protocol.reasons import Reason, Refusal
 def alter_queue_manager(
     entry: Entry, session: Session, operation: AlterQueueManager
 ) -> Refusal | None:
-    """Changes settings of the queue manager."""
     refusal = check_storage(entry.state, operation) or check_journal(operation)
     if refusal is not None:
         return refusal

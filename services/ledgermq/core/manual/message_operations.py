@@ -26,14 +26,12 @@ from ledgermq.selector import parse_selector
 
 
 def purge_queue(entry: Entry, session: Session, operation: PurgeQueue) -> Administered | Refusal:
-    """Removes what a queue or subscription has and nobody holds."""
     return _remove(entry, operation)
 
 
 def delete_messages(
     entry: Entry, session: Session, operation: DeleteMessages
 ) -> Administered | Refusal:
-    """Removes messages that are named by selector or number."""
     return _remove(entry, operation)
 
 
@@ -50,7 +48,6 @@ def _remove(entry: Entry, operation: PurgeQueue | DeleteMessages) -> Administere
 def move_messages(
     entry: Entry, session: Session, operation: MoveMessages
 ) -> Administered | Refusal:
-    """Moves messages to a destination, or each back to where it came from."""
     found = _choose(entry, operation, to_origin=operation.to_origin)
     if isinstance(found, Refusal):
         return found
@@ -77,7 +74,6 @@ def move_messages(
 def copy_messages(
     entry: Entry, session: Session, operation: CopyMessages
 ) -> Administered | Refusal:
-    """Puts copies of messages to a destination; they themselves stay."""
     found = _choose(entry, operation)
     if isinstance(found, Refusal):
         return found

@@ -77,7 +77,6 @@ def _wrong(messages: list[RelocatedMessage]) -> Refusal | None:
 
 
 def _message_at(state: QueueManager, place: MessagePlace, copy: RelocatedMessage) -> Message | None:
-    """The live message that a copy is of; None if it is gone."""
     queue = state.stores.get(place["created_position"])
     message = None if queue is None else queue.messages.get(place["sequence"])
     if message is None:

@@ -17,13 +17,11 @@ from ledgermq.protocol.limits import AFFINITY_BUCKETS
 
 
 def bucket_of(message: Message) -> int | None:
-    """The bucket of a message's group: JMSXGroupID if it is text, else the group id."""
     key = message.group_key
     return None if key is None else zlib.crc32(key) % AFFINITY_BUCKETS
 
 
 def bond(affinity: Affinity, message: Message, consumer: Consumer) -> None:
-    """Bonds the bucket of a message that a consumer is given, unless it is bonded already."""
     bucket = bucket_of(message)
     if bucket is not None:
         affinity.bonds.setdefault(bucket, consumer)
@@ -78,7 +76,6 @@ def drop_bonds(consumer: Consumer) -> None:
 
 
 def set_affinity(queue: Queue, on: bool) -> None:
-    """Turns group affinity on or off; turning it off ends all bonds."""
     if on and queue.affinity is None:
         queue.affinity = Affinity()
     elif not on and queue.affinity is not None:
@@ -88,7 +85,6 @@ def set_affinity(queue: Queue, on: bool) -> None:
 
 
 def forget_aside(queue: Queue, order: Available[Message]) -> None:
-    """Drops what was put aside from an order that nobody uses any longer."""
     if queue.affinity is not None:
         for key in [one for one in queue.affinity.aside if one[0] is order]:
             del queue.affinity.aside[key]

@@ -31,12 +31,11 @@ def use_fifo_mode(queue: Queue) -> None:
 
 
 def is_serialized(queue: Queue) -> bool:
-    """Whether a queue delivers one message at a time."""
     return queue.received is not None and queue.settings.fifo_mode == SERIALIZED
 
 
 def first_received(queue: Queue) -> Message | None:
-    """What a serialized queue delivers next if it was received before: what comes first of it."""
+    """What a serialized queue delivers again before anything new: the first that was received."""
     if not queue.received:
         return None
     return min((queue.messages[sequence] for sequence in queue.received), key=SORT_KEY)

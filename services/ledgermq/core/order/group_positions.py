@@ -63,7 +63,6 @@ def reserve_group(entry: Entry, consumer: Consumer) -> None:
 
 
 def end_reservation(entry: Entry, consumer: Consumer) -> None:
-    """Lets others have the group that is reserved for a consumer."""
     if consumer.reserved_group is not None:
         free_group(consumer.queue, consumer.reserved_group)
         consumer.reserved_group = None
@@ -89,7 +88,6 @@ def disagrees(consumer: Consumer, options: Options) -> str | None:
 
 
 def disagreement(queue: Queue, position: GroupPosition, options: Options) -> str | None:
-    """What match options say against the item at a position, in words; None: nothing."""
     named = options._replace(message_id=b"", correlation_id=None, sequence=-1)
     wanted = (named.group_id or position[0], named.group_sequence or position[1])
     offset = position[2] if named.offset < 0 else named.offset

@@ -44,7 +44,6 @@ def _candidates(queue: Queue, options: Options) -> list[Message]:
 
 
 def add_consumer(consumer: Consumer) -> None:
-    """Lets a consumer take from its queue."""
     consumer.queue.consumers[consumer.key] = consumer
     use_order(consumer)
 
@@ -59,7 +58,6 @@ def drop_consumer(consumer: Consumer) -> None:
 
 
 def use_order(consumer: Consumer) -> None:
-    """Gives a consumer the order of what it selects, made anew if nobody else uses it."""
     queue, key = consumer.queue, consumer.order_key
     if key is None:
         return
@@ -86,7 +84,6 @@ def leave_order(consumer: Consumer) -> None:
 
 
 def free_group(queue: Queue, group_id: bytes) -> None:
-    """Ends that a group is reserved for a consumer."""
     del queue.reserved[group_id]
     group = queue.groups.get(group_id)
     if group is not None and (group.away < group.count or group.clashing):

@@ -36,7 +36,6 @@ def _timestamp(message: Message) -> int:
 
 
 def _group_property(message: Message, name: str) -> PropertyValue | None:
-    """Group id and group sequence of a message in a group, as properties that JMS knows."""
     if message.group is None:
         return None
     if name == "JMSXGroupID":
@@ -55,7 +54,6 @@ _FIELDS: dict[str, Callable[[Message], PropertyValue | None]] = {
 
 
 def value_in(message: Message, name: str) -> PropertyValue | None:
-    """The value of an identifier in a message: a header field, a property, or None."""
     field = _FIELDS.get(name)
     if field is not None:
         return field(message)

@@ -28,7 +28,6 @@ def is_held_back(consumer: Consumer) -> bool:
 
 
 def order_waiting(queue: Queue) -> LazyHeap[WaitingKey]:
-    """The consumers of a queue that wait, in order, from now on."""
     ready = queue.ready
 
     def waits(key: WaitingKey) -> bool:

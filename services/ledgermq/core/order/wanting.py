@@ -34,7 +34,6 @@ def is_permitted(options: Options, message: Message) -> bool:
 
 
 def matches_fields(options: Options, message: Message) -> bool:
-    """Whether a message has the values that the match options name."""
     return (
         (not options.message_id or options.message_id == message.message_id)
         and (not options.group_sequence or options.group_sequence == message.group_sequence)

@@ -88,7 +88,6 @@ def must_block(
 
 
 def commit_waits(session: Session) -> Refusal:
-    """Refuses what belongs behind a commit that waits."""
     return Refusal(
         Reason.COMMIT_WAITING,
         f"a commit waits for {len(session.blocked)} blocked puts; go on when it is answered",
@@ -98,7 +97,6 @@ def commit_waits(session: Session) -> Refusal:
 def block(
     entry: Entry, session: Session, queue: Queue, operation: Put, messages: list[Message]
 ) -> None:
-    """Lets a put wait, without a trace in any queue."""
     ordered = [
         index
         for index, sent in enumerate(operation.messages)
@@ -121,7 +119,6 @@ def block(
 
 
 def add_blocked(state: QueueManager, put: BlockedPut) -> None:
-    """Makes a put one of those that wait."""
     state.blocked_puts[put.position] = put
     if put.destination not in state.blocked_at:
         state.blocked_at[put.destination] = {}
@@ -132,7 +129,6 @@ def add_blocked(state: QueueManager, put: BlockedPut) -> None:
 
 
 def is_waiting(session: Session, sequence: int) -> bool:
-    """Whether an operation has its number, and its reply comes later."""
     if sequence in session.blocked:
         return True
     commit = session.waiting_commit
@@ -157,7 +153,6 @@ def refuse_blocked(entry: Entry, put: BlockedPut, refusal: Refusal) -> None:
 
 
 def remove_blocked(state: QueueManager, put: BlockedPut) -> None:
-    """Ends that a put waits."""
     state.standstill = None
     del state.blocked_puts[put.position]
     here = state.blocked_at[put.destination]

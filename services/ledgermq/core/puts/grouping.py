@@ -153,7 +153,6 @@ def join_open_groups(session: Session, destination: str, messages: list[Message]
 
 
 def _invalid(record: GroupRecord) -> str | None:
-    """What is wrong in a position by itself, in words; None: nothing."""
     group_id = record["group_id"]
     if len(group_id) != GROUP_ID_BYTES or group_id == NO_GROUP_ID:
         return f"a group id has {GROUP_ID_BYTES} bytes that are not all zero"

@@ -80,7 +80,6 @@ def take_in(
     sequence: int,
     warning: str,
 ) -> Reply:
-    """Puts messages that were checked, for the operation of that number in the session."""
     size_bytes = bytes_of(messages)
     store(entry.state, session, messages, size_bytes)
     add_destination(entry.state, queue)
@@ -176,7 +175,6 @@ def _add_header(message: Message, header: Header) -> Refusal | None:
 
 
 def unit_of_work_ended(session: Session) -> Refusal:
-    """What a session is answered that goes on with a unit of work which administration ended."""
     return Refusal(
         Reason.UNIT_OF_WORK_ENDED,
         f"the unit of work was rolled back by {session.unit_of_work_ended_by}; roll back, then "

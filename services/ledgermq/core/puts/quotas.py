@@ -19,7 +19,6 @@ THE_QUEUE_MANAGER: Final = "the queue manager"
 
 
 def bytes_of(messages: Iterable[Message]) -> int:
-    """The sizes of messages together."""
     return sum(map(SIZE, messages))
 
 
@@ -46,7 +45,6 @@ def held_by_all(state: QueueManager) -> tuple[int, int]:
 
 
 def fits(state: QueueManager, queue: Queue, messages: list[Message], size_bytes: int) -> bool:
-    """Whether messages may be put with all quotas kept, and the storage has room for them."""
     return used_up_quota(state, queue, len(messages), size_bytes) is None and state.storage.fits(
         map(SIZE, messages)
     )

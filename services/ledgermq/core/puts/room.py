@@ -62,13 +62,11 @@ def check_transaction_size(
 
 
 def check_storage(state: QueueManager, operation: AlterQueueManager) -> Refusal | None:
-    """Refuses settings of the storage that are out of range."""
     wrong = _changed(state, operation).wrong()
     return None if wrong is None else Refusal(Reason.SETTING_INVALID, wrong)
 
 
 def configure_storage(state: QueueManager, operation: AlterQueueManager) -> None:
-    """Changes those settings of the storage that are given, and were checked."""
     if any(one is not None for one in _given(operation).values()):
         state.storage.change(_changed(state, operation))
 

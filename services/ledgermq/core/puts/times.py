@@ -13,7 +13,6 @@ MILLISECOND_US = 1_000
 
 
 def check_times(message: Message, header: Header) -> Refusal | None:
-    """Refuses times and a redelivery limit of a header that are out of range."""
     for name in ("time_to_live_ms", "delivery_delay_ms", "age_ms"):
         milliseconds = header[name]
         if not 0 <= milliseconds <= TIMING_MS_MAX:

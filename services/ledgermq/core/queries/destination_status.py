@@ -51,7 +51,6 @@ GONE_BY: Final = {
 
 
 def queue_status(state: QueueManager, name: str) -> Document | None:
-    """The status of one queue, or None if there is no such queue."""
     queue = state.queues.get(name)
     if queue is None:
         return None
@@ -59,7 +58,6 @@ def queue_status(state: QueueManager, name: str) -> Document | None:
 
 
 def queue_statuses(state: QueueManager) -> list[Document]:
-    """The statuses of all queues by name."""
     return [status for _, status in queue_entries(state, "")]
 
 
@@ -85,7 +83,6 @@ def _queue_status(queue: Queue) -> Document:
 
 
 def _counted(queue: Queue) -> Document:
-    """How many messages are in each state, and their bytes; how many are gone for each cause."""
     counts = {name: queue.counts[state] for name, state in COUNTED.items()}
     sizes = {name + "_bytes": queue.sizes[state] for name, state in COUNTED.items()}
     gone = {name: queue.gone[cause] for name, cause in GONE_BY.items()}
@@ -102,7 +99,6 @@ def _counted(queue: Queue) -> Document:
 
 
 def current_bytes(queue: Queue) -> int:
-    """Sizes of the available messages of a queue or subscription."""
     return queue.sizes[AVAILABLE]
 
 
@@ -132,7 +128,6 @@ def blocked_status(state: QueueManager, destination: str) -> Document:
 
 
 def topic_statuses(state: QueueManager) -> list[Document]:
-    """The statuses of all topics by name."""
     return [status for _, status in topic_entries(state, "")]
 
 
@@ -143,7 +138,6 @@ def topic_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Docume
 
 
 def topic_status(state: QueueManager, name: str) -> Document | None:
-    """The status of one topic, or None if there is no such topic."""
     topic = state.topics.get(name)
     if topic is None:
         return None
@@ -166,7 +160,6 @@ def _topic_status(topic: Topic) -> Document:
 
 
 def subscription_statuses(state: QueueManager) -> list[Document]:
-    """The statuses of all subscriptions, by topic and creation."""
     return [status for _, status in subscription_entries(state, "")]
 
 

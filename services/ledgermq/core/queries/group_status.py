@@ -24,7 +24,6 @@ GAPS_MAX: Final = 10_000
 
 
 def group_statuses(queue: Queue, after: bytes, limit: int) -> Document:
-    """A page of the groups of a queue by group id, behind one."""
     limit = max(1, min(limit, DELIVERED_MESSAGES_MAX))
     found = heapq.nsmallest(limit + 1, (one for one in queue.groups if one > after))
     shown, behind = page_of((one.hex(), _status(queue, queue.groups[one])) for one in found[:limit])

@@ -82,7 +82,6 @@ class Answer:
 
 
 def answer(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> Answer:
-    """The answer to a question about the state, as PROTOCOL.md §9 names its kinds."""
     kind = ask["kind"]
     if kind == "QUEUE_MANAGER":
         return Answer(document=manager_status(state, name, worker))
@@ -120,7 +119,6 @@ def _of_topic(state: QueueManager, topic_name: str, name: str) -> Answer:
 
 
 def _of_queue(state: QueueManager, kind: str, ask: dict[str, Any]) -> Answer:
-    """What is asked of a queue that is there."""
     if kind == "QUEUE":
         return Answer(document=queue_status(state, ask["queue"]))
     queue = state.queues[ask["queue"]]
@@ -232,7 +230,6 @@ LISTINGS: Final[dict[str, Callable[[QueueManager, str], Iterator[tuple[str, Docu
 
 
 def manager_status(state: QueueManager, name: str, worker: str) -> Document:
-    """What the queue manager holds as a whole."""
     held, held_bytes = held_by_all(state)
     whole = document_of(
         QueueManagerStatus,

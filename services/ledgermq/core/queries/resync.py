@@ -17,7 +17,6 @@ CONSUMERS_MAX: Final = 1_000
 
 
 def resync(state: QueueManager, identity: bytes) -> tuple[Document, list[Outcome]]:
-    """Every session with its kept replies and deliveries; none if the connection is unknown."""
     connection = state.connections.get(identity)
     outcomes: list[Outcome] = []
     sessions: list[Document] = []

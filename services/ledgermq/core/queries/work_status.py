@@ -29,7 +29,6 @@ WORK: Final = ("puts", "gets")
 
 
 def session_statuses(state: QueueManager) -> list[Document]:
-    """The open sessions by handle."""
     return [status for _, status in session_entries(state, "")]
 
 
@@ -42,7 +41,6 @@ def session_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Docu
 
 
 def session_status(session: Session) -> Document:
-    """One session in numbers."""
     consumers = session.consumers.values()
     return document_of(
         SessionStatus,

@@ -113,7 +113,6 @@ def _units(
 
 
 def _places(queue: Queue, cursor: Cursor) -> Iterator[tuple[int, int]]:
-    """Priorities and sequence numbers behind a cursor, in delivery order."""
     for priority in range(min(cursor.after_priority, PRIORITY_MAX), -1, -1):
         if queue.available.has_priority(priority) or _may_be_passed_over(queue):
             start = cursor.after_sequence + 1 if priority == cursor.after_priority else 0
@@ -127,7 +126,6 @@ def _may_be_passed_over(queue: Queue) -> bool:
 
 
 def _rest_of_group(queue: Queue, cursor: Cursor, options: Options) -> tuple[Cursor, list[Step]]:
-    """What follows in the group that a cursor is in, as far as it is there."""
     steps: list[Step] = []
     position = cursor.position
     while position is not None and len(steps) <= DELIVERED_MESSAGES_MAX:

@@ -23,7 +23,7 @@ from ledgermq.protocol.reasons import Reason, Refusal
 
 
 def connection_for(entry: Entry, operation: Open) -> Connection | Refusal:
-    """The connection that an Open is of; one not kept yet, if it is its first."""
+    """The connection that an Open is of; one to be added, if it is its first."""
     state, client_id = entry.state, operation.client_id
     standing = state.connections.get(operation.connection)
     if not 0 <= operation.lane <= LANE_MAX or (
@@ -66,14 +66,12 @@ def replaced_by(state: QueueManager, connection: Connection) -> list[Session]:
 
 
 def add_connection(state: QueueManager, connection: Connection) -> None:
-    """Makes sure that a connection is one of the queue manager's."""
     state.connections[connection.identity] = connection
     if connection.client_id:
         state.client_ids[connection.client_id] = connection
 
 
 def end_connection(entry: Entry, connection: Connection) -> None:
-    """Forgets a connection without sessions; its temporary destinations go with it."""
     retire(entry)
     end_temporaries(entry, connection)
     del entry.state.connections[connection.identity]

@@ -71,7 +71,6 @@ def _source(
     operation: OpenConsumer,
     selector: Selector | None,
 ) -> Queue | Refusal:
-    """What a consumer takes from: the queue itself, or a subscription of the topic."""
     if isinstance(found, Topic):
         return subscription_for(entry, session, found, operation, selector)
     if operation.subscription or operation.durable or operation.shared:

@@ -118,7 +118,6 @@ def remember_reply(session: Session, reply: Reply) -> None:
 
 
 def alive(entry: Entry, session: Session, operation: Alive) -> None:
-    """Shows that the session lives, as every operation does; may tell what is handed over."""
     tell_handing(entry, session, operation.handing)
 
 
@@ -215,7 +214,6 @@ def _return_everything(
 
 
 def rollback(entry: Entry, session: Session, operation: Rollback) -> Reply | Refusal:
-    """Ends a unit of work without effect: puts vanish, gets return."""
     if not session.transacted:
         return Refusal(Reason.NOT_TRANSACTED, "rollback needs a transacted session")
     if session.unit_of_work_ended_by:
@@ -226,7 +224,6 @@ def rollback(entry: Entry, session: Session, operation: Rollback) -> Reply | Ref
 
 
 def recover(entry: Entry, session: Session, operation: Recover) -> Reply | Refusal:
-    """Returns everything unsettled, for delivery from the oldest on."""
     if session.transacted:
         return Refusal(
             Reason.TRANSACTED, "recover is not for a transacted session; roll back instead"
@@ -235,7 +232,6 @@ def recover(entry: Entry, session: Session, operation: Recover) -> Reply | Refus
 
 
 def close(entry: Entry, session: Session, operation: Close) -> Reply | Refusal:
-    """Ends a session on request; answers through its own outcome."""
     refusal = check_deliveries(session, operation.seen)
     if refusal is not None:
         return refusal
@@ -249,7 +245,6 @@ def end_session(
     seen: list[DeliveryRange] | None,
     sequence: int = 0,
 ) -> SessionEnded:
-    """Ends a session: open puts vanish, deliveries return, consumers and session are gone."""
     state = entry.state
     for consumer in session.consumers.values():
         if consumer.open:

@@ -43,7 +43,6 @@ GONE_BY: Final = {
 
 
 def destination_entries(state: QueueManager) -> Record:
-    """The queues, topics and subscriptions of a Root."""
     topics = state.topics.values()
     return {
         "queues": [_queue_entry(queue) for queue in state.queues.values()],
@@ -87,13 +86,11 @@ def _restore_gone(store: Queue, entry: Record) -> None:
 
 
 def _settings_and_owner(found: Queue) -> Record:
-    """Settings; the connection that a temporary destination lives with, else empty."""
     owner = b"" if found.owner is None else found.owner.identity
     return {"settings": settings_record(found.settings), "owner": owner}
 
 
 def _order_entry(store: Queue) -> Record:
-    """What was received where a FIFO mode asks to remember it, and which groups are parked."""
     parked = {} if store.group_order is None else store.group_order.parked
     return {
         "received": list(store.received or ()),
@@ -114,7 +111,6 @@ def _subscription_entry(subscription: Subscription) -> Record:
 
 
 def store_name(queue: Queue) -> str:
-    """What a block says that it belongs to."""
     return queue.destination if isinstance(queue, Subscription) else queue.name
 
 
@@ -165,7 +161,6 @@ def _subscription_from(state: QueueManager, entry: Record) -> Subscription:
 
 
 def restore_owners(state: QueueManager, root: Record) -> None:
-    """Gives temporary destinations back to their connections."""
     for kind, entries in (("queue:", root["queues"]), ("topic:", root["topics"])):
         for entry in entries:
             if entry["owner"]:
@@ -176,7 +171,6 @@ def restore_owners(state: QueueManager, root: Record) -> None:
 
 
 def restore_bonds(state: QueueManager, root: Record) -> None:
-    """Binds groups to consumers again, once these are there."""
     for entry in root["queues"]:
         affinity = state.queues[entry["name"]].affinity
         if affinity is not None:
@@ -186,7 +180,6 @@ def restore_bonds(state: QueueManager, root: Record) -> None:
 
 
 def restore_publications(topic: Topic) -> None:
-    """Works out who has which message of a topic, from its subscriptions."""
     found: dict[int, Publication] = {}
     for subscription in topic.subscriptions.values():
         for message in subscription.messages.values():

@@ -16,10 +16,8 @@ class Fields:
         self._values = attrgetter(*self._attributes.values())
 
     def of(self, source: object) -> Record:
-        """The fields as they are in an object of the state."""
         return dict(zip(self._attributes, self._values(source), strict=True))
 
     def restore(self, target: object, record: Record) -> None:
-        """Sets the attributes of an object of the state as a record has them."""
         for name, attribute in self._attributes.items():
             setattr(target, attribute, record[name])

@@ -49,19 +49,16 @@ BLOCKED: Final = Fields(
 
 
 def connection_entry(connection: Connection) -> Record:
-    """A connection as a record; its sessions and temporary destinations name it."""
     return CONNECTION.of(connection)
 
 
 def restore_connection(state: QueueManager, entry: Record) -> None:
-    """The connection of a record, without sessions."""
     connection = Connection(entry["connection"], entry["lane"])
     CONNECTION.restore(connection, entry)
     connections.add_connection(state, connection)
 
 
 def session_entry(session: Session) -> Record:
-    """A session as a record; replies stay outcome objects for the codec to write."""
     commit = session.waiting_commit
     return {
         **SESSION.of(session),
@@ -106,7 +103,6 @@ def _delivery_entry(number: int, message: Message) -> Record:
 
 
 def restore_session(state: QueueManager, entry: Record) -> None:
-    """The session of a record, with its consumers, deliveries and open puts."""
     connection = state.connections[entry["connection"]]
     session = Session(
         entry["session"],

@@ -55,16 +55,13 @@ class Segments(Generic[T]):
 
     @property
     def is_whole(self) -> bool:
-        """Whether the segments cover the logical message from its beginning to its end."""
         return self.covered == self.end
 
     @property
     def is_available(self) -> bool:
-        """Whether it is whole and all of it is available."""
         return self.covered == self.end and not self.away
 
     def clash(self, item: T) -> str | None:
-        """What is wrong between an item and those here, in words; None: nothing."""
         offset, end = item.offset, item.offset + item.length
         where = f"segment {offset}..{end - 1}"
         if item.flags & LAST_SEGMENT:
@@ -85,7 +82,6 @@ class Segments(Generic[T]):
         return offset + self.items[offset].length
 
     def add(self, item: T) -> None:
-        """Takes a segment in that does not clash."""
         insort(self.offsets, item.offset)
         self.items[item.offset] = item
         self.covered += item.length
@@ -93,7 +89,6 @@ class Segments(Generic[T]):
             self.end = item.offset + item.length
 
     def remove(self, item: T) -> None:
-        """Takes a segment out."""
         del self.offsets[bisect_left(self.offsets, item.offset)]
         del self.items[item.offset]
         self.covered -= item.length
@@ -101,7 +96,6 @@ class Segments(Generic[T]):
             self.end = -1
 
     def in_order(self) -> list[T]:
-        """The segments by offset."""
         return [self.items[offset] for offset in self.offsets]
 
 
@@ -140,12 +134,10 @@ class Group(Generic[T]):
 
     @property
     def is_complete(self) -> bool:
-        """Whether all its logical messages are here, whole."""
         return self.whole == (self.last if self.in_group else 1) > 0
 
     @property
     def is_available(self) -> bool:
-        """Whether it is complete and nobody holds anything of it."""
         return not self.away and self.is_complete
 
     def members(self) -> Iterator[T]:
@@ -157,12 +149,10 @@ class Group(Generic[T]):
                 yield slot
 
     def items(self) -> Iterator[T]:
-        """Members and what clashes with them."""
         yield from self.members()
         yield from self.clashing
 
     def item_at(self, group_sequence: int, offset: int) -> T | None:
-        """The member at a place in the group."""
         slot = self.slots.get(group_sequence)
         if isinstance(slot, Segments):
             return slot.items.get(offset)
@@ -178,7 +168,6 @@ class Group(Generic[T]):
         return slot.in_order() if slot.is_available else None
 
     def clash(self, item: T) -> str | None:
-        """What is wrong between an item and the members, in words; None: nothing."""
         if not self.slots:
             return None
         number, flags = item.group_sequence, item.flags
@@ -221,7 +210,6 @@ class Group(Generic[T]):
         return self.in_units_of_work > 0
 
     def add(self, item: T) -> None:
-        """Takes an item in: as a member, or beside them if it clashes."""
         if self.clash(item) is None:
             self._join(item)
         else:
@@ -284,7 +272,6 @@ class Group(Generic[T]):
             self.last = 0
 
     def went(self, item: T) -> None:
-        """Notes that an item is not available any longer."""
         if item.flags & (MEMBER | AWAY) == MEMBER:
             item.flags |= AWAY
             self.away += 1
@@ -293,7 +280,6 @@ class Group(Generic[T]):
                 slot.away += 1
 
     def came(self, item: T) -> None:
-        """Notes that an item is available again."""
         if item.flags & AWAY:
             item.flags &= ~AWAY
             self.away -= 1

@@ -68,7 +68,6 @@ class GroupOrder(Generic[T]):
         self.following: dict[bytes, None] = {}
 
     def add(self, messages: Iterable[T]) -> None:
-        """Takes in messages that were just numbered."""
         for message in messages:
             key = message.group_key
             if key is not None:
@@ -83,7 +82,6 @@ class GroupOrder(Generic[T]):
             self.following[key] = None
 
     def park(self, message: T) -> None:
-        """Parks the group of a message that goes to the error destination for its limit."""
         key = message.group_key
         if key is None:
             return
@@ -125,7 +123,6 @@ class GroupOrder(Generic[T]):
                 del self._groups[key]
 
     def holds_back(self, message: T) -> bool:
-        """Whether a message comes after a delayed one of its group."""
         if not self.delayed:
             return False
         key = message.group_key
@@ -134,7 +131,6 @@ class GroupOrder(Generic[T]):
         return first is not None and first < message.sort_key
 
     def hold(self, message: T) -> None:
-        """Notes that a message is delayed now."""
         key = message.group_key
         if key is not None:
             delayed = self.delayed.get(key)

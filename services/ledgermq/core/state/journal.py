@@ -48,7 +48,6 @@ class Journal:
         return max(self.needed_from, self.intervals[0][0]) if self.intervals else None
 
     def switch(self, position: int, *, on: bool) -> None:
-        """Turns journaling on or off at an entry; nothing changes if it is so already."""
         if on == self.is_on:
             return
         if not on:
@@ -80,7 +79,6 @@ class Journal:
 
     @classmethod
     def restored(cls, record: Record | None) -> Journal:
-        """The inverse of `record`."""
         journal = cls()
         if record is not None:
             journal.lifetime_ms = record["lifetime_ms"]

@@ -40,11 +40,9 @@ class Lifetimes:
         return rounded(enqueued_at + self.maximum_ms * MILLISECOND_US)
 
     def is_over(self, message: Message, time: int) -> bool:
-        """Whether the lifetime of a message has ended by a time."""
         return bool(self.maximum_ms) and self.ends_at(message.enqueued_at) <= time
 
     def note(self, queue: Queue, enqueued_at: int) -> None:
-        """Notes that a queue got a message."""
         if self.maximum_ms and queue.created_position not in self._noted:
             self._add(self.ends_at(enqueued_at), queue.created_position)
 
@@ -53,7 +51,6 @@ class Lifetimes:
         self._entries.add((moment, created))
 
     def set_maximum(self, maximum_ms: int, stores: Iterable[Queue]) -> None:
-        """Gives every message another maximum lifetime, those that are there too."""
         self.maximum_ms = maximum_ms
         self._clear()
         for queue in stores:
@@ -101,7 +98,6 @@ class Lifetimes:
         return found
 
     def _first_within(self, queue: Queue, time: int) -> Message | None:
-        """The first message of a queue that is within its lifetime."""
         messages, number = queue.messages, queue.lifetime_sequence
         end = queue.next_sequence
         while number < end:

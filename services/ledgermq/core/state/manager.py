@@ -29,8 +29,6 @@ SPARE_DEADLINES: Final = 1024
 
 
 class QueueManager:
-    """The whole state at one log position."""
-
     __slots__ = (
         "active_version",
         "automatic_creation",
@@ -115,5 +113,4 @@ def _is_there(entry: tuple[int, int, int, Message]) -> bool:
 
 
 def new_state() -> QueueManager:
-    """The state before the first entry of the log."""
     return QueueManager()

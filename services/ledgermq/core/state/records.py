@@ -70,7 +70,6 @@ class Times:
 
     @property
     def is_empty(self) -> bool:
-        """Whether it says nothing."""
         return self.expires_at < 0 and self.deliver_at < 0 and self.redelivery_limit < 0
 
 
@@ -136,7 +135,6 @@ class Message:
 
     @property
     def is_held(self) -> bool:
-        """Whether a consumer has it."""
         return self.consumer is not None
 
     @property
@@ -146,12 +144,10 @@ class Message:
 
     @property
     def waits(self) -> bool:
-        """Whether it is not to be delivered yet: it is unborn or delayed."""
         return self.times is not None and self.times.waits_until >= 0
 
     @property
     def is_delayed(self) -> bool:
-        """Whether it waits to be delivered again."""
         return self.times is not None and self.times.is_delayed
 
     def wait_until(self, moment: int) -> None:
@@ -176,7 +172,6 @@ class Message:
 
     @property
     def body_position(self) -> tuple[int, int]:
-        """Where its body is read from: position and index."""
         return self.body or (self.put_position, self.put_index)
 
 
@@ -236,8 +231,6 @@ class Affinity:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Queue:
-    """A queue: its settings, its numbered messages and its counters."""
-
     name: str
     created_position: int
     description: str = ""
@@ -289,17 +282,14 @@ class Queue:
 
     @property
     def destination(self) -> str:
-        """What its consumers and producers call it."""
         return "queue:" + self.name
 
     @property
     def in_flight(self) -> int:
-        """How many of its messages consumers have."""
         return self.counts[UNACKNOWLEDGED] + self.counts[UNCOMMITTED_GET]
 
     @property
     def message_bytes(self) -> int:
-        """Sizes of all numbered messages that are here."""
         return sum(self.sizes) - self.sizes[UNCOMMITTED]
 
     @property
@@ -309,7 +299,6 @@ class Queue:
 
     @property
     def held_bytes(self) -> int:
-        """Sizes of the messages that count against its quota."""
         return sum(self.sizes)
 
     @property
@@ -369,7 +358,6 @@ class Subscription(Queue):
 
     @property
     def destination(self) -> str:
-        """What its consumers call it: the topic."""
         return self.topic.destination
 
     @property
@@ -411,7 +399,6 @@ class Topic(Queue):
 
     @property
     def destination(self) -> str:
-        """What its consumers and producers call it."""
         return "topic:" + self.name
 
     @property
@@ -459,7 +446,6 @@ class Consumer:
 
     @property
     def key(self) -> tuple[int, int]:
-        """Key within its queue: session handle and consumer number."""
         return (self.session.handle, self.number)
 
 
@@ -521,7 +507,6 @@ class Session:
 
     @property
     def has_unit_of_work(self) -> bool:
-        """Whether it is transacted and holds puts or gets that are not committed."""
         return self.transacted and bool(self.open_puts or self.deliveries)
 
     def begin_unit_of_work(self, time: int) -> None:
@@ -550,5 +535,4 @@ class BlockedPut:
 
     @property
     def size_bytes(self) -> int:
-        """The sizes of its messages together."""
         return sum(one.size_bytes for one in self.messages)

@@ -30,11 +30,9 @@ class StorageSettings:
     segments_max: int = 0
 
     def changed(self, given: dict[str, int | None]) -> StorageSettings:
-        """With those values that are given."""
         return replace(self, **{name: one for name, one in given.items() if one is not None})
 
     def wrong(self) -> str | None:
-        """What is out of range, in words; None: nothing."""
         if not 0 < self.segment_bytes <= SEGMENT_BYTES_MAX:
             return f"segment_bytes is {self.segment_bytes}, must be 1 to {SEGMENT_BYTES_MAX}"
         if not 0 < self.segments_min <= SEGMENTS_MAX:
@@ -67,7 +65,6 @@ class Segment:
         self.emptied = emptied
 
     def hold(self, size_bytes: int) -> None:
-        """One more live message has its body here."""
         self.live_bytes += size_bytes
         self.live_messages += 1
 
@@ -80,8 +77,6 @@ class Segment:
 
 
 class Storage:
-    """The segments of a queue manager, by number, and the one that messages are appended to."""
-
     __slots__ = ("active", "emptied", "free", "next_number", "segments", "settings")
 
     def __init__(self, settings: StorageSettings | None = None) -> None:
@@ -157,13 +152,11 @@ class Storage:
             active.hold(message.size_bytes)
 
     def _next(self) -> Segment:
-        """Makes the first free segment the active one, or a new one."""
         free = self.free
         self.active = self.segments[heapq.heappop(free)] if free else self._new()
         return self.active
 
     def change(self, settings: StorageSettings) -> None:
-        """Gives settings that were checked; makes what is missing, gives up what is too much."""
         self.clean()
         self.settings = settings
         self._add_missing()
@@ -176,7 +169,6 @@ class Storage:
         self.free = ordered[:kept]
 
     def record(self) -> Record:
-        """As a checkpoint writes it."""
         return {
             "segment_bytes": self.settings.segment_bytes,
             "segments_min": self.settings.segments_min,
@@ -203,7 +195,6 @@ class Storage:
         return storage
 
     def find_free(self) -> None:
-        """Works out which segments are free, once the live messages are known."""
         self.free = [
             one.number
             for one in self.segments.values()

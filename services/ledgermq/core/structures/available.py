@@ -107,7 +107,6 @@ class Available(Generic[P]):
         return taken
 
     def first(self) -> P | None:
-        """The item that comes first, without taking it."""
         for priority in range(PRIORITIES - 1, -1, -1):
             fresh, returned = self._fresh[priority], self._returned[priority]
             while fresh or returned:
@@ -119,7 +118,6 @@ class Available(Generic[P]):
         return None
 
     def pop_head(self, priority: int) -> None:
-        """Takes out the first entry of a priority."""
         fresh, returned = self._fresh[priority], self._returned[priority]
         if not returned or (fresh and fresh[0].sequence < returned[0][0]):
             fresh.popleft()

@@ -38,7 +38,6 @@ class LazyHeap(Generic[T]):
             self._make(filter(self._stands, self._entries))
 
     def first(self) -> T | None:
-        """The least that stands; None: none does."""
         entries, stands = self._entries, self._stands
         while entries:
             if stands(entries[0]):
@@ -47,7 +46,6 @@ class LazyHeap(Generic[T]):
         return None
 
     def pop(self) -> T:
-        """Takes out the least entry, which must be there."""
         return heapq.heappop(self._entries)
 
     def take_through(self, limit: tuple[Any, ...]) -> list[T]:
