@@ -6,8 +6,8 @@ from ledgermq.client.admin.manual import Handled as Handled
 from ledgermq.client.admin.manual import OriginCount as OriginCount
 from ledgermq.client.admin.queue_settings import QueueSettings as QueueSettings
 from ledgermq.client.connection import Connection as Connection
+from ledgermq.client.connection import connect as connect
 from ledgermq.client.engine.acknowledge_mode import AckMode as AckMode
-from ledgermq.client.link.connecting import connect as connect
 from ledgermq.client.messages.bytes_message import BytesMessage as BytesMessage
 from ledgermq.client.messages.map_message import MapMessage as MapMessage
 from ledgermq.client.messages.message import Message as Message

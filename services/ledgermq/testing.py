@@ -20,17 +20,15 @@ import weakref
 from collections import deque
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
-from typing import Final
+from typing import Final, Unpack
 
+from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import SECONDS_MAX, check_number
 from ledgermq.client.connection import Connection
 from ledgermq.client.link.route import Route
 from ledgermq.client.link.transport import LogReceipt
-from ledgermq.client.settings import (
-    SEND_TIMEOUT_SECONDS_DEFAULT,
-    ConnectionSettings,
-    settings_from,
-)
+from ledgermq.client.options import ConnectionOptions
+from ledgermq.client.settings import ConnectionSettings, settings_from
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.queries import questions as query
 from ledgermq.errors import ConnectionClosedError, IllegalStateError, LedgerMQError
@@ -100,20 +98,8 @@ class MemoryBroker:
                 with contextlib.suppress(LedgerMQError):
                     connection._heartbeats.report_handed_over()
 
-    def connect(
-        self,
-        *,
-        client_id: str | None = None,
-        takeover: str | None = None,
-        application: str | None = None,
-        timeout: float = 30.0,
-        suspect_timeout_seconds: float = 15.0,
-        send_timeout_seconds: float = SEND_TIMEOUT_SECONDS_DEFAULT,
-        put_messages_max: int = 250,
-        allow_pickle: bool = False,
-        redelivery_delay_ms: int = 0,
-        redelivery_limit: int = -1,
-    ) -> Connection:
+    @typed
+    def connect(self, **settings: Unpack[ConnectionOptions]) -> Connection:
         """A connection, as `ledgermq.connect` gives one; the settings are the same.
 
         What waits for a quota waits by this clock: until another thread makes room or moves it.
@@ -121,20 +107,8 @@ class MemoryBroker:
         Raises:
             AddressError: a setting cannot be used.
         """
-        settings = settings_from(
-            f"kafka://{BOOTSTRAP}/{self.queue_manager}",
-            client_id=client_id,
-            takeover=takeover,
-            application=application,
-            timeout_seconds=timeout,
-            suspect_timeout_seconds=suspect_timeout_seconds,
-            send_timeout_seconds=send_timeout_seconds,
-            topic_prefix=None,
-            allow_pickle=allow_pickle,
-            redelivery_delay_ms=redelivery_delay_ms,
-            redelivery_limit=redelivery_limit,
-        )
-        connection = Connection(settings, put_messages_max, self._route)
+        address = f"kafka://{BOOTSTRAP}/{self.queue_manager}"
+        connection = Connection(settings_from(address, **settings), self._route)
         self._connections.add(connection)
         return connection
 

@@ -217,7 +217,7 @@ def test_a_message_is_sent_as_jakarta_messaging_has_it_by_default(route, connect
 
 GIVEN = {
     "client_id": None,
-    "timeout_seconds": 1.0,
+    "timeout": 1.0,
     "suspect_timeout_seconds": 15.0,
     "topic_prefix": None,
 }
@@ -261,7 +261,7 @@ def test_settings_that_were_not_given_are_those_of_the_documentation():
 @pytest.mark.parametrize(
     ("told", "error"),
     [
-        ({"timeout_seconds": 0}, AddressError),
+        ({"timeout": 0}, AddressError),
         ({"takeover": "t"}, AddressError),
         ({"client_id": "a b"}, ledgermq.InvalidClientIDError),
     ],

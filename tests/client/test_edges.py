@@ -12,7 +12,7 @@ GIVEN = {
     "client_id": None,
     "takeover": None,
     "application": None,
-    "timeout_seconds": 1.0,
+    "timeout": 1.0,
     "suspect_timeout_seconds": 15.0,
     "topic_prefix": None,
     "allow_pickle": False,

@@ -60,7 +60,7 @@ PACKAGES = {
         "client",
         (TESTS / "client",),
         "not kafka and not lost_clients",
-        beyond=("claims.py", "connecting.py", "lane.py", "transport.py"),
+        beyond=("claims.py", "lane.py", "transport.py"),
         waits=True,
     ),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from typing import Any, Unpack
+from typing import Unpack
 
 import ledgermq
 from ledgermq.aio.browser import Browser
@@ -15,10 +15,12 @@ from ledgermq.client.argument_types import typed
 from ledgermq.client.connection import Connection as ThreadedConnection
 from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.messages.message import Message
-from ledgermq.client.options import BrowserOptions
+from ledgermq.client.options import BrowserOptions, ConnectOptions
 
 
-def connect(address: str = "kafka://localhost:9092", **settings: Any) -> Entered[Connection]:
+def connect(
+    address: str = "kafka://localhost:9092", **settings: Unpack[ConnectOptions]
+) -> Entered[Connection]:
     """Connects to a queue manager; takes what `ledgermq.connect` takes, and raises what it raises.
 
     `connection = await connect(...)`, or `async with connect(...) as connection`.

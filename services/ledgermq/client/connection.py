@@ -27,17 +27,18 @@ from ledgermq.client.link.heartbeats import Heartbeats
 from ledgermq.client.link.questions import Questions
 from ledgermq.client.link.route import Route, kafka_route
 from ledgermq.client.link.router import Opening, Router
-from ledgermq.client.options import BrowserOptions
+from ledgermq.client.options import BrowserOptions, ConnectOptions
 from ledgermq.client.reasons import error_of_reason
 from ledgermq.client.receiving.browser import Browser
 from ledgermq.client.session import Session
-from ledgermq.client.settings import ConnectionSettings, checked_delay_ms
+from ledgermq.client.settings import ConnectionSettings, checked_delay_ms, settings_from
 from ledgermq.errors import (
     ConnectionClosedError,
     IllegalStateError,
     LedgerMQError,
     WorkerUnavailableError,
 )
+from ledgermq.protocol.limits import PUT_MESSAGES_MAX
 from ledgermq.protocol.operations import Close, Open
 from ledgermq.wire.framing.codec import encode_operation
 from ledgermq.wire.framing.headers import operation_headers, with_identity
@@ -55,7 +56,6 @@ class Connection(ClosingInAnyCase):
     def __init__(
         self,
         settings: ConnectionSettings,
-        put_messages_max: int = 250,
         route: Callable[[ConnectionSettings, float], Route] = kafka_route,
     ) -> None:
         self._settings = settings
@@ -94,7 +94,7 @@ class Connection(ClosingInAnyCase):
             bytes_max=self._ask_bytes_max,
             soon=self._heartbeats.soon,
             closed=self._session_closed,
-            put_messages_max=put_messages_max,
+            put_messages_max=settings.put_messages_max,
         )
         self._admin = Admin(self._control_session, self._questions, settings.timeout_seconds)
 
@@ -253,15 +253,10 @@ class Connection(ClosingInAnyCase):
     def _new_engine(self, handle: int, mode: AckMode) -> Engine:
         return Engine(
             handle,
-            mode=mode.value,
-            queue_manager=self._settings.queue_manager,
-            identity=self._settings.identity,
+            mode.value,
+            self._settings,
             lane=self._lane.lane,
             transport=self._transport,
-            timeout_seconds=self._settings.timeout_seconds,
-            send_timeout_seconds=self._settings.send_timeout_seconds,
-            allow_pickle=self._settings.allow_pickle,
-            redelivery_limit=self._settings.redelivery_limit,
             log_time=self._lane.log_time,
         )
 
@@ -362,6 +357,52 @@ class Connection(ClosingInAnyCase):
     def __repr__(self) -> str:
         state = "closed" if self._closed else "open"
         return f"Connection({self.queue_manager} at {self._settings.bootstrap}, {state})"
+
+
+@typed
+def connect(
+    address: str = "kafka://localhost:9092", **settings: Unpack[ConnectOptions]
+) -> Connection:
+    """Connects to a queue manager: `kafka://HOST:PORT[,HOST:PORT...][/QUEUE-MANAGER]`, else QM1.
+
+    Args:
+        address: Brokers and queue manager.
+        client_id: The client whose durable subscriptions these are; only one connection at a time
+            has it.
+        takeover: A secret of this client. Started again with the same one, it ends a connection
+            that still has its client id; without, it is refused until that one has ended.
+        application: A name of your own for logs of the broker.
+        timeout: How many seconds a call waits for its outcome unless it says otherwise.
+        suspect_timeout_seconds: After how much silence (1 to 45 s) the queue manager suspects this
+            connection, and how long its sessions then have to show themselves before they end and
+            what they hold goes to others.
+        send_timeout_seconds: How long a send may wait for room where a quota is used up, before it
+            fails with QuotaExceededError (INF-03, INF-20); at most up to a second before the call's
+            own time-out. 0: it fails at once.
+        topic_prefix: First part of the log topics' names; `ledgermq` unless told otherwise.
+        put_messages_max: Up to how many messages one operation gathers in transacted and
+            asynchronous sends.
+        allow_pickle: Reads object messages that were sent as pickles. Reading one runs code that
+            its sender chose: for queues whose every sender is trusted. Warns (PickleWarning).
+        redelivery_delay_ms: How long what its sessions roll back or recover waits before it is
+            delivered again, where session, consumer or destination do not say (INF-09).
+        redelivery_limit: How often what it sends is redelivered at most, before that goes to the
+            error destination or is dropped, where producer or destination do not say (INF-16);
+            -1: no limit.
+
+    Raises:
+        BrokerUnavailableError: no Kafka broker answers within the time-out.
+        LogError: the log topics are missing or not as they should be.
+        QueueManagerNotFoundError: the registry has no queue manager of this name.
+        InvalidClientIDError: another connection has the client id.
+        WorkerUnavailableError: no worker of the queue manager answers within the time-out.
+    """
+    checked = settings_from(address, **settings)
+    if not 1 <= checked.put_messages_max <= PUT_MESSAGES_MAX:
+        raise IllegalStateError(
+            f"put_messages_max is {checked.put_messages_max}, must be 1 to {PUT_MESSAGES_MAX:,}"
+        )
+    return Connection(checked)
 
 
 def _mark_forked() -> None:

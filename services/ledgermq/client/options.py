@@ -1,4 +1,4 @@
-"""Options of sends and gets, declared once: each call that takes them says which with `Unpack`.
+"""Options of calls, declared once: each call that takes them says which with `Unpack`.
 
 What a call is not given has the value that USUAL has, else None or False.
 """
@@ -13,6 +13,13 @@ from ledgermq.client.sending.grouping import GroupPlace
 from ledgermq.wire.content.content import PropertyValue
 
 USUAL: Final[Mapping[str, Any]] = {
+    "timeout": 30.0,
+    "suspect_timeout_seconds": 15.0,
+    # Long enough for a consumer to make room, short enough for an answer before a call gives up.
+    "send_timeout_seconds": 10.0,
+    "put_messages_max": 250,
+    "redelivery_delay_ms": 0,
+    "redelivery_limit": -1,
     "order": Order.PHYSICAL,
     "priority": 4,
     "persistent": True,
@@ -26,6 +33,27 @@ USUAL: Final[Mapping[str, Any]] = {
     "SelectionOptions.durable": True,
 }
 Numbers = Iterable[int | range]
+
+
+class ConnectionOptions(TypedDict, total=False):
+    """How a connection behaves; see `connect`."""
+
+    client_id: str | None
+    takeover: str | None
+    application: str | None
+    timeout: float
+    suspect_timeout_seconds: float
+    send_timeout_seconds: float
+    put_messages_max: int
+    allow_pickle: bool
+    redelivery_delay_ms: int
+    redelivery_limit: int
+
+
+class ConnectOptions(ConnectionOptions, total=False):
+    """The same, and where its log is on Kafka."""
+
+    topic_prefix: str | None
 
 
 class HeaderOptions(TypedDict, total=False):

@@ -6,9 +6,10 @@ import hashlib
 import os
 import warnings
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, Unpack
 
 from ledgermq.client.arguments import SECONDS_MAX, check_number, shown
+from ledgermq.client.options import USUAL, ConnectOptions
 from ledgermq.errors import IllegalStateError, InvalidClientIDError, LedgerMQError
 from ledgermq.protocol.limits import (
     REDELIVERY_LIMIT_MAX,
@@ -21,12 +22,18 @@ from ledgermq.wire.topics.log_topics import TOPIC_PREFIX_DEFAULT, Topics
 
 QUEUE_MANAGER_DEFAULT: Final = "QM1"
 PREFETCH_DEFAULT: Final = 200
-# Long enough for a consumer to make room, short enough for an answer before a call gives up.
-SEND_TIMEOUT_SECONDS_DEFAULT: Final = 10.0
 SCHEME: Final = "kafka://"
 KAFKA_PORT_DEFAULT: Final = 9092
 # With what the library says of itself, less than an Open may say of its client.
 APPLICATION_CHARACTERS_MAX: Final = 1_000
+# Options of `connect` that are settings as they were given.
+AS_GIVEN: Final = (
+    "send_timeout_seconds",
+    "suspect_timeout_seconds",
+    "put_messages_max",
+    "redelivery_delay_ms",
+    "redelivery_limit",
+)
 
 
 class AddressError(LedgerMQError, ValueError):
@@ -41,22 +48,12 @@ class PickleWarning(UserWarning):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConnectionSettings:
-    """One connection's identity and settings; times in seconds.
+    """One connection's identity and settings, as `connect` says them; times in seconds.
 
     Attributes:
         bootstrap: Comma-separated `host:port` of Kafka brokers.
-        timeout_seconds: How long a call waits for its outcome unless it says otherwise.
-        send_timeout_seconds: How long a send may be held up by a quota (INF-03).
-        suspect_timeout_seconds: After how much silence the queue manager suspects the connection,
-            and how long its sessions then have to show themselves before they end.
-        client_id: The client id of its durable subscriptions; empty: none.
-        takeover: Digest of what shows that an older connection of the client id is its own.
-        application: A name for logs of the broker.
-        allow_pickle: Whether object messages that are pickles are read.
-        redelivery_delay_ms: How long what comes back waits before it is delivered again, where
-            neither session, consumer nor destination say otherwise (INF-09).
-        redelivery_limit: How often what it sends is redelivered at most, where neither producer
-            nor destination say otherwise (INF-16); -1: no limit.
+        client_id: Empty: none.
+        takeover: Digest of what was given.
     """
 
     bootstrap: str
@@ -65,12 +62,13 @@ class ConnectionSettings:
     client_id: str = ""
     takeover: bytes = b""
     application: str = ""
-    timeout_seconds: float = 30.0
-    send_timeout_seconds: float = SEND_TIMEOUT_SECONDS_DEFAULT
-    suspect_timeout_seconds: float = 15.0
+    timeout_seconds: float = USUAL["timeout"]
+    send_timeout_seconds: float = USUAL["send_timeout_seconds"]
+    suspect_timeout_seconds: float = USUAL["suspect_timeout_seconds"]
+    put_messages_max: int = USUAL["put_messages_max"]
     allow_pickle: bool = False
-    redelivery_delay_ms: int = 0
-    redelivery_limit: int = -1
+    redelivery_delay_ms: int = USUAL["redelivery_delay_ms"]
+    redelivery_limit: int = USUAL["redelivery_limit"]
     identity: bytes = field(default_factory=lambda: os.urandom(16))
 
     @property
@@ -115,26 +113,15 @@ def _with_port(host: str, address: str) -> str:
     return host
 
 
-def settings_from(
-    address: str,
-    *,
-    client_id: str | None,
-    timeout_seconds: float,
-    suspect_timeout_seconds: float,
-    send_timeout_seconds: float = SEND_TIMEOUT_SECONDS_DEFAULT,
-    topic_prefix: str | None,
-    takeover: str | None = None,
-    application: str | None = None,
-    allow_pickle: bool = False,
-    redelivery_delay_ms: int = 0,
-    redelivery_limit: int = -1,
-) -> ConnectionSettings:
+def settings_from(address: str, **given: Unpack[ConnectOptions]) -> ConnectionSettings:
     """Checks what `connect` was given; warns its caller if that asked for pickles.
 
     Raises:
         AddressError: the address or a setting cannot be used.
     """
     bootstrap, queue_manager = parse_address(address)
+    client_id, takeover = given.get("client_id"), given.get("takeover")
+    application = given.get("application")
     if client_id and not is_name(client_id):
         raise InvalidClientIDError(
             f"{shown(client_id)} is no client id: 1 to 128 characters of A-Z a-z 0-9 . _ / % -"
@@ -146,57 +133,54 @@ def settings_from(
         )
     if takeover and not client_id:
         raise AddressError("takeover is for a connection with a client id: give client_id too")
-    _check_times(timeout_seconds, send_timeout_seconds, suspect_timeout_seconds)
-    for name, value, lowest, highest in (
-        ("redelivery_delay_ms", redelivery_delay_ms, 0, TIMING_MS_MAX),
-        ("redelivery_limit", redelivery_limit, -1, REDELIVERY_LIMIT_MAX),
-    ):
-        if not is_whole(value, lowest, highest):
-            raise AddressError(f"{name} is {value!r}, must be {lowest} to {highest}")
-    if allow_pickle:
-        warnings.warn(
-            "allow_pickle: reading an object message that is a pickle runs code that its sender "
-            "chose; use it only where you trust every sender",
-            PickleWarning,
-            stacklevel=3,
-        )
-    return ConnectionSettings(
+    as_given: dict[str, Any] = {name: given.get(name, USUAL[name]) for name in AS_GIVEN}
+    settings = ConnectionSettings(
         bootstrap=bootstrap,
         queue_manager=queue_manager,
-        topics=Topics(topic_prefix or TOPIC_PREFIX_DEFAULT),
+        topics=Topics(given.get("topic_prefix") or TOPIC_PREFIX_DEFAULT),
         client_id=client_id or "",
         # The log is no place for what was given in confidence.
         takeover=hashlib.sha256(takeover.encode()).digest()[:16] if takeover else b"",
         application=application or "",
-        timeout_seconds=timeout_seconds,
-        send_timeout_seconds=send_timeout_seconds,
-        suspect_timeout_seconds=suspect_timeout_seconds,
-        allow_pickle=bool(allow_pickle),
-        redelivery_delay_ms=redelivery_delay_ms,
-        redelivery_limit=redelivery_limit,
+        timeout_seconds=given.get("timeout", USUAL["timeout"]),
+        allow_pickle=bool(given.get("allow_pickle")),
+        **as_given,
     )
-
-
-def _check_times(
-    timeout_seconds: float, send_timeout_seconds: float, suspect_timeout_seconds: float
-) -> None:
-    """Refuses times that cannot be waited for."""
-    check_number("timeout", timeout_seconds, " of seconds")
-    check_number("send_timeout_seconds", send_timeout_seconds)
-    check_number("suspect_timeout_seconds", suspect_timeout_seconds)
-    if not 0 < timeout_seconds <= SECONDS_MAX:
-        raise AddressError(
-            f"timeout is {timeout_seconds} s, it must be above 0, at most {SECONDS_MAX}"
+    _check_times(settings)
+    for name, lowest, highest in (
+        ("redelivery_delay_ms", 0, TIMING_MS_MAX),
+        ("redelivery_limit", -1, REDELIVERY_LIMIT_MAX),
+    ):
+        value = getattr(settings, name)
+        if not is_whole(value, lowest, highest):
+            raise AddressError(f"{name} is {value!r}, must be {lowest} to {highest}")
+    if settings.allow_pickle:
+        warnings.warn(
+            "allow_pickle: reading an object message that is a pickle runs code that its sender "
+            "chose; use it only where you trust every sender",
+            PickleWarning,
+            # Above `connect` and what checks the types of its arguments.
+            stacklevel=4,
         )
-    if not 0 <= send_timeout_seconds <= TIMING_MS_MAX / 1000:
+    return settings
+
+
+def _check_times(settings: ConnectionSettings) -> None:
+    """Refuses times that cannot be waited for."""
+    timeout = settings.timeout_seconds
+    sending, suspecting = settings.send_timeout_seconds, settings.suspect_timeout_seconds
+    check_number("timeout", timeout, " of seconds")
+    check_number("send_timeout_seconds", sending)
+    check_number("suspect_timeout_seconds", suspecting)
+    if not 0 < timeout <= SECONDS_MAX:
+        raise AddressError(f"timeout is {timeout} s, it must be above 0, at most {SECONDS_MAX}")
+    if not 0 <= sending <= TIMING_MS_MAX / 1000:
         raise AddressError(
-            f"send_timeout_seconds is {send_timeout_seconds}, must be 0 to {TIMING_MS_MAX // 1000}"
+            f"send_timeout_seconds is {sending}, must be 0 to {TIMING_MS_MAX // 1000}"
         )
     low, high = SUSPECT_TIMEOUT_MS_MIN / 1000, SUSPECT_TIMEOUT_MS_MAX / 1000
-    if not low <= suspect_timeout_seconds <= high:
-        raise AddressError(
-            f"suspect_timeout_seconds is {suspect_timeout_seconds}, must be {low:g} to {high:g}"
-        )
+    if not low <= suspecting <= high:
+        raise AddressError(f"suspect_timeout_seconds is {suspecting}, must be {low:g} to {high:g}")
 
 
 def checked_delay_ms(delay_ms: int | None, default: int) -> int:

@@ -11,6 +11,7 @@ from ledgermq.client.engine.work import Services, Work
 from ledgermq.client.link.questions import Questions
 from ledgermq.client.link.router import Router
 from ledgermq.client.link.transport import LogReceipt
+from ledgermq.client.settings import ConnectionSettings
 from ledgermq.protocol.operations import Operation
 from ledgermq.protocol.outcomes import (
     Accepted,
@@ -132,12 +133,12 @@ class Desk:
         """An engine, with its work, that is not known to the router yet; waits for nothing."""
         engine = Engine(
             handle,
-            mode=mode,
-            queue_manager="QM1",
-            identity=IDENTITY,
+            mode,
+            ConnectionSettings(
+                bootstrap="h:1", queue_manager="QM1", identity=IDENTITY, timeout_seconds=0.01
+            ),
             lane=2,
             transport=self.log,
-            timeout_seconds=0.01,
         )
         self.works[engine] = Work(engine, SERVICES)
         return engine

@@ -102,8 +102,7 @@ class HandRoute:
 
     def connect(self, timeout: float = 20.0, **settings: Any) -> Connection:
         """A connection over it."""
-        told = {"client_id": None, "topic_prefix": None, "suspect_timeout_seconds": 15.0}
-        given = settings_from("kafka://h:1/QM1", timeout_seconds=timeout, **(told | settings))
+        given = settings_from("kafka://h:1/QM1", timeout=timeout, **settings)
         return Connection(given, route=self)
 
     @contextmanager

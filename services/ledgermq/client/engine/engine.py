@@ -25,7 +25,7 @@ from ledgermq.client.sansio.log_clock import UNKNOWN
 from ledgermq.client.sansio.protocol import Pending, SessionProtocol
 from ledgermq.client.sansio.ranges import DeliveryRanges
 from ledgermq.client.sending.making import aged
-from ledgermq.client.settings import SEND_TIMEOUT_SECONDS_DEFAULT
+from ledgermq.client.settings import ConnectionSettings
 from ledgermq.errors import (
     BrokerUnavailableError,
     IllegalStateError,
@@ -71,25 +71,18 @@ class Engine:
     def __init__(
         self,
         handle: int,
-        *,
         mode: str,
-        queue_manager: str,
-        identity: bytes,
+        settings: ConnectionSettings,
+        *,
         lane: int,
         transport: LogOut,
-        timeout_seconds: float,
-        send_timeout_seconds: float = SEND_TIMEOUT_SECONDS_DEFAULT,
-        allow_pickle: bool = False,
-        redelivery_limit: int = -1,
         log_time: Callable[[], int] = lambda: UNKNOWN,
     ) -> None:
         self.handle = handle
         self.mode = mode
-        self.queue_manager = queue_manager
-        self.timeout_seconds = timeout_seconds
-        self._send_timeout_seconds = send_timeout_seconds
-        self.allow_pickle = allow_pickle
-        self.redelivery_limit = redelivery_limit
+        self.settings = settings
+        self.queue_manager = settings.queue_manager
+        self.timeout_seconds = settings.timeout_seconds
         self.log_time = log_time
         self.protocol = SessionProtocol(handle)
         self.lock = threading.Lock()
@@ -99,7 +92,6 @@ class Engine:
         self.closing = False
         self.lost: LedgerMQError | None = None
         self.ended = False
-        self._identity = identity
         self._lane = lane
         self._headers: dict[type[SessionOperation], Headers] = {}
         self._held: list[Pending] = []
@@ -153,8 +145,7 @@ class Engine:
             raise error
         if self.lost is not None:
             raise self.lost
-        if self.closing:
-            raise IllegalStateError("the session is closed; open another one")
+        self.check_open()
 
     # -- writing -----------------------------------------------------------------------------------
 
@@ -207,7 +198,7 @@ class Engine:
         It ends a second before the call's own time-out: its refusal is to arrive within that.
         """
         waits = self.timeout_seconds if timeout_seconds is None else timeout_seconds
-        blocking_seconds = min(self._send_timeout_seconds, waits - REFUSAL_SECONDS)
+        blocking_seconds = min(self.settings.send_timeout_seconds, waits - REFUSAL_SECONDS)
         return self.write_locked(
             Put,
             receipt=receipt,
@@ -238,7 +229,7 @@ class Engine:
         if shared is None:
             name = OPERATION + pending.operation.__name__
             shared = operation_headers(
-                self.queue_manager, self._identity, self._lane, self.handle, name
+                self.queue_manager, self.settings.identity, self._lane, self.handle, name
             )
             self._headers[pending.operation] = shared
         pending.sends += 1

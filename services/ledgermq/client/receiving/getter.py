@@ -71,7 +71,7 @@ class Getter:
         self.work = work
         self._engine = work.engine
         self._engine.check_open()
-        self.allow_pickle = work.engine.allow_pickle
+        self.allow_pickle = work.engine.settings.allow_pickle
         self.destination = checked_destination(destination)
         self.selector = self._source.selector
         self.subscription = self._source.subscription or None

@@ -49,7 +49,7 @@ class Putter:
         self.engine = work.engine
         self.engine.check_open()
         given = options.get("redelivery_limit")
-        limit = self.engine.redelivery_limit if given is None else given
+        limit = self.engine.settings.redelivery_limit if given is None else given
         if not is_whole(limit, -1, REDELIVERY_LIMIT_MAX):
             raise IllegalStateError(
                 f"redelivery_limit is {limit!r}, must be -1 to {REDELIVERY_LIMIT_MAX}"
