@@ -15,7 +15,7 @@ from ledgermq.cli.options.target import (
 )
 from ledgermq.cli.options.together import Command, together
 from ledgermq.cli.printing.exits import REFUSED
-from ledgermq.processor.worker.settings import WORKER_OPTIONS, WorkerSettings
+from ledgermq.processor.worker.settings import WORKER_OPTIONS, WorkerOption, WorkerSettings
 
 WORKER_REFUSED = 4
 
