@@ -166,7 +166,6 @@ class Connection(ClosingInAnyCase):
         shared: bool = False,
         **options: Unpack[BrowserOptions],
     ) -> Browser:
-        """A browser, of a session if there is one."""
         self._check_usable()
         return Browser(
             self._questions,
@@ -271,7 +270,6 @@ class Connection(ClosingInAnyCase):
         return self._questions.bytes_max_of(queue, self._settings.timeout_seconds)
 
     def _in_flight(self, handle: int) -> set[int]:
-        """Which deliveries of a session are in flight."""
         return self._questions.in_flight_of(handle, self._settings.timeout_seconds)
 
     # -- the reader --------------------------------------------------------------------------------

@@ -118,12 +118,10 @@ class _Work:
     producers: dict[tuple[str, int], Producer] = field(default_factory=dict)
 
     def is_full_with(self, one: JournaledMessage) -> bool:
-        """Whether a further message is for the next unit of work."""
         size_bytes = self.size_bytes + len(one.content)
         return self.count >= MESSAGES_MAX or (self.count > 0 and size_bytes > BYTES_MAX)
 
     def put(self, one: JournaledMessage) -> None:
-        """Puts a copy."""
         message = journal_message(one)
         destination = self.to or one.destination
         limit = (one.header or {}).get("redelivery_limit", -1)
@@ -145,7 +143,6 @@ class _Work:
         self.size_bytes += len(one.content)
 
     def commit(self) -> int:
-        """Commits what there is; how many messages."""
         count, self.count, self.size_bytes = self.count, 0, 0
         if count:
             self.session.commit()

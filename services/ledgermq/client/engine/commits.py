@@ -54,7 +54,6 @@ class Commitment:
 
     @property
     def out_of_turn(self) -> bool:
-        """Whether it was refused because others are to be settled first, and may be repeated."""
         return self.waited and isinstance(self.error, OutOfTurnError)
 
     @property
@@ -68,11 +67,9 @@ class Commitment:
 
     @property
     def is_over(self) -> bool:
-        """Whether there is nothing to roll back after its error."""
         return self.in_doubt or self.goes_on
 
     def rolled_back(self) -> TransactionRolledBackError:
-        """What a refused commit raises once its unit of work was rolled back."""
         error = self.error
         assert error is not None, "it was refused"
         cause = error.__cause__ or error
@@ -116,7 +113,6 @@ class Commits:
                 self.unit.write_ripe_locked()
 
     def check_no_unit_locked(self) -> None:
-        """Refuses to begin a unit of work where one is open."""
         self.check_transacted_locked("transaction")
         if self.unit.puts or self._settling.handed:
             raise IllegalStateError(
@@ -124,7 +120,6 @@ class Commits:
             )
 
     def commit(self, timeout: float | None) -> Steps[CommitReceipt]:
-        """Commits and waits for the outcome; rolls back what cannot be committed."""
         commitment = yield from self.begin(waited=True)
         yield from self._finished(commitment, timeout)
         error = commitment.error
@@ -137,7 +132,6 @@ class Commits:
         raise commitment.rolled_back()
 
     def roll_back(self, timeout: float | None = None) -> Steps[None]:
-        """Undoes the unit of work, once the commits under way are over."""
         self.check_transacted_locked("rollback")
         while self._under_way:
             yield from self._finished(next(iter(self._under_way)), timeout)
@@ -192,7 +186,6 @@ class Commits:
         return commitment
 
     def _prepare(self) -> Steps[None]:
-        """Writes the puts that have to come before the commit, and makes room for it."""
         self.check_transacted_locked("commit")
         if self.broken is not None:
             raise TransactionError(
@@ -248,7 +241,6 @@ class Commits:
         return error
 
     def check_transacted_locked(self, what: str) -> None:
-        """Refuses what is for units of work alone."""
         self._engine.check_usable_locked()
         mode = self._engine.mode
         if mode != "TRANSACTED":

@@ -139,7 +139,6 @@ class Engine:
         yield
 
     def check_alive_locked(self) -> None:
-        """Refuses use after the end; raises what was put off."""
         if self._deferred is not None:
             error, self._deferred = self._deferred, None
             raise error
@@ -291,19 +290,16 @@ class Engine:
     def administer(
         self, operation: type[SessionOperation], *, target: str, **fields: Any
     ) -> Steps[Reply]:
-        """Writes an operation of the session's user and waits until it was applied."""
         self.check_usable_locked()
         yield from self.room()
         pending = self.write_locked(operation, target=target, more=fields)
         return (yield from self.reply(pending))
 
     def run(self, steps: Steps[T]) -> T:
-        """Takes the steps of a call in this thread."""
         with self.lock:
             return self.run_locked(steps)
 
     def run_locked(self, steps: Steps[T]) -> T:
-        """The same for whoever holds the lock."""
         try:
             wanted = next(steps)
             while True:
@@ -350,16 +346,13 @@ class Engine:
         self.run_locked(self.room(timeout_seconds))
 
     def await_locked(self, pending: Pending, timeout_seconds: float | None = None) -> Reply:
-        """As `reply`, in this thread."""
         return self.run_locked(self.reply(pending, timeout_seconds))
 
     def notify_locked(self) -> None:
-        """There is news of the session."""
         self.condition.notify_all()
         self.on_news()
 
     def reply_of(self, pending: Pending) -> Reply:
-        """The reply of a settled operation; raises if it was refused or has none."""
         if pending.error is not None:
             raise pending.error
         reply = pending.reply
@@ -369,7 +362,6 @@ class Engine:
         return reply
 
     def error_of(self, refused: Refused, destination: str | None = None) -> LedgerMQError:
-        """The exception that a refusal becomes."""
         return error_of_reason(
             refused.reason,
             refused.detail,
@@ -404,11 +396,9 @@ class Engine:
             self.defer_locked(error)
 
     def defer_locked(self, error: LedgerMQError) -> None:
-        """The same for whoever holds the lock."""
         self._deferred = self._deferred or error
 
     def raise_deferred(self) -> None:
-        """Raises an error that nobody waited for, if there is one."""
         with self.lock:
             error, self._deferred = self._deferred, None
         if error is not None:
@@ -558,7 +548,6 @@ class Engine:
             return True
 
     def oldest_wait_seconds(self, now: float) -> float:
-        """For how long the oldest pending operation has been waiting since it was last written."""
         with self.lock:
             oldest = next(iter(self.protocol.pending.values()), None)
             return 0.0 if oldest is None or self.ended else now - oldest.sent_at

@@ -32,22 +32,17 @@ class Source(Protocol):
     """A consumer, as its listener's thread needs it."""
 
     @property
-    def buffer(self) -> ConsumerBuffer:
-        """What has been delivered to it."""
+    def buffer(self) -> ConsumerBuffer: ...
 
-    def ask(self) -> Steps[None]:
-        """Asks for more, once that pays."""
+    def ask(self) -> Steps[None]: ...
 
     def take_locked(self) -> tuple[int, int, DeliveredMessage]:
         """Takes the next message with the first and the last of its deliveries."""
 
-    def message(self, raw: DeliveredMessage, delivery: int) -> Message:
-        """A message as the application gets it."""
+    def message(self, raw: DeliveredMessage, delivery: int) -> Message: ...
 
 
 class Listening:
-    """The listeners of one session and the thread that calls them."""
-
     def __init__(self, engine: Engine, settling: Settling, unseen: Unseen) -> None:
         self._engine = engine
         self._unseen = unseen
@@ -58,7 +53,6 @@ class Listening:
         self._failures = 0
 
     def set_locked(self, consumer: Source, listener: Listener | None) -> None:
-        """Gives a consumer a listener in place of the one it had, or none."""
         if listener is None:
             self._listeners.pop(consumer, None)
         else:
@@ -72,7 +66,6 @@ class Listening:
         self._engine.notify_locked()
 
     def get(self, consumer: Source) -> Listener | None:
-        """The listener of a consumer."""
         return self._listeners.get(consumer)
 
     @property
@@ -82,7 +75,6 @@ class Listening:
 
     @property
     def is_mine(self) -> bool:
-        """Whether this very thread is calling a listener."""
         return threading.current_thread() is self._thread
 
     def refuse_close(self) -> None:

@@ -41,7 +41,6 @@ class Batch:
         self.ripe = False
 
     def add(self, message: PutMessage) -> SendReceipt:
-        """Adds a message."""
         receipt = SendReceipt(message["message_id"], self.destination)
         self.messages.append(message)
         self.receipts.append(receipt)
@@ -49,19 +48,16 @@ class Batch:
         return receipt
 
     def takes(self, message: PutMessage, messages_max: int) -> bool:
-        """Whether a further message fits."""
         return (
             len(self.messages) < messages_max
             and self.size_bytes + encoded_bytes(message) <= PUT_BYTES_MAX
         )
 
     def take_back(self) -> None:
-        """Takes the message back that was added last."""
         self.size_bytes -= encoded_bytes(self.messages.pop())
         self.receipts.pop()
 
     def number(self, enqueued: Enqueued) -> None:
-        """Gives the receipts what the queue manager answered."""
         position, sequence = enqueued.position, enqueued.first_sequence
         for receipt in self.receipts:
             receipt.position = position
@@ -160,12 +156,10 @@ class UnitOfWork:
         self.warning: LedgerMQWarning | None = None
 
     def takes_locked(self, destination: str, message: PutMessage) -> bool:
-        """Whether a message fits in what waits for its destination; else that is written first."""
         batch = self._waiting.get(destination)
         return batch is None or batch.takes(message, self._messages_max)
 
     def add_locked(self, destination: str, message: PutMessage) -> SendReceipt:
-        """Takes a message that fits."""
         batch = self._waiting.get(destination)
         if batch is None:
             batch = self._waiting[destination] = Batch(destination, None)
@@ -174,7 +168,6 @@ class UnitOfWork:
         return receipt
 
     def write_all(self, *, with_next: bool = False) -> Steps[None]:
-        """Writes every put that was not written yet: at once, or with the commit that follows."""
         for destination in list(self._waiting):
             yield from self.write(destination, with_next=with_next)
 
@@ -190,7 +183,6 @@ class UnitOfWork:
                 self._write_locked(destination)
 
     def write(self, destination: str, *, with_next: bool = False) -> Steps[None]:
-        """Writes what waits for a destination, once there is room."""
         yield from self._engine.room()
         if destination in self._waiting:  # else the heartbeats wrote it while there was no room
             self._write_locked(destination, with_next=with_next)
@@ -240,7 +232,6 @@ class UnitOfWork:
                 )
 
     def committed(self, reply: Committed) -> CommitReceipt:
-        """Gives the receipts their sequence numbers."""
         receipts: dict[str, list[SendReceipt]] = {}
         for _, batch in self._written:
             receipts.setdefault(batch.destination, []).extend(batch.receipts)

@@ -165,7 +165,6 @@ class Settling:
     # -- the application settles -------------------------------------------------------------------
 
     def in_flight(self) -> Steps[set[int]]:
-        """Asks the queue manager which deliveries of this session are in flight."""
         return aside(partial(self._in_flight, self._engine.handle))
 
     def acknowledge(
@@ -196,7 +195,6 @@ class Settling:
     def _write_acknowledgement(
         self, deliveries: range | None, timeout: float | None, *, wait: bool
     ) -> Steps[tuple[Pending, DeliveryRanges] | None]:
-        """Writes the acknowledgement of one message or of all; None if there is none to settle."""
         engine = self._engine
         if self.automatic:
             return None
@@ -230,7 +228,6 @@ class Settling:
             raise
 
     def _settled_later(self, pending: Pending) -> None:
-        """The outcome of an acknowledgement that nobody waits for."""
         if _is_out_of_turn(pending) and pending.deliveries is not None:
             with self._engine.lock:
                 self.handed.add_all(pending.deliveries)
@@ -293,5 +290,4 @@ class Settling:
 
 
 def _is_out_of_turn(pending: Pending) -> bool:
-    """Whether an operation was refused because others are to be settled first."""
     return isinstance(pending.reply, Refused) and pending.reply.reason == Reason.OUT_OF_TURN

@@ -32,7 +32,6 @@ class Aside(Generic[T]):
         self._call = call
 
     def run(self) -> None:
-        """Calls it."""
         self.result = self._call()
 
 

@@ -218,7 +218,6 @@ class Work:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the session was closed or lost."""
         return self.engine.closing or self.engine.ended
 
     def __repr__(self) -> str:

@@ -52,7 +52,6 @@ class BrokerNews:
             self._logger.log(level, form, facility, client, text)
 
     def error(self, error: KafkaError) -> None:
-        """An error of librdkafka that concerns no record."""
         self.trouble(error.str())
 
     def trouble(self, text: str) -> None:
@@ -87,7 +86,6 @@ class BrokerNews:
             )
 
     def well(self) -> None:
-        """A broker has taken or brought a record."""
         if self._since is None:
             return
         with self._lock:

@@ -39,7 +39,6 @@ class Heartbeats:
         self._thread = threading.Thread(target=self._run, name="ledgermq-heartbeats", daemon=True)
 
     def start(self) -> None:
-        """Begins the rounds."""
         self._thread.start()
 
     def soon(self) -> None:

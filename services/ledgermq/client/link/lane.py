@@ -138,7 +138,6 @@ class LaneReader:
         return self._clock.now_us()
 
     def _cope(self, error: KafkaError) -> bool:
-        """Deals with an error of the consumer; True if records were skipped."""
         if error.code() in PASSING:
             self._news.trouble(error.str())
             return False
@@ -154,5 +153,4 @@ class LaneReader:
         return False
 
     def close(self) -> None:
-        """Leaves the lane."""
         self._consumer.close()

@@ -85,7 +85,6 @@ class Questions:
         self._open: dict[int, _Question] = {}
 
     def put(self, kind: str, *, not_before: int = -1, wait_ms: int = 0, **more: Any) -> int:
-        """Asks and returns the number of the question."""
         with self._lock:
             self._number += 1
             number = self._number
@@ -147,7 +146,6 @@ class Questions:
         return found
 
     def in_flight_of(self, handle: int, timeout_seconds: float) -> set[int]:
-        """Which deliveries of a session are in flight."""
         answer = self.ask("RESYNC", timeout_seconds=timeout_seconds, not_before=-1)
         return {
             number
@@ -234,5 +232,4 @@ class Questions:
 
 
 def _destination(kind: str, name: str | None) -> str | None:
-    """What a question is about, as errors name it."""
     return f"{'topic' if kind == 'TOPIC' else 'queue'}:{name}" if name else None

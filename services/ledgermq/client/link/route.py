@@ -21,8 +21,7 @@ class LaneIn(Protocol):
     """What the reader of a connection needs of a lane."""
 
     @property
-    def lane(self) -> int:
-        """Number of the lane."""
+    def lane(self) -> int: ...
 
     def read(self, timeout_seconds: float) -> tuple[list[bytes], bool]:
         """Waits for records; returns the values that are ours, and whether some may be missing."""
@@ -30,8 +29,7 @@ class LaneIn(Protocol):
     def log_time(self) -> int:
         """The time of the log in µs since 1970, as far as known; -1: not at all."""
 
-    def close(self) -> None:
-        """Leaves the lane."""
+    def close(self) -> None: ...
 
 
 class LogOut(Protocol):
@@ -39,17 +37,13 @@ class LogOut(Protocol):
 
     failures: deque[str]
 
-    def write(self, value: bytes, headers: Headers, receipt: LogReceipt | None = None) -> None:
-        """Writes an operation."""
+    def write(self, value: bytes, headers: Headers, receipt: LogReceipt | None = None) -> None: ...
 
-    def ask(self, value: bytes) -> None:
-        """Writes a question."""
+    def ask(self, value: bytes) -> None: ...
 
-    def beat(self) -> None:
-        """Writes a heartbeat."""
+    def beat(self) -> None: ...
 
-    def serve(self) -> None:
-        """Takes in what became of earlier writes."""
+    def serve(self) -> None: ...
 
     def clock(self) -> float:
         """Seconds by which an application holds messages: the machine's, or a test's."""
@@ -57,13 +51,10 @@ class LogOut(Protocol):
     def wait_landed(self, receipt: LogReceipt, timeout_seconds: float) -> bool:
         """Waits until an operation is on the log; False after the time-out."""
 
-    def close(self, timeout_seconds: float) -> None:
-        """Lets what is on its way arrive, at most for the time-out."""
+    def close(self, timeout_seconds: float) -> None: ...
 
 
 class Route(NamedTuple):
-    """Both directions."""
-
     lane: LaneIn
     log: LogOut
 

@@ -77,15 +77,12 @@ class Router:
 
     @property
     def catching_up(self) -> bool:
-        """Whether outcomes are missing, or wait for the rest of an answer."""
         return self.chain.hole or self._gathering is not None
 
     def engines(self) -> list[Engine]:
-        """The sessions as they are now."""
         return list(self.sessions.values())
 
     def opening_waits(self, now: float, patience_seconds: float = 1.0) -> bool:
-        """Whether an Open has been without an answer for long."""
         return any(now - one.asked_at > patience_seconds for one in list(self.openings.values()))
 
     # -- by the reader -----------------------------------------------------------------------------
@@ -193,7 +190,6 @@ class Router:
         self._end_gathering(gathering)
 
     def _end_gathering(self, gathering: Gathering) -> None:
-        """Takes what waited for the last page."""
         self._gathering = None
         for previous_position, previous_index, outcomes in gathering.waiting:
             self._take_chunk(previous_position, previous_index, outcomes)

@@ -129,11 +129,9 @@ class Transport:
         )
 
     def ask(self, value: bytes) -> None:
-        """Writes a question to the side topic."""
         self._produce(self._questions, value, self._question_key, on_delivery=self._note)
 
     def beat(self) -> None:
-        """Writes a heartbeat to the side topic."""
         self._produce(self._questions, self._heartbeat, self._question_key, on_delivery=self._note)
 
     def _produce(self, topic: str, value: bytes, key: bytes, **more: Any) -> None:
@@ -156,7 +154,6 @@ class Transport:
                 raise _refused(topic, len(value), error) from error
 
     def serve(self, timeout_seconds: float = 0.0) -> None:
-        """Serves delivery reports."""
         self._producer.poll(timeout_seconds)
 
     def clock(self) -> float:
@@ -182,7 +179,6 @@ class Transport:
 
 
 def _refused(topic: str, size_bytes: int, error: KafkaException) -> LedgerMQError:
-    """What a record becomes that Kafka's producer does not take."""
     found = error.args[0]
     if found.code() == KafkaError.MSG_SIZE_TOO_LARGE:
         return MessageTooLargeError(

@@ -136,7 +136,6 @@ class Getter:
             )
 
     def check_open(self) -> None:
-        """Refuses what is asked of it once it or its session is closed."""
         self._engine.check_open()
         self._check_not_closed()
 

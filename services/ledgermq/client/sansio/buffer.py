@@ -83,7 +83,6 @@ class ConsumerBuffer:
         self.expires_at = NEVER
 
     def deliver(self, first_delivery: int, messages: list[DeliveredMessage]) -> None:
-        """Takes in messages numbered from `first_delivery` on."""
         self.expires_at = min(self.expires_at, min(map(_expiry, messages), default=NEVER))
         if self.options.complete_message:
             self._join(first_delivery, messages)
@@ -145,7 +144,6 @@ class ConsumerBuffer:
 
     @property
     def gathered(self) -> int:
-        """How many messages are set aside."""
         return len(self._gathered)
 
     def take_gathered(self) -> list[tuple[int, DeliveredMessage]]:
@@ -284,7 +282,6 @@ class ConsumerBuffer:
         self.unfinished = None
 
     def unseen(self) -> DeliveryRanges:
-        """The deliveries in the buffer."""
         ranges = DeliveryRanges()
         for first, message in self._gathered:
             ranges.add_range(first, first + len(further_of(message)))

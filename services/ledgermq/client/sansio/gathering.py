@@ -36,16 +36,13 @@ class Gathering:
 
     @property
     def overdue(self) -> bool:
-        """Whether the next page should be asked for again."""
         return time.monotonic() - self._asked_at > PATIENCE_SECONDS
 
     def asked(self, question: int) -> None:
-        """Notes a question for the next page."""
         self._asked.add(question)
         self._asked_at = time.monotonic()
 
     def is_for(self, question: int) -> bool:
-        """Whether this question was for the next page."""
         return question in self._asked
 
     def take(self, page: dict[str, Any]) -> None:

@@ -53,7 +53,6 @@ class HandedOver:
         given.add_range(first, last)
 
     def report(self, consumer: int, delivery: int) -> None:
-        """An Alive is `handing` a delivery of a consumer."""
         self._reported[consumer] = delivery
 
     def due(self, now: float, held: Iterable[DeliveryRanges], through: int) -> list[int]:

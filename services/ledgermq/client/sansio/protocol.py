@@ -86,7 +86,6 @@ class Pending:
 
     @property
     def settled(self) -> bool:
-        """Whether reply or error is there."""
         return self.reply is not None or self.error is not None
 
 
@@ -220,11 +219,9 @@ class SessionProtocol:
         return self.from_number(refused.expected_sequence)
 
     def from_number(self, number: int) -> list[Pending]:
-        """Pending operations from a number on, in order."""
         return [pending for pending in self.pending.values() if pending.number >= number]
 
     def open_consumer(self, destination: str, prefetch: int) -> ConsumerBuffer:
-        """A buffer under the next consumer number."""
         self.consumer_highest += 1
         buffer = ConsumerBuffer(self.consumer_highest, destination, prefetch)
         self.consumers[buffer.number] = buffer

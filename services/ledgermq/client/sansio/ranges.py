@@ -17,7 +17,6 @@ class DeliveryRanges:
         self._runs: list[list[int]] = [[first, last] for first, last in runs]
 
     def add(self, number: int) -> None:
-        """Adds one number that is not in the set."""
         runs = self._runs
         if runs and runs[-1][1] == number - 1:
             runs[-1][1] = number
@@ -33,12 +32,10 @@ class DeliveryRanges:
             runs.append([first, last])
 
     def add_all(self, other: DeliveryRanges) -> None:
-        """Adds every number of another set that has none of these."""
         for first, last in other._runs:
             self.add_range(first, last)
 
     def discard(self, number: int) -> bool:
-        """Takes one number out; whether it was there."""
         for place, run in enumerate(self._runs):
             first, last = run
             if first <= number <= last:
@@ -48,7 +45,6 @@ class DeliveryRanges:
         return False
 
     def keep_only(self, numbers: set[int]) -> None:
-        """Takes out every number that is not among these."""
         common = DeliveryRanges()
         for first, last in sorted(self._runs):
             for number in range(first, last + 1):
@@ -57,18 +53,15 @@ class DeliveryRanges:
         self._runs = common._runs
 
     def take_all(self) -> DeliveryRanges:
-        """Empties this set into a new one."""
         taken = DeliveryRanges()
         taken._runs, self._runs = self._runs, []
         return taken
 
     def numbers(self) -> Iterator[int]:
-        """Each number."""
         for first, last in self._runs:
             yield from range(first, last + 1)
 
     def halves(self) -> tuple[DeliveryRanges, DeliveryRanges]:
-        """The lower and the higher half of the numbers."""
         lower, higher, left = DeliveryRanges(), DeliveryRanges(), len(self) // 2
         for first, last in sorted(self._runs):
             middle = min(last, first + left - 1)
@@ -80,7 +73,6 @@ class DeliveryRanges:
         return lower, higher
 
     def clear(self) -> None:
-        """Empties this set."""
         self._runs = []
 
     def as_list(self) -> list[DeliveryRange]:
@@ -94,12 +86,10 @@ class DeliveryRanges:
         return joined
 
     def above(self, number: int) -> DeliveryRanges:
-        """Those that are higher than a number, as a set of their own."""
         runs = self._runs
         return DeliveryRanges((max(one, number + 1), last) for one, last in runs if last > number)
 
     def common(self, other: DeliveryRanges) -> DeliveryRanges:
-        """What is in this set and in another one."""
         found = DeliveryRanges()
         ours, theirs = sorted(self._runs), sorted(other._runs)
         here = there = 0
@@ -131,12 +121,10 @@ class DeliveryRanges:
 
     @property
     def lowest(self) -> int:
-        """The lowest number; only while there is one."""
         return min(first for first, _ in self._runs)
 
     @property
     def highest(self) -> int:
-        """The highest number; only while there is one."""
         return max(last for _, last in self._runs)
 
     def __contains__(self, number: int) -> bool:

@@ -29,7 +29,6 @@ def further_of(message: DeliveredMessage) -> list[DeliveredMessage]:
 
 
 def is_joined(message: DeliveredMessage) -> bool:
-    """Whether a message was made of all segments of a logical message."""
     return "further" in message
 
 

@@ -31,11 +31,9 @@ class Eventual:
 
     @property
     def happened(self) -> bool:
-        """Whether it has."""
         return self._event.is_set()
 
     def wait(self, timeout_seconds: float | None) -> bool:
-        """Waits for it; False after the time-out."""
         return self._event.wait(timeout_seconds)
 
     def call(self, callback: Callable[[], None]) -> None:
@@ -53,6 +51,5 @@ class Eventual:
 
 
 def wait_all(eventuals: list[Eventual], timeout_seconds: float) -> bool:
-    """Waits until all have happened; False after the time-out."""
     deadline = time.monotonic() + timeout_seconds
     return all(one.wait(max(0.0, deadline - time.monotonic())) for one in eventuals)

@@ -154,12 +154,10 @@ def checked_group_id(group_id: bytes, destination: str) -> bytes:
 
 
 def is_message_open(put: Group) -> bool:
-    """Whether a put leaves a message in segments unfinished."""
     return put["segment"] and not put["last_segment"]
 
 
 def is_open(put: Group | None) -> bool:
-    """Whether a put leaves a group or a message in segments unfinished."""
     if put is None:
         return False
     return is_message_open(put) or (put["in_group"] and not put["last_in_group"])
@@ -182,7 +180,6 @@ def left_open(put: Group | None, what: str) -> LedgerMQWarning | None:
 
 
 def place_of(put: Group) -> GroupPlace:
-    """The place that a put carries."""
     return GroupPlace(
         group_id=put["group_id"],
         group_sequence=put["group_sequence"],

@@ -42,8 +42,6 @@ class Sending(NamedTuple):
 
 
 class MessageMaker:
-    """Turns what the application sends into what a Put carries."""
-
     __slots__ = ("_identifiers", "_place")
 
     def __init__(self) -> None:
@@ -117,7 +115,6 @@ class MessageMaker:
 
 
 def _check_sizes(destination: str, message: PutMessage) -> None:
-    """Refuses a message whose content or header is too large, or both together."""
     encoded, header = message["content"], message.get("header")
     if len(encoded) > CONTENT_BYTES_MAX:
         raise MessageTooLargeError(

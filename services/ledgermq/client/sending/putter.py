@@ -68,7 +68,6 @@ class Putter:
             self.engine.check_usable_locked()
 
     def check_open(self) -> None:
-        """Refuses what is asked of it once it or its session is closed."""
         self.engine.check_open()
         self._check_not_closed()
 
@@ -77,7 +76,6 @@ class Putter:
             raise IllegalStateError("the producer is closed; make another one")
 
     def check_locked(self) -> None:
-        """Refuses a put that may not be."""
         self.engine.check_usable_locked()
         self._check_not_closed()
 
@@ -162,7 +160,6 @@ class Putter:
     def send_made(
         self, target: str, message: PutMessage, timeout: float | None
     ) -> Steps[SendReceipt]:
-        """Sends a message that was made."""
         self.check_locked()
         if self.work.transacted:
             return (yield from self._join(target, message))
@@ -214,7 +211,6 @@ class Putter:
         return receipt
 
     def send_async(self, body: Sendable, options: SendOptions) -> Steps[ReceiptFuture[SendReceipt]]:
-        """Sends one message; its outcome is waited for by the future."""
         plain = self.made(body, options)
         return self.put_async(body, options) if plain is None else self.send_made_async(*plain)
 
@@ -288,7 +284,6 @@ class Putter:
         grouping: Grouping,
         timeout: float | None,
     ) -> Steps[list[SendReceipt]]:
-        """Puts one message, whole or in segments, and waits for its outcomes."""
         check_seconds("timeout", timeout)
         putting = yield from self._putting(body, target, sending, grouping)
         while True:
@@ -308,7 +303,6 @@ class Putter:
             pending.result(reply)
 
     def put_async(self, body: Sendable, options: SendOptions) -> Steps[ReceiptFuture[SendReceipt]]:
-        """Puts one message, whole or in segments, without waiting for outcomes."""
         putting = yield from self._putting(body, *self._said(options))
         self.check_locked()
         return putting.future((yield from putting.write_async()))

@@ -141,7 +141,6 @@ class Putting:
         return list(found)
 
     def _next_batch(self) -> Batch:
-        """As many messages as go into one operation."""
         batch = Batch(self._target, None)
         count_max = self._work.services.put_messages_max
         size_bytes = 0
@@ -191,7 +190,6 @@ class Putting:
         return self.receipts
 
     def future(self, eventuals: list[Eventual]) -> ReceiptFuture[SendReceipt]:
-        """The receipt to come, once all of these have happened."""
         if len(eventuals) == 1:
             return ReceiptFuture(eventuals[0], self._receipt, self._work.engine.callbacks)
         together = Eventual()
@@ -242,7 +240,6 @@ def _unwrapped(message: PropertyAccess, sending: Sending) -> tuple[Any, Sending]
 
 
 def _pieces(work: Work, target: str, body: Any, sending: Sending, grouping: Grouping) -> list[Any]:
-    """The body, or what it is cut into."""
     if grouping.max_segment is not None:
         return list(pieces_of(body, grouping.max_segment, target))
     if not grouping.segmentation_allowed or is_topic(target):
