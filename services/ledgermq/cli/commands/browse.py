@@ -36,7 +36,7 @@ def browse(
     selector: str | None,
     order: str,
     body_only: bool,
-) -> int:
+) -> None:
     """Look at the messages available on QUEUE, in delivery order, without taking any."""
     import ledgermq
 
@@ -47,4 +47,3 @@ def browse(
         found = print_messages(output, islice(browser, count), body_only=body_only)
     if not found:
         output.remark(f"no message available on {queue}")
-    return 0

@@ -20,7 +20,7 @@ def chain() -> None:
 @chain.command()
 @at_option
 @target_options
-def show(target: Target, output: Output, at: Any) -> int:
+def show(target: Target, output: Output, at: Any) -> None:
     """Print POSITION:DIGEST, computed from the log as it is now.
 
     Keep it where whoever can write to the log cannot: `ledgermq audit --anchor POSITION:DIGEST`
@@ -61,4 +61,3 @@ def show(target: Target, output: Output, at: Any) -> int:
             "checkpoint was taken"
         )
     output.done(anchor, document)
-    return OK

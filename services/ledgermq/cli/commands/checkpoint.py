@@ -17,7 +17,7 @@ def checkpoint() -> None:
 @checkpoint.command()
 @click.option("--yes", is_flag=True, help="Do it.")
 @resting_target_options
-def discard(target: Target, output: Output, yes: bool) -> int:
+def discard(target: Target, output: Output, yes: bool) -> None:
     """Discard all checkpoints of the queue manager, so that its worker starts from the log.
 
     For a worker that refuses to start because the checkpoints are not of this log. Stop the workers
@@ -36,4 +36,3 @@ def discard(target: Target, output: Output, yes: bool) -> int:
         f"{count} checkpoints of {target.queue_manager} discarded",
         {"queue_manager": target.queue_manager, "discarded": count},
     )
-    return OK

@@ -27,7 +27,7 @@ def dlq() -> None:
 @dlq.command("list")
 @click.argument("names", nargs=-1)
 @target_options
-def list_origins(target: Target, output: Output, names: tuple[str, ...]) -> int:
+def list_origins(target: Target, output: Output, names: tuple[str, ...]) -> None:
     """List queues (NAMES, or all) that hold messages from elsewhere, by reason and origin."""
     rows: list[dict[str, Any]] = []
     with target.connect() as connection:
@@ -46,33 +46,32 @@ def list_origins(target: Target, output: Output, names: tuple[str, ...]) -> int:
     output.table(COLUMNS, rows)
     if not rows:
         output.remark("no queue holds messages that came from elsewhere")
-    return 0
 
 
 @dlq.command()
 @click.argument("queue")
 @click.argument("sequence", type=int)
 @target_options
-def show(target: Target, output: Output, queue: str, sequence: int) -> int:
+def show(target: Target, output: Output, queue: str, sequence: int) -> None:
     """Show the message of QUEUE with that SEQUENCE number, and where it came from."""
-    return show_message(target, output, queue, sequence)
+    show_message(target, output, queue, sequence)
 
 
 @dlq.command()
 @click.argument("queue")
 @handling_options
 @target_options
-def retry(target: Target, output: Output, queue: str, **options: Any) -> int:
+def retry(target: Target, output: Output, queue: str, **options: Any) -> None:
     """Send messages of QUEUE back to where each came from."""
-    return carry_out(target, output, RETRY, queue, options)
+    carry_out(target, output, RETRY, queue, options)
 
 
 @dlq.command()
 @click.argument("queue")
 @handling_options
 @target_options
-def purge(target: Target, output: Output, queue: str, **options: Any) -> int:
+def purge(target: Target, output: Output, queue: str, **options: Any) -> None:
     """Remove the messages of QUEUE."""
     if options["sequences"]:
         raise click.UsageError("a purge takes no numbers: use msg delete")
-    return carry_out(target, output, PURGE, queue, options)
+    carry_out(target, output, PURGE, queue, options)

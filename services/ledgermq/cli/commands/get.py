@@ -50,7 +50,7 @@ def get(
     selector: str | None,
     no_ack: bool,
     body_only: bool,
-) -> int:
+) -> None:
     """Take messages from QUEUE and acknowledge them once they are printed.
 
     With --json one JSON document a line is printed for each message.
@@ -82,7 +82,6 @@ def get(
         output.remark(f"no message available on {queue}")
     elif no_ack:
         output.remark("given back, not acknowledged")
-    return 0
 
 
 def _take(

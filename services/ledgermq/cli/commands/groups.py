@@ -66,7 +66,7 @@ def group() -> None:
 @click.argument("queue")
 @click.option("--incomplete", is_flag=True, help="Only those of which something is missing.")
 @target_options
-def list_groups(target: Target, output: Output, queue: str, incomplete: bool) -> int:
+def list_groups(target: Target, output: Output, queue: str, incomplete: bool) -> None:
     """List the groups of which QUEUE holds something, the oldest first, and what is missing.
 
     Consumed messages are no longer in the queue, so they are missing too. The last line says how
@@ -92,14 +92,13 @@ def list_groups(target: Target, output: Output, queue: str, incomplete: bool) ->
             "groups": [_document(one) for one in shown],
         }
         output.document(document)
-        return 0
+        return
     named = shortened([one.group_id.hex() for one in found]) if output.for_people else {}
     rows = [_row(one, named, for_people=output.for_people) for one in shown]
     none = "no incomplete groups" if incomplete else "no groups"
     where = f"at {target.named(status.position)}" if rows else none
     output.table(COLUMNS, rows, caption=where)
     output.remark(sentence(status.message_count, reasons, at_least=not all_there))
-    return 0
 
 
 def _looked_into(
@@ -119,7 +118,7 @@ def _looked_into(
 @click.argument("queue")
 @click.argument("group_id", metavar="GROUP")
 @target_options
-def show(target: Target, output: Output, queue: str, group_id: str) -> int:
+def show(target: Target, output: Output, queue: str, group_id: str) -> None:
     """Show every item of a group of QUEUE, who holds it, and between them what is missing.
 
     GROUP is its id in hexadecimal, or the beginning of it.
@@ -134,13 +133,12 @@ def show(target: Target, output: Output, queue: str, group_id: str) -> int:
         found = _found(connection.admin, name, digits)
     if output.as_json:
         output.document({"queue": name, **_document(found), "members": _members(found)})
-        return 0
+        return
     rows = list(_item_rows(found))
     if output.for_people:
         output.fields(_fields(target, name, found))
         click.echo()
     output.table(ITEM_COLUMNS, rows)
-    return 0
 
 
 def _found(admin: Admin, queue: str, digits: str) -> GroupState:

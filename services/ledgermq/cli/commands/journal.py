@@ -77,7 +77,7 @@ def backup(
     actor: str | None,
     from_checkpoint: bool,
     dry_run: bool,
-) -> int:
+) -> None:
     """Archive the journal as Parquet; then what has expired is in it no longer.
 
     All of it is archived, expired or not, and read back before anything leaves. What the journal
@@ -133,7 +133,6 @@ def backup(
             "position": position,
         },
     )
-    return 0
 
 
 @journal.command("list")
@@ -146,7 +145,7 @@ def backup(
     help="How many at most; 0: all.",
 )
 @target_options
-def list_messages(target: Target, output: Output, limit: int, **options: Any) -> int:
+def list_messages(target: Target, output: Output, limit: int, **options: Any) -> None:
     """List messages of the journal and of its archive, as they came in."""
     with _chosen(target, output, options, limit=limit + 1 if limit else 0) as messages:
         found = messages()
@@ -154,7 +153,7 @@ def list_messages(target: Target, output: Output, limit: int, **options: Any) ->
         if output.as_json:
             for one in shown:
                 output.line(_document(one))
-            return 0
+            return
         rows = [_row(one) for one in shown]
         more = limit and next(found, None) is not None
     output.table(COLUMNS, rows)
@@ -162,7 +161,6 @@ def list_messages(target: Target, output: Output, limit: int, **options: Any) ->
         output.remark(f"there are more: --limit 0 lists all; these are the first {limit}")
     if not rows:
         output.remark("no message of the journal is meant")
-    return 0
 
 
 @journal.command()
@@ -181,7 +179,7 @@ def list_messages(target: Target, output: Output, limit: int, **options: Any) ->
 @click.option("--dry-run", is_flag=True, help="Only show what would be done.")
 @click.option("--yes", is_flag=True, help="Do it without asking.")
 @target_options
-def republish(target: Target, output: Output, **options: Any) -> int:
+def republish(target: Target, output: Output, **options: Any) -> None:
     """Put copies of messages of the journal on a queue or topic again.
 
     A copy is a new, persistent message; its property LedgerMQ_JournalMessageId is the id of the
@@ -199,7 +197,7 @@ def republish(target: Target, output: Output, **options: Any) -> int:
             rows = [_row(one) for one in islice(messages(), skip, None)]
             if dry_run:
                 _tell(output, rows, to)
-                return 0
+                return
             confirm(f"this would put {count_of(len(rows), 'message')} to {_where(to)} again")
         with target.connect() as connection:
             done = put_again(
@@ -211,7 +209,6 @@ def republish(target: Target, output: Output, **options: Any) -> int:
             )
     document = {"republished": done, "to": to, "dry_run": False}
     output.done(f"{count_of(done, 'message')} republished to {_where(to)}", document)
-    return 0
 
 
 def _where(to: str | None) -> str:

@@ -146,7 +146,7 @@ def relocate(
     dry_run: bool,
     reason: str,
     actor: str | None,
-) -> int:
+) -> None:
     """Write old live messages again at the end of the log, so that it can be trimmed.
 
     The messages stay what and where they are. Uncommitted and blocked puts are not written again.
@@ -172,7 +172,6 @@ def relocate(
     for one in done.staying:
         output.remark(f"{one.named} stays there: end its unit of work, or wait for it")
     output.done(_relocated(done, claim.queue_manager, upto), document)
-    return OK
 
 
 def _relocated(done: Relocated, queue_manager: str, before: int) -> str:

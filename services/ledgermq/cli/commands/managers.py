@@ -19,7 +19,7 @@ def manager() -> None:
 
 @manager.command()
 @target_options
-def show(target: Target, output: Output) -> int:
+def show(target: Target, output: Output) -> None:
     """Show the queue manager, and the log position it is true at."""
     with target.connect() as connection:
         status = asdict(connection.admin.queue_manager_status())
@@ -37,7 +37,6 @@ def show(target: Target, output: Output) -> int:
             labels[key.replace("_", " ")] = value
     labels["position"] = target.named(status["position"])
     output.fields(labels, document=status)
-    return 0
 
 
 def _backup_text(target: Target, backup: dict[str, Any] | None) -> str:
@@ -97,7 +96,7 @@ def _backup_text(target: Target, backup: dict[str, Any] | None) -> str:
     help="How long a message stays in the journal, those that are there too; none: for ever.",
 )
 @target_options
-def alter(target: Target, output: Output, **settings: Any) -> int:
+def alter(target: Target, output: Output, **settings: Any) -> None:
     """Change settings of the queue manager; what is not given stays as it is."""
     if all(value is None for value in settings.values()):
         raise click.UsageError("nothing to change: give at least one setting, see --help")
@@ -107,4 +106,3 @@ def alter(target: Target, output: Output, **settings: Any) -> int:
         f"queue manager {target.queue_manager} altered",
         {"queue_manager": target.queue_manager, "altered": True, "position": position},
     )
-    return 0

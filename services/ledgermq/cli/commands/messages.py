@@ -23,9 +23,9 @@ def msg() -> None:
 @click.argument("destination")
 @handling_options
 @target_options
-def move(target: Target, output: Output, source: str, destination: str, **options: Any) -> int:
+def move(target: Target, output: Output, source: str, destination: str, **options: Any) -> None:
     """Move messages of SOURCE to DESTINATION, where they get new sequence numbers."""
-    return carry_out(target, output, MOVE, source, options, destination_named(destination))
+    carry_out(target, output, MOVE, source, options, destination_named(destination))
 
 
 @msg.command()
@@ -33,32 +33,32 @@ def move(target: Target, output: Output, source: str, destination: str, **option
 @click.argument("destination")
 @handling_options
 @target_options
-def copy(target: Target, output: Output, source: str, destination: str, **options: Any) -> int:
+def copy(target: Target, output: Output, source: str, destination: str, **options: Any) -> None:
     """Put copies of messages of SOURCE to DESTINATION; the originals stay where they are."""
-    return carry_out(target, output, COPY, source, options, destination_named(destination))
+    carry_out(target, output, COPY, source, options, destination_named(destination))
 
 
 @msg.command()
 @click.argument("source")
 @handling_options
 @target_options
-def delete(target: Target, output: Output, source: str, **options: Any) -> int:
+def delete(target: Target, output: Output, source: str, **options: Any) -> None:
     """Delete messages of SOURCE; say which by --selector or --sequence."""
     if not options["selector"] and not options["sequences"]:
         raise click.UsageError("say which messages: --selector or --sequence; or purge the queue")
-    return carry_out(target, output, DELETE, source, options)
+    carry_out(target, output, DELETE, source, options)
 
 
 @msg.command()
 @click.argument("source")
 @click.argument("sequence", type=int)
 @target_options
-def show(target: Target, output: Output, source: str, sequence: int) -> int:
+def show(target: Target, output: Output, source: str, sequence: int) -> None:
     """Show the message of queue SOURCE with that SEQUENCE number, if no consumer holds it."""
-    return show_message(target, output, source, sequence)
+    show_message(target, output, source, sequence)
 
 
-def show_message(target: Target, output: Output, source: str, sequence: int) -> int:
+def show_message(target: Target, output: Output, source: str, sequence: int) -> None:
     """Print one message with its origin.
 
     Raises:
@@ -88,4 +88,3 @@ def show_message(target: Target, output: Output, source: str, sequence: int) -> 
     for name, value in (document["origin"] or {}).items():
         labels[f"origin {name.replace('_', ' ')}"] = value
     output.fields(labels, document=document)
-    return 0

@@ -95,7 +95,7 @@ def _put_all(
     options: dict[str, Any],
     *,
     many: bool,
-) -> int:
+) -> None:
     kind, name = destination_from(destination)
     named = {kind: name}
     shown = name if kind == "queue" else f"{kind} {name}"
@@ -120,11 +120,11 @@ def _put_all(
             raise
     if last is None:
         output.done(f"nothing put on {shown}: no input", {**named, "count": 0})
-        return 0
+        return
     if many:
         text = f"{count} messages put on {shown}, the last with sequence number {last.sequence}"
         output.done(text, {**named, "count": count, "last_sequence": last.sequence})
-        return 0
+        return
     where = target.named(last.position or 0)
     output.done(
         f"message {last.message_id} put on {shown}, sequence number {last.sequence}, at {where}",
@@ -135,7 +135,6 @@ def _put_all(
             "position": last.position,
         },
     )
-    return 0
 
 
 def _settle(target: Target, waiting: list[ReceiptFuture[SendReceipt]]) -> SendReceipt:

@@ -50,28 +50,28 @@ def queue() -> None:
 )
 @setting_options
 @target_options
-def create(target: Target, output: Output, name: str, **settings: Any) -> int:
+def create(target: Target, output: Output, name: str, **settings: Any) -> None:
     """Create queue NAME."""
     with target.connect() as connection:
         position = connection.admin.create_queue(name, **settings)
-    return done(output, "queue", name, "created", position)
+    done(output, "queue", name, "created", position)
 
 
 @queue.command("list")
 @target_options
-def list_queues(target: Target, output: Output) -> int:
+def list_queues(target: Target, output: Output) -> None:
     """List the queues with their figures."""
     with target.connect() as connection:
         found = [status_document(status) for status in connection.admin.list_queues()]
     rows = found if output.as_json else [list_row(status) for status in found]
-    return print_list(target, output, rows, LIST_COLUMNS, sums=ADDS_UP, nothing="no queues yet")
+    print_list(target, output, rows, LIST_COLUMNS, sums=ADDS_UP, nothing="no queues yet")
 
 
 @queue.command()
 @click.argument("name")
 @click.option("--states", is_flag=True, help="Messages and bytes by state instead.")
 @target_options
-def stat(target: Target, output: Output, name: str, states: bool) -> int:
+def stat(target: Target, output: Output, name: str, states: bool) -> None:
     """Print the status screen of queue NAME: nine lines, times in UTC as MMDDYYYY:HH:MM:SS.
 
     With --json the labels become keys in snake case, and times are ISO 8601. --states shows what
@@ -90,17 +90,16 @@ def stat(target: Target, output: Output, name: str, states: bool) -> int:
         output.document(screen_document(status))
     else:
         click.echo(screen(status))
-    return 0
 
 
 @queue.command()
 @click.argument("name")
 @target_options
-def show(target: Target, output: Output, name: str) -> int:
+def show(target: Target, output: Output, name: str) -> None:
     """Show everything about queue NAME, and the log position it is true at."""
     with target.connect() as connection:
         status = status_document(connection.admin.queue_status(name))
-    return print_status(target, output, status, sums=ADDS_UP)
+    print_status(target, output, status, sums=ADDS_UP)
 
 
 @queue.command()
@@ -118,31 +117,31 @@ def show(target: Target, output: Output, name: str) -> int:
 )
 @setting_options
 @target_options
-def alter(target: Target, output: Output, name: str, **settings: Any) -> int:
+def alter(target: Target, output: Output, name: str, **settings: Any) -> None:
     """Change settings of queue NAME; what is not given stays as it is."""
     settings = given_options(settings)
     with target.connect() as connection:
         position = connection.admin.alter_queue(name, **settings)
-    return done(output, "queue", name, "altered", position)
+    done(output, "queue", name, "altered", position)
 
 
 @queue.command()
 @click.argument("name")
 @target_options
-def suspend(target: Target, output: Output, name: str) -> int:
+def suspend(target: Target, output: Output, name: str) -> None:
     """Disable the gets of queue NAME: it takes messages and delivers none."""
-    return _switch_gets(target, output, name, disabled=True)
+    _switch_gets(target, output, name, disabled=True)
 
 
 @queue.command()
 @click.argument("name")
 @target_options
-def resume(target: Target, output: Output, name: str) -> int:
+def resume(target: Target, output: Output, name: str) -> None:
     """Enable the gets of queue NAME: it delivers again."""
-    return _switch_gets(target, output, name, disabled=False)
+    _switch_gets(target, output, name, disabled=False)
 
 
-def _switch_gets(target: Target, output: Output, name: str, *, disabled: bool) -> int:
+def _switch_gets(target: Target, output: Output, name: str, *, disabled: bool) -> None:
     with target.connect() as connection:
         admin = connection.admin
         position = admin.suspend_queue(name) if disabled else admin.resume_queue(name)
@@ -150,7 +149,6 @@ def _switch_gets(target: Target, output: Output, name: str, *, disabled: bool) -
         f"gets of queue {name} {'disabled' if disabled else 'enabled'}",
         {"queue": name, "gets_disabled": disabled, "position": position},
     )
-    return 0
 
 
 @queue.command()
@@ -159,26 +157,27 @@ def _switch_gets(target: Target, output: Output, name: str, *, disabled: bool) -
 @click.option("--dry-run", is_flag=True, help="Only show how many messages would go.")
 @click.option("--yes", is_flag=True, help="With --purge: do it.")
 @target_options
-def delete(target: Target, output: Output, name: str, purge: bool, dry_run: bool, yes: bool) -> int:
+def delete(target: Target, output: Output, name: str, purge: bool, dry_run: bool, yes: bool) -> None:
     """Delete queue NAME, which nobody may be using and which, without --purge, must be empty."""
     with target.connect() as connection:
         if dry_run or (purge and not yes):
             count = connection.admin.queue_status(name).message_count
             lost, held = count_of(count, "message"), {"messages": count}
-            return not_deleted(output, "queue", name, lost, held, dry_run=dry_run)
+            not_deleted(output, "queue", name, lost, held, dry_run=dry_run)
+            return
         position = connection.admin.delete_queue(name, purge=purge)
-    return done(output, "queue", name, "deleted", position)
+    done(output, "queue", name, "deleted", position)
 
 
 @queue.command()
 @click.argument("name")
 @handling_options
 @target_options
-def purge(target: Target, output: Output, name: str, **options: Any) -> int:
+def purge(target: Target, output: Output, name: str, **options: Any) -> None:
     """Remove messages of queue NAME that no consumer holds (or topic:NAME, of a --subscription)."""
     if options["sequences"]:
         raise click.UsageError("a purge takes no numbers: use msg delete")
-    return carry_out(target, output, PURGE, name, options)
+    carry_out(target, output, PURGE, name, options)
 
 
 @queue.command()
@@ -186,6 +185,6 @@ def purge(target: Target, output: Output, name: str, **options: Any) -> int:
 @click.argument("destination")
 @handling_options
 @target_options
-def move(target: Target, output: Output, name: str, destination: str, **options: Any) -> int:
+def move(target: Target, output: Output, name: str, destination: str, **options: Any) -> None:
     """Move the messages of queue NAME that no consumer holds to DESTINATION."""
-    return carry_out(target, output, MOVE, name, options, destination_named(destination))
+    carry_out(target, output, MOVE, name, options, destination_named(destination))

@@ -58,7 +58,7 @@ def rebuild(
     at: Any,
     queue: str | None,
     from_checkpoint: bool,
-) -> int:
+) -> None:
     """Rebuild the state of all queues and topics as it was at a moment, from the log alone."""
     from ledgermq_spark.rebuild.rebuild import rebuild_at
 
@@ -78,7 +78,7 @@ def rebuild(
         else:
             click.echo(screen(found[queue]))
             output.remark(f"as it was at {where}")
-        return 0
+        return
     if output.as_json:
         output.document(
             {
@@ -92,7 +92,7 @@ def rebuild(
                 "subscriptions": [with_iso_times(status) for status in rebuilt.subscriptions],
             }
         )
-        return 0
+        return
     rows = [list_row(status) for status in rebuilt.statuses]
     output.table(
         LIST_COLUMNS,
@@ -106,4 +106,3 @@ def rebuild(
         if found_there:
             click.echo()
             output.table(columns, found_there)
-    return 0

@@ -42,30 +42,29 @@ def session() -> None:
 
 @session.command("list")
 @target_options
-def list_sessions(target: Target, output: Output) -> int:
+def list_sessions(target: Target, output: Output) -> None:
     """List the open sessions; a session's number is the log position of its Open."""
     with target.connect() as connection:
         own = connection.identity
         found = [asdict(one) for one in connection.admin.sessions() if one.connection != own]
     if output.as_json:
         output.document(found)
-        return 0
+        return
     rows = [{**one, "state": "suspected" if one["suspected"] else "alive"} for one in found]
     caption = "" if rows else "no sessions but our own"
     output.table(COLUMNS, rows, caption=caption)
-    return 0
 
 
 @session.command()
 @click.argument("handle", metavar="SESSION", type=int)
 @target_options
-def show(target: Target, output: Output, handle: int) -> int:
+def show(target: Target, output: Output, handle: int) -> None:
     """Show SESSION: its consumers, what it holds, and why a consumer gets nothing."""
     with target.connect() as connection:
         found = connection.admin.session(handle)
     if output.as_json:
         output.document(asdict(found))
-        return 0
+        return
     status = found.status
     fields = {
         "session": status.session,
@@ -90,14 +89,13 @@ def show(target: Target, output: Output, handle: int) -> int:
         for one in found.consumers
     ]
     output.table(CONSUMERS, rows)
-    return 0
 
 
 @session.command()
 @click.argument("handle", metavar="SESSION", type=int)
 @who_and_why
 @target_options
-def end(target: Target, output: Output, handle: int, reason: str, actor: str, yes: bool) -> int:
+def end(target: Target, output: Output, handle: int, reason: str, actor: str, yes: bool) -> None:
     """End SESSION as if its client was lost: what it holds goes back, its puts vanish."""
     with target.connect() as connection:
         status = connection.admin.session(handle).status
@@ -107,4 +105,3 @@ def end(target: Target, output: Output, handle: int, reason: str, actor: str, ye
         position = connection.admin.end_session(handle, reason=reason, actor=actor)
     document = {"session": handle, "ended": True, "position": position}
     output.done(f"session {handle} ended: {told}", document)
-    return 0

@@ -42,7 +42,7 @@ def skip(
     reason: str,
     actor: str,
     yes: bool,
-) -> int:
+) -> None:
     """Declare log positions skipped that stop every worker; the worker's log names them.
 
     These are positions without a record, as the end of a Kafka transaction leaves them, and an
@@ -75,7 +75,6 @@ def skip(
         "that stopped is to be started again",
         document,
     )
-    return OK
 
 
 def _what_is_skipped(

@@ -32,7 +32,7 @@ FILLED: Final = Column(
 
 @click.command()
 @target_options
-def storage(target: Target, output: Output) -> int:
+def storage(target: Target, output: Output) -> None:
     """Show the storage: its segments, what pins them, the cache of bodies, the log on disk.
 
     Messages live in the log; segments are the account of the room that live messages need. One
@@ -42,16 +42,15 @@ def storage(target: Target, output: Output) -> int:
         found = connection.admin.storage()
     if output.as_json:
         output.document(asdict(found))
-        return 0
+        return
     rows = [_row(one, found.segment_bytes) for one in found.segments]
     if not output.for_people:
         output.table(COLUMNS, rows)
-        return 0
+        return
     output.fields(_summary(found))
     click.echo()
     caption = f"at {target.named(found.position)}: one live message pins its segment"
     output.table([*COLUMNS, FILLED], rows, caption=caption)
-    return 0
 
 
 def _row(segment: SegmentState, segment_bytes: int) -> dict[str, Any]:

@@ -41,13 +41,13 @@ def subscription() -> None:
 @subscription.command("list")
 @click.option("--topic", metavar="NAME", help="Those of this topic only.")
 @target_options
-def list_subscriptions(target: Target, output: Output, topic: str | None) -> int:
+def list_subscriptions(target: Target, output: Output, topic: str | None) -> None:
     """List the subscriptions by topic, with what each holds."""
     with target.connect() as connection:
         if topic is not None:
             connection.admin.topic(topic)  # a topic that is not there is refused
         found = [status_document(status) for status in connection.admin.subscriptions(topic)]
-    return print_list(target, output, found, COLUMNS, sums=ADDS_UP, nothing="no subscriptions")
+    print_list(target, output, found, COLUMNS, sums=ADDS_UP, nothing="no subscriptions")
 
 
 @subscription.command()
@@ -63,7 +63,7 @@ def list_subscriptions(target: Target, output: Output, topic: str | None) -> int
 @target_options
 def delete(
     target: Target, output: Output, name: str, client_id: str, dry_run: bool, yes: bool
-) -> int:
+) -> None:
     """Delete durable subscription NAME of a client id, which nobody may be using.
 
     While it is deleted the command has that client id, so no application may have it.
@@ -77,7 +77,7 @@ def delete(
                 f"subscription {name}{owner} would be deleted with {messages}",
                 {**_named(name, client_id), "messages": count, "deleted": False},
             )
-            return 0
+            return
         if count and not yes:
             raise click.UsageError(
                 f"this would delete subscription {name}{owner} with {messages}: add --yes"
@@ -87,7 +87,6 @@ def delete(
         f"subscription {name}{owner} deleted",
         {**_named(name, client_id), "deleted": True, "position": position},
     )
-    return 0
 
 
 def _named(name: str, client_id: str) -> dict[str, str]:

@@ -43,12 +43,12 @@ def topic() -> None:
 @common_options("a subscription")
 @setting_options
 @target_options
-def create(target: Target, output: Output, name: str, **settings: Any) -> int:
+def create(target: Target, output: Output, name: str, **settings: Any) -> None:
     """Create topic NAME."""
     name = without_kind(name, "topic")
     with target.connect() as connection:
         position = connection.admin.create_topic(name, **settings)
-    return done(output, "topic", name, "created", position)
+    done(output, "topic", name, "created", position)
 
 
 @topic.command()
@@ -56,35 +56,35 @@ def create(target: Target, output: Output, name: str, **settings: Any) -> int:
 @common_options("a subscription", altering=True)
 @setting_options
 @target_options
-def alter(target: Target, output: Output, name: str, **settings: Any) -> int:
+def alter(target: Target, output: Output, name: str, **settings: Any) -> None:
     """Change settings of topic NAME and its subscriptions; what is not given stays as it is."""
     name = without_kind(name, "topic")
     settings = given_options(settings)
     with target.connect() as connection:
         position = connection.admin.alter_topic(name, **settings)
-    return done(output, "topic", name, "altered", position)
+    done(output, "topic", name, "altered", position)
 
 
 @topic.command("list")
 @target_options
-def list_topics(target: Target, output: Output) -> int:
+def list_topics(target: Target, output: Output) -> None:
     """List the topics with their figures; `subscription list` has those of each subscription."""
     with target.connect() as connection:
         found = [status_document(status) for status in connection.admin.topics()]
-    return print_list(target, output, found, COLUMNS, sums=ADDS_UP, nothing="no topics yet")
+    print_list(target, output, found, COLUMNS, sums=ADDS_UP, nothing="no topics yet")
 
 
 @topic.command()
 @click.argument("name")
 @target_options
-def stat(target: Target, output: Output, name: str) -> int:
+def stat(target: Target, output: Output, name: str) -> None:
     """Show everything about topic NAME, and the log position it is true at.
 
     A message counts while at least one subscription has it.
     """
     with target.connect() as connection:
         status = status_document(connection.admin.topic(name))
-    return print_status(target, output, status, sums=ADDS_UP)
+    print_status(target, output, status, sums=ADDS_UP)
 
 
 @topic.command()
@@ -93,7 +93,7 @@ def stat(target: Target, output: Output, name: str) -> int:
 @click.option("--dry-run", is_flag=True, help="Only show what would go.")
 @click.option("--yes", is_flag=True, help="With --purge: do it.")
 @target_options
-def delete(target: Target, output: Output, name: str, purge: bool, dry_run: bool, yes: bool) -> int:
+def delete(target: Target, output: Output, name: str, purge: bool, dry_run: bool, yes: bool) -> None:
     """Delete topic NAME, which nobody may be using.
 
     Without --purge it must have no durable subscriptions either; with it they go, and what they
@@ -106,9 +106,10 @@ def delete(target: Target, output: Output, name: str, purge: bool, dry_run: bool
             lost = f"{count_of(status.subscriptions, 'subscription')} and "
             lost += count_of(status.message_count, "message")
             held = {"subscriptions": status.subscriptions, "messages": status.message_count}
-            return not_deleted(output, "topic", name, lost, held, dry_run=dry_run)
+            not_deleted(output, "topic", name, lost, held, dry_run=dry_run)
+            return
         position = connection.admin.delete_topic(name, purge=purge)
-    return done(output, "topic", name, "deleted", position)
+    done(output, "topic", name, "deleted", position)
 
 
 topic.add_command(stat, "show")

@@ -33,7 +33,7 @@ class MessageUnknownError(LedgerMQError, LookupError):
 @click.command()
 @click.argument("message_id")
 @target_options
-def trace(target: Target, output: Output, message_id: str) -> int:
+def trace(target: Target, output: Output, message_id: str) -> None:
     """Show the life of the message with MESSAGE_ID, from its put to now, from the log alone."""
     from ledgermq_spark.jobs.run import trace_message
 
@@ -51,7 +51,7 @@ def trace(target: Target, output: Output, message_id: str) -> int:
         )
     if output.as_json:
         output.document(life.as_dict())
-        return 0
+        return
     topic = life.queue.startswith("topic:")
     number = "none" if life.sequence is None else str(life.sequence)
     output.fields(
@@ -66,7 +66,6 @@ def trace(target: Target, output: Output, message_id: str) -> int:
     )
     click.echo()
     output.table(LIFE_COLUMNS, life_rows(life))
-    return 0
 
 
 def life_rows(life: Life) -> list[dict[str, Any]]:

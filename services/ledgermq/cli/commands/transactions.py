@@ -48,35 +48,33 @@ def txn() -> None:
 
 @txn.command("list")
 @target_options
-def list_transactions(target: Target, output: Output) -> int:
+def list_transactions(target: Target, output: Output) -> None:
     """List the units of work that hold anything; each is named by its session."""
     with target.connect() as connection:
         found = connection.admin.transactions()
     if output.as_json:
         output.document([asdict(one) for one in found])
-        return 0
+        return
     rows = [{**asdict(one), **totals(one)} for one in found]
     caption = "" if rows else "no unit of work is open"
     output.table(COLUMNS, rows, caption=caption)
-    return 0
 
 
 @txn.command()
 @click.argument("session", type=int)
 @target_options
-def show(target: Target, output: Output, session: int) -> int:
+def show(target: Target, output: Output, session: int) -> None:
     """Show what the unit of work of SESSION holds, destination by destination."""
     with target.connect() as connection:
         found = connection.admin.transaction(session)
     if output.as_json:
         output.document(asdict(found))
-        return 0
+        return
     if output.for_people:
         output.remark(f"unit of work of session {session}, open since {found.began_at}")
     parts = [("put", found.puts), ("get", found.gets)]
     rows = [{"what": what, **asdict(one)} for what, held in parts for one in held]
     output.table(PARTS, rows)
-    return 0
 
 
 @txn.command()
@@ -92,7 +90,7 @@ def rollback(
     actor: str,
     yes: bool,
     dry_run: bool,
-) -> int:
+) -> None:
     """Roll back the unit of work of SESSION: its puts vanish, its gets go back."""
     with target.connect() as connection:
         held = totals(connection.admin.transaction(session))
@@ -102,9 +100,8 @@ def rollback(
         document: dict[str, Any] = {"session": session, **held, "rolled_back": not dry_run}
         if dry_run:
             output.done(f"session {session} would be rolled back: {told}", document)
-            return 0
+            return
         document["position"] = connection.admin.rollback_transaction(
             session, reason=reason, actor=actor
         )
     output.done(f"unit of work of session {session} rolled back: {told}", document)
-    return 0

@@ -107,7 +107,7 @@ def carry_out(
     source: str,
     options: Mapping[str, Any],
     *to: str,
-) -> int:
+) -> None:
     """Say what would be done, and do it if that is wanted.
 
     Raises:
@@ -126,14 +126,13 @@ def carry_out(
             told = admin.select_messages(source, to_origin=action.to_origin, **given)
             if dry_run:
                 _tell(target, output, action, source, told)
-                return 0
+                return
             count = count_of(told.affected, "message")
             confirm(f"this would {action.word} {count} of {source}")
         if action is PURGE:
             given.pop("sequences")
         done = getattr(admin, action.call)(source, *to, reason=reason, actor=actor, **given)
     _tell(target, output, action, source, done)
-    return 0
 
 
 def _tell(target: Target, output: Output, action: Action, source: str, told: Handled) -> None:

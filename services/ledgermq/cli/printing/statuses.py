@@ -21,17 +21,16 @@ def print_list(
     *,
     sums: str,
     nothing: str,
-) -> int:
+) -> None:
     """Print status documents; people are told how the figures add up, or that there is nothing."""
     if output.as_json:
         output.document([with_iso_times(status) for status in found])
-        return 0
+        return
     caption = f"at {target.named(found[0]['position'])}: {sums}" if found else nothing
     output.table(columns, found, caption=caption)
-    return 0
 
 
-def print_status(target: Target, output: Output, status: Mapping[str, Any], *, sums: str) -> int:
+def print_status(target: Target, output: Output, status: Mapping[str, Any], *, sums: str) -> None:
     """Print everything that a status document says, its settings line by line."""
     document = with_iso_times(status)
     labels = {key.replace("_", " "): value for key, value in document.items()}
@@ -41,18 +40,16 @@ def print_status(target: Target, output: Output, status: Mapping[str, Any], *, s
     output.fields(labels, document=document)
     if output.for_people:
         output.remark(click.style(sums, dim=True))
-    return 0
 
 
-def done(output: Output, kind: str, name: str, what: str, position: int) -> int:
+def done(output: Output, kind: str, name: str, what: str, position: int) -> None:
     """Print that a destination was created, altered or deleted, and at which log position."""
     output.done(f"{kind} {name} {what}", {kind: name, what: True, "position": position})
-    return 0
 
 
 def not_deleted(
     output: Output, kind: str, name: str, lost: str, held: Mapping[str, Any], *, dry_run: bool
-) -> int:
+) -> None:
     """Print what would be lost with a destination; `held` is that in figures.
 
     Raises:
@@ -63,4 +60,3 @@ def not_deleted(
     output.done(
         f"{kind} {name} would be deleted with {lost}", {kind: name, **held, "deleted": False}
     )
-    return 0
