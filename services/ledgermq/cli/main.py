@@ -27,8 +27,8 @@ _COMMANDS: Final = {
     "subscription": "ledgermq.cli.commands.subscriptions:subscription",
     "group": "ledgermq.cli.commands.groups:group",
     "put": "ledgermq.cli.commands.put:put",
-    "get": "ledgermq.cli.commands.get:get",
-    "browse": "ledgermq.cli.commands.browse:browse",
+    "get": "ledgermq.cli.commands.reading:get",
+    "browse": "ledgermq.cli.commands.reading:browse",
     "msg": "ledgermq.cli.commands.messages:msg",
     "dlq": "ledgermq.cli.commands.dead_letters:dlq",
     "journal": "ledgermq.cli.commands.journal:journal",
@@ -42,8 +42,8 @@ _COMMANDS: Final = {
     "chain": "ledgermq.cli.commands.chain:chain",
     "log": "ledgermq.cli.commands.log:log",
     "doctor": "ledgermq.cli.commands.doctor:doctor",
-    "bench": "ledgermq.cli.commands.bench:bench",
-    "demo": "ledgermq.cli.commands.demo:demo",
+    "bench": "ledgermq.cli.commands.checkout:bench",
+    "demo": "ledgermq.cli.commands.checkout:demo",
 }
 _EXTRAS: Final = {
     "faust": "processor",

@@ -18,20 +18,20 @@ if TYPE_CHECKING:
 
 
 WORKER_PATIENCE_SECONDS: Final = 15.0
+
+
+def _counts(*keys: str, detail: bool) -> list[Column]:
+    return [
+        Column(key=key, heading=key.replace("_", " ").upper(), number=True, detail=detail)
+        for key in keys
+    ]
+
+
 TOTALS_COLUMNS: Final = (
     Column(key="queue", heading="QUEUE", whole=True),
-    Column(key="put", heading="PUT", number=True, detail=True),
-    Column(key="consumed", heading="CONSUMED", number=True, detail=True),
-    Column(key="resident", heading="RESIDENT", number=True, detail=True),
-    Column(key="expired", heading="EXPIRED", number=True, detail=True),
-    Column(key="moved", heading="MOVED", number=True, detail=True),
-    Column(key="dropped", heading="DROPPED", number=True, detail=True),
-    Column(key="removed", heading="REMOVED", number=True, detail=True),
-    Column(key="purged", heading="PURGED", number=True, detail=True),
-    Column(key="rolled_back", heading="ROLLED BACK", number=True, detail=True),
-    Column(key="uncommitted", heading="UNCOMMITTED", number=True, detail=True),
-    Column(key="deliveries", heading="DELIVERIES", number=True, detail=True),
-    Column(key="backouts", heading="BACKOUTS", number=True, detail=True),
+    *_counts("put", "consumed", "resident", "expired", "moved", "dropped", detail=True),
+    *_counts("removed", "purged", "rolled_back", "uncommitted", detail=True),
+    *_counts("deliveries", "backouts", detail=True),
     Column(key="balances", heading="BALANCES"),
 )
 SUBSCRIPTION_COLUMNS: Final = (
@@ -42,13 +42,9 @@ SUBSCRIPTION_COLUMNS: Final = (
     Column(key="created_position", heading="MADE AT", number=True),
     Column(key="ended_position", heading="ENDED AT", number=True),
     Column(key="why", heading="WHY"),
-    Column(key="added", heading="ADDED", number=True),
-    Column(key="consumed", heading="CONSUMED", number=True),
-    Column(key="resident", heading="RESIDENT", number=True),
-    Column(key="expired", heading="EXPIRED", number=True),
-    Column(key="moved", heading="MOVED", number=True),
-    Column(key="removed", heading="REMOVED", number=True),
-    Column(key="dropped", heading="DROPPED", number=True),
+    *_counts(
+        "added", "consumed", "resident", "expired", "moved", "removed", "dropped", detail=False
+    ),
     Column(key="balances", heading="BALANCES"),
 )
 ANOMALY_COLUMNS: Final = (
@@ -150,13 +146,10 @@ def _live_position(target: Target, output: Output) -> int | None:
 
 def _worker_answers(target: Target) -> bool:
     """Whether a worker answers a question; nothing is written to a ledger that none looks after."""
-    from confluent_kafka.admin import AdminClient
-
     from ledgermq.processor.worker.readiness import wait_for_worker
 
     patience = min(target.timeout_seconds, WORKER_PATIENCE_SECONDS)
-    admin = AdminClient({"bootstrap.servers": target.bootstrap, "log_level": 0})
-    if target.topics.questions not in admin.list_topics(timeout=patience).topics:
+    if target.topics.questions not in target.kafka_admin().list_topics(timeout=patience).topics:
         return False
     return wait_for_worker(target.bootstrap, target.topic_prefix, patience)
 
@@ -190,11 +183,8 @@ def _print(target: Target, output: Output, report: AuditReport) -> None:
 
 
 def anomaly_rows(report: AuditReport) -> list[dict[str, Any]]:
-    """The anomalies as rows of a table."""
+    manager = report.queue_manager
     return [
-        {
-            **one.as_dict(),
-            "place": f"{report.queue_manager}@{one.position}" if one.position >= 0 else "",
-        }
+        {**one.as_dict(), "place": f"{manager}@{one.position}" if one.position >= 0 else ""}
         for one in report.anomalies
     ]

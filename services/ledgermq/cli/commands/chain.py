@@ -8,7 +8,6 @@ import click
 
 from ledgermq.cli.options.moments import at_option
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.printing.exits import OK
 from ledgermq.cli.printing.output import Output
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import click
 
 from ledgermq.cli.options.target import Target, resting_target_options
-from ledgermq.cli.printing.exits import OK
 from ledgermq.cli.printing.output import Output
 
 

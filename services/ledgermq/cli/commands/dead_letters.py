@@ -72,6 +72,4 @@ def retry(target: Target, output: Output, queue: str, **options: Any) -> None:
 @target_options
 def purge(target: Target, output: Output, queue: str, **options: Any) -> None:
     """Remove the messages of QUEUE."""
-    if options["sequences"]:
-        raise click.UsageError("a purge takes no numbers: use msg delete")
     carry_out(target, output, PURGE, queue, options)

@@ -40,14 +40,9 @@ Result = tuple[str, str]
 class Finding(NamedTuple):
     """A check and its result."""
 
-    check: str
     verdict: str
+    check: str
     found: str
-
-    @property
-    def document(self) -> dict[str, str]:
-        """As a row."""
-        return {"verdict": self.verdict, "check": self.check, "found": self.found}
 
 
 @click.command()
@@ -57,28 +52,25 @@ def doctor(target: Target, output: Output) -> int:
 
     The exit code is 4 if a check failed.
     """
-    findings = list(_examine(target))
-    if output.as_json:
-        output.document(
-            {
-                "bootstrap": target.bootstrap,
-                "queue_manager": target.queue_manager,
-                "healthy": not any(one.verdict == BAD for one in findings),
-                "checks": [one.document for one in findings],
-            }
-        )
-    else:
-        output.table(COLUMNS, [one.document for one in findings])
-    return CHECK_FAILED if any(one.verdict == BAD for one in findings) else OK
+    findings = [one._asdict() for one in _examine(target)]
+    healthy = not any(one["verdict"] == BAD for one in findings)
+    document = {
+        "bootstrap": target.bootstrap,
+        "queue_manager": target.queue_manager,
+        "healthy": healthy,
+        "checks": findings,
+    }
+    output.table(COLUMNS, findings, document=document)
+    return OK if healthy else CHECK_FAILED
 
 
 def _examine(target: Target) -> Iterator[Finding]:
     """The checks in order; what rests on a failed one is skipped."""
     missing = ""
     for check, look in _CHECKS.items():
-        result = (NOT_LOOKED, missing) if missing else _looked(look, target)
-        yield Finding(check, *result)
-        if result[0] == BAD and not missing:
+        verdict, found = (NOT_LOOKED, missing) if missing else _looked(look, target)
+        yield Finding(verdict, check, found)
+        if verdict == BAD and not missing:
             missing = _RESTS_ON.get(check, "")
 
 
@@ -100,30 +92,22 @@ def _java(_target: Target) -> Result:
     return GOOD, f"version {java_version(java)}, {java}"
 
 
-def _admin(target: Target) -> Any:
-    from confluent_kafka.admin import AdminClient
-
-    return AdminClient({"bootstrap.servers": target.bootstrap, "log_level": 0})
-
-
 def _broker(target: Target) -> Result:
     from confluent_kafka import KafkaException
 
     try:
         target.check_broker()
-        metadata = _admin(target).list_topics(timeout=min(target.timeout_seconds, 10.0))
+        metadata = target.kafka_admin().list_topics(timeout=min(target.timeout_seconds, 10.0))
     except KafkaException as error:
         found = f"no Kafka broker answers at {target.bootstrap} ({error.args[0].str()}): start one "
-        found += "with `ledgermq up`, or give --bootstrap"
-        return BAD, found
-    count = len(metadata.brokers)
-    found = f"{count_of(count, 'broker')} of cluster {metadata.cluster_id} at "
-    return GOOD, found + target.bootstrap
+        return BAD, found + "with `ledgermq up`, or give --bootstrap"
+    brokers = count_of(len(metadata.brokers), "broker")
+    return GOOD, f"{brokers} of cluster {metadata.cluster_id} at {target.bootstrap}"
 
 
 def _topics(target: Target) -> Result:
     topics = target.topics
-    metadata = _admin(target).list_topics(timeout=target.timeout_seconds)
+    metadata = target.kafka_admin().list_topics(timeout=target.timeout_seconds)
     wanted = (
         topics.registry,
         topics.operations,
@@ -152,14 +136,11 @@ def _topics(target: Target) -> Result:
 
 
 def _settings(target: Target, topic: str) -> dict[str, str]:
-    from confluent_kafka.admin import (  # type: ignore[attr-defined]
-        ConfigResource,
-        ResourceType,
-    )
+    from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
 
     resource = ConfigResource(ResourceType.TOPIC, topic)
     # The answer comes to nobody if the client that asked is gone.
-    admin = _admin(target)
+    admin = target.kafka_admin()
     (future,) = admin.describe_configs([resource]).values()
     found = future.result(timeout=target.timeout_seconds)
     return {name: entry.value for name, entry in found.items()}
@@ -167,7 +148,7 @@ def _settings(target: Target, topic: str) -> dict[str, str]:
 
 def _durability(target: Target) -> Result:
     operations = target.topics.operations
-    metadata = _admin(target).list_topics(operations, timeout=target.timeout_seconds)
+    metadata = target.kafka_admin().list_topics(operations, timeout=target.timeout_seconds)
     partitions = metadata.topics[operations].partitions.values()
     replicas = min(len(one.replicas) for one in partitions)
     in_sync = min(len(one.isrs) for one in partitions)
@@ -201,7 +182,6 @@ def durability(replicas: int, in_sync: int, settings: dict[str, str]) -> tuple[s
 
 
 def _clock(target: Target) -> Result:
-    """Compare our clock with the broker's."""
     skew = _skew_seconds(target)
     found = f"the broker's clock is {abs(skew):.3f} s {'ahead' if skew > 0 else 'behind'}"
     if abs(skew) > SKEW_SECONDS_MAX:
@@ -272,7 +252,6 @@ def _worker(target: Target) -> Result:
 
 
 def _log_time(target: Target) -> Result:
-    """Compare the queue manager's time with the broker's clock."""
     with target.connect() as connection:
         status = connection.admin.queue_manager_status()
     skew = timedelta(seconds=_skew_seconds(target))

@@ -81,23 +81,20 @@ def list_groups(target: Target, output: Output, queue: str, incomplete: bool) ->
         looked, all_there = _looked_into(admin, name, partly)
     reasons = counted(status, looked)
     shown = [one for one in found if not (incomplete and one.complete)]
-    if output.as_json:
-        document = {
-            "queue": name,
-            "position": status.position,
-            "message_count": status.message_count,
-            "blocked": sum(reasons.values()),
-            "blocked_at_least": not all_there,
-            "blocked_by_reason": reasons,
-            "groups": [_document(one) for one in shown],
-        }
-        output.document(document)
-        return
+    document = {
+        "queue": name,
+        "position": status.position,
+        "message_count": status.message_count,
+        "blocked": sum(reasons.values()),
+        "blocked_at_least": not all_there,
+        "blocked_by_reason": reasons,
+        "groups": [_document(one) for one in shown],
+    }
     named = shortened([one.group_id.hex() for one in found]) if output.for_people else {}
     rows = [_row(one, named, for_people=output.for_people) for one in shown]
     none = "no incomplete groups" if incomplete else "no groups"
     where = f"at {target.named(status.position)}" if rows else none
-    output.table(COLUMNS, rows, caption=where)
+    output.table(COLUMNS, rows, caption=where, document=document)
     output.remark(sentence(status.message_count, reasons, at_least=not all_there))
 
 
@@ -131,18 +128,14 @@ def show(target: Target, output: Output, queue: str, group_id: str) -> None:
         )
     with target.connect() as connection:
         found = _found(connection.admin, name, digits)
-    if output.as_json:
-        output.document({"queue": name, **_document(found), "members": _members(found)})
-        return
-    rows = list(_item_rows(found))
     if output.for_people:
         output.fields(_fields(target, name, found))
         click.echo()
-    output.table(ITEM_COLUMNS, rows)
+    document = {"queue": name, **_document(found), "members": _members(found)}
+    output.table(ITEM_COLUMNS, list(_item_rows(found)), document=document)
 
 
 def _found(admin: Admin, queue: str, digits: str) -> GroupState:
-    """The one group whose id begins with some digits."""
     if len(digits) < GROUP_ID_DIGITS:
         ids = [one.group_id.hex() for one in admin.groups(queue)]
         fitting = [one for one in ids if one.startswith(digits)]
@@ -201,7 +194,6 @@ def _is_open_ended(found: GroupState) -> bool:
 
 
 def age_text(seconds: float) -> str:
-    """A time span in its two largest units."""
     left = max(0, int(seconds))
     for size, unit, smaller, smaller_unit in (
         (86_400, "d", 3_600, "h"),
@@ -236,7 +228,6 @@ def _row(found: GroupState, named: dict[str, str], *, for_people: bool) -> dict[
 
 
 def _fields(target: Target, queue: str, found: GroupState) -> dict[str, Any]:
-    """What `group show` tells people of the group as a whole."""
     age = age_text((datetime.now(UTC) - found.first_enqueued_at).total_seconds())
     told = {
         "queue": queue,
@@ -255,10 +246,10 @@ def _fields(target: Target, queue: str, found: GroupState) -> dict[str, Any]:
 
 
 def _document(found: GroupState) -> dict[str, Any]:
-    """A group for programs; its items are told apart from it."""
-    told = asdict(replace(found, members=()))
-    del told["members"]
-    return {**told, "group_id": found.group_id.hex(), "state": _state(found)}
+    """A group for programs, without its items."""
+    document = asdict(replace(found, members=()))
+    del document["members"]
+    return {**document, "group_id": found.group_id.hex(), "state": _state(found)}
 
 
 def _members(found: GroupState) -> list[dict[str, Any]]:

@@ -232,7 +232,6 @@ def _directory(target: Target, directory: Path | None) -> Path:
 def _live(
     target: Target, output: Output, title: str, archive: Path, *, from_checkpoint: bool = False
 ) -> Iterator[Journal]:
-    """The journal as the log tells it, while Spark runs."""
     from ledgermq_spark.journal.journal import journal_of
 
     target.check_broker()
@@ -277,9 +276,9 @@ def _chosen(
 
 
 def _place(one: JournaledMessage) -> str:
-    """Where a message is: in the journal, in a backup, or in both."""
     parts = ["journal"] if one.is_live else []
-    return ", ".join([*parts, *([] if one.backup is None else [f"backup {one.backup}"])])
+    parts += [] if one.backup is None else [f"backup {one.backup}"]
+    return ", ".join(parts)
 
 
 def _row(one: JournaledMessage) -> dict[str, Any]:

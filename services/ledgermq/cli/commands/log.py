@@ -63,7 +63,6 @@ class TrimPlan:
 
     @property
     def records(self) -> int:
-        """How many records would go."""
         return max(0, self.before - self.start)
 
     def why_not(self) -> str:
@@ -195,7 +194,6 @@ def _renew_checkpoints(connection: Connection) -> None:
 
 @contextmanager
 def _values(target: Target, claim: Claim) -> Iterator[Callable[[int], bytes | None]]:
-    """Reads values of the operations log by position."""
     from ledgermq.processor.lanes.bodies import LogReader
 
     reader = LogReader(
@@ -230,12 +228,7 @@ def _plan(target: Target, claim: Claim, moment: int | datetime) -> TrimPlan:
     needs = [*_message_pins(live), *_journal_pins(live)]
     pins = [one for one in needs if one["needed_position"] < before]
     pins += [
-        {
-            "needed_position": position,
-            "what": f"the checkpoint at position {position}",
-            "state": "kept",
-            "enqueued_at": None,
-        }
+        _pin(position, f"the checkpoint at position {position}", "kept")
         for position in checkpoints
         if position < before
     ]
@@ -249,6 +242,15 @@ def _plan(target: Target, claim: Claim, moment: int | datetime) -> TrimPlan:
         furthest=min(needed),
         pins=sorted(pins, key=lambda one: one["needed_position"]),
     )
+
+
+def _pin(needed_position: int, what: str, state: str) -> dict[str, Any]:
+    return {
+        "needed_position": needed_position,
+        "what": what,
+        "state": state,
+        "enqueued_at": None,
+    }
 
 
 def _position(target: Target, place: PartitionRange, moment: int | datetime) -> int:
@@ -276,13 +278,12 @@ def _checkpoint_pins(found: Checkpoints, live: LogPins) -> list[dict[str, Any]]:
         except CheckpointBrokenError:
             continue
         return [
-            {
-                "needed_position": one.position,
-                "what": f"message {one.sequence} of {one.destination}, live in the checkpoint at "
+            _pin(
+                one.position,
+                f"message {one.sequence} of {one.destination}, live in the checkpoint at "
                 f"position {position}, with its body at position {one.position},",
-                "state": "kept",
-                "enqueued_at": None,
-            }
+                "kept",
+            )
             for one in bodies
             if live.needed_position is None or one.position < live.needed_position
         ]
@@ -326,20 +327,17 @@ def _journal_pins(live: LogPins) -> list[dict[str, Any]]:
     if live.journal_position is None:
         return []
     what = f"the journal from position {live.journal_position} on (`ledgermq journal backup`)"
-    pin = {"needed_position": live.journal_position, "what": what}
-    return [{**pin, "state": "journal", "enqueued_at": None}]
+    return [_pin(live.journal_position, what, "journal")]
 
 
 def _cut(target: Target, claim: Claim, before: int) -> None:
     from confluent_kafka import KafkaException, TopicPartition
-    from confluent_kafka.admin import AdminClient
 
-    admin = AdminClient({"bootstrap.servers": target.bootstrap, "log_level": 0})
+    admin = target.kafka_admin()
     place = TopicPartition(target.topics.operations, claim.partition, before)
+    timeout = target.timeout_seconds
     try:
-        for future in admin.delete_records(
-            [place], request_timeout=target.timeout_seconds
-        ).values():
+        for future in admin.delete_records([place], request_timeout=timeout).values():
             future.result()
     except KafkaException as error:
         raise TrimRefusedError(

@@ -40,7 +40,6 @@ def show(target: Target, output: Output) -> None:
 
 
 def _backup_text(target: Target, backup: dict[str, Any] | None) -> str:
-    """The last backup of the journal in one phrase."""
     if backup is None:
         return NONE
     when = cell_text(backup["time"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -72,19 +73,7 @@ def show_message(target: Target, output: Output, source: str, sequence: int) -> 
         raise click.UsageError(f"message {sequence} of {named} cannot be shown: {why}")
     (message,) = found.messages
     document = message_document(message)
-    origin = message.origin
-    document["origin"] = (
-        None
-        if origin is None
-        else {
-            "destination": origin.destination,
-            "sequence": origin.sequence,
-            "reason": origin.reason,
-            "backout_count": origin.backout_count,
-            "enqueued_at": origin.enqueued_at,
-        }
-    )
-    labels = {name.replace("_", " "): value for name, value in document.items() if name != "origin"}
-    for name, value in (document["origin"] or {}).items():
-        labels[f"origin {name.replace('_', ' ')}"] = value
-    output.fields(labels, document=document)
+    origin = {} if message.origin is None else asdict(message.origin)
+    labels = {name.replace("_", " "): value for name, value in document.items()}
+    labels |= {f"origin {name.replace('_', ' ')}": value for name, value in origin.items()}
+    output.fields(labels, document={**document, "origin": origin or None})

@@ -52,7 +52,7 @@ def put(
     properties: tuple[str, ...],
     non_persistent: bool,
     **fields: Any,
-) -> int:
+) -> None:
     """Put BODY on DESTINATION as a text message.
 
     DESTINATION is a queue, as NAME or queue:NAME, or topic:NAME. Without BODY and --file, every
@@ -67,11 +67,10 @@ def put(
     }
     many = body is None and file is None
     bodies = _lines(output, json_body) if many else iter([_body(body, file, json_body)])
-    return _put_all(target, output, destination, bodies, options, many=many)
+    _put_all(target, output, destination, bodies, options, many=many)
 
 
 def _body(body: str | None, file: BinaryIO | None, json_body: bool) -> Any:
-    """The one body that was given."""
     if file is not None:
         data = file.read()
         return map_from_json(data.decode(), where="the file") if json_body else data
@@ -79,7 +78,6 @@ def _body(body: str | None, file: BinaryIO | None, json_body: bool) -> Any:
 
 
 def _lines(output: Output, json_body: bool) -> Iterator[Any]:
-    """A body for each line of standard input."""
     if sys.stdin.isatty():
         output.remark("Reading messages from standard input, one a line; Ctrl-D ends.")
     for number, line in enumerate(click.get_text_stream("stdin"), 1):
@@ -97,10 +95,10 @@ def _put_all(
     many: bool,
 ) -> None:
     kind, name = destination_from(destination)
-    named = {kind: name}
     shown = name if kind == "queue" else f"{kind} {name}"
     count = confirmed = 0
     last: SendReceipt | None = None
+    document: dict[str, Any]
     waiting: list[ReceiptFuture[SendReceipt]] = []
     with target.connect() as connection, connection.session() as session:
         producer = session.producer(f"{kind}:{name}")
@@ -119,22 +117,15 @@ def _put_all(
                 error.add_note(f"{count_of(confirmed, 'message')} of the input put")
             raise
     if last is None:
-        output.done(f"nothing put on {shown}: no input", {**named, "count": 0})
-        return
-    if many:
+        text, document = f"nothing put on {shown}: no input", {"count": 0}
+    elif many:
         text = f"{count} messages put on {shown}, the last with sequence number {last.sequence}"
-        output.done(text, {**named, "count": count, "last_sequence": last.sequence})
-        return
-    where = target.named(last.position or 0)
-    output.done(
-        f"message {last.message_id} put on {shown}, sequence number {last.sequence}, at {where}",
-        {
-            **named,
-            "message_id": last.message_id,
-            "sequence": last.sequence,
-            "position": last.position,
-        },
-    )
+        document = {"count": count, "last_sequence": last.sequence}
+    else:
+        text = f"message {last.message_id} put on {shown}, sequence number {last.sequence}, "
+        text += f"at {target.named(last.position or 0)}"
+        document = {name: getattr(last, name) for name in ("message_id", "sequence", "position")}
+    output.done(text, {kind: name, **document})
 
 
 def _settle(target: Target, waiting: list[ReceiptFuture[SendReceipt]]) -> SendReceipt:

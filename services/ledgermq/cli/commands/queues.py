@@ -8,11 +8,7 @@ import click
 
 from ledgermq.cli.options.chosen_messages import MOVE, PURGE, carry_out, handling_options
 from ledgermq.cli.options.destinations import destination_named
-from ledgermq.cli.options.setting_options import (
-    common_options,
-    given_options,
-    setting_options,
-)
+from ledgermq.cli.options.setting_options import common_options, given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, count_of
 from ledgermq.cli.printing.screens import (
@@ -130,7 +126,10 @@ def alter(target: Target, output: Output, name: str, **settings: Any) -> None:
 @target_options
 def suspend(target: Target, output: Output, name: str) -> None:
     """Disable the gets of queue NAME: it takes messages and delivers none."""
-    _switch_gets(target, output, name, disabled=True)
+    with target.connect() as connection:
+        position = connection.admin.suspend_queue(name)
+    document = {"queue": name, "gets_disabled": True, "position": position}
+    output.done(f"gets of queue {name} disabled", document)
 
 
 @queue.command()
@@ -138,17 +137,10 @@ def suspend(target: Target, output: Output, name: str) -> None:
 @target_options
 def resume(target: Target, output: Output, name: str) -> None:
     """Enable the gets of queue NAME: it delivers again."""
-    _switch_gets(target, output, name, disabled=False)
-
-
-def _switch_gets(target: Target, output: Output, name: str, *, disabled: bool) -> None:
     with target.connect() as connection:
-        admin = connection.admin
-        position = admin.suspend_queue(name) if disabled else admin.resume_queue(name)
-    output.done(
-        f"gets of queue {name} {'disabled' if disabled else 'enabled'}",
-        {"queue": name, "gets_disabled": disabled, "position": position},
-    )
+        position = connection.admin.resume_queue(name)
+    document = {"queue": name, "gets_disabled": False, "position": position}
+    output.done(f"gets of queue {name} enabled", document)
 
 
 @queue.command()
@@ -157,7 +149,9 @@ def _switch_gets(target: Target, output: Output, name: str, *, disabled: bool) -
 @click.option("--dry-run", is_flag=True, help="Only show how many messages would go.")
 @click.option("--yes", is_flag=True, help="With --purge: do it.")
 @target_options
-def delete(target: Target, output: Output, name: str, purge: bool, dry_run: bool, yes: bool) -> None:
+def delete(
+    target: Target, output: Output, name: str, purge: bool, dry_run: bool, yes: bool
+) -> None:
     """Delete queue NAME, which nobody may be using and which, without --purge, must be empty."""
     with target.connect() as connection:
         if dry_run or (purge and not yes):
@@ -175,8 +169,6 @@ def delete(target: Target, output: Output, name: str, purge: bool, dry_run: bool
 @target_options
 def purge(target: Target, output: Output, name: str, **options: Any) -> None:
     """Remove messages of queue NAME that no consumer holds (or topic:NAME, of a --subscription)."""
-    if options["sequences"]:
-        raise click.UsageError("a purge takes no numbers: use msg delete")
     carry_out(target, output, PURGE, name, options)
 
 

@@ -53,11 +53,7 @@ SUBSCRIPTION_COLUMNS: Final = (
 )
 @target_options
 def rebuild(
-    target: Target,
-    output: Output,
-    at: Any,
-    queue: str | None,
-    from_checkpoint: bool,
+    target: Target, output: Output, at: Any, queue: str | None, from_checkpoint: bool
 ) -> None:
     """Rebuild the state of all queues and topics as it was at a moment, from the log alone."""
     from ledgermq_spark.rebuild.rebuild import rebuild_at
@@ -93,16 +89,10 @@ def rebuild(
             }
         )
         return
-    rows = [list_row(status) for status in rebuilt.statuses]
-    output.table(
-        LIST_COLUMNS,
-        rows,
-        caption=f"at {where}: {ADDS_UP}\ndigest of the state: {rebuilt.digest}",
-    )
-    for columns, found_there in (
-        (TOPIC_COLUMNS, rebuilt.topics),
-        (SUBSCRIPTION_COLUMNS, rebuilt.subscriptions),
-    ):
-        if found_there:
+    caption = f"at {where}: {ADDS_UP}\ndigest of the state: {rebuilt.digest}"
+    output.table(LIST_COLUMNS, [list_row(status) for status in rebuilt.statuses], caption=caption)
+    tables = (TOPIC_COLUMNS, rebuilt.topics), (SUBSCRIPTION_COLUMNS, rebuilt.subscriptions)
+    for columns, rows in tables:
+        if rows:
             click.echo()
-            output.table(columns, found_there)
+            output.table(columns, rows)

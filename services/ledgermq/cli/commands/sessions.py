@@ -47,12 +47,9 @@ def list_sessions(target: Target, output: Output) -> None:
     with target.connect() as connection:
         own = connection.identity
         found = [asdict(one) for one in connection.admin.sessions() if one.connection != own]
-    if output.as_json:
-        output.document(found)
-        return
     rows = [{**one, "state": "suspected" if one["suspected"] else "alive"} for one in found]
     caption = "" if rows else "no sessions but our own"
-    output.table(COLUMNS, rows, caption=caption)
+    output.table(COLUMNS, rows, caption=caption, document=found)
 
 
 @session.command()
@@ -81,11 +78,7 @@ def show(target: Target, output: Output, handle: int) -> None:
     }
     output.fields(fields)
     rows = [
-        {
-            **asdict(one),
-            "state": "open" if one.open else "closed",
-            "why": ", ".join(one.paused),
-        }
+        {**asdict(one), "state": "open" if one.open else "closed", "why": ", ".join(one.paused)}
         for one in found.consumers
     ]
     output.table(CONSUMERS, rows)

@@ -9,7 +9,6 @@ import click
 
 from ledgermq.cli.options.consent import who_and_why
 from ledgermq.cli.options.target import Target, resting_target_options
-from ledgermq.cli.printing.exits import OK
 from ledgermq.cli.printing.output import Output
 from ledgermq.errors import LedgerMQError
 
@@ -61,19 +60,13 @@ def skip(
     told = f"positions {position} to {last} of {claim.queue_manager} ({what})"
     if not yes:
         raise click.UsageError(f"this declares {told} skipped for ever: add --yes to do it")
-    at = _append(
-        target, claim, PositionsSkipped(first=position, last=last, actor=actor, reason=reason)
-    )
-    document: dict[str, Any] = {
-        "queue_manager": claim.queue_manager,
-        "first": position,
-        "last": last,
-        "position": at,
-    }
+    skipped = PositionsSkipped(first=position, last=last, actor=actor, reason=reason)
+    at = _append(target, claim, skipped)
+    named = {"queue_manager": claim.queue_manager, "first": position, "last": last}
     output.done(
         f"{told} are skipped, by the entry at {target.named(at)}; a worker that waits goes on, one "
         "that stopped is to be started again",
-        document,
+        {**named, "position": at},
     )
 
 

@@ -40,34 +40,24 @@ def storage(target: Target, output: Output) -> None:
     """
     with target.connect() as connection:
         found = connection.admin.storage()
-    if output.as_json:
-        output.document(asdict(found))
-        return
+    columns = COLUMNS
+    if output.for_people:
+        output.fields(_summary(found))
+        click.echo()
+        columns = [*COLUMNS, FILLED]
     rows = [_row(one, found.segment_bytes) for one in found.segments]
-    if not output.for_people:
-        output.table(COLUMNS, rows)
-        return
-    output.fields(_summary(found))
-    click.echo()
     caption = f"at {target.named(found.position)}: one live message pins its segment"
-    output.table([*COLUMNS, FILLED], rows, caption=caption)
+    output.table(columns, rows, caption=caption, document=asdict(found))
 
 
 def _row(segment: SegmentState, segment_bytes: int) -> dict[str, Any]:
     oldest = segment.oldest
-    told = ""
+    named = ""
     if oldest is not None:
         number = "uncommitted" if oldest.sequence is None else oldest.sequence
-        told = f"{oldest.destination} {number}"
-    return {
-        "number": segment.number,
-        "state": segment.state,
-        "bytes": segment.bytes,
-        "live_bytes": segment.live_bytes,
-        "live_messages": segment.live_messages,
-        "oldest": told,
-        "bar": bar(segment.bytes, segment.live_bytes, segment_bytes),
-    }
+        named = f"{oldest.destination} {number}"
+    drawn = bar(segment.bytes, segment.live_bytes, segment_bytes)
+    return {**asdict(segment), "oldest": named, "bar": drawn}
 
 
 def bar(appended_bytes: int, live_bytes: int, segment_bytes: int) -> str:

@@ -69,13 +69,14 @@ def delete(
     While it is deleted the command has that client id, so no application may have it.
     """
     owner = f" of client id {client_id}" if client_id else ""
+    named = {"subscription": name, "client_id": client_id}
     with target.connect(client_id=client_id) as connection:
         count = _held(connection, name, client_id)
         messages = count_of(count or 0, "message")
         if dry_run and count is not None:
             output.done(
                 f"subscription {name}{owner} would be deleted with {messages}",
-                {**_named(name, client_id), "messages": count, "deleted": False},
+                {**named, "messages": count, "deleted": False},
             )
             return
         if count and not yes:
@@ -83,14 +84,8 @@ def delete(
                 f"this would delete subscription {name}{owner} with {messages}: add --yes"
             )
         position = connection.admin.unsubscribe(name)
-    output.done(
-        f"subscription {name}{owner} deleted",
-        {**_named(name, client_id), "deleted": True, "position": position},
-    )
-
-
-def _named(name: str, client_id: str) -> dict[str, str]:
-    return {"subscription": name, "client_id": client_id}
+    document = {**named, "deleted": True, "position": position}
+    output.done(f"subscription {name}{owner} deleted", document)
 
 
 def _held(connection: Connection, name: str, client_id: str) -> int | None:

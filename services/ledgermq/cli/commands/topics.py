@@ -7,11 +7,7 @@ from typing import Any, Final
 import click
 
 from ledgermq.cli.options.destinations import without_kind
-from ledgermq.cli.options.setting_options import (
-    common_options,
-    given_options,
-    setting_options,
-)
+from ledgermq.cli.options.setting_options import common_options, given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, count_of
 from ledgermq.cli.printing.screens import status_document
@@ -93,7 +89,9 @@ def stat(target: Target, output: Output, name: str) -> None:
 @click.option("--dry-run", is_flag=True, help="Only show what would go.")
 @click.option("--yes", is_flag=True, help="With --purge: do it.")
 @target_options
-def delete(target: Target, output: Output, name: str, purge: bool, dry_run: bool, yes: bool) -> None:
+def delete(
+    target: Target, output: Output, name: str, purge: bool, dry_run: bool, yes: bool
+) -> None:
     """Delete topic NAME, which nobody may be using.
 
     Without --purge it must have no durable subscriptions either; with it they go, and what they

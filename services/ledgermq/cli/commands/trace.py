@@ -69,7 +69,6 @@ def trace(target: Target, output: Output, message_id: str) -> None:
 
 
 def life_rows(life: Life) -> list[dict[str, Any]]:
-    """The steps of a message's life as rows of a table."""
     return [
         {
             "position": f"{life.queue_manager}@{step.position}",

@@ -33,7 +33,6 @@ PARTS: Final = (
 
 
 def totals(found: TransactionStatus) -> dict[str, int]:
-    """What a unit of work holds, over all destinations."""
     return {
         "puts": sum(one.messages for one in found.puts),
         "put_bytes": sum(one.bytes for one in found.puts),
@@ -52,12 +51,9 @@ def list_transactions(target: Target, output: Output) -> None:
     """List the units of work that hold anything; each is named by its session."""
     with target.connect() as connection:
         found = connection.admin.transactions()
-    if output.as_json:
-        output.document([asdict(one) for one in found])
-        return
     rows = [{**asdict(one), **totals(one)} for one in found]
     caption = "" if rows else "no unit of work is open"
-    output.table(COLUMNS, rows, caption=caption)
+    output.table(COLUMNS, rows, caption=caption, document=[asdict(one) for one in found])
 
 
 @txn.command()
@@ -67,14 +63,11 @@ def show(target: Target, output: Output, session: int) -> None:
     """Show what the unit of work of SESSION holds, destination by destination."""
     with target.connect() as connection:
         found = connection.admin.transaction(session)
-    if output.as_json:
-        output.document(asdict(found))
-        return
     if output.for_people:
         output.remark(f"unit of work of session {session}, open since {found.began_at}")
     parts = [("put", found.puts), ("get", found.gets)]
     rows = [{"what": what, **asdict(one)} for what, held in parts for one in held]
-    output.table(PARTS, rows)
+    output.table(PARTS, rows, document=asdict(found))
 
 
 @txn.command()

@@ -79,7 +79,6 @@ def _interrupt(_number: int, _frame: FrameType | None) -> None:
 
 
 def _introduce(output: Output, directory: Path, bootstrap: str, queue_manager: str) -> None:
-    """Say how to connect."""
     if output.as_json:
         output.line(
             {

@@ -9,10 +9,7 @@ from typing import Any
 import click
 
 from ledgermq.cli.options.running import running_bootstrap
-from ledgermq.cli.options.target import (
-    BOOTSTRAP_DEFAULT,
-    data_directory_option,
-)
+from ledgermq.cli.options.target import BOOTSTRAP_DEFAULT, data_directory_option
 from ledgermq.cli.options.together import Command, together
 from ledgermq.cli.printing.exits import REFUSED
 from ledgermq.processor.worker.settings import WORKER_OPTIONS, WorkerOption, WorkerSettings

@@ -86,7 +86,6 @@ def _object_document(body: ObjectBody) -> dict[str, Any]:
 
 
 def body_line(body: Any) -> str:
-    """A body on one line, for a table."""
     document = body_document(body)["body"]
     if isinstance(document, (dict, list)):
         return json.dumps(document, ensure_ascii=False, default=_bytes_text)

@@ -117,6 +117,8 @@ def carry_out(
     dry_run, yes = given.pop("dry_run"), given.pop("yes")
     reason, actor = given.pop("reason"), given.pop("actor")
     given["sequences"] = given.pop("sequences", ()) or None
+    if action is PURGE and given["sequences"]:
+        raise click.UsageError("a purge takes no numbers: use msg delete")
     if not dry_run and not reason:
         raise click.UsageError(f"say why you {action.word} messages: --reason TEXT")
     source = destination_named(source)

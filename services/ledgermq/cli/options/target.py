@@ -46,7 +46,6 @@ class Target:
 
     @property
     def topics(self) -> Topics:
-        """The log topics of this installation."""
         from ledgermq.wire.topics.log_topics import Topics
 
         return Topics(self.topic_prefix)
@@ -79,6 +78,11 @@ class Target:
             f"no Kafka broker answers at {self.bootstrap} ({', '.join(dict.fromkeys(problems))}): "
             "start one with `ledgermq up`, or give --bootstrap or --data-dir"
         )
+
+    def kafka_admin(self) -> Any:
+        from confluent_kafka.admin import AdminClient
+
+        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
     def claim(self) -> Claim:
         """The queue manager's place in the log.
@@ -129,7 +133,6 @@ class Target:
 def data_directory_option(
     text: str = "Directory of a running `ledgermq up`.",
 ) -> Callable[[Command], Command]:
-    """The option --data-dir, with what the directory is to a command."""
     return click.option(
         "--data-dir",
         "data_directory",
@@ -143,7 +146,6 @@ def data_directory_option(
 
 
 def queue_manager_option(text: str = "Queue manager to speak to.") -> Callable[[Command], Command]:
-    """The option --queue-manager, with what is done with the one that is named."""
     return click.option(
         "--queue-manager",
         metavar="NAME",
@@ -228,9 +230,7 @@ def target_options(
 ) -> Callable[..., Any]:
     """Give a command the options that name its target; it gets `target` and `output`.
 
-    Args:
-        command: The command.
-        starts_broker: Whether it starts the broker of a data directory on which nothing runs.
+    If it `starts_broker`, it starts that of a data directory on which nothing runs.
     """
 
     @functools.wraps(command)

@@ -82,7 +82,6 @@ def _behind(item: GroupMember) -> tuple[int, int]:
 
 
 def sentence(depth: int, reasons: Mapping[str, int], *, at_least: bool = False) -> str:
-    """That count for people."""
     total = sum(reasons.values())
     if not depth:
         return "the queue holds no messages"

@@ -71,7 +71,6 @@ def _group(message: Message, *, for_people: bool) -> str:
 
 
 def message_document(message: Message) -> dict[str, Any]:
-    """A message as JSON."""
     return {
         "message_id": message.message_id,
         "queue": message.destination.removeprefix("queue:"),

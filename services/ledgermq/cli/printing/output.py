@@ -48,18 +48,21 @@ class Column:
 
 
 class Output:
-    """Prints what one command found."""
-
     def __init__(self, *, as_json: bool) -> None:
         self.as_json = as_json
         self.for_people = sys.stdout.isatty() and not as_json
 
     def table(
-        self, columns: Sequence[Column], rows: Iterable[Mapping[str, Any]], *, caption: str = ""
+        self,
+        columns: Sequence[Column],
+        rows: Iterable[Mapping[str, Any]],
+        *,
+        caption: str = "",
+        document: Any = None,
     ) -> None:
-        """Print rows; the caption is for people only."""
+        """Print rows, as JSON the document or else the rows; the caption is for people only."""
         if self.as_json:
-            self.document([dict(row) for row in rows])
+            self.document([dict(row) for row in rows] if document is None else document)
         elif self.for_people:
             self._drawn(columns, rows, caption)
         else:
@@ -91,11 +94,9 @@ class Output:
                 click.echo(f"{label}\t{cell_text(value)}")
 
     def document(self, document: Any) -> None:
-        """Print a JSON document."""
         click.echo(json_text(document, indent=2))
 
     def line(self, document: Any) -> None:
-        """Print a JSON document on one line."""
         click.echo(json_text(document))
 
     def done(self, text: str, document: Any) -> None:
@@ -112,7 +113,6 @@ class Output:
 
 
 def count_of(count: int, what: str) -> str:
-    """A number of things: "1 message", "2 messages"."""
     return f"{count:,} {what}{'s' if count != 1 else ''}"
 
 
@@ -194,7 +194,6 @@ def _unusual(value: Any) -> Any:
 
 
 def cell_text(value: Any) -> str:
-    """A value as one line of text."""
     if value is None:
         return ""
     if value is True:

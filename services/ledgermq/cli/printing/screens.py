@@ -152,5 +152,4 @@ def screen_document(status: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def list_row(status: Mapping[str, Any]) -> dict[str, Any]:
-    """A queue status as a row of `queue list`."""
     return {**status, "state": "gets disabled" if status["gets_disabled"] else "running"}

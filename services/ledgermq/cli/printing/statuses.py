@@ -23,11 +23,9 @@ def print_list(
     nothing: str,
 ) -> None:
     """Print status documents; people are told how the figures add up, or that there is nothing."""
-    if output.as_json:
-        output.document([with_iso_times(status) for status in found])
-        return
     caption = f"at {target.named(found[0]['position'])}: {sums}" if found else nothing
-    output.table(columns, found, caption=caption)
+    document = [with_iso_times(status) for status in found]
+    output.table(columns, found, caption=caption, document=document)
 
 
 def print_status(target: Target, output: Output, status: Mapping[str, Any], *, sums: str) -> None:
@@ -43,7 +41,6 @@ def print_status(target: Target, output: Output, status: Mapping[str, Any], *, s
 
 
 def done(output: Output, kind: str, name: str, what: str, position: int) -> None:
-    """Print that a destination was created, altered or deleted, and at which log position."""
     output.done(f"{kind} {name} {what}", {kind: name, what: True, "position": position})
 
 

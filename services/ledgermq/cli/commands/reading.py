@@ -1,14 +1,14 @@
-"""`ledgermq get` takes messages from a queue."""
+"""`ledgermq get` takes messages from a queue, `ledgermq browse` looks at them and takes none."""
 
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING
+from itertools import islice
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from ledgermq.cli.options.destinations import queue_from
-from ledgermq.cli.options.selection import WHY_NO_TOPIC, body_only_option, selector_option
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.message_rows import print_messages
 from ledgermq.cli.printing.output import Output
@@ -19,9 +19,19 @@ if TYPE_CHECKING:
     from ledgermq.client.receiving.consumer import Consumer
 
 
-PAGE_MESSAGES = 200
+PAGE_MESSAGES: Final = 200
 # How long to listen before asking whether there is anything to wait for.
-PROMPT_SECONDS = 0.2
+PROMPT_SECONDS: Final = 0.2
+WHY_NO_TOPIC: Final = "messages of topics are had through subscriptions, in a program"
+
+_selector_option = click.option(
+    "--selector",
+    metavar="TEXT",
+    help="Only messages that this message selector selects, as region = 'EU' AND count > 2.",
+)
+_body_only_option = click.option(
+    "--body-only", is_flag=True, help="Print bodies alone, one a line."
+)
 
 
 @click.command()
@@ -37,9 +47,9 @@ PROMPT_SECONDS = 0.2
     metavar="SECONDS",
     help="How long to wait for a message that is not there yet.",
 )
-@selector_option
+@_selector_option
 @click.option("--no-ack", is_flag=True, help="Give back what was got; it counts as delivered.")
-@body_only_option
+@_body_only_option
 @target_options
 def get(
     target: Target,
@@ -117,3 +127,39 @@ def _is_coming(connection: Connection, queue: str, selector: str | None, held: i
     return selector is None or any(
         True for _ in connection.browser(f"queue:{queue}", selector=selector)
     )
+
+
+@click.command()
+@click.argument("queue")
+@click.option(
+    "--count", type=click.IntRange(min=1), default=20, show_default=True, help="How many at most."
+)
+@_selector_option
+@click.option(
+    "--order",
+    type=click.Choice(["physical", "logical"]),
+    default="physical",
+    show_default=True,
+    help="By sequence number, or groups together and in their own order.",
+)
+@_body_only_option
+@target_options
+def browse(
+    target: Target,
+    output: Output,
+    queue: str,
+    count: int,
+    selector: str | None,
+    order: str,
+    body_only: bool,
+) -> None:
+    """Look at the messages available on QUEUE, in delivery order, without taking any."""
+    import ledgermq
+
+    queue = queue_from(queue, why=WHY_NO_TOPIC)
+    with target.connect() as connection:
+        wanted = ledgermq.Order(order.upper())
+        browser = connection.browser(f"queue:{queue}", selector=selector, order=wanted)
+        found = print_messages(output, islice(browser, count), body_only=body_only)
+    if not found:
+        output.remark(f"no message available on {queue}")
