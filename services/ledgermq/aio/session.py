@@ -12,22 +12,21 @@ from ledgermq.aio.browser import Browser, Browsing
 from ledgermq.aio.consumer import Consumer, Message
 from ledgermq.aio.producer import Producer
 from ledgermq.aio.requesting import Requestor
-from ledgermq.aio.waiting import Closing, Entered, Taking, Waker
+from ledgermq.aio.waiting import Closing, Entered, Taking, Waker, awaited
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
-from ledgermq.client.engine.acknowledge_mode import AckMode
-from ledgermq.client.engine.work import Work
+from ledgermq.client.engine.work import OfSession, Work
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.options import BrowserOptions, ConsumerOptions, ProducerOptions
 from ledgermq.client.receiving.getter import Getter
 from ledgermq.client.receiving.requesting import answer_to, check_for_requests
 from ledgermq.client.sending.putter import Putter
-from ledgermq.client.sending.receipts import CommitReceipt, SendReceipt
+from ledgermq.client.sending.receipts import SendReceipt
 from ledgermq.errors import OutOfTurnError, TransactionTooLargeError
 
 
 @typed
-class Session(Closing):
+class Session(OfSession, Closing):
     """Made by `connection.session(...)`; of one event loop.
 
     Several coroutines may wait in it, such as one that receives and one that sends. What was sent
@@ -35,44 +34,12 @@ class Session(Closing):
     """
 
     def __init__(self, work: Work, waker: Waker) -> None:
-        self._work = work
+        self._work = self._shared = work
         self._engine = work.engine
         self._taking = Taking(work.engine, waker)
 
-    @property
-    def ack_mode(self) -> AckMode:
-        """How this session settles what it gets."""
-        self._engine.check_open()
-        return self._work.mode
-
-    @property
-    def transacted(self) -> bool:
-        """Whether it works in units of work."""
-        self._engine.check_open()
-        return self._work.transacted
-
-    @property
-    def handle(self) -> int:
-        """The log position of the operation that opened it; its name in the queue manager."""
-        self._engine.check_open()
-        return self._engine.handle
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether it was closed or lost."""
-        return self._work.is_closed
-
     def producer(self, destination: str | None, **options: Unpack[ProducerOptions]) -> Producer:
-        """A sender to one destination; with None, each send names its own.
-
-        The rest holds for messages that do not say otherwise: priority 0 to 9, delivery mode,
-        seconds until a message expires and before which it is not delivered (0: none), and how
-        often it is redelivered at most; see `ledgermq.Session.producer`.
-
-        Raises:
-            InvalidDestinationError: the text is no destination.
-            IllegalStateError: the limit is out of range.
-        """
+        """A sender to one destination; see `ledgermq.Session.producer`."""
         return Producer(Putter(self._work, destination, options), self._taking)
 
     def consumer(self, destination: str, **options: Unpack[ConsumerOptions]) -> Entered[Consumer]:
@@ -99,21 +66,18 @@ class Session(Closing):
 
         return Browsing(opening())
 
-    async def unsubscribe(self, subscription: str) -> None:
-        """Ends a durable subscription; see `ledgermq.Session.unsubscribe`."""
-        await self._taking.run_to_the_end(self._work.unsubscribe(subscription))
+    unsubscribe = awaited(Work.unsubscribe, to_the_end=True)
+    temporary_queue = awaited(Work.temporary_queue, to_the_end=True)
+    temporary_topic = awaited(Work.temporary_topic, to_the_end=True)
+    delete_temporary = awaited(Work.delete_temporary, to_the_end=True)
+    commit = awaited(Work.commit)
+    rollback = awaited(Work.rollback, to_the_end=True)
+    recover = awaited(Work.recover, to_the_end=True)
 
-    async def temporary_queue(self) -> str:
-        """Makes a queue that lives as long as the connection (SES-39); its destination."""
-        return await self._taking.run_to_the_end(self._work.make_temporary("queue"))
-
-    async def temporary_topic(self) -> str:
-        """Makes a topic that lives as long as the connection (SES-39); its destination."""
-        return await self._taking.run_to_the_end(self._work.make_temporary("topic"))
-
-    async def delete_temporary(self, destination: str) -> None:
-        """Ends a temporary destination; see `ledgermq.Session.delete_temporary`."""
-        await self._taking.run_to_the_end(self._work.delete_temporary(destination))
+    async def acknowledge(self, *, timeout: float | None = None, turn_timeout: float = 0.0) -> None:
+        """See `ledgermq.Session.acknowledge`; it is waited for."""
+        steps = self._work.acknowledge(timeout=timeout, turn_timeout=turn_timeout)
+        await self._taking.run_to_the_end(steps)
 
     def requestor(self, destination: str) -> Entered[Requestor]:
         """Sends requests to a destination and gets their replies; see `ledgermq.Requestor`."""
@@ -134,53 +98,6 @@ class Session(Closing):
         """Answers a request; see `ledgermq.Session.reply`."""
         return await self.producer(answer_to(request, fields)).send(body, **fields)
 
-    async def commit(
-        self, *, timeout: float | None = None, turn_timeout: float = 0.0
-    ) -> CommitReceipt:
-        """Puts everything sent and consumes everything handed over since the last commit, as one.
-
-        While the FIFO mode PROTECTED of a queue refuses it, it is asked again for `turn_timeout`
-        seconds.
-
-        Raises:
-            OutOfTurnError: it still is refused; the unit of work is as it was.
-            TransactionTooLargeError: a put was too large for it; it goes on without that. Or more
-                was got than one commit can name: roll back.
-            TransactionRolledBackError: it could not be done, and all of it was undone.
-            TransactionInDoubtError: no outcome within the time-out; see its `resolve`.
-            IllegalStateError: the session is not transacted, or closed.
-        """
-        return await self._taking.run(self._work.commit(timeout, turn_timeout))
-
-    async def rollback(self, *, timeout: float | None = None) -> None:
-        """Undoes everything sent and everything got since the last commit.
-
-        Raises:
-            IllegalStateError: the session is not transacted, or closed.
-            OutcomeUnknownError: no outcome within the time-out.
-        """
-        check_seconds("timeout", timeout)
-        await self._taking.run_to_the_end(self._work.commits.roll_back(timeout))
-
-    async def acknowledge(self, *, timeout: float | None = None, turn_timeout: float = 0.0) -> None:
-        """Acknowledges everything that the session has handed over (CLIENT, INDIVIDUAL).
-
-        Raises:
-            OutOfTurnError: as `ledgermq.Session.acknowledge`.
-            IllegalStateError: the session is transacted or closed.
-            OutcomeUnknownError: no outcome within the time-out.
-        """
-        await self._taking.run_to_the_end(self._work.acknowledge(timeout, turn_timeout))
-
-    async def recover(self, *, timeout: float | None = None) -> None:
-        """Returns everything unacknowledged; delivery begins again with the oldest.
-
-        Raises:
-            IllegalStateError: the session is transacted or closed.
-            OutcomeUnknownError: no outcome within the time-out.
-        """
-        await self._taking.run_to_the_end(self._work.recover(timeout))
-
     @contextlib.asynccontextmanager
     async def transaction(self, *, turn_timeout: float = 0.0) -> AsyncIterator[Session]:
         """A unit of work as a block; see `ledgermq.Session.transaction`."""
@@ -199,12 +116,7 @@ class Session(Closing):
             raise
 
     async def close(self, *, timeout: float | None = None) -> None:
-        """Ends the session: what was handed over and not settled goes back.
-
-        Raises:
-            OutcomeUnknownError: no outcome within the time-out.
-            SessionLostError: AUTO: the session was lost before its last acknowledgements counted.
-        """
+        """See `ledgermq.Session.close`."""
         check_seconds("timeout", timeout)
         if not self._work.begin_close():
             return

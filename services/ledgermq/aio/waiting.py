@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import inspect
 import logging
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Generator
-from functools import partial
-from types import TracebackType
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.engine.steps import Aside, Steps
 from ledgermq.errors import LedgerMQError
 
 T = TypeVar("T")
+P = ParamSpec("P")
 LOGGER = logging.getLogger("ledgermq.client")
 
 
@@ -64,7 +65,7 @@ class Taking:
 
     async def run(self, steps: Steps[T]) -> T:
         """Takes the steps of a call; where the coroutine is cancelled, the rest is not taken."""
-        take_next: Callable[[], float | Aside[Any] | None] = partial(next, steps)
+        take_next: Callable[[], float | Aside[Any] | None] = functools.partial(next, steps)
         try:
             while True:
                 with self._engine.lock:
@@ -77,9 +78,9 @@ class Taking:
                     elif news is not None:
                         came = await self._wait(news, wanted)
                 except Exception as error:
-                    take_next = partial(steps.throw, error)
+                    take_next = functools.partial(steps.throw, error)
                 else:
-                    take_next = partial(steps.send, came)
+                    take_next = functools.partial(steps.send, came)
         except StopIteration as end:
             result: T = end.value
             return result
@@ -123,6 +124,26 @@ class Taking:
                         self._futures.remove(news)
 
 
+def awaited(
+    method: Callable[Concatenate[Any, P], Steps[T]], *, to_the_end: bool = False
+) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """A method of the part that threads and coroutines share, as one that takes its steps.
+
+    Its class has that part as `_shared`. `to_the_end`: all of them even if it is cancelled.
+    """
+
+    @functools.wraps(method)
+    async def call(one: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        run = one._taking.run_to_the_end if to_the_end else one._taking.run
+        result: T = await run(method(one._shared, *args, **kwargs))
+        return result
+
+    signature = inspect.signature(method)
+    returned = signature.return_annotation.removeprefix("Steps[").removesuffix("]")
+    call.__signature__ = signature.replace(return_annotation=returned)  # type: ignore[attr-defined]
+    return call
+
+
 class Closing:
     """Closes itself at the end of an `async with` block."""
 
@@ -133,12 +154,7 @@ class Closing:
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             await self.close()
         except LedgerMQError as problem:
@@ -164,11 +180,6 @@ class Entered(Generic[Thing]):
         self._thing = await self
         return self._thing
 
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
         assert self._thing is not None, "entered before it is left"
-        await self._thing.__aexit__(kind, error, trace)
+        await self._thing.__aexit__(kind)

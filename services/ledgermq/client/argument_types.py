@@ -108,7 +108,8 @@ def _signature(function: Any) -> tuple[inspect.Signature, bool]:
     if last.kind is not last.VAR_KEYWORD:
         return signature, False
     kind, _, name = str(last.annotation).partition("[")
-    options = function.__globals__.get(name.removesuffix("]")) if kind == "Unpack" else None
+    known = inspect.unwrap(function).__globals__
+    options = known.get(name.removesuffix("]")) if kind == "Unpack" else None
     if options is None or options.__module__ != OPTIONS:
         return signature, True
     for name, hint in options.__annotations__.items():

@@ -332,7 +332,8 @@ class Connection(ClosingInAnyCase):
                 control.closing = True
                 if not control.ended:
                     pending = control.write_locked(Close, seen=[])
-                    control.await_locked(pending, max(0.05, deadline - time.monotonic()))
+                    left = max(0.05, deadline - time.monotonic())
+                    control.run_locked(control.reply(pending, left))
         except LedgerMQError as error:
             if not control.ended:
                 problems.append(error)

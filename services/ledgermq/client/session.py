@@ -14,8 +14,7 @@ from typing import Any, Unpack
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
 from ledgermq.client.closing import ClosingInAnyCase
-from ledgermq.client.engine.acknowledge_mode import AckMode
-from ledgermq.client.engine.work import Work
+from ledgermq.client.engine.work import OfSession, Work
 from ledgermq.client.messages.message import Message
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.options import BrowserOptions, ConsumerOptions, ProducerOptions
@@ -30,35 +29,12 @@ LOGGER = logging.getLogger("ledgermq.client")
 
 
 @typed
-class Session(ClosingInAnyCase):
+class Session(OfSession, ClosingInAnyCase):
     """Made by `connection.session(...)`; closes itself at the end of a `with` block."""
 
     def __init__(self, work: Work) -> None:
         self._work = work
         self._engine = work.engine
-
-    @property
-    def ack_mode(self) -> AckMode:
-        """How this session settles what it gets."""
-        self._engine.check_open()
-        return self._work.mode
-
-    @property
-    def transacted(self) -> bool:
-        """Whether it works in units of work."""
-        self._engine.check_open()
-        return self._work.transacted
-
-    @property
-    def handle(self) -> int:
-        """The log position of the operation that opened it; its name in the queue manager."""
-        self._engine.check_open()
-        return self._engine.handle
-
-    @property
-    def is_closed(self) -> bool:
-        """Whether it was closed or lost."""
-        return self._work.is_closed
 
     # -- what it makes -----------------------------------------------------------------------------
 
@@ -147,11 +123,11 @@ class Session(ClosingInAnyCase):
 
         Everybody may send to it, only this connection's consumers get from it.
         """
-        return self._engine.run(self._work.make_temporary("queue"))
+        return self._engine.run(self._work.temporary_queue())
 
     def temporary_topic(self) -> str:
         """Makes a topic that lives as long as the connection (SES-39); its destination."""
-        return self._engine.run(self._work.make_temporary("topic"))
+        return self._engine.run(self._work.temporary_topic())
 
     def delete_temporary(self, destination: str) -> None:
         """Ends a temporary destination before its connection ends, with what it holds.
@@ -200,7 +176,8 @@ class Session(ClosingInAnyCase):
             IllegalStateError: the session is closed.
             OutcomeUnknownError: no outcome within the time-out.
         """
-        self._engine.run(self._work.acknowledge(timeout, turn_timeout, wait=wait))
+        steps = self._work.acknowledge(timeout=timeout, turn_timeout=turn_timeout, wait=wait)
+        self._engine.run(steps)
 
     def recover(self, *, timeout: float | None = None) -> None:
         """Returns everything unacknowledged; delivery begins again with the oldest.
@@ -209,7 +186,7 @@ class Session(ClosingInAnyCase):
             IllegalStateError: the session is transacted or closed.
             OutcomeUnknownError: no outcome within the time-out.
         """
-        self._engine.run(self._work.recover(timeout))
+        self._engine.run(self._work.recover(timeout=timeout))
 
     # -- units of work -----------------------------------------------------------------------------
 
@@ -235,7 +212,7 @@ class Session(ClosingInAnyCase):
         self._engine.callbacks.refuse("commit")
         check_seconds("timeout", timeout)
         try:
-            return self._engine.run(self._work.commit(timeout, turn_timeout))
+            return self._engine.run(self._work.commit(timeout=timeout, turn_timeout=turn_timeout))
         finally:
             self._work.await_callbacks(timeout)
 
@@ -260,8 +237,7 @@ class Session(ClosingInAnyCase):
             OutcomeUnknownError: no outcome within the time-out.
         """
         self._engine.callbacks.refuse("rollback")
-        check_seconds("timeout", timeout)
-        self._engine.run(self._work.commits.roll_back(timeout))
+        self._engine.run(self._work.rollback(timeout=timeout))
         self._work.await_callbacks(timeout)
 
     @contextlib.contextmanager

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Unpack
+from typing import Any, Unpack
 
-from ledgermq.client.admin.link import AdminLink
+from ledgermq.client.admin.link import AdminPart
 from ledgermq.client.admin.queue_settings import QueueSettings, settings_given
 from ledgermq.client.argument_types import typed
 from ledgermq.client.destinations import queue_name, topic_name
@@ -20,17 +20,35 @@ from ledgermq.protocol.operations import (
     DeleteTopic,
     EndSession,
     RollbackTransaction,
+    SessionOperation,
     Unsubscribe,
     Upgrade,
 )
 
 
 @typed
-class Changes:
+class Changes(AdminPart):
     """Changes of settings and sessions; each returns the log position of its outcome."""
 
-    def __init__(self, link: AdminLink) -> None:
-        self._link = link
+    def _queue(self, operation: type[SessionOperation], name: str, **fields: Any) -> int:
+        queue = queue_name(name)
+        return self._destination(operation, f"queue:{queue}", queue=queue, **fields)
+
+    def _topic(self, operation: type[SessionOperation], name: str, **fields: Any) -> int:
+        topic = topic_name(name)
+        return self._destination(operation, f"topic:{topic}", topic=topic, **fields)
+
+    def _destination(
+        self,
+        operation: type[SessionOperation],
+        about: str,
+        *,
+        settings: QueueSettings | None = None,
+        **fields: Any,
+    ) -> int:
+        if settings is not None:
+            fields["settings"] = settings_given(about, **settings)
+        return self._link.change(operation, about=about, **fields)
 
     def create_queue(
         self,
@@ -63,16 +81,14 @@ class Changes:
             RefusedError: a setting is out of range.
             OutcomeUnknownError: no outcome within the time-out.
         """
-        queue = queue_name(name)
-        return self._link.change(
+        return self._queue(
             CreateQueue,
-            about=f"queue:{queue}",
-            queue=queue,
+            name,
             description=description,
             message_bytes_max=message_bytes_max,
             unacknowledged_max=unacknowledged_max,
             group_affinity=group_affinity,
-            settings=settings_given(f"queue:{queue}", **settings),
+            settings=settings,
         )
 
     def alter_queue(
@@ -98,17 +114,15 @@ class Changes:
             InvalidDestinationError: a setting names a destination that is not there.
             RefusedError: a setting is out of range.
         """
-        queue = queue_name(name)
-        return self._link.change(
+        return self._queue(
             AlterQueue,
-            about=f"queue:{queue}",
-            queue=queue,
+            name,
             description=description,
             message_bytes_max=message_bytes_max,
             gets_disabled=gets_disabled,
             unacknowledged_max=unacknowledged_max,
             group_affinity=group_affinity,
-            settings=settings_given(f"queue:{queue}", **settings),
+            settings=settings,
         )
 
     def suspend_queue(self, name: str) -> int:
@@ -127,8 +141,7 @@ class Changes:
             DestinationInUseError: it has consumers, uncommitted puts, deliveries, or messages, or
                 settings of another destination name it.
         """
-        queue = queue_name(name)
-        return self._link.change(DeleteQueue, about=f"queue:{queue}", queue=queue, purge=purge)
+        return self._queue(DeleteQueue, name, purge=purge)
 
     def create_topic(
         self,
@@ -152,15 +165,13 @@ class Changes:
             RefusedError: a setting is out of range.
             OutcomeUnknownError: no outcome within the time-out.
         """
-        topic = topic_name(name)
-        return self._link.change(
+        return self._topic(
             CreateTopic,
-            about=f"topic:{topic}",
-            topic=topic,
+            name,
             description=description,
             message_bytes_max=message_bytes_max,
             unacknowledged_max=unacknowledged_max,
-            settings=settings_given(f"topic:{topic}", **settings),
+            settings=settings,
         )
 
     def alter_topic(
@@ -181,15 +192,13 @@ class Changes:
             InvalidDestinationError: a setting names a destination that is not there.
             RefusedError: a setting is out of range.
         """
-        topic = topic_name(name)
-        return self._link.change(
+        return self._topic(
             AlterTopic,
-            about=f"topic:{topic}",
-            topic=topic,
+            name,
             description=description,
             message_bytes_max=message_bytes_max,
             unacknowledged_max=unacknowledged_max,
-            settings=settings_given(f"topic:{topic}", **settings),
+            settings=settings,
         )
 
     def delete_topic(self, name: str, *, purge: bool = False) -> int:
@@ -203,8 +212,7 @@ class Changes:
                 subscriptions, or settings of another destination name it.
             TemporaryDestinationForeignError: it is another connection's temporary topic.
         """
-        topic = topic_name(name)
-        return self._link.change(DeleteTopic, about=f"topic:{topic}", topic=topic, purge=purge)
+        return self._topic(DeleteTopic, name, purge=purge)
 
     def unsubscribe(self, name: str) -> int:
         """Deletes a durable subscription of this connection's client id, with what it holds.
@@ -306,11 +314,9 @@ class Changes:
             QueueNotFoundError: there is no such queue.
             RefusedError: there is no such message, or the action does not fit its state.
         """
-        queue = queue_name(name)
-        return self._link.change(
+        return self._queue(
             Correct,
-            about=f"queue:{queue}",
-            queue=queue,
+            name,
             sequence=sequence,
             action=action,
             actor=actor,

@@ -8,7 +8,7 @@ from typing import Any
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.link.questions import Answer, Questions
 from ledgermq.protocol.operations import SessionOperation
-from ledgermq.protocol.outcomes import Administered, Reply
+from ledgermq.protocol.outcomes import Administered
 
 
 class AdminLink:
@@ -37,30 +37,22 @@ class AdminLink:
         self, operation: type[SessionOperation], *, about: str | None = None, **fields: Any
     ) -> int:
         """Writes an operation about a destination or none; the log position of its outcome."""
-        return self._write(operation, about, fields, lambda reply: reply.position).position
+        engine = self._control()
+        steps = engine.administer(operation, about, fields, result=lambda reply: reply.position)
+        return engine.run(steps).position
 
     def administer(
         self, operation: type[SessionOperation], *, about: str | None = None, **fields: Any
     ) -> Administered:
         """Writes an operation that touches messages; what it did."""
-        reply = self._write(operation, about, fields)
+        engine = self._control()
+        reply = engine.run(engine.administer(operation, about, fields))
         assert isinstance(reply, Administered), "operations by hand are answered by Administered"
         return reply
 
-    def _write(
-        self,
-        operation: type[SessionOperation],
-        about: str | None,
-        fields: dict[str, Any],
-        result: Callable[[Reply], Any] | None = None,
-    ) -> Reply:
-        """Writes an operation and waits for its reply.
 
-        `result` is what resolving it returns, if the wait was given up; None: the reply.
-        """
-        engine = self._control()
-        with engine.lock:
-            engine.wait_for_room_locked()
-            pending = engine.write_locked(operation, target=about, more=fields)
-            pending.result = result
-            return engine.await_locked(pending)
+class AdminPart:
+    """One kind of administration; it may be of the same object as the others."""
+
+    def __init__(self, link: AdminLink) -> None:
+        self._link = link

@@ -10,7 +10,7 @@ import getpass
 from dataclasses import dataclass
 from typing import Any, Final, Unpack
 
-from ledgermq.client.admin.link import AdminLink
+from ledgermq.client.admin.link import AdminPart
 from ledgermq.client.argument_types import typed
 from ledgermq.client.destinations import checked_destination
 from ledgermq.client.messages.message import Message
@@ -62,16 +62,13 @@ class Handled:
 
 
 @typed
-class ManualOperations:
+class ManualOperations(AdminPart):
     """What an administrator does to messages; only to those that nobody holds.
 
     A source is a queue, or a topic with the name (and client id) of a subscription. `selector` and
     `sequences` (numbers and ranges) say which messages, `limit` how many at most. `actor` is who
     asks for it (the user of the operating system if it is left out), `reason` says why.
     """
-
-    def __init__(self, link: AdminLink) -> None:
-        self._link = link
 
     def purge_queue(
         self,

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from ledgermq.client.admin.link import AdminLink
+from ledgermq.client.admin.link import AdminPart
 from ledgermq.client.argument_types import typed
 from ledgermq.errors import LedgerMQError
 from ledgermq.protocol.administration import Relocate, RelocatedMessage
@@ -59,11 +59,8 @@ class Relocated:
 
 
 @typed
-class Relocation:
+class Relocation(AdminPart):
     """Writes old live messages again."""
-
-    def __init__(self, link: AdminLink) -> None:
-        self._link = link
 
     def log_pins(self, limit: int = 20, *, not_before: int = -1) -> LogPins:
         """The live messages whose bodies stand lowest on the log, oldest first; at most `limit`.

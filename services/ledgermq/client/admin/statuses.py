@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final, TypeVar
 
-from ledgermq.client.admin.link import AdminLink
+from ledgermq.client.admin.link import AdminPart
 from ledgermq.client.argument_types import typed
 from ledgermq.client.destinations import queue_name, topic_name
 from ledgermq.client.link.questions import Answer
@@ -16,7 +16,7 @@ from ledgermq.protocol.documents.sessions import SessionState, SessionStatus, Tr
 from ledgermq.protocol.documents.storage import StorageStatus
 from ledgermq.protocol.limits import GROUP_MEMBERS_MAX
 
-S = TypeVar("S", QueueStatus, SubscriptionStatus, TopicStatus)
+S = TypeVar("S", QueueStatus, SessionState, SubscriptionStatus, TopicStatus)
 
 # Groups asked for at a time: what one answer has room for even if much of each is missing.
 GROUPS_PER_PAGE: Final = 200
@@ -24,11 +24,12 @@ SEGMENTS_PER_PAGE: Final = 10_000
 
 
 @typed
-class Statuses:
+class Statuses(AdminPart):
     """What the worker answers, true at the log position that it names; it changes nothing."""
 
-    def __init__(self, link: AdminLink) -> None:
-        self._link = link
+    def _one(self, kind: type[S], asked: str, not_before: int, **more: Any) -> S:
+        answer = self._link.ask(asked, not_before, **more)
+        return status_of(kind, answer.document, position=answer.position)
 
     def _listed(self, asked: str, kind: type[S], not_before: int) -> list[S]:
         return [
@@ -44,8 +45,7 @@ class Statuses:
             QueueNotFoundError: there is no such queue.
             WorkerUnavailableError: nobody answered within the time-out.
         """
-        answer = self._link.ask("QUEUE", not_before, queue=queue_name(name))
-        return status_of(QueueStatus, answer.document, position=answer.position)
+        return self._one(QueueStatus, "QUEUE", not_before, queue=queue_name(name))
 
     def list_queues(self, *, not_before: int = -1) -> list[QueueStatus]:
         """All queues' statuses, by name; asked for page by page, so each names its position."""
@@ -112,8 +112,7 @@ class Statuses:
             TopicNotFoundError: there is no such topic.
             WorkerUnavailableError: nobody answered within the time-out.
         """
-        answer = self._link.ask("TOPIC", not_before, queue=topic_name(name))
-        return status_of(TopicStatus, answer.document, position=answer.position)
+        return self._one(TopicStatus, "TOPIC", not_before, queue=topic_name(name))
 
     def topics(self, *, not_before: int = -1) -> list[TopicStatus]:
         """All topics' statuses, by name."""
@@ -173,8 +172,7 @@ class Statuses:
             SessionNotFoundError: there is no such session.
             WorkerUnavailableError: nobody answered within the time-out.
         """
-        answer = self._link.ask("SESSION", not_before, session=session)
-        return status_of(SessionState, answer.document, position=answer.position)
+        return self._one(SessionState, "SESSION", not_before, session=session)
 
     def transactions(self, *, not_before: int = -1) -> list[TransactionStatus]:
         """The units of work that hold anything, by session."""

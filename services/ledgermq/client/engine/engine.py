@@ -288,11 +288,20 @@ class Engine:
         return self.reply_of(pending)
 
     def administer(
-        self, operation: type[SessionOperation], *, target: str, **fields: Any
+        self,
+        operation: type[SessionOperation],
+        target: str | None,
+        fields: Mapping[str, Any],
+        result: Callable[[Reply], Any] | None = None,
     ) -> Steps[Reply]:
-        self.check_usable_locked()
+        """Writes an operation and waits until it was applied.
+
+        `result` makes of the reply what resolving it returns, if the wait was given up; else that
+        returns the reply.
+        """
         yield from self.room()
         pending = self.write_locked(operation, target=target, more=fields)
+        pending.result = result
         return (yield from self.reply(pending))
 
     def run(self, steps: Steps[T]) -> T:
@@ -341,13 +350,6 @@ class Engine:
             self._user = before
         return True
 
-    def wait_for_room_locked(self, timeout_seconds: float | None = None) -> None:
-        """As `room`, in this thread."""
-        self.run_locked(self.room(timeout_seconds))
-
-    def await_locked(self, pending: Pending, timeout_seconds: float | None = None) -> Reply:
-        return self.run_locked(self.reply(pending, timeout_seconds))
-
     def notify_locked(self) -> None:
         self.condition.notify_all()
         self.on_news()
@@ -386,8 +388,7 @@ class Engine:
     def _resolve(self, pending: Pending, timeout_seconds: float) -> Any:
         check_number("timeout_seconds", timeout_seconds, " of seconds")
         check_seconds("timeout_seconds", timeout_seconds)
-        with self.lock:
-            reply = self.await_locked(pending, timeout_seconds)
+        reply = self.run(self.reply(pending, timeout_seconds))
         return reply if pending.result is None else pending.result(reply)
 
     def defer(self, error: LedgerMQError) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 from ledgermq.client.arguments import check_seconds
 from ledgermq.client.destinations import is_topic
@@ -28,8 +29,10 @@ from ledgermq.protocol.operations import (
     CreateTemporary,
     DeleteQueue,
     DeleteTopic,
+    SessionOperation,
     Unsubscribe,
 )
+from ledgermq.protocol.outcomes import Reply
 
 LOGGER = logging.getLogger("ledgermq.client")
 
@@ -91,15 +94,22 @@ class Work:
 
     # -- settling ----------------------------------------------------------------------------------
 
-    def commit(self, timeout: float | None, turn_timeout: float) -> Steps[CommitReceipt]:
-        """See `Session.commit`."""
+    def commit(
+        self, *, timeout: float | None = None, turn_timeout: float = 0.0
+    ) -> Steps[CommitReceipt]:
+        """See `ledgermq.Session.commit`."""
         check_seconds("timeout", timeout)
         return again_while_out_of_turn(lambda: self.commits.commit(timeout), turn_timeout)
 
+    def rollback(self, *, timeout: float | None = None) -> Steps[None]:
+        """See `ledgermq.Session.rollback`."""
+        check_seconds("timeout", timeout)
+        return self.commits.roll_back(timeout)
+
     def acknowledge(
-        self, timeout: float | None, turn_timeout: float, *, wait: bool = True
+        self, *, timeout: float | None = None, turn_timeout: float = 0.0, wait: bool = True
     ) -> Steps[None]:
-        """See `Session.acknowledge`."""
+        """See `ledgermq.Session.acknowledge`."""
         check_seconds("timeout", timeout)
         self.engine.check_usable_locked()
         if not self.transacted:
@@ -117,8 +127,8 @@ class Work:
             alone = self.mode is AckMode.INDIVIDUAL
             yield from self.settling.acknowledge(deliveries if alone else None, timeout, wait)
 
-    def recover(self, timeout: float | None) -> Steps[None]:
-        """See `Session.recover`."""
+    def recover(self, *, timeout: float | None = None) -> Steps[None]:
+        """See `ledgermq.Session.recover`."""
         check_seconds("timeout", timeout)
         self.engine.check_usable_locked()
         if self.transacted:
@@ -128,34 +138,41 @@ class Work:
     # -- destinations ------------------------------------------------------------------------------
 
     def unsubscribe(self, subscription: str) -> Steps[None]:
-        """See `Session.unsubscribe`."""
-        yield from self.engine.administer(
-            Unsubscribe, target=subscription, subscription=subscription
-        )
+        """See `ledgermq.Session.unsubscribe`."""
+        fields = {"subscription": subscription}
+        yield from self._administer(Unsubscribe, subscription, fields)
 
-    def make_temporary(self, kind: str) -> Steps[str]:
-        """Makes a temporary queue or topic; its destination."""
+    def _administer(
+        self, operation: type[SessionOperation], target: str, fields: dict[str, Any]
+    ) -> Steps[Reply]:
+        self.engine.check_usable_locked()
+        return self.engine.administer(operation, target, fields)
+
+    def temporary_queue(self) -> Steps[str]:
+        """See `ledgermq.Session.temporary_queue`."""
+        return self._make_temporary("queue")
+
+    def temporary_topic(self) -> Steps[str]:
+        """See `ledgermq.Session.temporary_topic`."""
+        return self._make_temporary("topic")
+
+    def _make_temporary(self, kind: str) -> Steps[str]:
         destination = self.services.name_temporary(kind)
-        yield from self.engine.administer(
-            CreateTemporary, target=destination, destination=destination
-        )
+        yield from self._administer(CreateTemporary, destination, {"destination": destination})
         return destination
 
     def delete_temporary(self, destination: str) -> Steps[None]:
-        """See `Session.delete_temporary`."""
-        name = destination.partition(":")[2]
+        """See `ledgermq.Session.delete_temporary`."""
+        kind, _, name = destination.partition(":")
         if not name.startswith("temporary/"):
             raise IllegalStateError(f"{destination} is no temporary destination")
-        administer = self.engine.administer
-        if is_topic(destination):
-            yield from administer(DeleteTopic, target=destination, topic=name, purge=True)
-        else:
-            yield from administer(DeleteQueue, target=destination, queue=name, purge=True)
+        operation = DeleteTopic if is_topic(destination) else DeleteQueue
+        yield from self._administer(operation, destination, {kind: name, "purge": True})
 
     # -- the end -----------------------------------------------------------------------------------
 
     def flush(self, timeout: float | None) -> Steps[None]:
-        """See `Session.flush`."""
+        """See `ledgermq.Session.flush`."""
         check_seconds("timeout", timeout)
         self.engine.check_usable_locked()
         self.sends.write_locked()
@@ -185,7 +202,7 @@ class Work:
             LOGGER.warning("%r: acknowledgements were refused: %r", self, self.settling.refused)
 
     def end(self, timeout: float | None = None) -> None:
-        """See `Session.close`; in this thread."""
+        """See `ledgermq.Session.close`; in this thread."""
         self.refuse_close()
         check_seconds("timeout", timeout)
         if not self.begin_close():
@@ -224,3 +241,32 @@ class Work:
         state = "closed" if self.is_closed else "open"
         name = f"{self.engine.queue_manager}@{self.engine.handle}"
         return f"Session({name}, {self.mode.value}, {state})"
+
+
+class OfSession:
+    """What a session says of itself, to threads and to coroutines."""
+
+    _work: Work
+
+    @property
+    def ack_mode(self) -> AckMode:
+        """How this session settles what it gets."""
+        self._work.engine.check_open()
+        return self._work.mode
+
+    @property
+    def transacted(self) -> bool:
+        """Whether it works in units of work."""
+        self._work.engine.check_open()
+        return self._work.transacted
+
+    @property
+    def handle(self) -> int:
+        """The log position of the operation that opened it; its name in the queue manager."""
+        self._work.engine.check_open()
+        return self._work.engine.handle
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed or lost."""
+        return self._work.is_closed

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from types import TracebackType
 from typing import Unpack
 
 from ledgermq.client.argument_types import typed
@@ -220,13 +219,8 @@ class Consumer(Closing):
             self._engine.run_locked(getter.close(timeout))
         getter.warn_of_rest()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None:
             # Whoever is interrupted has no choice but to leave its group.
             self._getter.buffer.unfinished = None
-        super().__exit__(kind, error, trace)
+        super().__exit__(kind)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import Unpack
 
 from ledgermq.client.argument_types import typed
@@ -56,21 +55,36 @@ class GroupNumbers:
         current = self._state.current
         return self._after if current is None else current["group_sequence"]
 
-    def put(
+    def send(
         self,
         body: Sendable,
-        timeout: float | None,
-        options: MessageOptions,
         *,
-        last: bool,
+        last: bool = False,
         segmentation_allowed: bool = False,
-        max_segment: int | None = None,
+        timeout: float | None = None,
+        **options: Unpack[MessageOptions],
+    ) -> Steps[SendReceipt]:
+        """See `ledgermq.GroupSender.send`."""
+        grouping = self._following(last)._replace(segmentation_allowed=segmentation_allowed)
+        return (yield from self._put(body, grouping, timeout, options))[0]
+
+    def send_segmented(
+        self,
+        body: Sendable,
+        *,
+        max_segment: int,
+        last: bool = False,
+        timeout: float | None = None,
+        **options: Unpack[MessageOptions],
     ) -> Steps[list[SendReceipt]]:
-        """Puts the next message."""
+        """See `ledgermq.GroupSender.send_segmented`."""
+        grouping = self._following(last)._replace(max_segment=max_segment)
+        return self._put(body, grouping, timeout, options)
+
+    def _put(
+        self, body: Sendable, grouping: Grouping, timeout: float | None, options: MessageOptions
+    ) -> Steps[list[SendReceipt]]:
         sending = self._putter.sending(options)
-        grouping = self._following(last)._replace(
-            segmentation_allowed=segmentation_allowed, max_segment=max_segment
-        )
         return self._putter.put(body, self.destination, sending, grouping, timeout)
 
     def _following(self, last: bool) -> Grouping:
@@ -149,10 +163,14 @@ class GroupSender:
             GroupClashError: what is in the queue forbids the message.
             LedgerMQError: what `Producer.send` raises.
         """
-        steps = self._numbers.put(
-            body, timeout, options, last=last, segmentation_allowed=segmentation_allowed
+        steps = self._numbers.send(
+            body,
+            last=last,
+            segmentation_allowed=segmentation_allowed,
+            timeout=timeout,
+            **options,
         )
-        return self._engine.run(steps)[0]
+        return self._engine.run(steps)
 
     def send_segmented(
         self,
@@ -169,16 +187,13 @@ class GroupSender:
             IllegalStateError: the group has had its last message.
             LedgerMQError: what `Producer.send_segmented` raises.
         """
-        steps = self._numbers.put(body, timeout, options, last=last, max_segment=max_segment)
+        steps = self._numbers.send_segmented(
+            body, max_segment=max_segment, last=last, timeout=timeout, **options
+        )
         return self._engine.run(steps)
 
     def __enter__(self) -> GroupSender:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         self._numbers.leave(kind is not None)

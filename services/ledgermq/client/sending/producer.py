@@ -14,7 +14,6 @@ from ledgermq.client.options import MessageOptions, ProducerOptions, SendOptions
 from ledgermq.client.sending.group_sender import GroupSender
 from ledgermq.client.sending.grouping import GroupPlace
 from ledgermq.client.sending.putter import Putter
-from ledgermq.client.sending.putting import Grouping
 from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
 from ledgermq.client.while_open import WhileOpen
 from ledgermq.errors import IllegalStateError
@@ -95,7 +94,7 @@ class Producer(Closing):
             return self._engine.run(putter.send_landing(body, timeout, options))
         plain = putter.made(body, options)
         if plain is None:
-            return self._engine.run(putter.send(body, timeout, options))
+            return self._engine.run(putter.send(body, timeout=timeout, **options))
         with self._engine.lock:
             receipt = putter.join_locked(*plain)
             if receipt is None:
@@ -171,10 +170,16 @@ class Producer(Closing):
             GroupNotAllowedError: the destination is a topic (GRP-45).
             LedgerMQError: what `send` raises; segments in earlier operations stay put.
         """
-        putter = self._putter
-        grouping = Grouping(group, logical_order, max_segment=max_segment)
-        target, sending = putter.target(destination), putter.sending(options)
-        return self._engine.run(putter.put(body, target, sending, grouping, timeout))
+        steps = self._putter.send_segmented(
+            body,
+            max_segment=max_segment,
+            destination=destination,
+            group=group,
+            logical_order=logical_order,
+            timeout=timeout,
+            **options,
+        )
+        return self._engine.run(steps)
 
     def group(
         self, group_id: bytes | None = None, after: int = 0, *, destination: str | None = None

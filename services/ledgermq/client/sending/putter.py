@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import Final
+from typing import Final, Unpack
 
 from ledgermq.client.arguments import check_flag, check_seconds
 from ledgermq.client.destinations import checked_destination, is_topic
@@ -15,7 +15,7 @@ from ledgermq.client.link.transport import LogReceipt
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.options import MessageOptions, ProducerOptions, SendOptions
 from ledgermq.client.sending.eventual import Eventual
-from ledgermq.client.sending.grouping import PutState, left_open
+from ledgermq.client.sending.grouping import GroupPlace, PutState, left_open
 from ledgermq.client.sending.making import Sending
 from ledgermq.client.sending.putting import Grouping, Putting
 from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
@@ -140,9 +140,9 @@ class Putter:
         return target, self.work.maker.make(target, body, self.sending(options))
 
     def send(
-        self, body: Sendable, timeout: float | None, options: SendOptions
+        self, body: Sendable, *, timeout: float | None = None, **options: Unpack[SendOptions]
     ) -> Steps[SendReceipt]:
-        """Sends one message: into the unit of work, or else its outcome is waited for."""
+        """See `ledgermq.Producer.send`."""
         check_seconds("timeout", timeout)
         plain = self.made(body, options)
         if plain is None:
@@ -275,6 +275,22 @@ class Putter:
         self, body: Sendable, timeout: float | None, options: SendOptions
     ) -> Steps[SendReceipt]:
         return (yield from self.put(body, *self._said(options), timeout))[0]
+
+    def send_segmented(
+        self,
+        body: Sendable,
+        *,
+        max_segment: int,
+        destination: str | None = None,
+        group: GroupPlace | None = None,
+        logical_order: bool = False,
+        timeout: float | None = None,
+        **options: Unpack[MessageOptions],
+    ) -> Steps[list[SendReceipt]]:
+        """See `ledgermq.Producer.send_segmented`."""
+        grouping = Grouping(group, logical_order, max_segment=max_segment)
+        target, sending = self.target(destination), self.sending(options)
+        return self.put(body, target, sending, grouping, timeout)
 
     def put(
         self,
