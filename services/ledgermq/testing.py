@@ -22,7 +22,6 @@ from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Final, Unpack
 
-from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import SECONDS_MAX, check_number
 from ledgermq.client.connection import Connection
 from ledgermq.client.link.route import Route
@@ -98,7 +97,6 @@ class MemoryBroker:
                 with contextlib.suppress(LedgerMQError):
                     connection._heartbeats.report_handed_over()
 
-    @typed
     def connect(self, **settings: Unpack[ConnectionOptions]) -> Connection:
         """A connection, as `ledgermq.connect` gives one; the settings are the same.
 
@@ -107,6 +105,8 @@ class MemoryBroker:
         Raises:
             AddressError: a setting cannot be used.
         """
+        for name in settings.keys() - ConnectionOptions.__annotations__.keys():
+            raise TypeError(f"connect() got an unexpected keyword argument {name!r}")
         address = f"kafka://{BOOTSTRAP}/{self.queue_manager}"
         connection = Connection(settings_from(address, **settings), self._route)
         self._connections.add(connection)

@@ -159,8 +159,7 @@ def settings_from(address: str, **given: Unpack[ConnectOptions]) -> ConnectionSe
             "allow_pickle: reading an object message that is a pickle runs code that its sender "
             "chose; use it only where you trust every sender",
             PickleWarning,
-            # Above `connect` and what checks the types of its arguments.
-            stacklevel=4,
+            stacklevel=3,
         )
     return settings
 
