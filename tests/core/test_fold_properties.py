@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -13,7 +14,8 @@ from ledgermq.core import moves, unblocking
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.delivery import delivering as delivery
 from ledgermq.core.delivery import redelivery, settling
-from ledgermq.core.manual import corrections
+from ledgermq.core.destinations import by_name
+from ledgermq.core.manual import message_operations
 from ledgermq.core.order import group_positions, orders
 from ledgermq.core.puts import blocked, putting
 from ledgermq.core.sessions import consumers, sessions
@@ -28,7 +30,10 @@ from support.generators.generators import Entry, informed_histories, naive_histo
 from support.generators.group_generators import group_histories
 from support.generators.quota_generators import quota_histories
 from support.planted.planted_faults import expect_found, named
+from support.scripts.play import play
+from support.scripts.script import read_scripts
 
+SCRIPTS = Path(__file__).parent / "scripts"
 # Mutation testing asks for fewer examples, because it runs them for every mutant.
 DIVISOR = int(os.environ.get("LEDGERMQ_EXAMPLES_DIVISOR", "1"))
 
@@ -212,7 +217,7 @@ FAULTS = [
     (sessions, "set_deadline", _later),
     (delivery, "_give", _does_nothing),
     (consumers, "give_back", _does_nothing),
-    (corrections, "end_flight", _does_nothing),
+    (message_operations, "end_flight", _does_nothing),
 ]
 JOURNAL_FAULTS = [(Journal, "switch", _stays_on), (Journal, "backed_up", _losing)]
 
@@ -246,6 +251,16 @@ def test_planted_fault_of_the_journal_is_found(planted, monkeypatch):
         check_history(history)
 
     expect_found(monkeypatch, planted, run)
+
+
+def test_open_puts_that_outlive_their_temporary_destination_are_found(monkeypatch):
+    """A script shows it, because random histories seldom come to it (SES-39)."""
+
+    def play_scripts() -> None:
+        for script in read_scripts((SCRIPTS / "connections.txt").read_text(encoding="utf-8")):
+            play(script)
+
+    expect_found(monkeypatch, (by_name, "_drop_open_puts", _does_nothing), play_scripts)
 
 
 def _agrees(original):
@@ -301,14 +316,14 @@ GROUP_FAULTS = [
     (orders, "is_wanted", _permits),
     (moves, "_offer_what_became_whole", _does_nothing),
     (delivery, "bond", _does_nothing),
-    (orders, "drop_bonds", _does_nothing),
+    (group_positions, "drop_bonds", _does_nothing),
     (delivery, "follow", _does_nothing),
-    (delivery, "_unit_of", _one_segment),
+    (delivery, "unit_of", _one_segment),
     (settling, "follow", _does_nothing),
     (group_positions, "reserve_group", _does_nothing),
     (group_positions, "end_reservation", _does_nothing),
     (putting, "check_groups", _no_warning),
-    (consumers, "disagrees", _agrees),
+    (consumers, "disagreement", _agrees),
     (consumers, "leave_queue", _does_nothing),
 ]
 

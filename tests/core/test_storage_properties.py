@@ -111,7 +111,7 @@ FAULTS = [
     (Storage, "change", _does_nothing),
     (Storage, "_next", _last_free),
     (putting, "check_transaction_size", _does_nothing),
-    (putting, "store", _does_nothing),
+    (Storage, "append", _does_nothing),
     (moves, "_free_room", _does_nothing),
     (by_name, "purge", _does_nothing),
     (subscriptions, "purge", _does_nothing),

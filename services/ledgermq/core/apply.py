@@ -18,10 +18,10 @@ from ledgermq.core import versions
 from ledgermq.core.clock import advance, agrees, next_deadline
 from ledgermq.core.delivery.doubt import tell_handed_through
 from ledgermq.core.delivery.settling import acknowledge
-from ledgermq.core.destinations import administration, by_name, subscriptions
+from ledgermq.core.destinations import administration as destinations
+from ledgermq.core.destinations import by_name, subscriptions
 from ledgermq.core.entry import Entry, Listener
 from ledgermq.core.manual import (
-    corrections,
     ending,
     journal_operations,
     manager_settings,
@@ -34,49 +34,17 @@ from ledgermq.core.sessions import consumers, sessions
 from ledgermq.core.state.manager import QueueManager, new_state
 from ledgermq.core.state.records import Session
 from ledgermq.core.unblocking import unblock_and_deliver
-from ledgermq.protocol.administration import (
-    BackUpJournal,
-    CopyMessages,
-    DeleteMessages,
-    MoveMessages,
-    PositionsSkipped,
-    PurgeQueue,
-    Relocate,
-    VersionOffered,
-)
+from ledgermq.protocol import administration, operations
+from ledgermq.protocol.administration import PositionsSkipped, VersionOffered
 from ledgermq.protocol.limits import PROTOCOL_VERSION, REPLIES_MAX
 from ledgermq.protocol.operations import (
-    Acknowledge,
-    Alive,
-    AlterQueue,
-    AlterQueueManager,
-    AlterTopic,
-    Close,
-    CloseConsumer,
-    Commit,
-    Correct,
-    CreateQueue,
-    CreateTemporary,
-    CreateTopic,
-    DeleteQueue,
-    DeleteTopic,
-    EndSession,
-    Get,
-    GiveBack,
     Open,
-    OpenConsumer,
     Operation,
-    Put,
-    Recover,
-    Rollback,
-    RollbackTransaction,
     SessionOperation,
     Suspect,
     Tick,
     TimeAgreed,
     Unreadable,
-    Unsubscribe,
-    Upgrade,
 )
 from ledgermq.protocol.outcomes import Accepted, Addressed, Refused, Reply
 from ledgermq.protocol.reasons import Reason, Refusal
@@ -87,36 +55,36 @@ Handler = Callable[[Entry, Session, Any], Reply | Refusal | Waits | None]
 
 # A handler that returns None is answered with Accepted; one that waits, later.
 HANDLERS: dict[type[SessionOperation], Handler] = {
-    Acknowledge: acknowledge,
-    Alive: sessions.alive,
-    AlterQueue: administration.alter_queue,
-    AlterQueueManager: manager_settings.alter_queue_manager,
-    AlterTopic: administration.alter_topic,
-    BackUpJournal: journal_operations.back_up_journal,
-    Close: sessions.close,
-    CloseConsumer: consumers.close_consumer,
-    Commit: sessions.commit,
-    CopyMessages: message_operations.copy_messages,
-    Correct: corrections.correct,
-    CreateQueue: administration.create_queue,
-    CreateTemporary: by_name.create_temporary,
-    CreateTopic: administration.create_topic,
-    DeleteMessages: message_operations.delete_messages,
-    DeleteQueue: administration.delete_queue,
-    DeleteTopic: administration.delete_topic,
-    EndSession: ending.end_other_session,
-    Get: consumers.get,
-    GiveBack: consumers.give_back_unseen,
-    MoveMessages: message_operations.move_messages,
-    OpenConsumer: consumers.open_consumer,
-    PurgeQueue: message_operations.purge_queue,
-    Put: putting.put,
-    Recover: sessions.recover,
-    Relocate: relocation.relocate,
-    Rollback: sessions.rollback,
-    RollbackTransaction: ending.rollback_transaction,
-    Unsubscribe: subscriptions.unsubscribe,
-    Upgrade: versions.upgrade,
+    administration.BackUpJournal: journal_operations.back_up_journal,
+    administration.CopyMessages: message_operations.copy_messages,
+    administration.DeleteMessages: message_operations.remove_messages,
+    administration.MoveMessages: message_operations.move_messages,
+    administration.PurgeQueue: message_operations.remove_messages,
+    administration.Relocate: relocation.relocate,
+    operations.Acknowledge: acknowledge,
+    operations.Alive: sessions.alive,
+    operations.AlterQueue: destinations.alter,
+    operations.AlterQueueManager: manager_settings.alter_queue_manager,
+    operations.AlterTopic: destinations.alter,
+    operations.Close: sessions.close,
+    operations.CloseConsumer: consumers.close_consumer,
+    operations.Commit: sessions.commit,
+    operations.Correct: message_operations.correct,
+    operations.CreateQueue: destinations.create,
+    operations.CreateTemporary: by_name.create_temporary,
+    operations.CreateTopic: destinations.create,
+    operations.DeleteQueue: destinations.delete,
+    operations.DeleteTopic: destinations.delete,
+    operations.EndSession: ending.end_other_session,
+    operations.Get: consumers.get,
+    operations.GiveBack: consumers.give_back_unseen,
+    operations.OpenConsumer: consumers.open_consumer,
+    operations.Put: putting.put,
+    operations.Recover: sessions.recover,
+    operations.Rollback: sessions.rollback,
+    operations.RollbackTransaction: ending.rollback_transaction,
+    operations.Unsubscribe: subscriptions.unsubscribe,
+    operations.Upgrade: versions.upgrade,
 }
 
 
@@ -202,7 +170,7 @@ def _turn_away(entry: Entry, session: Session, sequence: int) -> Reply | None:
     if sequence <= last:
         kept = session.replies.get(sequence)
         if kept is not None:
-            return _again(entry, kept)
+            return replace(kept, position=entry.position, index=entry.take_index())
         detail = f"operation {sequence} was answered, and the writer said that it had the answer"
         return entry.refused(Refusal(Reason.REPLY_FORGOTTEN, detail), session.handle, sequence)
     if sequence > last + 1:
@@ -214,11 +182,6 @@ def _turn_away(entry: Entry, session: Session, sequence: int) -> Reply | None:
         detail = f"{REPLIES_MAX} operations wait for the writer to take their answers"
         return entry.refused(Refusal(Reason.SESSION_WINDOW_FULL, detail), session.handle, sequence)
     return None
-
-
-def _again(entry: Entry, kept: Reply) -> Reply:
-    """The same reply at the position of the retry."""
-    return replace(kept, position=entry.position, index=entry.take_index())
 
 
 def _apply_outside(entry: Entry, operation: Operation, time: int) -> None:

@@ -17,7 +17,7 @@ from ledgermq.core.entry import Entry
 from ledgermq.core.moves import in_flight_of, move, report
 from ledgermq.core.order.affinity import bond, bucket_of, first_bonded
 from ledgermq.core.order.fifo import first_received, is_serialized
-from ledgermq.core.order.group_positions import follow, next_item, position_after
+from ledgermq.core.order.group_positions import follow, next_item, position_after, unit_of
 from ledgermq.core.order.waiting_consumers import (
     first_waiting,
     is_held_back,
@@ -26,8 +26,8 @@ from ledgermq.core.order.waiting_consumers import (
 )
 from ledgermq.core.puts.grouping import group_record
 from ledgermq.core.state.message_states import AVAILABLE
-from ledgermq.core.state.records import Consumer, GroupedMessage, Message, Queue, WaitingKey
-from ledgermq.protocol.get_options import PLAIN, Options
+from ledgermq.core.state.records import Consumer, Message, Queue, WaitingKey
+from ledgermq.protocol.get_options import PLAIN
 from ledgermq.protocol.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
 from ledgermq.protocol.outcomes import EMPTY_HEADER, Delivered, DeliveredHeader, DeliveredMessage
 
@@ -162,7 +162,7 @@ def _first_of(heads: list[Head]) -> Given | None:
     else:
         first = min((head for _, head in heads if head is not None), key=SORT_KEY, default=None)
         consumer = min((one for one, head in heads if head is first), key=waiting_key)
-    return None if first is None else (consumer, _unit_of(consumer.options, first), 1)
+    return None if first is None else (consumer, unit_of(consumer.options, first), 1)
 
 
 def may_take(consumer: Consumer, message: Message) -> bool:
@@ -191,18 +191,6 @@ def _head_for(consumer: Consumer) -> Message | None:
     order = queue.available if consumer.order is None else consumer.order
     affinity = queue.affinity
     return order.first() if affinity is None else first_bonded(affinity, order, consumer)
-
-
-def _unit_of(options: Options, head: Message) -> Sequence[Message]:
-    """What is delivered at once: a message, or all segments of one that is got complete.
-
-    Who is inside a logical message already gets the rest of it segment by segment.
-    """
-    if not options.complete_message or not isinstance(head, GroupedMessage) or head.offset:
-        return [head]
-    unit = head.group.unit_of(head)
-    assert unit is not None, "what is got complete is whole"
-    return unit
 
 
 def _room(consumer: Consumer) -> int:

@@ -1,4 +1,4 @@
-"""Queues and topics created, altered and deleted by name (PROTOCOL.md §5; SEQ-10, SEQ-11, SEQ-17).
+"""Queues and topics created, altered and deleted by name (PROTOCOL.md §5, §14; SEQ-10, SEQ-11).
 
 What is said of both is done in one way; the settings that only one has are named in its operations.
 """
@@ -7,8 +7,9 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from ledgermq.core.destinations.altering import check_not_named, checked_settings
 from ledgermq.core.destinations.by_name import (
+    TEMPORARY,
+    UNKNOWN,
     add_destination,
     check_new_name,
     check_owner,
@@ -19,7 +20,9 @@ from ledgermq.core.destinations.by_name import (
 )
 from ledgermq.core.entry import Entry
 from ledgermq.core.order.affinity import set_affinity
-from ledgermq.core.quoting import shown_name
+from ledgermq.core.quoting import quoted, shown_name
+from ledgermq.core.ranges import check_range
+from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import UNCOMMITTED
 from ledgermq.core.state.records import Queue, Session, Topic
 from ledgermq.protocol.limits import CONTENT_BYTES_MAX, CREDIT_MAX, DESCRIPTION_CHARACTERS_MAX
@@ -32,57 +35,38 @@ from ledgermq.protocol.operations import (
     DeleteTopic,
 )
 from ledgermq.protocol.reasons import Reason, Refusal
+from ledgermq.protocol.settings import Given, Settings, changed, targets_of, wrong_in
+
+Create = CreateQueue | CreateTopic
+Alter = AlterQueue | AlterTopic
+Delete = DeleteQueue | DeleteTopic
 
 # Settings that have a field of that name in the operations, None where they stay as they are.
 SETTINGS: Final = ("description", "message_bytes_max", "unacknowledged_max", "gets_disabled")
 
 
 class _Reasons(NamedTuple):
-    unknown: Reason
     exists: Reason
     in_use: Reason
     not_empty: Reason
 
 
 REASONS: Final = {
-    "queue": _Reasons(
-        Reason.QUEUE_UNKNOWN, Reason.QUEUE_EXISTS, Reason.QUEUE_IN_USE, Reason.QUEUE_NOT_EMPTY
-    ),
-    "topic": _Reasons(
-        Reason.TOPIC_UNKNOWN, Reason.TOPIC_EXISTS, Reason.TOPIC_IN_USE, Reason.TOPIC_NOT_EMPTY
-    ),
+    "queue": _Reasons(Reason.QUEUE_EXISTS, Reason.QUEUE_IN_USE, Reason.QUEUE_NOT_EMPTY),
+    "topic": _Reasons(Reason.TOPIC_EXISTS, Reason.TOPIC_IN_USE, Reason.TOPIC_NOT_EMPTY),
 }
 
 
-def create_queue(entry: Entry, session: Session, operation: CreateQueue) -> Refusal | None:
-    """Creates a queue; its first message gets number 0 (SEQ-10, SEQ-11)."""
-    return _create(entry, "queue", operation.queue, operation)
+def _named(operation: Create | Alter | Delete) -> tuple[str, str]:
+    """The kind of destination that an operation is about, and its name."""
+    if isinstance(operation, CreateQueue | AlterQueue | DeleteQueue):
+        return "queue", operation.queue
+    return "topic", operation.topic
 
 
-def create_topic(entry: Entry, session: Session, operation: CreateTopic) -> Refusal | None:
-    """Creates a topic; its first message gets number 0 (SEQ-10, SEQ-17)."""
-    return _create(entry, "topic", operation.topic, operation)
-
-
-def alter_queue(entry: Entry, session: Session, operation: AlterQueue) -> Refusal | None:
-    return _alter(entry, "queue", operation.queue, operation)
-
-
-def alter_topic(entry: Entry, session: Session, operation: AlterTopic) -> Refusal | None:
-    return _alter(entry, "topic", operation.topic, operation)
-
-
-def delete_queue(entry: Entry, session: Session, operation: DeleteQueue) -> Refusal | None:
-    return _delete(entry, session, "queue", operation.queue, purge=operation.purge)
-
-
-def delete_topic(entry: Entry, session: Session, operation: DeleteTopic) -> Refusal | None:
-    return _delete(entry, session, "topic", operation.topic, purge=operation.purge)
-
-
-def _create(
-    entry: Entry, kind: str, name: str, operation: CreateQueue | CreateTopic
-) -> Refusal | None:
+def create(entry: Entry, session: Session, operation: Create) -> Refusal | None:
+    """Creates a queue or topic; its first message gets number 0 (SEQ-10, SEQ-11, SEQ-17)."""
+    kind, name = _named(operation)
     refusal = check_new_name(kind, name)
     if refusal is not None:
         return refusal
@@ -95,12 +79,12 @@ def _create(
     return refusal
 
 
-def _alter(
-    entry: Entry, kind: str, name: str, operation: AlterQueue | AlterTopic
-) -> Refusal | None:
+def alter(entry: Entry, session: Session, operation: Alter) -> Refusal | None:
+    """Changes settings, a topic's for its subscriptions too; what is resumed delivers at once."""
+    kind, name = _named(operation)
     found = find_destination(entry.state, f"{kind}:{name}")
     if found is None:
-        return _unknown(kind, name)
+        return unknown(kind, name)
     refusal = _change(entry, found, operation)
     if refusal is not None:
         return refusal
@@ -114,15 +98,20 @@ def _stores_of(found: Queue) -> list[Queue]:
     return list(found.subscriptions.values()) if isinstance(found, Topic) else [found]
 
 
-def _change(
-    entry: Entry, found: Queue, operation: CreateQueue | AlterQueue | CreateTopic | AlterTopic
-) -> Refusal | None:
-    refusal = _check_ranges(
-        operation.description, operation.message_bytes_max, operation.unacknowledged_max
-    )
+def _change(entry: Entry, found: Queue, operation: Create | Alter) -> Refusal | None:
+    description, affinity = operation.description, getattr(operation, "group_affinity", None)
+    if description is not None and len(description) > DESCRIPTION_CHARACTERS_MAX:
+        return Refusal(
+            Reason.SETTING_INVALID,
+            f"description has {len(description)} characters, "
+            f"at most {DESCRIPTION_CHARACTERS_MAX} fit",
+        )
+    refusal = check_range(
+        "message_bytes_max", operation.message_bytes_max, 0, CONTENT_BYTES_MAX
+    ) or check_range("unacknowledged_max", operation.unacknowledged_max, 0, CREDIT_MAX)
     if refusal is not None:
         return refusal
-    settings = checked_settings(entry.state, found, operation.settings)
+    settings = _checked_settings(entry.state, found, operation.settings)
     if isinstance(settings, Refusal):
         return settings
     configure(entry.state, found, settings)
@@ -130,38 +119,44 @@ def _change(
         value = getattr(operation, name, None)
         if value is not None:
             setattr(found, name, value)
-    affinity = getattr(operation, "group_affinity", None)
     if affinity is not None:
         set_affinity(found, affinity)
     return None
 
 
-def _check_ranges(
-    description: str | None, message_bytes_max: int | None, unacknowledged_max: int | None
-) -> Refusal | None:
-    if description is not None and len(description) > DESCRIPTION_CHARACTERS_MAX:
-        return Refusal(
-            Reason.SETTING_INVALID,
-            f"description has {len(description)} characters, "
-            f"at most {DESCRIPTION_CHARACTERS_MAX} fit",
-        )
-    if message_bytes_max is not None and not 0 <= message_bytes_max <= CONTENT_BYTES_MAX:
-        return Refusal(
-            Reason.SETTING_INVALID,
-            f"message_bytes_max is {message_bytes_max}, must be 0 to {CONTENT_BYTES_MAX}",
-        )
-    if unacknowledged_max is not None and not 0 <= unacknowledged_max <= CREDIT_MAX:
-        return Refusal(
-            Reason.SETTING_INVALID,
-            f"unacknowledged_max is {unacknowledged_max}, must be 0 to {CREDIT_MAX}",
-        )
-    return None
+def _checked_settings(state: QueueManager, found: Queue, given: Given | None) -> Settings | Refusal:
+    """The settings with those that are given; what they name must be there (INF-16)."""
+    settings = changed(found.settings, given)
+    wrong = wrong_in(settings)
+    if wrong is not None:
+        return Refusal(Reason.SETTING_INVALID, wrong)
+    for name, destination in targets_of(settings).items():
+        if destination == found.destination:
+            return Refusal(Reason.SETTING_INVALID, f"{name} of {destination} may not be itself")
+        if not destination.startswith(("queue:", "topic:")):
+            return Refusal(
+                Reason.DESTINATION_INVALID,
+                f"{name} {quoted(destination)} is not queue:NAME or topic:NAME",
+            )
+        if destination.partition(":")[2].startswith(TEMPORARY):
+            return Refusal(
+                Reason.SETTING_INVALID,
+                f"{name} {quoted(destination)}: it would end with its connection",
+            )
+        if find_destination(state, destination) is None:
+            return Refusal(
+                Reason.DESTINATION_UNKNOWN,
+                f"{name} {quoted(destination)} does not exist; create it first",
+            )
+    return settings
 
 
-def _delete(entry: Entry, session: Session, kind: str, name: str, *, purge: bool) -> Refusal | None:
+def delete(entry: Entry, session: Session, operation: Delete) -> Refusal | None:
+    """Deletes what has no consumers and no work in flight; what it holds goes by purge only."""
+    kind, name = _named(operation)
     found = find_destination(entry.state, f"{kind}:{name}")
     if found is None:
-        return _unknown(kind, name)
+        return unknown(kind, name)
     refusal = check_owner(found, session)
     if refusal is not None:
         return refusal
@@ -175,21 +170,20 @@ def _delete(entry: Entry, session: Session, kind: str, name: str, *, purge: bool
             f"{kind} {name} has {consumers} consumers, {open_puts} "
             f"uncommitted puts and {held} deliveries in flight; end them first",
         )
-    refusal = check_not_named(entry.state, found)
-    if refusal is not None:
-        return refusal
+    named = entry.state.named.get(found.destination)
+    if named is not None:
+        # The least: a checkpoint does not keep in which order they were set.
+        by, setting = min(named)
+        detail = f"{found.destination} is the {setting} of {by}; change that first"
+        return Refusal(REASONS[kind].in_use, detail)
     holds = f"holds {len(found.messages)} messages" if found.messages else ""
     if isinstance(found, Topic) and found.subscriptions:
         holds = f"has {len(found.subscriptions)} durable subscriptions"
-    if holds and not purge:
+    if holds and not operation.purge:
         return Refusal(REASONS[kind].not_empty, f"{kind} {name} {holds}; purge to remove")
     remove_destination(entry, found)
     return None
 
 
-def _unknown(kind: str, name: str) -> Refusal:
-    return Refusal(REASONS[kind].unknown, f"{kind} {shown_name(name)} does not exist")
-
-
-def unknown_queue(name: str) -> Refusal:
-    return _unknown("queue", name)
+def unknown(kind: str, name: str) -> Refusal:
+    return Refusal(UNKNOWN[kind], f"{kind} {shown_name(name)} does not exist")

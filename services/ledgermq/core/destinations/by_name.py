@@ -6,6 +6,8 @@ its sessions get from it, everybody may put to it, and it ends with the connecti
 
 from __future__ import annotations
 
+from typing import Final
+
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import move, purge
 from ledgermq.core.order.fifo import use_fifo_mode
@@ -23,6 +25,8 @@ QUEUE_PREFIX = "queue:"
 TOPIC_PREFIX = "topic:"
 TEMPORARY = "temporary/"
 
+UNKNOWN: Final = {"queue": Reason.QUEUE_UNKNOWN, "topic": Reason.TOPIC_UNKNOWN}
+
 
 def find_destination(state: QueueManager, destination: str) -> Queue | None:
     if destination.startswith(QUEUE_PREFIX):
@@ -34,13 +38,9 @@ def find_destination(state: QueueManager, destination: str) -> Queue | None:
 
 def use_destination(entry: Entry, destination: str) -> Queue | Refusal:
     """The queue or topic of a destination; one to be added, where one may be made on first use."""
-    state = entry.state
-    found = find_destination(state, destination)
+    found = find_destination(entry.state, destination) or _check_kind(destination)
     if found is not None:
         return found
-    refusal = _check_kind(destination)
-    if refusal is not None:
-        return refusal
     kind, _, name = destination.partition(":")
     if not is_name(name):
         detail = f"destination {quoted(destination)} has no valid {kind} name"
@@ -50,25 +50,21 @@ def use_destination(entry: Entry, destination: str) -> Queue | Refusal:
             Reason.DESTINATION_UNKNOWN,
             f"temporary {kind} {name} is not there: it was deleted, or its connection has ended",
         )
-    if not state.automatic_creation:
-        reason = Reason.QUEUE_UNKNOWN if kind == "queue" else Reason.TOPIC_UNKNOWN
+    if not entry.state.automatic_creation:
         return Refusal(
-            reason, f"{kind} {name} does not exist and automatic creation is off; create it"
+            UNKNOWN[kind],
+            f"{kind} {name} does not exist and automatic creation is off; create it",
         )
     return new_destination(destination, entry.position)
 
 
 def find_given(state: QueueManager, destination: str) -> Queue | Refusal:
     """The queue or topic that an operation by hand names; it makes none."""
-    found = find_destination(state, destination)
+    found = find_destination(state, destination) or _check_kind(destination)
     if found is not None:
         return found
-    refusal = _check_kind(destination)
-    if refusal is not None:
-        return refusal
     kind, _, name = destination.partition(":")
-    reason = Reason.QUEUE_UNKNOWN if kind == "queue" else Reason.TOPIC_UNKNOWN
-    return Refusal(reason, f"{kind} {quoted(name)} does not exist")
+    return Refusal(UNKNOWN[kind], f"{kind} {quoted(name)} does not exist")
 
 
 def _check_kind(destination: str) -> Refusal | None:

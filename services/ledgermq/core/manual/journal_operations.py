@@ -14,29 +14,9 @@ from ledgermq.core.state.journal import Backup
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Session
 from ledgermq.protocol.administration import BackUpJournal
-from ledgermq.protocol.limits import TIMING_MS_MAX
-from ledgermq.protocol.operations import AlterQueueManager
 from ledgermq.protocol.reasons import Reason, Refusal
 
 Record = dict[str, Any]
-
-
-def check_journal(operation: AlterQueueManager) -> Refusal | None:
-    lifetime_ms = operation.journal_lifetime_ms
-    if lifetime_ms is None or 0 <= lifetime_ms <= TIMING_MS_MAX:
-        return None
-    return Refusal(
-        Reason.SETTING_INVALID,
-        f"journal_lifetime_ms is {lifetime_ms}, must be 0 to {TIMING_MS_MAX}",
-    )
-
-
-def configure_journal(entry: Entry, operation: AlterQueueManager) -> None:
-    journal = entry.state.journal
-    if operation.journal_lifetime_ms is not None:
-        journal.lifetime_ms = operation.journal_lifetime_ms
-    if operation.journaling is not None:
-        journal.switch(entry.position, on=operation.journaling)
 
 
 def back_up_journal(entry: Entry, session: Session, operation: BackUpJournal) -> Refusal | None:
@@ -47,11 +27,8 @@ def back_up_journal(entry: Entry, session: Session, operation: BackUpJournal) ->
     journal = entry.state.journal
     if not journal.intervals:
         return Refusal(Reason.JOURNAL_EMPTY, "the journal is empty: there is nothing to back up")
-    through, kept_from, needed_from = (
-        operation.through,
-        operation.kept_from,
-        operation.needed_from,
-    )
+    through, kept_from = operation.through, operation.kept_from
+    needed_from = operation.needed_from
     if not 0 <= needed_from <= kept_from <= through <= entry.position:
         return Refusal(
             Reason.BACKUP_INVALID,

@@ -1,18 +1,21 @@
-"""Handling: messages that nobody holds are purged, deleted, moved or copied by hand (§17).
+"""Messages by hand: many that nobody holds are removed, moved or copied (§17), one is repaired.
 
-One operation does bounded work and says how far it came, so that its writer can go on from there.
+An operation on many does bounded work and says how far it came, so that its writer can go on from
+there.
 """
 
 from __future__ import annotations
 
+from ledgermq.core.delivery.settling import end_flight, give_back
 from ledgermq.core.delivery.transfer import COPIED, MOVED_BY_HAND, RETRIED, transfer
+from ledgermq.core.destinations.administration import unknown
 from ledgermq.core.destinations.by_name import find_given
 from ledgermq.core.entry import Entry
 from ledgermq.core.manual.actors import check_actor
 from ledgermq.core.manual.choice import Chosen, choose
 from ledgermq.core.moves import move, state_of
 from ledgermq.core.state.message_states import GONE, MOVED, REMOVED
-from ledgermq.core.state.records import Queue, Session
+from ledgermq.core.state.records import Consumer, Message, Queue, Session
 from ledgermq.protocol.administration import (
     CopyMessages,
     DeleteMessages,
@@ -20,22 +23,15 @@ from ledgermq.protocol.administration import (
     MoveMessages,
     PurgeQueue,
 )
+from ledgermq.protocol.operations import Correct
 from ledgermq.protocol.outcomes import Administered
 from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.selector import parse_selector
 
 
-def purge_queue(entry: Entry, session: Session, operation: PurgeQueue) -> Administered | Refusal:
-    return _remove(entry, operation)
-
-
-def delete_messages(
-    entry: Entry, session: Session, operation: DeleteMessages
+def remove_messages(
+    entry: Entry, session: Session, operation: PurgeQueue | DeleteMessages
 ) -> Administered | Refusal:
-    return _remove(entry, operation)
-
-
-def _remove(entry: Entry, operation: PurgeQueue | DeleteMessages) -> Administered | Refusal:
     found = _choose(entry, operation)
     if isinstance(found, Refusal):
         return found
@@ -126,3 +122,37 @@ def _told(entry: Entry, operation: HandlingOperation, chosen: Chosen) -> Adminis
         last_sequence=chosen.last_sequence,
         next_sequence=chosen.next_sequence,
     )
+
+
+def correct(entry: Entry, session: Session, operation: Correct) -> Refusal | None:
+    """Repairs one message by hand (H4); the audit lists it with actor and reason."""
+    queue = entry.state.queues.get(operation.queue)
+    if queue is None:
+        return unknown("queue", operation.queue)
+    message = queue.messages.get(operation.sequence)
+    if message is None:
+        return Refusal(
+            Reason.SEQUENCE_UNKNOWN, f"queue {queue.name} holds no message {operation.sequence}"
+        )
+    consumer = message.consumer
+    if operation.action == "REMOVE":
+        before, flight = state_of(message), None
+        if consumer is not None:
+            flight = (consumer, (_delivery_of(consumer, message),))
+            end_flight(entry, consumer.session, *flight)
+            if queue.unacknowledged_max:
+                entry.touch(queue)
+        move(entry, queue, (message,), before, GONE, cause=REMOVED, flight=flight)
+        return None
+    if operation.action == "RELEASE" and consumer is not None:
+        give_back(entry, consumer.session, _delivery_of(consumer, message), backed_out=True)
+        return None
+    return Refusal(
+        Reason.CORRECTION_INVALID,
+        f"{operation.action} does not apply to message {operation.sequence} of {queue.name}",
+    )
+
+
+def _delivery_of(consumer: Consumer, message: Message) -> int:
+    deliveries = consumer.session.deliveries
+    return next(number for number, one in deliveries.items() if one is message)

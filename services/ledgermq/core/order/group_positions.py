@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ledgermq.core.entry import Entry
-from ledgermq.core.order.orders import drop_consumer, free_group
-from ledgermq.core.order.wanting import matches_fields
+from ledgermq.core.moves import offer_again
+from ledgermq.core.order.affinity import drop_bonds
+from ledgermq.core.order.orders import leave_order
+from ledgermq.core.order.selecting import matches_fields
 from ledgermq.core.state.group import IN_GROUP, LAST_IN_GROUP, LAST_SEGMENT, SEGMENT
-from ledgermq.core.state.records import Consumer, Message, Queue
+from ledgermq.core.state.records import Consumer, GroupedMessage, Message, Queue
 from ledgermq.protocol.get_options import GroupPosition, Options
 
 
@@ -41,6 +45,18 @@ def available_item(queue: Queue, position: GroupPosition, options: Options) -> M
     return item
 
 
+def unit_of(options: Options, head: Message) -> Sequence[Message]:
+    """What is delivered at once: a message, or all segments of one that is got complete.
+
+    Who is inside a logical message already gets the rest of it segment by segment.
+    """
+    if not options.complete_message or not isinstance(head, GroupedMessage) or head.offset:
+        return [head]
+    unit = head.group.unit_of(head)
+    assert unit is not None, "what is got complete is whole"
+    return unit
+
+
 def follow(entry: Entry, consumer: Consumer, position: GroupPosition | None) -> None:
     """Moves a consumer to a position, and reserves the group for it or frees it."""
     consumer.group_position = position
@@ -63,31 +79,33 @@ def reserve_group(entry: Entry, consumer: Consumer) -> None:
 
 
 def end_reservation(entry: Entry, consumer: Consumer) -> None:
-    if consumer.reserved_group is not None:
-        free_group(consumer.queue, consumer.reserved_group)
+    queue, group_id = consumer.queue, consumer.reserved_group
+    if group_id is not None:
+        del queue.reserved[group_id]
+        group = queue.groups.get(group_id)
+        if group is not None and (group.away < group.count or group.clashing):
+            offer_again(queue, group.items())
         consumer.reserved_group = None
-        entry.touch(consumer.queue)
+        entry.touch(queue)
 
 
 def leave_queue(entry: Entry, consumer: Consumer) -> None:
-    """Ends that a consumer takes from its queue; what was for it alone is for all."""
+    """Ends what `add_consumer` began; what was for this consumer alone is for all."""
     queue = consumer.queue
-    drop_consumer(consumer)
+    queue.ready.pop(consumer.key, None)
+    del queue.consumers[consumer.key]
+    leave_order(consumer)
+    drop_bonds(consumer)
     end_reservation(entry, consumer)
     if queue.affinity is not None:
         entry.touch(queue)
     entry.leave(queue)
 
 
-def disagrees(consumer: Consumer, options: Options) -> str | None:
+def disagreement(queue: Queue, position: GroupPosition | None, options: Options) -> str | None:
     """What match options say against the item that logical order brings next (GRP-44), in words."""
-    position = consumer.group_position
     if position is None or not options.logical_order:
         return None
-    return disagreement(consumer.queue, position, options)
-
-
-def disagreement(queue: Queue, position: GroupPosition, options: Options) -> str | None:
     named = options._replace(message_id=b"", correlation_id=None, sequence=-1)
     wanted = (named.group_id or position[0], named.group_sequence or position[1])
     offset = position[2] if named.offset < 0 else named.offset

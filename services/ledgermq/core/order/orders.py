@@ -9,9 +9,8 @@ group, or the logical message, has become available.
 from __future__ import annotations
 
 from ledgermq.core.moves import offer_again
-from ledgermq.core.order.affinity import drop_bonds, forget_aside
-from ledgermq.core.order.selecting import matches
-from ledgermq.core.order.wanting import is_permitted, is_wanted
+from ledgermq.core.order.affinity import forget_aside
+from ledgermq.core.order.selecting import is_permitted, is_wanted, matches
 from ledgermq.core.state.group_order import GroupOrder
 from ledgermq.core.state.records import Consumer, Message, Order, Queue, may_be_given
 from ledgermq.protocol.get_options import Options
@@ -48,15 +47,6 @@ def add_consumer(consumer: Consumer) -> None:
     use_order(consumer)
 
 
-def drop_consumer(consumer: Consumer) -> None:
-    """Ends what `add_consumer` began; what was put aside for it is anybody's."""
-    queue = consumer.queue
-    queue.ready.pop(consumer.key, None)
-    del queue.consumers[consumer.key]
-    leave_order(consumer)
-    drop_bonds(consumer)
-
-
 def use_order(consumer: Consumer) -> None:
     queue, key = consumer.queue, consumer.order_key
     if key is None:
@@ -81,13 +71,6 @@ def leave_order(consumer: Consumer) -> None:
     if not order.users and not order.is_of_whole_queue:
         del queue.orders[key]
         forget_aside(queue, order)
-
-
-def free_group(queue: Queue, group_id: bytes) -> None:
-    del queue.reserved[group_id]
-    group = queue.groups.get(group_id)
-    if group is not None and (group.away < group.count or group.clashing):
-        offer_again(queue, group.items())
 
 
 def use_group_order(queue: Queue) -> None:

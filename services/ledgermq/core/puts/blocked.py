@@ -13,6 +13,7 @@ from typing import Final
 from ledgermq.core.entry import Entry
 from ledgermq.core.puts.quotas import fits, has_quota, larger_than_whole, used_up_quota
 from ledgermq.core.puts.room import storage_full
+from ledgermq.core.ranges import check_range
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import BlockedPut, Message, Queue, Session
 from ledgermq.protocol.limits import (
@@ -51,11 +52,9 @@ def must_block(
 ) -> bool | Refusal:
     """Whether a put has to wait for a quota; refused, if it never fits or may not wait."""
     state, count = entry.state, len(messages)
-    if not 0 <= operation.blocking_ms <= TIMING_MS_MAX:
-        return Refusal(
-            Reason.SETTING_INVALID,
-            f"blocking_ms is {operation.blocking_ms}, must be 0 to {TIMING_MS_MAX}",
-        )
+    refusal = check_range("blocking_ms", operation.blocking_ms, 0, TIMING_MS_MAX)
+    if refusal is not None:
+        return refusal
     if session.waiting_commit is not None:
         return commit_waits(session)
     if not state.blocked_puts and not has_quota(state, queue):

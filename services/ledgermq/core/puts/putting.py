@@ -9,7 +9,7 @@ from ledgermq.core.moves import move
 from ledgermq.core.puts.blocked import WAITS, Waits, block, must_block
 from ledgermq.core.puts.grouping import check_groups, join_open_groups, set_group, without_group
 from ledgermq.core.puts.quotas import bytes_of
-from ledgermq.core.puts.room import check_transaction_size, store
+from ledgermq.core.puts.room import check_transaction_size
 from ledgermq.core.puts.times import check_times, set_times
 from ledgermq.core.state.group import Group
 from ledgermq.core.state.message_states import NEW, UNCOMMITTED
@@ -81,10 +81,11 @@ def take_in(
     warning: str,
 ) -> Reply:
     size_bytes = bytes_of(messages)
-    store(entry.state, session, messages, size_bytes)
+    entry.state.storage.append(messages, size_bytes)
     add_destination(entry.state, queue)
     if session.transacted:
         session.begin_unit_of_work(entry.state.time)
+        session.open_bytes += size_bytes
         session.open_puts.setdefault(queue.destination, []).extend(messages)
         join_open_groups(session, queue.destination, messages)
         move(entry, queue, messages, NEW, UNCOMMITTED, session=session)

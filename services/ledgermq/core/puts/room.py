@@ -1,20 +1,11 @@
-"""Storing: whether a Put has room, and settings that say how much there is (PROTOCOL.md §19)."""
+"""Whether a Put has room in the storage, alone or with its unit of work (PROTOCOL.md §19)."""
 
 from __future__ import annotations
 
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Message, Session
-from ledgermq.core.state.storage import StorageSettings
 from ledgermq.protocol.limits import UNIT_OF_WORK_DESTINATIONS_MAX
-from ledgermq.protocol.operations import AlterQueueManager
 from ledgermq.protocol.reasons import Reason, Refusal
-
-
-def store(state: QueueManager, session: Session, messages: list[Message], size_bytes: int) -> None:
-    """Stores the messages of a Put, of this size together, for which there is room (DB-12)."""
-    state.storage.append(messages, size_bytes)
-    if session.transacted:
-        session.open_bytes += size_bytes
 
 
 def storage_full(state: QueueManager, size_bytes: int) -> Refusal:
@@ -59,25 +50,3 @@ def check_transaction_size(
     return Refusal(
         Reason.TRANSACTION_TOO_LARGE, f"a message takes {largest} bytes, a segment takes {limit}"
     )
-
-
-def check_storage(state: QueueManager, operation: AlterQueueManager) -> Refusal | None:
-    wrong = _changed(state, operation).wrong()
-    return None if wrong is None else Refusal(Reason.SETTING_INVALID, wrong)
-
-
-def configure_storage(state: QueueManager, operation: AlterQueueManager) -> None:
-    if any(one is not None for one in _given(operation).values()):
-        state.storage.change(_changed(state, operation))
-
-
-def _changed(state: QueueManager, operation: AlterQueueManager) -> StorageSettings:
-    return state.storage.settings.changed(_given(operation))
-
-
-def _given(operation: AlterQueueManager) -> dict[str, int | None]:
-    return {
-        "segment_bytes": operation.segment_bytes,
-        "segments_min": operation.segments_min,
-        "segments_max": operation.segments_max,
-    }

@@ -161,7 +161,7 @@ def _page(queue: Queue, ask: dict[str, Any]) -> Answer:
     place = None
     if ask["group_id"]:
         place = (ask["group_id"], ask["group_sequence"], ask["offset"])
-        wrong = disagreement(queue, place, options) if options.logical_order else None
+        wrong = disagreement(queue, place, options)
         if wrong is not None:
             return Answer(reason=Reason.MATCH_OPTIONS_INVALID, detail=wrong)
     cursor = Cursor(ask["after_priority"], ask["after_sequence"], place)

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ledgermq.core.delivery.delivering import delivered_message
-from ledgermq.core.order.group_positions import available_item, position_after
-from ledgermq.core.order.selecting import matches
-from ledgermq.core.order.wanting import is_permitted, is_wanted
-from ledgermq.core.state.records import GroupedMessage, Message, Queue
+from ledgermq.core.order.group_positions import available_item, position_after, unit_of
+from ledgermq.core.order.selecting import is_permitted, is_wanted, matches
+from ledgermq.core.state.records import Message, Queue
 from ledgermq.protocol.get_options import PLAIN, GroupPosition, Options
 from ledgermq.protocol.limits import (
     BROWSE_EXAMINED_MAX,
@@ -99,7 +98,7 @@ def _units(
         message = queue.messages.get(sequence)
         if message is None or not _is_shown(message, priority, selector, options):
             continue
-        unit = _unit_of(message, options)
+        unit = unit_of(options, message)
         here = Cursor(priority, sequence)
         if options.logical_order:
             here = here._replace(position=position_after(unit[-1]))
@@ -132,17 +131,11 @@ def _rest_of_group(queue: Queue, cursor: Cursor, options: Options) -> tuple[Curs
         item = available_item(queue, position, options)
         if item is None:
             break
-        unit = _unit_of(item, options)
+        unit = unit_of(options, item)
         position = position_after(unit[-1])
         cursor = cursor._replace(position=position)
         steps.append((unit, cursor))
     return cursor, steps
-
-
-def _unit_of(message: Message, options: Options) -> Sequence[Message]:
-    if not options.complete_message or not isinstance(message, GroupedMessage) or message.offset:
-        return [message]
-    return message.group.unit_of(message) or [message]
 
 
 def _is_shown(message: Message, priority: int, selector: Selector | None, options: Options) -> bool:

@@ -7,7 +7,7 @@ from ledgermq.core.destinations.by_name import add_destination, check_owner, use
 from ledgermq.core.destinations.subscriptions import subscription_for, use_subscription
 from ledgermq.core.entry import Entry
 from ledgermq.core.order.group_positions import (
-    disagrees,
+    disagreement,
     follow,
     leave_queue,
     position_after,
@@ -15,6 +15,7 @@ from ledgermq.core.order.group_positions import (
 )
 from ledgermq.core.order.orders import add_consumer, leave_order, use_order
 from ledgermq.core.order.waiting_consumers import join_waiting
+from ledgermq.core.ranges import check_range
 from ledgermq.core.state.records import Consumer, Queue, Session, Subscription, Topic
 from ledgermq.protocol import get_options
 from ledgermq.protocol.get_options import PLAIN, Options
@@ -34,11 +35,9 @@ def open_consumer(entry: Entry, session: Session, operation: OpenConsumer) -> Re
             "the highest used in this session",
         )
     delay_ms = operation.redelivery_delay_ms
-    if not -1 <= delay_ms <= TIMING_MS_MAX:
-        return Refusal(
-            Reason.SETTING_INVALID,
-            f"redelivery_delay_ms is {delay_ms}, must be -1 to {TIMING_MS_MAX}",
-        )
+    refusal = check_range("redelivery_delay_ms", delay_ms, -1, TIMING_MS_MAX)
+    if refusal is not None:
+        return refusal
     found = use_destination(entry, operation.destination)
     if isinstance(found, Refusal):
         return found
@@ -172,7 +171,7 @@ def _set_options(entry: Entry, consumer: Consumer, options: Options) -> Refusal 
         wrong = "logical order cannot be kept where messages are acknowledged in any order"
     if wrong is not None:
         return Refusal(Reason.OPTIONS_INVALID, wrong)
-    wrong = disagrees(consumer, options)
+    wrong = disagreement(consumer.queue, consumer.group_position, options)
     if wrong is not None:
         return Refusal(Reason.MATCH_OPTIONS_INVALID, wrong)
     if options != consumer.options:

@@ -11,6 +11,7 @@ from ledgermq.core.order.fifo import check_order
 from ledgermq.core.order.group_positions import leave_queue
 from ledgermq.core.puts.blocked import WAITS, Waits, commit_waits, drop_blocked
 from ledgermq.core.puts.putting import unit_of_work_ended
+from ledgermq.core.ranges import check_range
 from ledgermq.core.sessions import connections
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import GONE, ROLLED_BACK, UNCOMMITTED
@@ -52,19 +53,12 @@ def open_session(entry: Entry, operation: Open) -> Refusal | None:
     state = entry.state
     if operation.acknowledge_mode not in ACKNOWLEDGE_MODES:
         return Refusal(Reason.MODE_UNKNOWN, f"no acknowledge mode {operation.acknowledge_mode}")
-    timeout_ms = operation.suspect_timeout_ms
-    if not SUSPECT_TIMEOUT_MS_MIN <= timeout_ms <= SUSPECT_TIMEOUT_MS_MAX:
-        return Refusal(
-            Reason.SETTING_INVALID,
-            f"suspect_timeout_ms is {timeout_ms}, must be "
-            f"{SUSPECT_TIMEOUT_MS_MIN} to {SUSPECT_TIMEOUT_MS_MAX}",
-        )
-    delay_ms = operation.redelivery_delay_ms
-    if not 0 <= delay_ms <= TIMING_MS_MAX:
-        return Refusal(
-            Reason.SETTING_INVALID,
-            f"redelivery_delay_ms is {delay_ms}, must be 0 to {TIMING_MS_MAX}",
-        )
+    timeout_ms, delay_ms = operation.suspect_timeout_ms, operation.redelivery_delay_ms
+    refusal = check_range(
+        "suspect_timeout_ms", timeout_ms, SUSPECT_TIMEOUT_MS_MIN, SUSPECT_TIMEOUT_MS_MAX
+    ) or check_range("redelivery_delay_ms", delay_ms, 0, TIMING_MS_MAX)
+    if refusal is not None:
+        return refusal
     connection = connections.connection_for(entry, operation)
     if isinstance(connection, Refusal):
         return connection
@@ -76,7 +70,7 @@ def open_session(entry: Entry, operation: Open) -> Refusal | None:
         connection,
         operation.session_key,
         operation.acknowledge_mode,
-        operation.suspect_timeout_ms,
+        timeout_ms,
         delay_ms,
     )
     state.sessions[entry.position] = session

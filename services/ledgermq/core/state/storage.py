@@ -30,7 +30,9 @@ class StorageSettings:
     segments_max: int = 0
 
     def changed(self, given: dict[str, int | None]) -> StorageSettings:
-        return replace(self, **{name: one for name, one in given.items() if one is not None})
+        """The same if nothing is given."""
+        changes = {name: one for name, one in given.items() if one is not None}
+        return replace(self, **changes) if changes else self
 
     def wrong(self) -> str | None:
         if not 0 < self.segment_bytes <= SEGMENT_BYTES_MAX:
