@@ -1,22 +1,46 @@
-"""Tests that what documents say of the source is so: files and functions that they name exist."""
+"""What documents say is so: files, functions, commands, exit codes, errors and settings exist."""
+
+from __future__ import annotations
 
 import ast
 import re
-from pathlib import Path
+from dataclasses import fields
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
+import ledgermq
+from ledgermq import errors
+from ledgermq.cli.main import _COMMANDS
+from ledgermq.cli.printing import exits
+from ledgermq.client.reasons import REASON_ERRORS
+from support.checkout import ROOT
+from support.scripts.protocol_pages import PAGES
+
+# For those who change the source, and for those who use it.
+OF_THE_SOURCE = ("docs/architecture.md", "docs/adding-an-operation.md", "tests/README.md")
 ROOTS = (ROOT / "services" / "ledgermq", ROOT / "spark_jobs", ROOT)
-DOCUMENTS = ("docs/architecture.md", "docs/adding-an-operation.md")
 # `core/apply.py:apply`, `core/apply.py`, `core/order/`.
 NAMED = re.compile(r"`((?:[\w-]+/)+[\w-]*(?:\.py)?)(?::(\w+))?`")
+FOR_USERS = ["README.md", "CONTRIBUTING.md", "docs/operations.md", "docs/errors.md"]
+FOR_USERS += ["docs/jms.md", "docs/ibm-mq.md", "schemas/PROTOCOL.md"]
+FOR_USERS += [f"schemas/protocol/{path.name}" for path in PAGES]
+JMS_EXCEPTIONS = {
+    *("JMS", "IllegalState", "InvalidClientID", "InvalidDestination", "InvalidSelector"),
+    *("JMSSecurity", "MessageEOF", "MessageFormat", "MessageNotReadable", "MessageNotWriteable"),
+    *("ResourceAllocation", "TransactionInProgress", "TransactionRolledBack"),
+}
+# Jakarta Messaging has no unchecked twin of these.
+JMS_CHECKED_ONLY = {"MessageEOF", "MessageNotReadable"}
+
+
+def text_of(name):
+    """A document's text."""
+    return (ROOT / name).read_text(encoding="utf-8")
 
 
 def names_in(document):
     """Return each path that a document names, with the function or class behind it, if any."""
-    text = (ROOT / document).read_text(encoding="utf-8")
-    return sorted({(path, name) for path, name in NAMED.findall(text)})
+    return sorted({(path, name) for path, name in NAMED.findall(text_of(document))})
 
 
 def defined_in(path):
@@ -26,7 +50,7 @@ def defined_in(path):
     return {node.name for node in ast.walk(tree) if isinstance(node, kinds)}
 
 
-@pytest.mark.parametrize("document", DOCUMENTS)
+@pytest.mark.parametrize("document", OF_THE_SOURCE)
 def test_files_and_functions_that_a_document_names_exist(document):
     """Whoever follows one message through the source by its document finds every stop."""
     named = names_in(document)
@@ -37,3 +61,131 @@ def test_files_and_functions_that_a_document_names_exist(document):
         if not there or (name and name not in defined_in(there[0])):
             missing.append(f"{path}:{name}")
     assert missing == []
+
+
+@pytest.mark.parametrize("name", FOR_USERS)
+def test_links_lead_somewhere(name):
+    """Every relative link of a document names a file of the checkout."""
+    here = (ROOT / name).parent
+    links = re.findall(r"\]\(([^)#:]+)\)", text_of(name))
+    assert [link for link in links if not (here / link).exists()] == []
+
+
+@pytest.mark.parametrize("name", FOR_USERS)
+def test_commands_that_documents_show_exist(name):
+    """Every `ledgermq COMMAND` that a document shows is a command."""
+    shown = set(re.findall(r"(?:\$ |`|\| )ledgermq ([a-z]+)", text_of(name)))
+    assert shown - set(_COMMANDS) == set()
+
+
+def test_make_targets_that_documents_show_exist():
+    """Every `make TARGET` of README and CONTRIBUTING is a target of the Makefile."""
+    targets = set(re.findall(r"^([a-z-]+):", text_of("Makefile"), flags=re.M))
+    shown = {
+        target
+        for name in ("README.md", "CONTRIBUTING.md")
+        for target in re.findall(r"(?:\$ |`)make ([a-z-]+)", text_of(name))
+    }
+    assert shown
+    assert shown - targets == set()
+
+
+def test_what_stands_beside_jms_exists():
+    """Every method and exception that docs/jms.md names as ours is there."""
+    rows = re.findall(r"^\| .+ \| (.+) \|$", text_of("docs/jms.md"), flags=re.M)
+    named = {
+        (kind, name)
+        for row in rows
+        for quoted in re.findall(r"`([^`]+)`", row)
+        for kind, name in re.findall(r"\b([A-Z]\w+)\.(\w+)", quoted)
+    }
+    assert len(named) > 30
+    assert {one for one in named if not _has(getattr(ledgermq, one[0]), one[1])} == set()
+    raised = {name for row in rows for name in re.findall(r"`(\w+Error)`", row)}
+    assert len(raised) >= 10
+    assert raised <= set(errors.__all__)
+
+
+def _has(kind, name):
+    """Whether a class has a method, a property, or an attribute that its docstring tells."""
+    return hasattr(kind, name) or f"\n        {name}: " in (kind.__doc__ or "")
+
+
+def test_every_exception_of_jms_has_its_line():
+    """The table of exceptions names each class of jakarta.jms once, and ours in `errors`."""
+    table = text_of("docs/jms.md").partition("## Exceptions")[2]
+    named = re.findall(r"`(\w+Exception)`", table)
+    twins = {f"{one}RuntimeException" for one in JMS_EXCEPTIONS - JMS_CHECKED_ONLY}
+    assert sorted(named) == sorted({f"{one}Exception" for one in JMS_EXCEPTIONS} | twins)
+    mapped = set(re.findall(r"`(\w+Error)`", table))
+    assert {"InvalidSelectorError", "SubscriptionInUseError", "ClientIDMissingError"} <= mapped
+    assert mapped <= set(errors.__all__)
+
+
+def test_what_stands_beside_ibm_mq_exists():
+    """Each reason code stands in docs/ibm-mq.md once, with exceptions there are, or with none."""
+    rows = re.findall(r"^\| ([\d, ]+) \| (.+?) \| (.+) \|$", text_of("docs/ibm-mq.md"), flags=re.M)
+    codes = [code for numbers, _, _ in rows for code in numbers.split(", ")]
+    assert len(codes) == len(set(codes)) > 40
+    for numbers, names, text in rows:
+        assert len(re.findall(r"`[A-Z_]+`", names)) == len(numbers.split(", "))
+        raised = re.findall(r"`(\w+Error)`", text)
+        assert all(hasattr(ledgermq, name) for name in raised), raised
+        assert raised or text.startswith("not raised: "), numbers
+
+
+def test_exit_codes_are_those_of_the_program():
+    """The table of exit codes lists exactly those that there are."""
+    table = text_of("docs/operations.md").partition("## Exit codes")[2].partition("##")[0]
+    listed = {int(code) for code in re.findall(r"^\| (\d+) \|", table, flags=re.M)}
+    assert listed == {value for value in vars(exits).values() if isinstance(value, int)}
+
+
+def test_every_exception_is_listed_with_its_code():
+    """docs/errors.md names each exception of the client, and no other code than its own."""
+    text = text_of("docs/errors.md")
+    for name in errors.__all__:
+        if name != "LedgerMQError":
+            (row,) = re.findall(rf"^\| `{name}` \| ([^|]*) \|", text, flags=re.M)
+            code = getattr(errors, name).code
+            assert f"`{code}`" in row or row == "the reason", name
+
+
+def test_every_reason_code_is_listed_with_its_exception():
+    """The table of reason codes is the client's."""
+    behind = text_of("docs/errors.md").partition("## Refusals by reason code")[2]
+    table = behind.partition("\n## ")[0]
+    listed = {
+        reason: kind
+        for reasons, kind in re.findall(r"^\| ([^|]+) \| `(\w+)` \|", table, flags=re.M)
+        for reason in re.findall(r"`([a-z-]+)`", reasons)
+    }
+    assert listed == {reason: kind.__name__ for reason, kind in REASON_ERRORS.items()}
+
+
+def test_settings_of_the_worker_that_documents_name_exist():
+    """A worker's LEDGERMQ_ variables in docs/operations.md are settings with that default."""
+    from ledgermq.processor.worker.settings import WorkerSettings
+
+    known = {f"LEDGERMQ_{field.name.upper()}" for field in fields(WorkerSettings)}
+    known |= {"LEDGERMQ_QUEUE_MANAGER", "LEDGERMQ_CACHE_DIR", "LEDGERMQ_IVY_SETTINGS"}
+    known |= {"LEDGERMQ_JOURNAL_DIRECTORY"}
+    shown = set(re.findall(r"LEDGERMQ_[A-Z_]+[A-Z]", text_of("docs/operations.md")))
+    assert shown
+    assert shown - known == set()
+
+
+def test_every_code_of_worker_and_spark_is_listed():
+    """Their errors are read by people who look the code up."""
+    listed = text_of("docs/errors.md").partition("## Errors of worker and Spark jobs")[2]
+    parts = [ROOT / "services/ledgermq" / one for one in ("processor", "wire")]
+    parts.append(ROOT / "spark_jobs")
+    codes = {
+        code
+        for part in parts
+        for path in part.rglob("*.py")
+        for code in re.findall(r'^    code = "([a-z-]+)"', path.read_text("utf-8"), flags=re.M)
+    }
+    assert len(codes) > 15
+    first_column = "".join(re.findall(r"^\| ([^|]+) \|", listed, flags=re.M))
+    assert codes == set(re.findall(r"`([a-z-]+)`", first_column))

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).parents[1]
-SERVICES = ROOT / "services" / "ledgermq"
+from support.checkout import ROOT, SERVICES
+
+LEDGERMQ = SERVICES / "ledgermq"
 
 
 def imported(path: Path) -> set[str]:
@@ -33,7 +34,7 @@ def test_what_the_fold_rests_on_is_the_standard_library_and_for_selectors_a_pars
     package, own, others
 ):
     """The fold must mean the same wherever it runs, so it rests on nothing that others change."""
-    for path in sorted((SERVICES / package).rglob("*.py")):
+    for path in sorted((LEDGERMQ / package).rglob("*.py")):
         for name in imported(path):
             root, _, rest = name.partition(".")
             if root == "ledgermq":
@@ -56,9 +57,9 @@ def spark_imports(node: ast.AST, *, lazy: bool) -> list[int]:
 
 def test_only_the_command_line_imports_spark_jobs_and_only_inside_functions():
     """A client or worker never pays for Spark, and `ledgermq --help` does not either."""
-    for path in sorted(SERVICES.rglob("*.py")):
+    for path in sorted(LEDGERMQ.rglob("*.py")):
         tree = ast.parse(path.read_text(encoding="utf-8"))
-        lazy = path.is_relative_to(SERVICES / "cli")
+        lazy = path.is_relative_to(LEDGERMQ / "cli")
         assert spark_imports(tree, lazy=lazy) == [], path.relative_to(ROOT)
 
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from support.scripts.protocol_pages import INDEX, PAGES, SCHEMAS, sections
+from support.checkout import ROOT, SCHEMAS, SCRIPTS
+from support.scripts.protocol_pages import INDEX, PAGES, sections
 
-ROOT = Path(__file__).parents[1]
 SOURCE_ROOTS = ("services", "spark_jobs", "benchmarks", "examples/demo")
 PYTHON_ROOTS = (*SOURCE_ROOTS, "tests", "infra")
 
@@ -122,6 +122,12 @@ def test_folders_are_concepts(folder):
     assert len(files) <= allowed, f"{len(files)} files: name the concepts in it"
 
 
+def test_folders_of_tests_are_concepts_too():
+    """Tests lie in the folders of what they test, no more in each than one can look over."""
+    files = {folder: len(list(folder.glob("test_*.py"))) for folder in folders("tests")}
+    assert {one: count for one, count in files.items() if count > FOLDER_FILES_MAX} == {}
+
+
 @each_file("services", "benchmarks", "examples/demo")
 def test_literals_are_not_packed(path):
     """Values stand one below the other: no `*("a", "b")` that only keeps a file short."""
@@ -184,7 +190,7 @@ def test_index_has_every_section_of_the_protocol_and_its_pages():
 def test_sections_that_source_and_tests_refer_to_are_in_the_index():
     """`PROTOCOL.md §13` in a docstring, a script, a schema or a page names a section that is."""
     files = [*python_files(*PYTHON_ROOTS), *SCHEMAS.glob("*.avsc"), INDEX, *PAGES]
-    files += (ROOT / "tests" / "core" / "scripts").glob("*.txt")
+    files += SCRIPTS.glob("*.txt")
     unknown = {}
     for path in files:
         # A reference may go over the end of a line.

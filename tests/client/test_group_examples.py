@@ -9,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
-from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -19,8 +18,9 @@ from ledgermq.client.receiving.consumer import Consumer
 from ledgermq.client.sending.producer import Producer
 from ledgermq.client.session import Session
 from ledgermq.testing import MemoryBroker
+from support.checkout import ROOT, SERVICES
 
-EXAMPLES = Path(__file__).parents[2] / "examples" / "groups"
+EXAMPLES = ROOT / "examples" / "groups"
 TARGET, STATUS, OUT = "queue:target", "queue:status", "queue:out"
 PUT_BODIES = [f"part {number}" for number in range(1, 10)]
 
@@ -289,7 +289,7 @@ def test_the_examples_survive_kill_minus_9_on_the_real_broker_kafka(name, instal
                 *(sys.executable, "-c", DYING, str(calls), installation.topics.prefix),
                 *(str(EXAMPLES / f"{script}.py"), installation.address, *arguments),
             ],
-            env={**os.environ, "PYTHONPATH": str(EXAMPLES.parents[1] / "services")},
+            env={**os.environ, "PYTHONPATH": str(SERVICES)},
             stdout=subprocess.PIPE,
             text=True,
             timeout=120,

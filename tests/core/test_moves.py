@@ -2,7 +2,6 @@
 
 from collections import Counter
 from copy import deepcopy
-from pathlib import Path
 
 import pytest
 
@@ -21,13 +20,12 @@ from ledgermq.core.state.message_states import (
 )
 from ledgermq.core.state.records import Message, Queue
 from ledgermq.wire.framing.codec import decode_operation
+from support.checkout import SCRIPTS
 from support.checks.message_states import drawn, shown
 from support.checks.moves_book import MovesBook
 from support.generators.storage_generators import storage_history
 from support.scripts.play import play
 from support.scripts.script import read_scripts
-
-SCRIPTS = Path(__file__).parent / "scripts"
 
 
 def test_the_protocol_shows_the_moves_that_the_fold_makes():

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Refused
 from support.brokers.log_writer import Script
+from support.checkout import SERVICES
 from support.generators.version_texts import NAMES
 
-SERVICES = Path(__file__).parents[2] / "services" / "ledgermq"
 # The fold, and what it rests on.
 PACKAGES = ("core", "protocol", "selector")
 SOURCES = sorted(
     path
     for package in ("core", "protocol", "selector")
-    for path in (SERVICES / package).rglob("*.py")
+    for path in (SERVICES / "ledgermq" / package).rglob("*.py")
 )
 # Unicode's tables answer these; each Python has its own edition of them.
 TABLES = {

@@ -7,8 +7,9 @@ import yaml
 
 from ledgermq.embedded import BrokerStartError
 from ledgermq.embedded.settings import SERVER_SETTINGS, server_properties
+from support.checkout import ROOT
 
-COMPOSE = Path(__file__).parents[2] / "docker-compose.yml"
+COMPOSE = ROOT / "docker-compose.yml"
 
 
 def test_listeners_are_on_loopback_only():

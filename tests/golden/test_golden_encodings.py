@@ -19,8 +19,9 @@ import pytest
 from ledgermq.protocol.limits import PROTOCOL_VERSION
 from ledgermq.wire.framing.codec import decode_record, encode_record
 from ledgermq.wire.framing.schemas import by_fingerprint, by_name, names
+from support.checkout import SCHEMAS
 from support.checks.compatibility import problems
-from support.checks.samples import SCHEMAS, VARIANTS, from_json, record_names, sample, to_json
+from support.checks.samples import VARIANTS, from_json, record_names, sample, to_json
 
 HERE = Path(__file__).parent
 ACTIVE = HERE / f"v{PROTOCOL_VERSION}"

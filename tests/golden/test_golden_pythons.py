@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from support.brokers.log_writer import START_US, Script
+from support.checkout import SCRIPTS
 from support.checks.fold_digests import Log, Logs, digests
 from support.checks.interpreters import interpreters, link_libraries, run
 from support.generators.group_generators import SeededGroupWriter
@@ -29,7 +30,6 @@ from support.scripts.script import scripts_of
 
 HERE = Path(__file__).parent
 GOLDEN = HERE / "digests.json"
-SCRIPTS = HERE.parent / "core" / "scripts"
 HASH_SEEDS = ("0", "4242")
 DAMAGED_ENTRIES = 2_000
 DAMAGE = (0x00, 0x01, 0x02, 0x7F, 0x80, 0xC3, 0xFF)

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[2]
-SERVICES = ROOT / "services"
+from support.checkout import ROOT, SCRIPTS, SERVICES
+
 TESTS = ROOT / "tests"
 
 
@@ -43,12 +43,13 @@ class Package(NamedTuple):
 
 
 def _of_the_fold(name: str) -> Package:
+    parts = ("core", "protocol", "selector", "golden/test_golden_logs.py")
     return Package(
         name,
-        (TESTS / "core", TESTS / "golden" / "test_golden_logs.py"),
+        tuple(TESTS / part for part in parts),
         # Tests that plant faults themselves prove nothing here; the scripts are played apart.
-        "not planted and not rule_coverage and not hash_seed and not as_the_script_says",
-        scripts=TESTS / "core" / "scripts",
+        "not planted and not hash_seed and not as_the_script_says",
+        scripts=SCRIPTS,
     )
 
 

@@ -12,9 +12,9 @@ HEAD = """\
 # Mutation testing
 
 Written by `make mutants`; see `tests/mutation/`. Each mutant is the package with one small thing
-wrong. It is tried with the tests that execute what was changed: of `core` the scripts, tests/core
-and the golden logs, of `client` those of tests/client that need no broker (so without the modules
-that speak with one). A failing test kills it.
+wrong. It is tried with the tests that execute what was changed: of the fold the scripts, those of
+tests/core, tests/protocol and tests/selector and the golden logs, of `client` those of tests/client
+that need no broker (so without the modules that speak with one). A failing test kills it.
 """
 
 

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[2]
+from support.checkout import ROOT, SCRIPTS
+
 TITLE = re.compile(r"^=== (.*)$", re.MULTILINE)
 RULE = re.compile(r"\b(SEQ|SES|INF|DB|GRP)-(\d\d)\b")
 NAMED = re.compile(r"_(seq|ses|inf|db|grp)_(\d\d)(?=_|$)")
@@ -54,7 +55,7 @@ RULES = _rules()
 def namings() -> Iterator[Naming]:
     """Every test and every script, in the order of their files."""
     tests = ROOT / "tests"
-    for path in sorted((tests / "core" / "scripts").glob("*.txt")):
+    for path in sorted(SCRIPTS.glob("*.txt")):
         file = path.relative_to(ROOT).as_posix()
         for title in TITLE.findall(path.read_text(encoding="utf-8")):
             yield Naming(file, title.strip(), title)

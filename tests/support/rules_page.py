@@ -14,7 +14,8 @@ from typing import NamedTuple
 
 import pytest
 
-from support.rules import ROOT, RULES, Naming, namings
+from support.checkout import ROOT
+from support.rules import RULES, Naming, namings
 
 PAGE = ROOT / "build" / "rules.md"
 SCRIPTS = "tests/core/test_scripts.py"

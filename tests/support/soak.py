@@ -26,7 +26,8 @@ from ledgermq.embedded import EmbeddedBroker
 from ledgermq.processor.worker.crash_points import CRASH_POINTS
 from ledgermq.processor.worker.readiness import wait_for_worker
 from support.brokers.traffic import Traffic
-from support.brokers.worker_process import SERVICES, Place, WorkerProcess, new_place
+from support.brokers.worker_process import Place, WorkerProcess, new_place
+from support.checkout import ROOT, SERVICES
 from support.checks.follower import Follower
 
 DEEP = "queue:deep"
@@ -143,7 +144,7 @@ class Soak:
         command = [sys.executable, "-m", "ledgermq.cli.main", "audit", "--json"]
         command += ["--bootstrap", self.place.bootstrap]
         command += ["--topic-prefix", self.place.topics.prefix]
-        roots = [str(SERVICES), str(SERVICES.parent / "spark_jobs")]
+        roots = [str(SERVICES), str(ROOT / "spark_jobs")]
         done = subprocess.run(
             command,
             capture_output=True,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from pathlib import Path
 from types import TracebackType
 
 import yaml
@@ -12,8 +11,9 @@ from confluent_kafka.admin import AdminClient
 from testcontainers.core.container import DockerContainer
 
 from ledgermq.embedded.ports import choose_port
+from support.checkout import ROOT
 
-COMPOSE = Path(__file__).parents[3] / "docker-compose.yml"
+COMPOSE = ROOT / "docker-compose.yml"
 PORT_INSIDE = 9092
 START_SECONDS = 120.0
 

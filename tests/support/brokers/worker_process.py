@@ -18,8 +18,8 @@ from ledgermq.processor.worker.readiness import wait_for_worker
 from ledgermq.wire.topics.log_topics import Topics, ensure_topics
 from ledgermq.wire.topics.registry import Claim, claim_queue_manager
 from support.brokers.raw_client import RawClient
+from support.checkout import SERVICES
 
-SERVICES = Path(__file__).parents[3] / "services"
 PREFIXES = itertools.count()
 
 

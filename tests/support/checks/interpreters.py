@@ -17,7 +17,8 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-ROOT = Path(__file__).parents[3]
+from support.checkout import ROOT
+
 LIBRARIES = ("ledgermq", "lark", "fastavro")
 MINORS = range(11, 20)
 SELF = "import sys; print(sys.implementation.name, *sys.version_info[:3], sys.version, sep='|')"

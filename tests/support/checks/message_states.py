@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from ledgermq.core.state.message_states import CAUSES, GONE, MOVES, NAMES, NEW
+from support.checkout import SCHEMAS
 
-PAGE = Path(__file__).parents[3] / "schemas" / "protocol" / "delivery.md"
+PAGE = SCHEMAS / "protocol" / "delivery.md"
 BEGIN, END = "<!-- message states: begin -->", "<!-- message states: end -->"
 
 

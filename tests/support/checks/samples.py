@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
-SCHEMAS = Path(__file__).parents[3] / "schemas"
+from support.checkout import SCHEMAS
+
 VARIANTS = (0, 1, 2)
 SCALARS: dict[str, tuple[Any, Any, Any]] = {
     "null": (None, None, None),

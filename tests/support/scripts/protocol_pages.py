@@ -5,12 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from functools import cache
-from pathlib import Path
 from typing import NamedTuple
 
+from support.checkout import SCHEMAS
 from support.scripts.script import Script, read_scripts
 
-SCHEMAS = Path(__file__).parents[3] / "schemas"
 INDEX = SCHEMAS / "PROTOCOL.md"
 PAGES = sorted((SCHEMAS / "protocol").glob("*.md"))
 HEADING = re.compile(r"^## §(\d+) (.+)$", re.MULTILINE)

@@ -17,7 +17,7 @@ EXPECTED += [f"INF-{number:02}" for number in range(1, 21)]
 EXPECTED += [f"DB-{number:02}" for number in range(1, 23)]
 EXPECTED += [f"GRP-{number:02}" for number in range(1, 48)]
 ROW = re.compile(r"^\| (\w+-\d\d) \| (.+?) \| (.+?) (?:\| [^|]* ){3}\|$", re.MULTILINE)
-HERE = "tests/core/test_rule_coverage.py"
+HERE = "tests/test_rule_coverage.py"
 
 
 @cache

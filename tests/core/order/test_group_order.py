@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from pathlib import Path
 
 import pytest
 from hypothesis import Phase, given, settings
@@ -17,13 +16,12 @@ from ledgermq.core.state.manager import QueueManager
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.settings import given_settings
 from support.brokers.log_writer import Script, color_header
+from support.checkout import SCRIPTS
 from support.checks.checked_histories import FOLD, check_every_split, check_history, fold_entry
 from support.generators.group_order_generators import group_order_histories
 from support.planted.planted_faults import expect_found, named
 from support.scripts.play import play
 from support.scripts.script import ScriptError, read_scripts
-
-SCRIPTS = Path(__file__).parent / "scripts"
 
 
 @settings(FOLD, max_examples=150)

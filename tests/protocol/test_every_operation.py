@@ -9,13 +9,13 @@ import pytest
 from ledgermq.core.apply import HANDLERS
 from ledgermq.protocol import administration, operations
 from ledgermq.protocol.operations import SessionOperation
+from support.checkout import ROOT, SCHEMAS
 from support.model.fold import Model
 
-ROOT = Path(__file__).parents[2]
 SUPPORT = ROOT / "tests" / "support"
 KINDS = sorted(
     path.stem.removeprefix("ledgermq.operation.")
-    for path in (ROOT / "schemas").glob("ledgermq.operation.*.avsc")
+    for path in SCHEMAS.glob("ledgermq.operation.*.avsc")
 )
 
 
@@ -34,7 +34,7 @@ def used_in(*paths: Path) -> set[str]:
 
 def test_each_has_a_section_of_its_own_in_the_protocol():
     """What an operation means is written down before anything else of it."""
-    pages = [path.read_text("utf-8") for path in (ROOT / "schemas" / "protocol").glob("*.md")]
+    pages = [path.read_text("utf-8") for path in (SCHEMAS / "protocol").glob("*.md")]
     titles = [title for page in pages for title in re.findall(r"^## §\d+ (\w+)$", page, re.M)]
     assert [kind for kind in KINDS if titles.count(kind) != 1] == []
 

@@ -16,10 +16,10 @@ from ledgermq.protocol.administration import VersionOffered
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import find_queue_manager
 from support.brokers.raw_client import RawClient
+from support.checkout import SERVICES
 
 pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
-SERVICES = Path(__file__).parents[2] / "services"
 OWNER = """
 import sys, time
 from pathlib import Path

@@ -6,8 +6,9 @@ import json
 
 import pytest
 
+from support.checkout import SCHEMAS
 from support.scripts.play import play
-from support.scripts.protocol_pages import ROW, SCHEMAS, examples, sections
+from support.scripts.protocol_pages import ROW, examples, sections
 
 # Every operation of a session begins with these; §4 has them once.
 COMMON = ["session", "session_sequence", "answered_through", "handed_through"]

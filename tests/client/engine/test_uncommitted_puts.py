@@ -1,15 +1,15 @@
 """Puts that are not committed: who sees them when, and that their own session never gets them."""
 
 import importlib.util
-from pathlib import Path
 
 import pytest
 
 import ledgermq
 from ledgermq.client.receiving.consumer import Consumer
 from ledgermq.testing import MemoryBroker
+from support.checkout import ROOT
 
-EXAMPLE = Path(__file__).parents[2] / "examples/groups/put_group_with_status_segments.py"
+EXAMPLE = ROOT / "examples/groups/put_group_with_status_segments.py"
 TARGET, STATUS = "queue:parts", "queue:parts.status"
 BODIES = ["one", "two", "three", "four"]
 

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import threading
-from pathlib import Path
 
 import pytest
 
@@ -13,6 +12,7 @@ import ledgermq
 from ledgermq.embedded import EmbeddedBroker
 from support.brokers.plain_worker import PlainWorker
 from support.brokers.worker_process import new_place
+from support.checkout import SERVICES
 
 HOLDER = """
 import sys
@@ -44,7 +44,7 @@ def test_what_a_killed_client_held_goes_to_another_one(installation, connection,
         session.producer(queue).send_many(str(number) for number in range(5))
     holder = subprocess.Popen(
         [sys.executable, "-c", HOLDER, installation.address, installation.topics.prefix, queue],
-        env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[2] / "services")},
+        env={**os.environ, "PYTHONPATH": str(SERVICES)},
         stdout=subprocess.PIPE,
         text=True,
     )

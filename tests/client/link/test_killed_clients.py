@@ -5,9 +5,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
+
+from support.checkout import SERVICES
 
 HOLDER = """
 import os
@@ -52,7 +53,7 @@ def start(installation, queue) -> Iterator[Start]:
 
     def begin(how):
         command = [sys.executable, "-c", HOLDER, installation.address, installation.topics.prefix]
-        path = {"PYTHONPATH": str(Path(__file__).parents[2] / "services")}
+        path = {"PYTHONPATH": str(SERVICES)}
         one = subprocess.Popen(
             [*command, queue, how], env=os.environ | path, stdout=subprocess.PIPE, text=True
         )
