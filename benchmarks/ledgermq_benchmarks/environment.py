@@ -11,7 +11,6 @@ PACKAGES = ("confluent-kafka", "fastavro", "faust-streaming", "aiokafka", "pyspa
 
 
 def environment() -> dict[str, object]:
-    """Processor, cores, memory, load, interpreter and library versions."""
     return {
         "processor": _processor(),
         "cores": len(os.sched_getaffinity(0)),

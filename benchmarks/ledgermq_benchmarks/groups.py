@@ -130,7 +130,6 @@ def filled_queue(messages: int, groups: int) -> _Session:
 
 
 def drain_seconds(messages: int, groups: int, *, logical: bool) -> float:
-    """Seconds in which a queue of grouped messages is got and acknowledged, 100 at a time."""
     session = filled_queue(messages, groups)
     gc.collect()
     started = time.perf_counter()

@@ -7,7 +7,6 @@ import struct
 import threading
 import time
 from collections.abc import Callable
-from functools import partial
 from multiprocessing.connection import Connection as Pipe
 
 import ledgermq
@@ -31,7 +30,6 @@ def start(pipe: Pipe) -> float:
 
 
 def times(started: float) -> dict[str, float]:
-    """When a program began and ended."""
     return {"started": started, "ended": time.time()}
 
 
@@ -100,29 +98,7 @@ def pipelined_consumer(
         return times(started)
 
 
-def single_producer(address: str, destination: str, messages: int, pipe: Pipe) -> dict[str, float]:
-    """Sends one message at a time and waits for each."""
-    return _threads(1, _send_singly, address, destination, messages, pipe)
-
-
-def single_consumer(address: str, destination: str, messages: int, pipe: Pipe) -> dict[str, float]:
-    """Receives and acknowledges one message at a time."""
-    work = partial(_receive_singly, prefetch=PREFETCH_MESSAGES)
-    return _threads(1, work, address, destination, messages, pipe)
-
-
-def sixteen_producer(address: str, destination: str, messages: int, pipe: Pipe) -> dict[str, float]:
-    """Sixteen sessions in sixteen threads, each sending one message at a time."""
-    return _threads(SESSIONS, _send_singly, address, destination, messages, pipe)
-
-
-def sixteen_consumer(address: str, destination: str, messages: int, pipe: Pipe) -> dict[str, float]:
-    """Sixteen sessions in sixteen threads, each receiving one message at a time."""
-    work = partial(_receive_singly, prefetch=SHARED_PREFETCH_MESSAGES)
-    return _threads(SESSIONS, work, address, destination, messages, pipe)
-
-
-def _threads(
+def in_threads(
     count: int,
     work: Callable[[ledgermq.Session, str, int], None],
     address: str,
@@ -130,6 +106,7 @@ def _threads(
     messages: int,
     pipe: Pipe,
 ) -> dict[str, float]:
+    """Sessions in threads of their own share the messages and begin at once."""
     share = messages // count
     with ledgermq.connect(address) as connection:
         begin = threading.Barrier(count + 1)
@@ -149,16 +126,18 @@ def _threads(
         return times(started)
 
 
-def _send_singly(session: ledgermq.Session, destination: str, share: int) -> None:
+def send_singly(session: ledgermq.Session, destination: str, share: int) -> None:
+    """Sends one message at a time and waits for each."""
     body = os.urandom(BODY_BYTES)
     producer = session.producer(destination)
     for _ in range(share):
         producer.send(body)
 
 
-def _receive_singly(
+def receive_singly(
     session: ledgermq.Session, destination: str, share: int, *, prefetch: int
 ) -> None:
+    """Receives and acknowledges one message at a time."""
     consumer = session.consumer(destination, prefetch=prefetch)
     for _ in range(share):
         message = consumer.receive(timeout=WAIT_SECONDS)

@@ -27,7 +27,6 @@ RUNS_DEFAULT = 5
 
 
 def _measure_once(row: Row, bootstrap: str, queue_manager: str) -> tuple[float, dict[str, float]]:
-    """One value of a row."""
     if row.name == "fold":
         return fold_rate(FOLD_MESSAGES), {}
     if row.name == "groups":
@@ -101,7 +100,6 @@ def measure(
 
 
 def print_table(document: dict[str, object], out: TextIO) -> None:
-    """The document as a table for people."""
     surroundings = document["environment"]
     assert isinstance(surroundings, dict)
     out.write(

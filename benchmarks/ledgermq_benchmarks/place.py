@@ -103,14 +103,12 @@ class BenchPlace:
             self._worker = None
 
     def connect(self, **options: Any) -> ledgermq.Connection:
-        """A connection to the queue manager."""
         given = {"timeout": PATIENCE_SECONDS, **options}
         address = f"kafka://{self.bootstrap}/{QUEUE_MANAGER}"
         return ledgermq.connect(address, topic_prefix=self.topics.prefix, **given)
 
     @property
     def said(self) -> str:
-        """The end of the worker's log."""
         return "\n".join(self._log.read_text(errors="replace").splitlines()[-15:])
 
     def memory_bytes(self) -> dict[str, int]:
@@ -124,7 +122,6 @@ class BenchPlace:
             return reader.ends(self.topics.checkpoints, 0)[1]
 
     def processor_seconds(self) -> float:
-        """Processor time that the worker has used since it was started."""
         text = Path(f"/proc/{self._pid}/stat").read_text(encoding="utf-8")
         fields = text.rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

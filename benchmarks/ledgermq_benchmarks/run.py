@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import uuid
+from functools import partial
 from multiprocessing.connection import Connection as Pipe
 
 from ledgermq_benchmarks import kafka, life, many
@@ -23,8 +24,18 @@ MESSAGES = {
 PROGRAMS: dict[str, tuple[Program, Program]] = {
     "transacted": (life.transacted_producer, life.transacted_consumer),
     "pipelined": (life.pipelined_producer, life.pipelined_consumer),
-    "single": (life.single_producer, life.single_consumer),
-    "sixteen": (life.sixteen_producer, life.sixteen_consumer),
+    "single": (
+        partial(life.in_threads, 1, life.send_singly),
+        partial(life.in_threads, 1, partial(life.receive_singly, prefetch=life.PREFETCH_MESSAGES)),
+    ),
+    "sixteen": (
+        partial(life.in_threads, life.SESSIONS, life.send_singly),
+        partial(
+            life.in_threads,
+            life.SESSIONS,
+            partial(life.receive_singly, prefetch=life.SHARED_PREFETCH_MESSAGES),
+        ),
+    ),
     "latency": (life.latency_producer, life.latency_consumer),
     "fan-out": (many.fan_out_producer, many.fan_out_consumer),
     "thousand": (many.thousand_producer, many.thousand_consumer),
@@ -38,7 +49,6 @@ class BenchError(RuntimeError):
 
 
 def life_run(address: str, row: str, messages: int) -> dict[str, float]:
-    """One run of a row on a queue of its own: rate in messages/s, or delays in ms."""
     producer, consumer = PROGRAMS[row]
     return _run(address, f"queue:bench.{row}.{uuid.uuid4().hex[:8]}", messages, producer, consumer)
 
@@ -61,7 +71,7 @@ def _run(
     pipes: list[Pipe] = []
     children = []
     try:
-        for program in (consumer, producer):
+        for name, program in (("the consumer", consumer), ("the producer", producer)):
             ours, theirs = context.Pipe()
             child = context.Process(
                 target=_child, args=(program, address, destination, messages, theirs), daemon=True
@@ -69,7 +79,7 @@ def _run(
             child.start()
             theirs.close()
             pipes.append(ours)
-            children.append((program.__name__, child))
+            children.append((name, child))
         for pipe, (name, _) in zip(pipes, children, strict=True):
             _receive(pipe, OPEN_SECONDS, name)
         for pipe in pipes:

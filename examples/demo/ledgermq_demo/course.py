@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 from ledgermq.cli.printing.screens import status_document
 from ledgermq.wire.topics.registry import find_queue_manager
 from ledgermq_demo.crash import UnderWay, ends_of, under_way
-from ledgermq_demo.crew import Counts, Crew, RotationCounts, RotationCrew
+from ledgermq_demo.crew import Counts, Crew, RotationCounts, flight_programs, rotation_programs
 from ledgermq_demo.flights import ORIGINS, Flights, arrivals_queue, departures_queue
 from ledgermq_demo.rotations import Rotations
 
@@ -26,7 +25,6 @@ WATCHED_QUEUE: Final = departures_queue("JFK")
 STATUS_AT: Final = 0.5
 # Early enough for the producers to be at work too.
 KILL_AT: Final = 0.15
-LOOK_SECONDS: Final = 0.5
 BUSY_SESSIONS: Final = 3
 BUSY_SECONDS_MAX: Final = 3.0
 
@@ -82,32 +80,22 @@ def run_course(
     Raises:
         AgentFailedError: A producer or consumer ended with an error.
     """
-    changed = threading.Event()
-    crew = Crew(
-        address=stage.address,
-        topic_prefix=stage.topic_prefix,
-        flights=flights,
-        log_directory=stage.directory,
-        changed=changed.set,
-    )
     status: dict[str, Any] | None = None
     comeback: Comeback | None = None
+
+    def look(counts: Counts) -> None:
+        nonlocal status, comeback
+        tell(counts)
+        share = counts.consumed / flights.total
+        if status is None and share >= STATUS_AT:
+            status = status_document(connection.admin.queue_status(WATCHED_QUEUE))
+            say(f"status of {WATCHED_QUEUE} recorded at {stage.named(status['position'])}")
+        if comeback is None and share >= KILL_AT:
+            comeback = _kill(stage, connection, say)
+
     started = time.monotonic()
-    try:
-        crew.start()
-        while not crew.finished:
-            changed.wait(LOOK_SECONDS)
-            changed.clear()
-            tell(crew.counts)
-            share = crew.counts.consumed / flights.total
-            if status is None and share >= STATUS_AT:
-                status = status_document(connection.admin.queue_status(WATCHED_QUEUE))
-                say(f"status of {WATCHED_QUEUE} recorded at {stage.named(status['position'])}")
-            if comeback is None and share >= KILL_AT:
-                comeback = _kill(stage, connection, say)
-        tell(crew.counts)
-    finally:
-        crew.stop()
+    crew = Crew(stage, Counts())
+    crew.run(flight_programs(flights), look)
     assert status is not None, "it is recorded before the last flight"
     assert comeback is not None, "it happens before the last flight"
     return Course(
@@ -126,24 +114,9 @@ def fly_rotations(
     Raises:
         AgentFailedError: A putter or the getter ended with an error.
     """
-    changed = threading.Event()
-    crew = RotationCrew(
-        address=stage.address,
-        topic_prefix=stage.topic_prefix,
-        rotations=rotations,
-        log_directory=stage.directory,
-        changed=changed.set,
-    )
     started = time.monotonic()
-    try:
-        crew.start()
-        while not crew.finished:
-            changed.wait(LOOK_SECONDS)
-            changed.clear()
-            tell(crew.counts)
-        tell(crew.counts)
-    finally:
-        crew.stop()
+    crew = Crew(stage, RotationCounts())
+    crew.run(rotation_programs(rotations), tell)
     return crew.counts, time.monotonic() - started
 
 

@@ -53,7 +53,6 @@ class UnderWay:
 
 
 def ends_of(bootstrap: str, topics: Topics, claim: Claim) -> Ends:
-    """Where the log of a queue manager ends now."""
     with partition_reader(bootstrap, TIMEOUT_SECONDS) as reader:
         return Ends(
             operations=reader.ends(topics.operations, claim.partition)[1],

@@ -1,4 +1,4 @@
-"""Runs the demo's producers and consumers, and counts what they tell."""
+"""Runs the demo's applications, and counts what they tell."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ import json
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Generic, TypeVar
 
 from ledgermq.errors import LedgerMQError
 from ledgermq_demo.flights import ORIGINS, Flights
 from ledgermq_demo.rotations import Rotations
+from ledgermq_demo.stage import Stage
 
-AGENTS: Final = "ledgermq_demo.agents"
-ROTATION_AGENTS: Final = "ledgermq_demo.rotation_agents"
 STOP_TIMEOUT_SECONDS: Final = 10
+LOOK_SECONDS: Final = 0.5
 
 
 class AgentFailedError(LedgerMQError):
@@ -28,7 +28,7 @@ class AgentFailedError(LedgerMQError):
 
 @dataclass(slots=True, kw_only=True)
 class Counts:
-    """What the agents have done so far.
+    """What producers and consumers have done so far.
 
     Attributes:
         put: Flights put and committed.
@@ -46,123 +46,21 @@ class Counts:
     returned: int = 0
     rolled_back: list[str] = field(default_factory=list)
 
-
-class Processes:
-    """Processes that tell what they do as JSON lines; to be derived from for what is told."""
-
-    def __init__(self, *, log_directory: Path, changed: Callable[[], None]) -> None:
-        """`changed` is called, in some thread, when something was told or somebody ended."""
-        self._log_directory = log_directory
-        self._changed = changed
-        self._lock = threading.Lock()
-        self._processes: dict[str, subprocess.Popen[str]] = {}
-        self._failures: dict[str, str] = {}
-        self._readers: list[threading.Thread] = []
-
-    def _start(self, name: str, module: str, arguments: list[str]) -> None:
-        log = self._log_directory / f"{name.replace(' ', '-')}.log"
-        with log.open("w", encoding="utf-8") as errors:
-            process = subprocess.Popen(
-                [sys.executable, "-m", module, *arguments],
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=errors,
-                text=True,
-                # Ctrl-C goes to the demo, which stops everybody in its turn.
-                start_new_session=True,
-            )
-        self._processes[name] = process
-        reader = threading.Thread(target=self._read, args=(name, process), daemon=True)
-        reader.start()
-        self._readers.append(reader)
-
-    def _read(self, name: str, process: subprocess.Popen[str]) -> None:
-        assert process.stdout is not None
-        finished = False
-        for line in process.stdout:
-            event = json.loads(line)
-            finished = finished or event["event"] == "finished"
-            with self._lock:
-                if event["event"] == "failed":
-                    self._failures[name] = event["error"]
-                else:
-                    self._take(event)
-            self._changed()
-        if process.wait() != 0 or not finished:
-            logs = self._log_directory / f"{name.replace(' ', '-')}.log"
-            self._failures.setdefault(name, f"it ended with {process.returncode}; see {logs}")
-        self._changed()
-
-    def _take(self, event: dict[str, Any]) -> None:
-        """Counts what somebody told."""
-        raise NotImplementedError
-
-    @property
-    def finished(self) -> bool:
-        """Whether everybody has ended in good order.
-
-        Raises:
-            AgentFailedError: Somebody ended otherwise.
-        """
-        for name, error in list(self._failures.items()):
-            raise AgentFailedError(f"the demo's {name} failed: {error}")
-        return not any(reader.is_alive() for reader in self._readers)
-
-    def stop(self) -> None:
-        """End whoever is left, by force if need be."""
-        for process in self._processes.values():
-            if process.poll() is None:
-                process.terminate()
-        for process in self._processes.values():
-            try:
-                process.wait(timeout=STOP_TIMEOUT_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-
-
-class Crew(Processes):
-    """One producer and one consumer process per airport."""
-
-    def __init__(
-        self,
-        *,
-        address: str,
-        topic_prefix: str,
-        flights: Flights,
-        log_directory: Path,
-        changed: Callable[[], None],
-    ) -> None:
-        """Describe the crew; `changed` is called, in some thread, when a count has changed."""
-        super().__init__(log_directory=log_directory, changed=changed)
-        self.counts = Counts()
-        self._to = [address, topic_prefix]
-        self._flights = flights
-
-    def start(self) -> None:
-        """Start everybody."""
-        for origin in ORIGINS:
-            common = [*self._to, origin, str(self._flights.counts[origin])]
-            file = str(self._flights.files[origin])
-            self._start(f"consumer {origin}", AGENTS, ["consumer", *common])
-            self._start(f"producer {origin}", AGENTS, ["producer", *common, file])
-
-    def _take(self, event: dict[str, Any]) -> None:
-        counts = self.counts
+    def take(self, event: dict[str, Any]) -> None:
         if event["event"] == "put":
-            counts.put += event["count"]
+            self.put += event["count"]
         elif event["event"] == "consumed":
-            counts.consumed += event["count"]
-            counts.moved += event["moved"]
+            self.consumed += event["count"]
+            self.moved += event["moved"]
         elif event["event"] == "rolled_back":
-            counts.rollbacks += 1
-            counts.returned += event["count"]
-            counts.rolled_back += event["messages"]
+            self.rollbacks += 1
+            self.returned += event["count"]
+            self.rolled_back += event["messages"]
 
 
 @dataclass(slots=True, kw_only=True)
 class RotationCounts:
-    """What the agents of the rotations have done so far.
+    """What was done with rotations so far.
 
     Attributes:
         put: Flights put and committed.
@@ -176,40 +74,119 @@ class RotationCounts:
     groups: int = 0
     wrong: list[str] = field(default_factory=list)
 
-
-class RotationCrew(Processes):
-    """A putter for each airport, and one getter of whole rotations."""
-
-    def __init__(
-        self,
-        *,
-        address: str,
-        topic_prefix: str,
-        rotations: Rotations,
-        log_directory: Path,
-        changed: Callable[[], None],
-    ) -> None:
-        """Describe the crew; `changed` is called, in some thread, when a count has changed."""
-        super().__init__(log_directory=log_directory, changed=changed)
-        self.counts = RotationCounts()
-        self._to = [address, topic_prefix]
-        self._rotations = rotations
-
-    def start(self) -> None:
-        """Start everybody."""
-        flights = self._rotations.flights + self._rotations.single
-        self._start("rotations getter", ROTATION_AGENTS, ["get", *self._to, str(flights)])
-        for origin, file in self._rotations.files.items():
-            self._start(
-                f"rotations putter {origin}", ROTATION_AGENTS, ["put", *self._to, str(file)]
-            )
-
-    def _take(self, event: dict[str, Any]) -> None:
-        counts = self.counts
+    def take(self, event: dict[str, Any]) -> None:
         if event["event"] == "put":
-            counts.put += event["count"]
+            self.put += event["count"]
         elif event["event"] == "got":
-            counts.got += event["count"]
-            counts.groups += event["groups"]
+            self.got += event["count"]
+            self.groups += event["groups"]
         elif event["event"] == "wrong":
-            counts.wrong.append(event["text"])
+            self.wrong.append(event["text"])
+
+
+Counted = TypeVar("Counted", bound=Counts | RotationCounts)
+# A name for people, the role that `agents` has for it, what that takes.
+Program = tuple[str, str, *tuple[object, ...]]
+
+
+class Crew(Generic[Counted]):
+    """Processes of the demo's applications, and what they told."""
+
+    def __init__(self, stage: Stage, counts: Counted) -> None:
+        self.counts = counts
+        self._stage = stage
+        # Set, in some thread, when something was told or somebody ended.
+        self._changed = threading.Event()
+        self._lock = threading.Lock()
+        self._processes: dict[str, subprocess.Popen[str]] = {}
+        self._failures: dict[str, str] = {}
+        self._readers: list[threading.Thread] = []
+
+    def run(self, programs: Sequence[Program], look: Callable[[Counted], None]) -> None:
+        """Runs programs to their end, with a look whenever a count has changed.
+
+        Raises:
+            AgentFailedError: One ended otherwise than in good order; the others are ended too.
+        """
+        try:
+            for name, role, *arguments in programs:
+                self._start(name, role, arguments)
+            while any(reader.is_alive() for reader in self._readers):
+                self._check()
+                self._changed.wait(LOOK_SECONDS)
+                self._changed.clear()
+                look(self.counts)
+            self._check()
+            look(self.counts)
+        finally:
+            self._stop()
+
+    def _start(self, name: str, role: str, arguments: list[object]) -> None:
+        command = [sys.executable, "-m", "ledgermq_demo.agents", role]
+        command += [self._stage.address, self._stage.topic_prefix, *map(str, arguments)]
+        log = self._stage.directory / f"{name.replace(' ', '-')}.log"
+        with log.open("w", encoding="utf-8") as errors:
+            process = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=errors,
+                text=True,
+                # Ctrl-C goes to the demo, which stops everybody in its turn.
+                start_new_session=True,
+            )
+        self._processes[name] = process
+        reader = threading.Thread(target=self._read, args=(name, process, log), daemon=True)
+        reader.start()
+        self._readers.append(reader)
+
+    def _read(self, name: str, process: subprocess.Popen[str], log: Path) -> None:
+        assert process.stdout is not None
+        finished = False
+        for line in process.stdout:
+            event = json.loads(line)
+            finished = finished or event["event"] == "finished"
+            with self._lock:
+                if event["event"] == "failed":
+                    self._failures[name] = event["error"]
+                else:
+                    self.counts.take(event)
+            self._changed.set()
+        if process.wait() != 0 or not finished:
+            self._failures.setdefault(name, f"it ended with {process.returncode}; see {log}")
+        self._changed.set()
+
+    def _check(self) -> None:
+        for name, error in list(self._failures.items()):
+            raise AgentFailedError(f"the demo's {name} failed: {error}")
+
+    def _stop(self) -> None:
+        """Ends whoever is left, by force if need be."""
+        for process in self._processes.values():
+            if process.poll() is None:
+                process.terminate()
+        for process in self._processes.values():
+            try:
+                process.wait(timeout=STOP_TIMEOUT_SECONDS)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+
+
+def flight_programs(flights: Flights) -> list[Program]:
+    """One producer and one consumer per airport."""
+    programs: list[Program] = []
+    for origin in ORIGINS:
+        programs.append((f"consumer {origin}", "consume", origin, flights.counts[origin]))
+        programs.append((f"producer {origin}", "produce", origin, flights.files[origin]))
+    return programs
+
+
+def rotation_programs(rotations: Rotations) -> list[Program]:
+    """A putter for each airport, and one getter of whole rotations."""
+    flights = rotations.flights + rotations.single
+    putters: list[Program] = [
+        (f"rotations putter {origin}", "put-rotations", file)
+        for origin, file in rotations.files.items()
+    ]
+    return [("rotations getter", "get-rotations", flights), *putters]

@@ -21,7 +21,6 @@ class FlightsMissingError(LedgerMQError):
 
 
 def departures_queue(origin: str) -> str:
-    """The queue of the flights that leave an airport."""
     return f"departures.{origin}"
 
 
@@ -46,7 +45,6 @@ class Flights:
 
     @property
     def total(self) -> int:
-        """All flights."""
         return sum(self.counts.values())
 
     @classmethod

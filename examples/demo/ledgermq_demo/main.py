@@ -105,7 +105,6 @@ def _rotate(shown: Screen, stage: Stage, flights: Flights) -> None:
 def _balance(
     shown: Screen, flights: Flights, course: Course, statuses: dict[str, dict[str, Any]]
 ) -> None:
-    """The queues hold what the input says they must."""
     shown.heading("The queues, as the worker answers")
     for origin in ORIGINS:
         shown.show(screen(statuses[departures_queue(origin)]))
@@ -145,7 +144,6 @@ def _balance(
 def _prove(
     shown: Screen, stage: Stage, course: Course, checkpoint: CheckpointStatus, directory: Path
 ) -> None:
-    """Spark: the past, the life of one message, the audit."""
     from ledgermq_demo.proof import audit_all, rebuild_the_past
 
     shown.say("starting Spark ...")

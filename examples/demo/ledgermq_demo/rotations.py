@@ -48,7 +48,6 @@ class Rotations:
 
     @classmethod
     def write(cls, directory: Path, flights: Flights) -> Rotations:
-        """Work out the rotations of the demo's flights and write the files."""
         by_origin = {origin: _read(flights.files[origin]) for origin in ORIGINS}
         rotations: dict[tuple[Any, ...], list[dict[str, Any]]] = defaultdict(list)
         single = 0

@@ -35,16 +35,13 @@ class Screen:
     checked: int = 0
 
     def heading(self, text: str) -> None:
-        """A new part begins."""
         self.console.print()
         self.console.rule(f"[bold]{escape(text)}", align="left")
 
     def say(self, text: str) -> None:
-        """A line of what happens."""
         self._print(escape(text))
 
     def show(self, text: str) -> None:
-        """Text as it is, set off."""
         for line in text.splitlines():
             self.console.print(f"    {escape(line)}", soft_wrap=True)
 
@@ -107,5 +104,4 @@ class Screen:
             yield tell
 
     def rows(self, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:
-        """A small table."""
         self.console.print(Padding(drawn_table(columns, rows, indent=2), (0, 0, 0, 2)))

@@ -36,14 +36,12 @@ class Stage:
     topic_prefix = "ledgermq"
 
     def __init__(self, directory: Path, *, tell: Callable[[str], None]) -> None:
-        """Describe the stage; nothing is touched until it is entered."""
         self.directory = directory
         self._supervisor = Supervisor(directory, tell=tell)
         self._announcement: Any = None
 
     @property
     def bootstrap(self) -> str:
-        """The broker's address."""
         return self._supervisor.bootstrap
 
     @property
@@ -53,7 +51,6 @@ class Stage:
 
     @property
     def topics(self) -> Topics:
-        """The log topics."""
         return Topics(self.topic_prefix)
 
     @property
@@ -63,11 +60,6 @@ class Stage:
         while self._supervisor.worker_pid is None and time.monotonic() < deadline:
             time.sleep(LOOK_SECONDS)
         return self._supervisor.worker_pid or 0
-
-    @property
-    def restarts(self) -> int:
-        """How often the worker was started again."""
-        return self._supervisor.restarts
 
     def named(self, position: int) -> str:
         """A log position as people write it."""

@@ -37,7 +37,6 @@ def _arguments() -> argparse.ArgumentParser:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Runs the command line; an exit code."""
     die_with_parent()
     given: dict[str, Any] = vars(_arguments().parse_args(arguments))
     command = given.pop("command")

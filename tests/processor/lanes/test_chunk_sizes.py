@@ -22,8 +22,6 @@ CHUNK_BYTES = 1024 * 1024
 class Lane:
     """A producer that keeps the records."""
 
-    crowded = False
-
     def __init__(self):
         self.values = []
 
@@ -33,6 +31,9 @@ class Lane:
 
     def poll(self):
         """Does nothing."""
+
+    async def wait_for_room(self):
+        """There always is."""
 
 
 class Bodies:

@@ -8,22 +8,18 @@ play.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from ledgermq.core.snapshot.message_records import stored_message
 from ledgermq.core.snapshot.state_records import TakenBlock
 from ledgermq.core.state.records import Message, Queue
 from ledgermq.core.state.storage import Segment
-from ledgermq.wire.framing.checkpoint_chunks import avro_long, block_values
-from ledgermq.wire.framing.codec import encode_record
-
-STORED: Final = "ledgermq.checkpoint.StoredMessage"
-# Marker and fingerprint.
-FRAME_BYTES: Final = 10
+from ledgermq.wire.framing.checkpoint_chunks import STORED, avro_long, block_values
+from ledgermq.wire.framing.codec import HEADER_BYTES, encode_record
 
 
 def _record(record: dict[str, Any]) -> bytes:
-    return encode_record(STORED, record)[FRAME_BYTES:]
+    return encode_record(STORED, record)[HEADER_BYTES:]
 
 
 class _Plain:
@@ -62,7 +58,6 @@ class _Plain:
         )
 
     def encoded(self, message: Message) -> bytes:
-        """The record of a plain message."""
         return b"".join(self._parts(message))
 
 

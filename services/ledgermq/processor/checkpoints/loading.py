@@ -64,8 +64,6 @@ class LogIncompleteError(LedgerMQError):
 
 @dataclass(frozen=True, slots=True)
 class StoredManifest:
-    """A manifest that lies in the checkpoints topic."""
-
     position: int
     digests: tuple[str, ...]
 
@@ -149,8 +147,8 @@ def _with_stored(loaded: Loaded, records: StoredRecords, claim: Claim) -> Loaded
     good = (digest for digest, value in records.chunks.items() if chunk_digest(value) == digest)
     loaded.stored = set(good)
     name = claim.queue_manager
-    kept = {manifest_key(name, one.position).encode() for one in loaded.manifests}
-    kept |= {chunk_key(name, digest).encode() for digest in loaded.stored}
+    kept = {manifest_key(name, one.position) for one in loaded.manifests}
+    kept |= {chunk_key(name, digest) for digest in loaded.stored}
     loaded.rubbish = [key for key in records.all_keys() if key not in kept]
     return loaded
 
@@ -163,7 +161,8 @@ def _manifests(records: StoredRecords, claim: Claim) -> list[dict[str, Any]]:
             full_name, manifest = decode_record(records.manifests[position])
         except UndecodableError as error:
             full_name, manifest = str(error), {}
-        if full_name == MANIFEST and _is_of(manifest, claim, position):
+        named = (claim.queue_manager, position)
+        if full_name == MANIFEST and (manifest["queue_manager"], manifest["position"]) == named:
             found.append(manifest)
         else:
             log.warning(
@@ -173,11 +172,6 @@ def _manifests(records: StoredRecords, claim: Claim) -> list[dict[str, Any]]:
                 full_name,
             )
     return found
-
-
-def _is_of(manifest: dict[str, Any], claim: Claim, position: int) -> bool:
-    """Whether a manifest is what its key says."""
-    return (manifest["queue_manager"], manifest["position"]) == (claim.queue_manager, position)
 
 
 def _stored(manifest: dict[str, Any], records: StoredRecords) -> StoredManifest:
@@ -212,7 +206,6 @@ class _Log:
 
     @property
     def name(self) -> str:
-        """Topic and partition of the operations."""
         return f"{self.topics.operations}-{self.claim.partition}"
 
     def problem(self, manifest: dict[str, Any]) -> str | None:

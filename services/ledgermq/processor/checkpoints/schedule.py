@@ -119,14 +119,11 @@ class CheckpointSchedule:
         return blocks >= settings.checkpoint_blocks
 
     def _answer_waiting(self, folder: Folder, answers: Answerer) -> None:
-        """Answers those who asked that a checkpoint is durable."""
         asked, self.wanted = self.wanted, []
         manifest = self.checkpointer.durable
-        position = -1 if manifest is None else manifest["position"]
-        document = {
-            "position": position,
-            "digest": None if manifest is None else manifest["digest"],
-            "manifest": None if manifest is None else manifest_key(self._name, position),
-        }
+        document: dict[str, Any] = {"position": -1, "digest": None, "manifest": None}
+        if manifest is not None:
+            document = {name: manifest[name] for name in ("position", "digest")}
+            document["manifest"] = manifest_key(self._name, manifest["position"]).decode()
         for question in asked:
-            answers.reply(folder.state, question, document, position=position)
+            answers.reply(folder.state, question, document, position=document["position"])

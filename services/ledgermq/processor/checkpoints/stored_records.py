@@ -46,11 +46,10 @@ class StoredRecords:
                 self.rubbish[key] = None
 
     def all_keys(self) -> list[bytes]:
-        """All keys that have a value, whatever they are."""
         name = self._queue_manager
         keys = [manifest_key(name, position) for position in self.manifests]
         keys += [chunk_key(name, digest) for digest in self.chunks]
-        return [*(key.encode() for key in keys), *self.rubbish]
+        return [*keys, *self.rubbish]
 
 
 def read_stored_records(reader: PartitionReader, topics: Topics, claim: Claim) -> StoredRecords:

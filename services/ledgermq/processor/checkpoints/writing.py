@@ -96,7 +96,6 @@ class _Contents:
 
 
 def encode_root(state: QueueManager) -> bytes:
-    """The Root of a state as bytes."""
     root = root_of(state)
     for session in root["sessions"]:
         session["replies"] = [outcome_to_union(one) for one in session["replies"]]
@@ -104,8 +103,6 @@ def encode_root(state: QueueManager) -> bytes:
 
 
 class Checkpointer:
-    """Makes one queue manager's checkpoints."""
-
     def __init__(
         self,
         claim: Claim,
@@ -240,7 +237,7 @@ class Checkpointer:
                 size += len(value)
                 if size > WRITTEN_TOGETHER_BYTES:
                     break
-            self._write([(chunk_key(name, one).encode(), self._unwritten[one]) for one in digests])
+            self._write([(chunk_key(name, one), self._unwritten[one]) for one in digests])
             self._stored.update(digests)
             for digest in digests:
                 del self._unwritten[digest]
@@ -261,7 +258,7 @@ class Checkpointer:
             "worker": self._worker,
         }
         crash_point("before-manifest")
-        key = manifest_key(self._claim.queue_manager, snapshot.position).encode()
+        key = manifest_key(self._claim.queue_manager, snapshot.position)
         self._write([(key, encode_record(MANIFEST, manifest))])
         return manifest
 
@@ -317,13 +314,12 @@ class Checkpointer:
             name = self._claim.queue_manager
             keys = [manifest_key(name, one.position) for one in gone]
             keys += [chunk_key(name, digest) for digest in sorted(spare)]
-            written = {chunk_key(name, one).encode() for one in needed}
-            written |= {manifest_key(name, one.position).encode() for one in self._kept}
-            gone_keys = [key.encode() for key in keys]
-            gone_keys += [key for key in self._rubbish if key not in written]
-            if gone_keys:
+            written = {chunk_key(name, one) for one in needed}
+            written |= {manifest_key(name, one.position) for one in self._kept}
+            keys += [key for key in self._rubbish if key not in written]
+            if keys:
                 loop = asyncio.get_running_loop()
-                records: list[tuple[bytes, bytes | None]] = [(key, None) for key in gone_keys]
+                records: list[tuple[bytes, bytes | None]] = [(key, None) for key in keys]
                 await loop.run_in_executor(self._thread, self._write, records)
             self._stored -= spare
             self._rubbish = []

@@ -43,8 +43,6 @@ class NoTables(TableManager):
 
 
 class WorkerApplication(faust.App):
-    """A Faust application on our transport."""
-
     logger = logging.getLogger("faust.app")
     log_bootstrap = ""
 
@@ -107,5 +105,4 @@ def make_application(
 
 
 def partitions_of(topic: str, assigned: set[TP]) -> set[int]:
-    """The partitions of one topic among those assigned."""
     return {tp.partition for tp in assigned if tp.topic == topic}

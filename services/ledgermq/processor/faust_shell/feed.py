@@ -53,7 +53,6 @@ class LogRecord:
 
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:
-        """The record's headers."""
         found: Any = self._message.headers()
         return found or []
 
@@ -124,7 +123,6 @@ class RecordFeed:
         self._wish(_Action.READ, tp, offset)
 
     def leave(self, tp: TP) -> None:
-        """Reads a partition no longer."""
         self._wish(_Action.LEAVE, tp)
 
     def hold(self, tp: TP) -> None:
@@ -150,7 +148,6 @@ class RecordFeed:
             raise self._failed
 
     def take(self) -> Batch | None:
-        """The next batch; None if there is none."""
         while self._waiting:
             epoch, batch = self._waiting.popleft()
             self._waiting_records -= len(batch.records)
@@ -169,7 +166,6 @@ class RecordFeed:
         )
 
     async def stop(self) -> None:
-        """Ends the thread and lets go of the connection."""
         self._stopped = True
         self._room.set()
         await asyncio.to_thread(self._thread.join, 10.0)

@@ -66,8 +66,6 @@ class LogConsumerThread(driver.AIOKafkaConsumerThread):
 
 
 class LogConsumer(driver.Consumer):
-    """Faust's consumer, which drains partitions in chunks through gates."""
-
     logger = logging.getLogger("faust.consumer")
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -85,22 +83,18 @@ class LogConsumer(driver.Consumer):
 
     @property
     def feed(self) -> RecordFeed:
-        """The feed, made at its first use."""
         if self._feed is None:
             app: Any = self.app
             self._feed = RecordFeed(app.log_bootstrap, self._pass_on)
         return self._feed
 
     def open_gate(self, tp: TP) -> None:
-        """Lets records of a partition through."""
         self.feed.go_on(tp)
 
     def close_gate(self, tp: TP) -> None:
-        """Holds a partition back; what was fetched of it stays where it is."""
         self.feed.hold(tp)
 
     def leave(self, tp: TP) -> None:
-        """Reads a partition no longer."""
         self.feed.leave(tp)
 
     async def _in_thread(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
@@ -109,7 +103,6 @@ class LogConsumer(driver.Consumer):
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, loop))
 
     async def seek_to(self, tp: TP, offset: int) -> None:
-        """Makes the next record read of a partition the one at an offset."""
         self.feed.read_from(tp, offset)
         self._read_offset[tp] = offset or None
 
@@ -184,7 +177,6 @@ class LogConsumer(driver.Consumer):
             thread.leave_group_when_stopped()
 
     async def on_stop(self) -> None:
-        """Ends the feed with the consumer."""
         if self._feed is not None:
             await self._feed.stop()
         await super().on_stop()
@@ -209,6 +201,4 @@ class LogConsumer(driver.Consumer):
 
 
 class LogTransport(driver.Transport):
-    """The transport that makes `LogConsumer`."""
-
     Consumer = LogConsumer

@@ -140,8 +140,6 @@ class LogReader:
 
 
 class BodyStore:
-    """The bodies of one queue manager."""
-
     def __init__(self, cache_bytes: int, reader: LogReader) -> None:
         self._limit = cache_bytes
         self._reader = reader
@@ -261,6 +259,5 @@ class BodyStore:
             self._thread.submit(self._reader.close)
 
     def close(self) -> None:
-        """Stops reading back."""
         self._thread.submit(self._reader.close)
         self._thread.shutdown(wait=False)

@@ -8,7 +8,7 @@ back from the log; all others go on (H21). When very much is held, the fold wait
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import Counter, deque
 from typing import Any, NamedTuple
 
 from ledgermq.errors import LedgerMQError
@@ -58,8 +58,6 @@ def _weight(outcome: Outcome) -> int:
 
 
 class _Draft:
-    """A chunk being gathered."""
-
     __slots__ = ("chain", "lane", "outcomes", "previous_index", "previous_position", "size_bytes")
 
     def __init__(self, lane: int, previous_position: int, previous_index: int) -> None:
@@ -83,8 +81,6 @@ def _bytes_beside_bodies(delivered: Delivered) -> int:
 
 
 class LaneWriter:
-    """Writes one queue manager's outcomes and answers to its lanes."""
-
     def __init__(
         self, claim: Claim, producer: LogProducer, bodies: BodyStore, chunk_bytes: int
     ) -> None:
@@ -100,7 +96,7 @@ class LaneWriter:
         self._fault: LedgerMQError | None = None
         self._wake = asyncio.Event()
         self.outcomes_written = 0
-        self.refused: dict[str, int] = {}
+        self.refused: Counter[str] = Counter()
 
     async def send(self, folded: list[Folded]) -> None:
         """Sends the outcomes of a slice, in order per connection.
@@ -114,13 +110,13 @@ class LaneWriter:
             for addressed in found:
                 connection, outcome = addressed.connection, addressed.outcome
                 if isinstance(outcome, Refused):
-                    self._count_refusal(outcome)
+                    self.refused[outcome.reason] += 1
                 if connection is None:
                     self._send_unchained(record, outcome, chain)
                     continue
                 size = -1 if connection in self._held else self._complete(outcome)
                 if size >= 0:
-                    if self._draft(drafts, addressed, size, chain) and self._producer.crowded:
+                    if self._draft(drafts, addressed, size, chain):
                         await self._producer.wait_for_room()
                     continue
                 draft = drafts.pop(connection, None)
@@ -130,8 +126,7 @@ class LaneWriter:
         for connection, draft in drafts.items():
             self._send_chunk(connection, draft)
         self._producer.poll()
-        if self._producer.crowded:
-            await self._producer.wait_for_room()
+        await self._producer.wait_for_room()
         while self._held_messages > HELD_MESSAGES_MAX:
             if self._fault is not None:
                 raise self._fault
@@ -213,7 +208,7 @@ class LaneWriter:
                 break
             waiting.popleft()
             self._held_messages -= _weight(addressed.outcome)
-            if self._draft(drafts, addressed, size, chain) and self._producer.crowded:
+            if self._draft(drafts, addressed, size, chain):
                 await self._producer.wait_for_room()
             size = -1
         for draft in drafts.values():
@@ -223,11 +218,9 @@ class LaneWriter:
             self._held[connection] = waiting
         self._releasing = 0
         self._producer.poll()
-        if self._producer.crowded:
-            await self._producer.wait_for_room()
+        await self._producer.wait_for_room()
 
     def mark(self) -> SendMark:
-        """What was handed over so far."""
         held = self._held_number if self._held else 0
         return SendMark(tuple(self.book.sent), held)
 
@@ -260,11 +253,7 @@ class LaneWriter:
         self._produce(address.connection, lane, value, CHUNK, outcome.position, outcome.index)
         self.outcomes_written += 1
 
-    def _count_refusal(self, outcome: Refused) -> None:
-        self.refused[outcome.reason] = self.refused.get(outcome.reason, 0) + 1
-
     def send_answer(self, connection: bytes, lane: int, value: bytes, position: int) -> None:
-        """Sends an encoded answer that is true at a position."""
         self._produce(connection, lane, value, ANSWER, position, 0)
 
     def _produce(

@@ -22,8 +22,6 @@ POLL_SECONDS = 0.004
 
 
 class WriteFailedError(LedgerMQError):
-    """A record that had to be written was not."""
-
     code = "write-failed"
 
 
@@ -34,7 +32,6 @@ class LogClock:
         self._ahead_us = 0
 
     def observe(self, append_ms: int) -> None:
-        """Learns from a record that was appended just now."""
         self._ahead_us = append_ms * 1000 - int(time.time() * 1_000_000)
 
     def now_us(self) -> int:
@@ -43,8 +40,6 @@ class LogClock:
 
 
 class LaneBook:
-    """What one queue manager's lanes were given and what they acknowledged."""
-
     __slots__ = ("acknowledged", "sent")
 
     def __init__(self, lanes: int) -> None:
@@ -52,7 +47,6 @@ class LaneBook:
         self.acknowledged = [0] * lanes
 
     def covers(self, sent: Sequence[int]) -> bool:
-        """Whether everything sent by then is acknowledged."""
         return all(done >= due for done, due in zip(self.acknowledged, sent, strict=True))
 
 
@@ -157,23 +151,16 @@ class LogProducer:
             raise WriteFailedError(f"{topic}-{partition} took no record: {error}") from error
         self.outstanding += 1
 
-    @property
-    def crowded(self) -> bool:
-        """Whether more waits to be acknowledged than may."""
-        return self.unsent_bytes > self._unsent_bytes_max
-
     async def wait_for_room(self) -> None:
-        """Waits until less is unacknowledged."""
-        while self.crowded and self._failed is None:
+        """Waits while more waits to be acknowledged than may."""
+        while self.unsent_bytes > self._unsent_bytes_max and self._failed is None:
             self.poll()
             await asyncio.sleep(POLL_SECONDS)
 
     def poll(self) -> None:
-        """Takes in acknowledgements."""
         self._producer.poll(0)
 
     async def run(self) -> None:
-        """Takes in acknowledgements for as long as the worker runs."""
         while True:
             self._producer.poll(0)
             await asyncio.sleep(POLL_SECONDS if self.outstanding else 4 * POLL_SECONDS)

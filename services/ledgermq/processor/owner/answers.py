@@ -32,8 +32,6 @@ PATIENCE_SECONDS_MAX = 300.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """An Ask and when it came."""
-
     ask: dict[str, Any]
     arrived: float
 
@@ -51,8 +49,6 @@ class Question:
 
 
 class Answerer:
-    """Answers questions about one queue manager, between operations."""
-
     def __init__(
         self, name: str, worker: str, lanes: LaneWriter, bodies: BodyStore, sizes: LogSizes
     ) -> None:
@@ -75,7 +71,6 @@ class Answerer:
 
     @property
     def waiting(self) -> bool:
-        """Whether any question is not answered."""
         return bool(self._waiting)
 
     async def answer_due(self, state: QueueManager) -> list[Question]:
@@ -200,7 +195,6 @@ class Answerer:
         self.refuse(state, question, Reason.ANSWER_TOO_LARGE, detail)
 
     def refuse(self, state: QueueManager, question: Question, reason: str, detail: str) -> None:
-        """Sends a refusal."""
         number, detail = question.ask["question"], detail[:DETAIL_CHARACTERS_MAX]
         value = encode_answer(number, state.position, state.time, reason=reason, detail=detail)
         self._send(question, value, state.position)

@@ -59,8 +59,6 @@ class NoRecord(NamedTuple):
 
 
 class Folder:
-    """Folds one queue manager's records in order."""
-
     def __init__(
         self,
         name: str,
@@ -91,7 +89,6 @@ class Folder:
 
     @property
     def expected(self) -> int:
-        """The position that must be folded next."""
         return self.state.position + 1
 
     @property
@@ -103,7 +100,6 @@ class Folder:
         return backlog[0].offset if backlog else None
 
     def add(self, records: list[Any]) -> None:
-        """Takes drained records in."""
         self._backlog.extend(records)
         self._backlog_bytes += sum([len(record.value or b"") for record in records])
 
@@ -184,7 +180,6 @@ class Folder:
         return found
 
     def skip_command(self, first: int, last: int) -> str:
-        """How positions are declared skipped."""
         return skip_command(self._topics, self._name, Hole(first, last))
 
     def _read(self, record: Any, value: bytes | None) -> Operation | None:

@@ -49,7 +49,6 @@ class HoleWatch:
         self._said: tuple[Hole, float] | None = None
 
     def is_known(self, position: int) -> bool:
-        """Whether a look at the log found a hole there."""
         return self._folder.ahead.hole_at(position) is not None
 
     async def pass_over(self) -> list[Folded] | None:

@@ -13,7 +13,7 @@ import logging
 import time
 from collections.abc import Coroutine
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from faust.types import TP
 
@@ -21,7 +21,7 @@ from ledgermq.errors import LedgerMQError
 from ledgermq.processor.checkpoints.loading import Loaded, load
 from ledgermq.processor.checkpoints.schedule import CheckpointSchedule
 from ledgermq.processor.checkpoints.writing import Checkpointer
-from ledgermq.processor.faust_shell.transport import DrainedChunk
+from ledgermq.processor.faust_shell.transport import DrainedChunk, LogConsumer
 from ledgermq.processor.lanes.bodies import BodyStore, LogReader
 from ledgermq.processor.lanes.lanes import LaneWriter
 from ledgermq.processor.lanes.producer import LogProducer
@@ -53,25 +53,6 @@ class LogCutError(LedgerMQError):
     code = "log-cut"
 
 
-class LogAccess(Protocol):
-    """What an owner needs of the consumer."""
-
-    def open_gate(self, tp: TP) -> None:
-        """Lets records through."""
-
-    def close_gate(self, tp: TP) -> None:
-        """Holds records back."""
-
-    def leave(self, tp: TP) -> None:
-        """Reads a partition no longer."""
-
-    async def seek_to(self, tp: TP, offset: int) -> None:
-        """Reads on from an offset."""
-
-    async def commit_position(self, tp: TP, offset: int) -> None:
-        """Commits to the group."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What the owners of a worker share."""
@@ -79,13 +60,11 @@ class Surroundings:
     settings: WorkerSettings
     topics: Topics
     producer: LogProducer
-    consumer: LogAccess
+    consumer: LogConsumer
     side_topic: SideTopic
 
 
 class Owner:
-    """Owns one queue manager."""
-
     def __init__(self, claim: Claim, around: Surroundings) -> None:
         settings, topics = around.settings, around.topics
         self.claim = claim
@@ -136,12 +115,10 @@ class Owner:
         self._wake.set()
 
     def take_question(self, ask: dict[str, Any]) -> None:
-        """Takes a question."""
         self.answers.take(ask)
         self._wake.set()
 
     def take_heartbeat(self, connection: bytes) -> None:
-        """Takes a sign of life."""
         self.watch.silence.heard(connection)
         self._heartbeat_heard = True
 
@@ -152,7 +129,6 @@ class Owner:
             self._release()
 
     def nudge(self) -> None:
-        """Lets the owner look whether anything is due."""
         self._wake.set()
 
     # The owner's task --------------------------------------------------------------------------
@@ -355,7 +331,6 @@ class Owner:
         return self.holes is not None and self.holes.waits
 
     async def _duties(self, folder: Folder, now: float) -> None:
-        """What time asks for: ticks, agreed time, suspicion, rest."""
         self.time.folded_to(folder.state)
         heard, self._heartbeat_heard = self._heartbeat_heard, False
         await self.time.let_time_pass(folder.state, heartbeat_heard=heard)

@@ -135,7 +135,6 @@ class PagedAnswers:
         return kept
 
     def drop(self, kept: PagedAnswer) -> None:
-        """Forgets an answer."""
         self._kept.pop(kept.token, None)
 
     def _forget(self, now: float) -> None:

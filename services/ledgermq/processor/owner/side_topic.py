@@ -32,16 +32,12 @@ LOOK_BACK_SECONDS = 30.0
 class Listener(Protocol):
     """Who hears what comes on one partition."""
 
-    def take_question(self, ask: dict[str, Any]) -> None:
-        """A question."""
+    def take_question(self, ask: dict[str, Any]) -> None: ...
 
-    def take_heartbeat(self, connection: bytes) -> None:
-        """A sign of life."""
+    def take_heartbeat(self, connection: bytes) -> None: ...
 
 
 class SideTopic:
-    """Reads the side topic for the partitions that are owned here."""
-
     def __init__(self, bootstrap: str, topics: Topics, on_claim: Callable[[], None]) -> None:
         self._bootstrap = bootstrap
         self._topics = topics
@@ -53,7 +49,6 @@ class SideTopic:
         self._changed = asyncio.Lock()
 
     async def start(self, registry_position: int = 0) -> None:
-        """Connects, and follows the registry."""
         self._consumer = AIOKafkaConsumer(
             bootstrap_servers=self._bootstrap,
             group_id=None,
@@ -137,7 +132,6 @@ class SideTopic:
             return None
 
     async def run(self) -> None:
-        """Hears for as long as the worker runs."""
         assert self._consumer is not None
         while True:
             found = await self._consumer.getmany(timeout_ms=1000)
@@ -176,7 +170,6 @@ class SideTopic:
             log.warning("%s at %s@%d is no question", full_name, tp.topic, record.offset)
 
     async def stop(self) -> None:
-        """Lets go of the connection."""
         if self._consumer is not None:
             await self._consumer.stop()
             self._consumer = None

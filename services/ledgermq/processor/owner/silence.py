@@ -32,11 +32,9 @@ class Silence:
         self._counts_from: float | None = None
 
     def heard(self, connection: bytes) -> None:
-        """A heartbeat of a connection arrived."""
         self._connections[connection] = time.monotonic()
 
     def acted(self, session: int, now: float) -> None:
-        """An operation of a session was folded."""
         self._sessions[session] = now
 
     def count_from_now(self) -> None:
@@ -65,7 +63,6 @@ class Silence:
         return found
 
     def forget_gone(self, state: QueueManager) -> None:
-        """Drops what is known of sessions and connections that are no more."""
         sessions, connections = state.sessions, state.connections
         self._sessions = {key: at for key, at in self._sessions.items() if key in sessions}
         # A connection may beat before its first Open is folded.
@@ -76,8 +73,6 @@ class Silence:
 
 
 class SilenceWatch:
-    """Listens for one queue manager, and suspects who is silent."""
-
     def __init__(self, claim: Claim, side_topic: SideTopic, keeper: TimeKeeper) -> None:
         self._claim = claim
         self._side_topic = side_topic

@@ -19,7 +19,7 @@ from ledgermq.protocol.administration import VersionOffered
 from ledgermq.protocol.limits import PROTOCOL_VERSION, TIME_LEAP_US
 from ledgermq.protocol.operations import Operation, Suspect, Tick, TimeAgreed
 from ledgermq.wire.framing.codec import encode_operation, full_name_of
-from ledgermq.wire.framing.headers import Headers
+from ledgermq.wire.framing.headers import common_headers
 from ledgermq.wire.topics.registry import Claim
 
 log = logging.getLogger(__name__)
@@ -34,16 +34,6 @@ TICK_MARGIN_US = 5_000
 def _clock_of(state: QueueManager) -> tuple[int, int, int | None]:
     """What an entry of the worker's is to change."""
     return state.time, state.time_reference, next_deadline(state)
-
-
-def _headers(queue_manager: str, worker: str, full_name: str) -> Headers:
-    return [
-        ("content-type", b"avro/binary"),
-        ("ce_specversion", b"1.0"),
-        ("ce_type", full_name.encode()),
-        ("ce_source", f"/ledgermq/{queue_manager}/{worker}".encode()),
-        ("ce_id", uuid.uuid4().hex.encode()),
-    ]
 
 
 class TimeKeeper:
@@ -65,13 +55,9 @@ class TimeKeeper:
         """Whether an entry of this worker is not folded yet, or the next must wait."""
         return self._writing or self._unfolded is not None or time.monotonic() < self._not_before
 
-    def estimate_us(self) -> int:
-        """The log's time by the worker's estimate, in µs."""
-        return self._producer.clock.now_us()
-
     def ahead_seconds(self, state: QueueManager) -> float:
         """How far log time is ahead of the log's clock, by the worker's estimate of that."""
-        return max(0, state.time - self.estimate_us()) / 1_000_000
+        return max(0, state.time - self._producer.clock.now_us()) / 1_000_000
 
     def folded_to(self, state: QueueManager) -> None:
         """Notes that the fold has come on; backs off if the worker's own entry changed nothing."""
@@ -98,7 +84,7 @@ class TimeKeeper:
         """Writes what the passing of time calls for, if anything."""
         if self.busy or state.time < 0:
             return
-        now_us, reference = self.estimate_us(), state.time_reference
+        now_us, reference = self._producer.clock.now_us(), state.time_reference
         ahead = reference >= 0
         passed_us = now_us - (reference if ahead else state.time)
         after, _, _ = time_after(state.time, reference, now_us - TICK_MARGIN_US, agreed=True)
@@ -113,7 +99,6 @@ class TimeKeeper:
             await self._append(self._time_agreed(), state)
 
     async def suspect(self, state: QueueManager, sessions: list[int]) -> None:
-        """Puts sessions under suspicion."""
         if not self.busy and sessions:
             log.info(
                 "%s: nothing was heard of sessions %s; they are suspected",
@@ -151,7 +136,8 @@ class TimeKeeper:
         name, partition, _ = self._claim
         self._writing = True
         try:
-            headers = _headers(name, self._worker, full_name_of(operation))
+            headers = common_headers(f"/ledgermq/{name}/{self._worker}", full_name_of(operation))
+            headers.append(("ce_id", uuid.uuid4().hex.encode()))
             value = encode_operation(operation)
             position = await self._producer.append_operation(
                 partition, name.encode(), value, headers

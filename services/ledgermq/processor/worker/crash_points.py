@@ -31,7 +31,6 @@ _point, _remaining = _wanted()
 
 
 def crash_point(name: str) -> None:
-    """Kills the process here if a test asked for it."""
     global _remaining
     if name == _point:
         _remaining -= 1

@@ -26,7 +26,6 @@ class RepeatFilter(logging.Filter):
         self._seen: dict[tuple[str, str], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Whether a line is written."""
         if not record.name.startswith(LIBRARIES):
             return True
         # Librdkafka has one format for everything; its first arguments are kind and client.
@@ -49,7 +48,6 @@ class RepeatFilter(logging.Filter):
 
 
 def set_up_log(level: str) -> None:
-    """A log for people on standard error."""
     logging.basicConfig(
         level=level.upper(),
         stream=sys.stderr,

@@ -26,7 +26,6 @@ HELP = {
 
 
 def metrics_text(owners: Iterable[Owner], unsent_bytes: int) -> str:
-    """All metrics of a worker."""
     samples: dict[str, list[Sample]] = {name: [] for name in HELP}
     samples["ledgermq_outcomes_unacknowledged_bytes"].append(({}, unsent_bytes))
     for owner in owners:

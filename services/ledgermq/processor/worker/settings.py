@@ -116,7 +116,6 @@ class WorkerSettings:
 
 
 def _parse(name: str, kind: str, text: str) -> Any:
-    """The value that a variable's text stands for."""
     try:
         if kind == "int":
             return int(text)

@@ -68,7 +68,7 @@ class Supervisor:
         tell: Callable[[str], None] = log.info,
     ) -> None:
         self._directory = data_directory
-        self._broker = broker or EmbeddedBroker(data_directory / "broker", broker_port)
+        self.broker = broker or EmbeddedBroker(data_directory / "broker", broker_port)
         self._topic_prefix = topic_prefix
         self._queue_managers = tuple(queue_managers)
         self._worker_arguments = tuple(worker_arguments)
@@ -80,14 +80,8 @@ class Supervisor:
         self.restarts = 0
 
     @property
-    def broker(self) -> EmbeddedBroker:
-        """The broker."""
-        return self._broker
-
-    @property
     def bootstrap(self) -> str:
-        """Address of the broker."""
-        return self._broker.bootstrap
+        return self.broker.bootstrap
 
     @property
     def worker_pid(self) -> int | None:
@@ -97,7 +91,6 @@ class Supervisor:
 
     @property
     def worker_log(self) -> Path:
-        """The file that holds what the worker says."""
         return self._directory / "worker.log"
 
     def start(self, timeout_seconds: float = 60.0) -> Self:
@@ -108,7 +101,7 @@ class Supervisor:
             WorkerNotRunningError: The worker did not answer in time.
         """
         self._directory.mkdir(parents=True, exist_ok=True)
-        self._broker.start()
+        self.broker.start()
         self._stopping.clear()
         self._code = None
         self._watch = threading.Thread(target=self._keep_running, name="supervisor", daemon=True)
@@ -154,7 +147,7 @@ class Supervisor:
             while not self._stopping.wait(0.5):
                 if self._code is not None:
                     break
-                if not self._broker.running:
+                if not self.broker.running:
                     self._tell(f"the broker ended by itself; stopping. {self._broker_says()}")
                     self._code = EXIT_FAULT
         finally:
@@ -172,7 +165,7 @@ class Supervisor:
         if self._watch is not None:
             self._watch.join(STOP_SECONDS + 10.0)
             self._watch = None
-        self._broker.stop()
+        self.broker.stop()
 
     def __enter__(self) -> Self:
         return self.start()
@@ -239,7 +232,7 @@ class Supervisor:
 
     def _broker_says(self) -> str:
         """The end of what the broker complained about, and where the rest is."""
-        path = self._broker.log_path
+        path = self.broker.log_path
         try:
             lines = path.read_text(errors="replace").splitlines()
         except OSError as error:
@@ -257,7 +250,6 @@ class Supervisor:
 
 
 def _how(code: int) -> str:
-    """How a process ended, for people."""
     if code < 0:
         return f"was killed by {signal.Signals(-code).name}"
     return f"ended with code {code}"

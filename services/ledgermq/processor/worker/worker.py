@@ -27,7 +27,6 @@ from ledgermq.processor.owner.folding import VersionUnknownError
 from ledgermq.processor.owner.owner import LogCutError, Owner, Surroundings
 from ledgermq.processor.owner.side_topic import SideTopic
 from ledgermq.processor.worker.metrics import metrics_text
-from ledgermq.processor.worker.registry_follower import RegistryFollower
 from ledgermq.processor.worker.settings import WorkerSettings
 from ledgermq.wire.topics.log_topics import TopicError, Topics, ensure_topics
 from ledgermq.wire.topics.registry import (
@@ -41,8 +40,6 @@ log = logging.getLogger(__name__)
 
 
 class NameTakenError(LedgerMQError):
-    """Two workers have one name."""
-
     code = "name-taken"
 
 
@@ -63,6 +60,7 @@ REFUSALS = (
 )
 REPLACED_MAX = 3
 NUDGE_SECONDS = 0.05
+REGISTRY_AGAIN_SECONDS = 1.0
 STOP_SECONDS = 15.0
 LAST_RESORT_SECONDS = 20.0
 
@@ -106,8 +104,6 @@ def _prepare(settings: WorkerSettings, topics: Topics) -> list[Claim]:
 
 
 class Worker:
-    """One worker process: the Faust application and the owners of its partitions."""
-
     def __init__(self, settings: WorkerSettings, topics: Topics, claims: list[Claim]) -> None:
         self._settings = settings
         self._topics = topics
@@ -119,6 +115,7 @@ class Worker:
         self._generation, self._replaced = -1, 0
         self._ended: asyncio.Future[int] | None = None
         self._around: Surroundings | None = None
+        self._registry_unread = asyncio.Event()
         self.web_port: int | None = None
 
     async def run(self) -> int:
@@ -134,8 +131,7 @@ class Worker:
         producer = LogProducer(
             settings.bootstrap, self._topics, self._fail, settings.outcomes_unsent_bytes
         )
-        follower = RegistryFollower(settings, self._topics, self._take_claims)
-        side_topic = SideTopic(settings.bootstrap, self._topics, follower.changed)
+        side_topic = SideTopic(settings.bootstrap, self._topics, self._registry_unread.set)
         await side_topic.start()
         app.on_partitions_assigned.connect(self._on_assigned)
         app.consumer.set_wanted_positions(self._wanted_positions)
@@ -151,7 +147,7 @@ class Worker:
             self._watched(side_topic.run()),
             self._watched(self._nudge()),
             self._watched(self._run_application(app)),
-            self._watched(follower.run()),
+            self._watched(self._follow_registry()),
         ]
         log.info(
             "worker %s on %s started%s",
@@ -160,7 +156,7 @@ class Worker:
             f"; metrics on http://{settings.web_host}:{self.web_port}" if self.web_port else "",
         )
         code = await self._ended
-        await self._stop(app, background, producer, side_topic)
+        await self._stop(app, background, self._around)
         return code
 
     async def _run_application(self, app: Any) -> None:
@@ -183,15 +179,11 @@ class Worker:
         """Ends the worker because of an error that a person should read."""
         if self._ended is None or self._ended.done():
             return
-        if isinstance(error, REFUSALS):
+        if isinstance(error, LedgerMQError):
             log.critical("%s", error)
-            self._end(EXIT_REFUSED)
-        elif isinstance(error, LedgerMQError):
-            log.critical("%s", error)
-            self._end(EXIT_FAULT)
         else:
             log.critical("the worker cannot go on: %r", error, exc_info=error)
-            self._end(EXIT_FAULT)
+        self._end(EXIT_REFUSED if isinstance(error, REFUSALS) else EXIT_FAULT)
 
     def _end(self, code: int) -> None:
         if self._ended is not None and not self._ended.done():
@@ -213,7 +205,6 @@ class Worker:
         return {tp: position for tp, position in wanted.items() if position is not None}
 
     async def _nudge(self) -> None:
-        """Lets owners look at the time now and then."""
         while True:
             await asyncio.sleep(NUDGE_SECONDS)
             for owner in self._owners.values():
@@ -264,7 +255,6 @@ class Worker:
             )
 
     def _take_over(self) -> None:
-        """Makes owners for the claimed partitions that have none."""
         assert self._around is not None
         for partition in sorted(self._assigned - set(self._owners)):
             claim = self._claims.get(partition)
@@ -284,7 +274,6 @@ class Worker:
             self._tasks[partition] = self._watched(owner.run())
 
     def _release(self, partition: int) -> None:
-        """Drops a partition's owner and its state."""
         owner, task = self._owners.pop(partition), self._tasks.pop(partition)
         log.info("%s is owned by another worker from now on", owner.claim.queue_manager)
         assert self._around is not None
@@ -294,11 +283,30 @@ class Worker:
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 
-    def _take_claims(self, claims: list[Claim]) -> None:
-        """Takes up queue managers that were claimed while the worker runs."""
-        self._claims.update({claim.partition: claim for claim in claims})
-        if self._around is not None:
-            self._take_over()
+    async def _follow_registry(self) -> None:
+        """Takes up queue managers that are claimed while the worker runs.
+
+        The registry is read once for all that was written to it meanwhile.
+        """
+        settings = self._settings
+        while True:
+            await self._registry_unread.wait()
+            self._registry_unread.clear()
+            try:
+                claims = await asyncio.to_thread(
+                    list_queue_managers,
+                    settings.bootstrap,
+                    self._topics,
+                    timeout_seconds=settings.request_timeout_seconds,
+                )
+            except RegistryError as error:
+                log.warning("%s; reading it again", error)
+                self._registry_unread.set()
+                await asyncio.sleep(REGISTRY_AGAIN_SECONDS)
+            else:
+                self._claims.update({claim.partition: claim for claim in claims})
+                if self._around is not None:
+                    self._take_over()
 
     # Pages and the end ------------------------------------------------------------------------
 
@@ -323,21 +331,17 @@ class Worker:
         app.page("/health")(health)
 
     async def _stop(
-        self,
-        app: Any,
-        background: list[asyncio.Task[Any]],
-        producer: LogProducer,
-        side_topic: SideTopic,
+        self, app: Any, background: list[asyncio.Task[Any]], around: Surroundings
     ) -> None:
         """Stops in order: no more folding, what was folded goes out, then the group is left."""
         for task in [*self._tasks.values(), *background[1:3]]:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
-        unsent = await asyncio.to_thread(producer.flush, 5.0)
+        unsent = await asyncio.to_thread(around.producer.flush, 5.0)
         if unsent:
             log.warning("%d records of outcomes were not acknowledged; they are sent again", unsent)
         await _in_time(asyncio.gather(*(owner.close() for owner in self._owners.values())), 5.0)
-        await _in_time(side_topic.stop(), 5.0)
+        await _in_time(around.side_topic.stop(), 5.0)
         app.consumer.leave_group_when_stopped()
         await _in_time(app.stop(), STOP_SECONDS)
         for task in background:
@@ -366,7 +370,6 @@ async def _in_time(work: Any, seconds: float) -> None:
 
 
 def _web_port(settings: WorkerSettings) -> int | None:
-    """The port of the web pages; None for none."""
     if settings.web_port < 0:
         return None
     if settings.web_port:

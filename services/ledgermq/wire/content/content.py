@@ -132,7 +132,6 @@ def decode_content(value: bytes) -> Content:
 
 
 def _body_from(found: Any) -> Body:
-    """The body in a branch of the union."""
     if not isinstance(found, tuple):
         return found  # type: ignore[no-any-return]
     branch, datum = found

@@ -13,15 +13,18 @@ from typing import Any, Final
 from zlib import crc32
 
 from ledgermq.protocol.limits import BLOCK_MESSAGES
-from ledgermq.wire.framing.codec import UndecodableError, decode_record, encode_record
+from ledgermq.wire.framing.codec import (
+    HEADER_BYTES,
+    UndecodableError,
+    decode_record,
+    encode_record,
+)
 
 Record = dict[str, Any]
 BLOCK: Final = "ledgermq.checkpoint.MessageBlock"
 STORED: Final = "ledgermq.checkpoint.StoredMessage"
 MANIFEST_PAGE: Final = "ledgermq.checkpoint.ManifestPage"
 CHUNK_BYTES_MAX: Final = 4 * 1024 * 1024
-# Marker and fingerprint.
-FRAME_BYTES: Final = 10
 # Digest, kind and numbers of a reference, without the name of its queue; more than they take.
 REFERENCE_BYTES: Final = 96
 # One reference of so many ends a page of some size, so that pages stay as they are where nothing
@@ -80,7 +83,7 @@ def encode_block_record(block: Record) -> list[bytes]:
     if len(whole) <= CHUNK_BYTES_MAX:
         return [whole]
     messages = [
-        (one["sequence"], encode_record(STORED, one)[FRAME_BYTES:]) for one in block["messages"]
+        (one["sequence"], encode_record(STORED, one)[HEADER_BYTES:]) for one in block["messages"]
     ]
     return block_values(block, messages)
 

@@ -13,14 +13,12 @@ _POSITION: Final = re.compile(rb"0|[1-9][0-9]{0,17}")
 _DIGEST: Final = re.compile(rb"[0-9a-f]{64}")
 
 
-def manifest_key(queue_manager: str, position: int) -> str:
-    """Key of a manifest."""
-    return f"{queue_manager}/manifest/{position}"
+def manifest_key(queue_manager: str, position: int) -> bytes:
+    return f"{queue_manager}/manifest/{position}".encode()
 
 
-def chunk_key(queue_manager: str, digest: str) -> str:
-    """Key of a chunk."""
-    return f"{queue_manager}/chunk/{digest}"
+def chunk_key(queue_manager: str, digest: str) -> bytes:
+    return f"{queue_manager}/chunk/{digest}".encode()
 
 
 def parse_key(queue_manager: str, key: bytes | None) -> int | str | None:

@@ -25,6 +25,7 @@ from ledgermq.wire.framing.list_entries import has_too_many_entries
 from ledgermq.wire.framing.schemas import KnownSchema, by_fingerprint, by_name
 
 MARKER: Final = b"\xc3\x01"
+# Marker and fingerprint.
 HEADER_BYTES: Final = 10
 OPERATION: Final = "ledgermq.operation."
 OUTCOME: Final = "ledgermq.outcome."
@@ -60,7 +61,6 @@ K = TypeVar("K", Operation, Outcome)
 
 
 def _kinds(module: ModuleType, prefix: str, base: type[K]) -> dict[str, type[K]]:
-    """The record kinds of a module by full name."""
     public = ((name, getattr(module, name)) for name in module.__all__)
     return {
         prefix + name: one
@@ -82,7 +82,6 @@ _FIELDS: Final[dict[type[Operation | Outcome], tuple[str, ...]]] = {
 
 
 def full_name_of(record: Operation | Outcome) -> str:
-    """The full schema name of an operation or outcome."""
     prefix = OPERATION if isinstance(record, Operation) else OUTCOME
     return prefix + type(record).__name__
 
@@ -162,7 +161,6 @@ def _read(known: KnownSchema, value: bytes) -> Any:
 
 
 def outcome_to_union(outcome: Outcome) -> tuple[str, dict[str, Any]]:
-    """An outcome as a branch of a union of outcomes."""
     kind = type(outcome)
     datum = {name: getattr(outcome, name) for name in _FIELDS[kind]}
     if isinstance(outcome, Delivered):
@@ -171,7 +169,6 @@ def outcome_to_union(outcome: Outcome) -> tuple[str, dict[str, Any]]:
 
 
 def outcome_from_union(branch: tuple[str, dict[str, Any]]) -> Outcome:
-    """The outcome in a branch of a union of outcomes."""
     name, datum = branch
     kind = _OUTCOMES[name]
     if kind is Delivered:

@@ -22,7 +22,8 @@ class Address(NamedTuple):
     session_sequence: int
 
 
-def _common(source: str, full_name: str) -> Headers:
+def common_headers(source: str, full_name: str) -> Headers:
+    """What every record has, as CloudEvents attributes; its own `ce_id` comes behind."""
     return [
         ("content-type", b"avro/binary"),
         ("ce_specversion", b"1.0"),
@@ -37,7 +38,7 @@ def operation_headers(
     """The headers that all operations of one kind in one session share."""
     name = connection.hex()
     return [
-        *_common(f"/ledgermq/{queue_manager}/{name}", full_name),
+        *common_headers(f"/ledgermq/{queue_manager}/{name}", full_name),
         (CONNECTION, name.encode()),
         (LANE, b"%d" % lane),
         (SESSION, b"%d" % session),
@@ -61,7 +62,7 @@ def chunk_headers(
     """The headers of a record of the outcomes topic, named by its first outcome."""
     name = "" if connection is None else connection.hex()
     return [
-        *_common(f"/ledgermq/{queue_manager}/{name}", full_name),
+        *common_headers(f"/ledgermq/{queue_manager}/{name}", full_name),
         ("ce_id", b"%d:%d" % (position, index)),
         (CONNECTION, name.encode()),
     ]

@@ -50,7 +50,6 @@ class _Files(AbstractSchemaRepository):
         self.directory = directory
 
     def load(self, subject: str) -> Schema:
-        """The schema of one full name."""
         text = (self.directory / f"{subject}.avsc").read_text(encoding="utf-8")
         return _without_logical_types(json.loads(text))  # type: ignore[no-any-return]
 

@@ -136,7 +136,6 @@ class PartitionReader:
         return None
 
     def close(self) -> None:
-        """Lets go of the connection."""
         self._consumer.close()
 
 
@@ -144,7 +143,6 @@ class PartitionReader:
 def partition_reader(
     bootstrap: str, timeout_seconds: float, logger: logging.Logger | None = None
 ) -> Iterator[PartitionReader]:
-    """A reader that closes itself."""
     reader = PartitionReader(bootstrap, timeout_seconds, logger)
     try:
         yield reader

@@ -24,8 +24,6 @@ class RegistryError(RuntimeError):
 
 
 class Claim(NamedTuple):
-    """A queue manager, its partition and its number of lanes."""
-
     queue_manager: str
     partition: int
     lanes: int

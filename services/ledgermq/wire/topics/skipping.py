@@ -103,5 +103,4 @@ class LookAhead:
         return last
 
     def skipped(self, position: int) -> bool:
-        """Whether a position was declared skipped."""
         return any(one.first <= position <= one.last for one in self.declared)
