@@ -57,10 +57,10 @@ def test_what_was_held_back_is_written_before_a_wait(desk):
     core = desk.session(5)
     one = desk.write(core, Alive, with_next=True)
     with core.lock, pytest.raises(ledgermq.OutcomeUnknownError):
-        core.await_locked(one, -1)
+        core.run_locked(core.reply(one, -1))
     assert desk.log.operations == []
     with core.lock, pytest.raises(ledgermq.OutcomeUnknownError, match=r"within 0.02 s"):
-        core.await_locked(one, 0.02)
+        core.run_locked(core.reply(one, 0.02))
     assert desk.log.numbers(Alive) == [1]
 
 
@@ -142,10 +142,10 @@ def test_a_full_session_says_what_it_has_been_waiting_for(desk):
     for _ in range(199):
         desk.write(core, Alive)
     with core.lock, pytest.raises(ledgermq.OutcomeUnknownError, match=r"Alive 1 .* 0.02 s") as one:
-        core.wait_for_room_locked(0.02)
+        core.run_locked(core.room(0.02))
     core.take(accepted(6, 5, 1))
     with core.lock:
-        core.wait_for_room_locked(-1)
+        core.run_locked(core.room(-1))
     assert one.value.resolve(0) == ("made of", 6)
 
 
@@ -158,7 +158,7 @@ def test_a_session_that_is_lost_while_it_waits_for_room_says_so(desk):
     with core.lock:
         losing.start()
         with pytest.raises(ledgermq.SessionLostError, match="gone"):
-            core.wait_for_room_locked(20)
+            core.run_locked(core.room(20))
     losing.join()
 
 

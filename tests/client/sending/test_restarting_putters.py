@@ -128,7 +128,8 @@ def clear(session, status):
     core = session._engine
     with core.lock:
         number = consumer._getter.buffer.number
-        core.await_locked(core.write_locked(Get, consumer=number, credit=0, options=options))
+        pending = core.write_locked(Get, consumer=number, credit=0, options=options)
+        core.run_locked(core.reply(pending))
     assert consumer.receive(20) is not None
     while consumer.receive(0) is not None:
         pass

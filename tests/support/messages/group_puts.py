@@ -28,7 +28,7 @@ def put(session: Session, destination: str, *words: str, bodies: dict[str, Body]
         pending = core.write_locked(
             Put, target=destination, destination=destination, messages=messages
         )
-        core.await_locked(pending)
+        core.run_locked(core.reply(pending))
 
 
 def _made(word: str, bodies: dict[str, Body]) -> PutMessage:
