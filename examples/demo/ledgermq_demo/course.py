@@ -109,11 +109,7 @@ def run_course(
 def fly_rotations(
     stage: Stage, rotations: Rotations, *, tell: Callable[[RotationCounts], None]
 ) -> tuple[RotationCounts, float]:
-    """Put and get all rotations; what was counted, and the seconds it took.
-
-    Raises:
-        AgentFailedError: A putter or the getter ended with an error.
-    """
+    """Put and get all rotations; what was counted, and the seconds it took."""
     started = time.monotonic()
     crew = Crew(stage, RotationCounts())
     crew.run(rotation_programs(rotations), tell)

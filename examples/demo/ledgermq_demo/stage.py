@@ -91,11 +91,7 @@ class Stage:
             self._announcement.__exit__(None, None, None)
 
     def _clear(self) -> None:
-        """Make the directory, or empty it if the demo made it before.
-
-        Raises:
-            DirectoryNotOursError: It holds something else, or a demo runs in it.
-        """
+        """Make the directory, or empty what the demo made; else DirectoryNotOursError."""
         found = running(self.directory)
         if found is not None:
             raise DirectoryNotOursError(

@@ -13,8 +13,6 @@ from ledgermq.protocol.limits import (
 )
 from ledgermq.protocol.operations import GetOptions
 
-__all__ = ["PLAIN", "GroupPosition", "Options", "check"]
-
 # Group id, group sequence and offset of what comes next.
 GroupPosition = tuple[bytes, int, int]
 

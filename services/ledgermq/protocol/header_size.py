@@ -9,8 +9,6 @@ from __future__ import annotations
 from ledgermq.protocol.operations import Header, PutMessage
 from ledgermq.protocol.outcomes import DeliveredHeader
 
-__all__ = ["header_bytes", "put_bytes"]
-
 NUMBER_BYTES = 8
 
 

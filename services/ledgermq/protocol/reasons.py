@@ -5,8 +5,6 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-__all__ = ["Reason", "Refusal", "Severity"]
-
 
 class Severity(StrEnum):
     """Whether the same operation may be accepted another time, and whether anybody is told."""

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from ledgermq.protocol.limits import TIME_ROUNDING_US
 
-__all__ = ["rounded"]
-
 
 def rounded(time: int) -> int:
     """A deadline in µs, rounded up to 50 ms (H7)."""

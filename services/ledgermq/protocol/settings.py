@@ -13,23 +13,6 @@ from ledgermq.protocol.limits import (
     TIMING_MS_MAX,
 )
 
-__all__ = [
-    "CONCURRENT",
-    "DEFAULTS",
-    "FIFO",
-    "FIFO_MODES",
-    "POLICIES",
-    "PROTECTED",
-    "SERIALIZED",
-    "RedeliveryStep",
-    "Settings",
-    "changed",
-    "given_settings",
-    "settings_record",
-    "targets_of",
-    "wrong_in",
-]
-
 # No put passes an earlier one to the same destination (INF-18).
 FIFO: Final = "FIFO"
 POLICIES: Final = (FIFO, "PREEMPTIVE")

@@ -291,11 +291,7 @@ def _checkpoint_pins(found: Checkpoints, live: LogPins) -> list[dict[str, Any]]:
 
 
 def _checkpoints(target: Target, claim: Claim) -> Checkpoints:
-    """The checkpoints that are kept.
-
-    Raises:
-        TrimRefusedError: The newest is not whole, or there is none.
-    """
+    """The kept checkpoints; TrimRefusedError if there is none or the newest is not whole."""
     from ledgermq_spark.rebuild.checkpoints import CheckpointBrokenError, read_checkpoints
 
     found = read_checkpoints(

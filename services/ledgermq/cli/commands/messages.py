@@ -60,11 +60,7 @@ def show(target: Target, output: Output, source: str, sequence: int) -> None:
 
 
 def show_message(target: Target, output: Output, source: str, sequence: int) -> None:
-    """Print one message with its origin.
-
-    Raises:
-        UsageError: There is no such message, or somebody holds it.
-    """
+    """Print one message with its origin; UsageError if it is not there or somebody holds it."""
     with target.connect() as connection:
         named = destination_named(source)
         found = connection.admin.select_messages(named, sequences=[sequence], shown=1)

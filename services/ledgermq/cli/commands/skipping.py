@@ -73,11 +73,7 @@ def skip(
 def _what_is_skipped(
     target: Target, claim: Claim, reader: PartitionReader, first: int, last: int
 ) -> str:
-    """What is at the positions, in words.
-
-    Raises:
-        SkipRefusedError: Something that can be folded, or that is not on the log.
-    """
+    """What is at the positions, in words; SkipRefusedError if it can be folded or is not there."""
     from ledgermq.protocol.administration import VersionOffered
     from ledgermq.protocol.operations import Upgrade
     from ledgermq.wire.framing.codec import decode_operation
@@ -106,11 +102,7 @@ def _what_is_skipped(
 
 
 def _refuse_if_folded(target: Target, operation: Any, position: int) -> None:
-    """Refuses to skip an Upgrade that a worker took and goes on from.
-
-    Raises:
-        SkipRefusedError: A worker runs with the version.
-    """
+    """Raises SkipRefusedError for an Upgrade that a worker took and goes on from."""
     quick = replace(target, timeout_seconds=min(target.timeout_seconds, WORKER_SECONDS))
     try:
         with quick.connect() as connection:
@@ -125,11 +117,7 @@ def _refuse_if_folded(target: Target, operation: Any, position: int) -> None:
 
 
 def _append(target: Target, claim: Claim, operation: PositionsSkipped) -> int:
-    """Appends the declaration; its position.
-
-    Raises:
-        SkipRefusedError: Kafka did not take it.
-    """
+    """The position of the declaration; SkipRefusedError if Kafka did not take it."""
     from ledgermq.wire.framing.codec import encode_operation, full_name_of
     from ledgermq.wire.topics.appending import NotAppendedError, append_record
 

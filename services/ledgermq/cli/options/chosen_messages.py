@@ -108,11 +108,7 @@ def carry_out(
     options: Mapping[str, Any],
     *to: str,
 ) -> None:
-    """Say what would be done, and do it if that is wanted.
-
-    Raises:
-        UsageError: No reason is given, or nobody said yes.
-    """
+    """Say what would be done, and do it if that is wanted; UsageError without reason or consent."""
     given = dict(options)
     dry_run, yes = given.pop("dry_run"), given.pop("yes")
     reason, actor = given.pop("reason"), given.pop("actor")

@@ -28,11 +28,7 @@ class UpRunningError(LedgerMQError):
 
 @contextlib.contextmanager
 def announce(directory: Path) -> Iterator[Any]:
-    """Hold the directory, and give a function that tells others what runs here.
-
-    Raises:
-        UpRunningError: Another `ledgermq up` holds the directory.
-    """
+    """Hold the directory, and give a function that tells what runs here; else UpRunningError."""
     directory.mkdir(parents=True, exist_ok=True)
     path = directory / FILE_NAME
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)

@@ -149,11 +149,7 @@ def common_options(of: str, *, altering: bool = False) -> Callable[[Command], Co
 
 
 def given_options(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that options gave.
-
-    Raises:
-        UsageError: there are none.
-    """
+    """The settings that options gave; UsageError if there are none."""
     given = {name: value for name, value in settings.items() if value is not None}
     if not given:
         words = (one.removesuffix("_ms").replace("_", "-") for one in settings)

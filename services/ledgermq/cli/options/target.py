@@ -85,11 +85,7 @@ class Target:
         return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
 
     def claim(self) -> Claim:
-        """The queue manager's place in the log.
-
-        Raises:
-            QueueManagerNotFoundError: There is no queue manager of that name.
-        """
+        """Raises QueueManagerNotFoundError if there is no queue manager of that name."""
         from ledgermq.wire.topics.registry import find_queue_manager
 
         self.check_broker()

@@ -47,11 +47,7 @@ def done(output: Output, kind: str, name: str, what: str, position: int) -> None
 def not_deleted(
     output: Output, kind: str, name: str, lost: str, held: Mapping[str, Any], *, dry_run: bool
 ) -> None:
-    """Print what would be lost with a destination; `held` is that in figures.
-
-    Raises:
-        UsageError: It was to be deleted, and --yes is missing.
-    """
+    """Print what would be lost, `held` in figures; UsageError if only --yes was missing."""
     if not dry_run:
         raise click.UsageError(f"this would delete {name} with {lost}: add --yes")
     output.done(

@@ -87,11 +87,7 @@ class Loaded:
 
 
 def read_manifests(reader: PartitionReader, topics: Topics, claim: Claim) -> list[dict[str, Any]]:
-    """The readable manifests of a queue manager, highest position first; chunks not looked at.
-
-    Raises:
-        LogUnreadableError: Kafka did not answer.
-    """
+    """The readable manifests, highest position first; their chunks are not looked at."""
     return _manifests(read_stored_records(reader, topics, claim), claim)
 
 
@@ -209,11 +205,7 @@ class _Log:
         return f"{self.topics.operations}-{self.claim.partition}"
 
     def problem(self, manifest: dict[str, Any]) -> str | None:
-        """Why a whole checkpoint cannot be used, or None.
-
-        Raises:
-            CheckpointMismatchError: It is of another log.
-        """
+        """Why a whole checkpoint cannot be used; CheckpointMismatchError for one of another log."""
         difference = self._difference(manifest)
         if difference:
             name = self.claim.queue_manager

@@ -26,12 +26,7 @@ PAUSE_SECONDS_MAX = 60.0
 class CheckpointSchedule:
     """Takes one queue manager's checkpoints when they are due, one at a time.
 
-    Args:
-        name: The queue manager.
-        settings: When a checkpoint is due.
-        checkpointer: Makes them.
-        commit: Commits a position to the group.
-        beside: Runs a coroutine beside the owner's task.
+    `commit` commits a position to the group, `beside` runs a coroutine beside the owner's task.
     """
 
     def __init__(

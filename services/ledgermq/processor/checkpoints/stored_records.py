@@ -53,11 +53,7 @@ class StoredRecords:
 
 
 def read_stored_records(reader: PartitionReader, topics: Topics, claim: Claim) -> StoredRecords:
-    """Reads the topic to its end.
-
-    Raises:
-        LogUnreadableError: Kafka did not answer.
-    """
+    """Reads the topic to its end; LogUnreadableError if Kafka does not answer."""
     stored = StoredRecords(claim.queue_manager)
     first, end = reader.ends(topics.checkpoints, claim.partition)
     for record in reader.records(topics.checkpoints, claim.partition, first, end):
@@ -82,11 +78,7 @@ def write_all(
     records: Sequence[tuple[bytes, bytes | None]],
     timeout_seconds: float,
 ) -> None:
-    """Writes records and waits until all are acknowledged.
-
-    Raises:
-        KafkaException: One of them was not.
-    """
+    """Writes records and waits until all are acknowledged; KafkaException if one is not."""
     problems: list[Any] = []
 
     def delivered(error: Any, _message: Any) -> None:

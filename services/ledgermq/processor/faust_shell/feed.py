@@ -139,11 +139,7 @@ class RecordFeed:
         self._wishes.put(_Wish(action, tp, epoch, offset))
 
     def check(self) -> None:
-        """Raises what keeps the feed from going on.
-
-        Raises:
-            FeedError: The log does not have what must be read next.
-        """
+        """Raises FeedError if the log does not have what must be read next."""
         if self._failed is not None:
             raise self._failed
 

@@ -7,7 +7,7 @@ agent instead (H10). The records themselves come from the feed; aiokafka only ke
 of the group, and its own reading of the assigned partitions is paused. Three further rules live
 here:
 
-- a partition is read only while its owner says so (`open_gate`), so nothing comes before its
+- a partition is read only while its owner says so (`feed.go_on`), so nothing comes before its
   state is loaded (H11);
 - every seek that Faust makes to the group's committed offset is followed by one to the position
   that the owner wants (H9);
@@ -71,15 +71,12 @@ class LogConsumer(driver.Consumer):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         self._feed: RecordFeed | None = None
         self._showed_life_at = 0.0
-        self._wanted_positions: Callable[[], Mapping[TP, int]] = dict
+        # Where to ask for the next position that each partition wants.
+        self.wanted_positions: Callable[[], Mapping[TP, int]] = dict
         super().__init__(*args, **kwargs)
 
     def _new_consumer_thread(self) -> LogConsumerThread:
         return LogConsumerThread(self, loop=self.loop, beacon=self.beacon)
-
-    def set_wanted_positions(self, wanted: Callable[[], Mapping[TP, int]]) -> None:
-        """Tells where to ask for the next position that each partition wants."""
-        self._wanted_positions = wanted
 
     @property
     def feed(self) -> RecordFeed:
@@ -88,34 +85,21 @@ class LogConsumer(driver.Consumer):
             self._feed = RecordFeed(app.log_bootstrap, self._pass_on)
         return self._feed
 
-    def open_gate(self, tp: TP) -> None:
-        self.feed.go_on(tp)
-
-    def close_gate(self, tp: TP) -> None:
-        self.feed.hold(tp)
-
-    def leave(self, tp: TP) -> None:
-        self.feed.leave(tp)
-
     async def _in_thread(self, coroutine: Coroutine[Any, Any, Any]) -> Any:
         """Runs a coroutine in Kafka's thread; Faust's queue of methods would add its latency."""
         loop = self._thread.thread_loop
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(coroutine, loop))
 
-    async def seek_to(self, tp: TP, offset: int) -> None:
+    def seek_to(self, tp: TP, offset: int) -> None:
+        """Reads a partition on from an offset; what is under way is dropped."""
         self.feed.read_from(tp, offset)
         self._read_offset[tp] = offset or None
 
     async def perform_seek(self) -> None:
         """Seeks to the committed offsets as Faust wants, then to those that the state wants."""
         await super().perform_seek()
-        self._read_again()
-
-    def _read_again(self) -> None:
-        """Reads every partition on from where its owner is; what is on the way is dropped."""
-        for tp, offset in self._wanted_positions().items():
-            self.feed.read_from(tp, offset)
-            self._read_offset[tp] = offset or None
+        for tp, offset in self.wanted_positions().items():
+            self.seek_to(tp, offset)
 
     async def commit(self, *_unused: Any, **_unused_too: Any) -> bool:
         """Commits nothing: what Faust counts as acknowledged says nothing here (H30)."""

@@ -85,11 +85,7 @@ class LogProducer:
     def send_outcomes(
         self, book: LaneBook, lane: int, partition: int, key: bytes, value: bytes, headers: Headers
     ) -> None:
-        """Hands a record to a lane; its acknowledgement is noted in the book.
-
-        Raises:
-            WriteFailedError: An earlier write failed for good.
-        """
+        """Hands a record to a lane, noted in the book; WriteFailedError if one failed before."""
         if self._failed is not None:
             raise WriteFailedError("an earlier write failed") from self._failed
         size = len(value)

@@ -63,11 +63,7 @@ def read_chain(
 
 
 def _over_hole(ahead: LookAhead, topics: Topics, claim: Claim, chain: bytes, hole: Hole) -> bytes:
-    """The chain behind positions that have no record, if there are any and they are declared.
-
-    Raises:
-        LogUnreadableError: Nobody declared them skipped.
-    """
+    """The chain behind positions without a record; LogUnreadableError if nobody declared them."""
     if hole.first > hole.last:
         return chain
     if not ahead.skipped(hole.first):

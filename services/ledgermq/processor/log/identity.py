@@ -19,11 +19,7 @@ class LogIdentity:
 
 
 def log_identity(bootstrap: str, topic: str, timeout_seconds: float) -> LogIdentity:
-    """The identity of a topic.
-
-    Raises:
-        LogUnreadableError: Kafka did not answer, or there is no such topic.
-    """
+    """LogUnreadableError: Kafka did not answer, or there is no such topic."""
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
     try:
         cluster = admin.describe_cluster(request_timeout=timeout_seconds).result()

@@ -82,11 +82,7 @@ class HoleWatch:
         return folder.fold_hole(last, POSITIONS_MAX)
 
     async def look_at_next(self) -> None:
-        """Reads on to the end of the log before an entry that brings a version is folded.
-
-        Raises:
-            LogUnreadableError: The log did not answer.
-        """
+        """Reads on to the end of the log before an entry that brings a version is folded."""
         folder = self._folder
         folder.look_wanted, position = False, folder.expected
         await self._look_on(position)

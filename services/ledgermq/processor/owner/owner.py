@@ -111,7 +111,7 @@ class Owner:
         self.folder.add(chunk.records)
         if self.folder.crowded(self._settings) and not self._held:
             self._held = True
-            self._around.consumer.close_gate(self.tp)
+            self._around.consumer.feed.hold(self.tp)
         self._wake.set()
 
     def take_question(self, ask: dict[str, Any]) -> None:
@@ -134,11 +134,7 @@ class Owner:
     # The owner's task --------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Owns the queue manager until cancelled.
-
-        Raises:
-            LedgerMQError: It cannot go on; the text says why and what to do.
-        """
+        """Owns the queue manager until cancelled; LedgerMQError if it cannot go on."""
         name = self.claim.queue_manager
         loaded = await self._load()
         folder = self.folder
@@ -150,8 +146,8 @@ class Owner:
             "from a checkpoint" if loaded.manifest else "from the beginning",
         )
         consumer = self._around.consumer
-        await consumer.seek_to(self.tp, folder.expected)
-        consumer.open_gate(self.tp)
+        consumer.seek_to(self.tp, folder.expected)
+        consumer.feed.go_on(self.tp)
         self._beside(self.lanes.release())
         self._beside(self.watch.listen(self))
         while True:
@@ -291,7 +287,7 @@ class Owner:
     def _release(self) -> None:
         if self._held:
             self._held = False
-            self._around.consumer.open_gate(self.tp)
+            self._around.consumer.feed.go_on(self.tp)
 
     async def _close_gap(self, folder: Folder) -> None:
         """Seeks back when the next record is not the one after the last folded (H9)."""
@@ -323,7 +319,7 @@ class Owner:
         )
         folder.drop_backlog()
         self._release()
-        await self._around.consumer.seek_to(self.tp, expected)
+        self._around.consumer.seek_to(self.tp, expected)
 
     @property
     def _waits_at_hole(self) -> bool:

@@ -114,11 +114,7 @@ class Supervisor:
         return self
 
     def wait_until_ready(self, timeout_seconds: float = 60.0) -> None:
-        """Waits until the worker answers for every queue manager.
-
-        Raises:
-            WorkerNotRunningError: It did not in time, or it ended for good.
-        """
+        """Raises WorkerNotRunningError if the worker does not answer in time, or ended for good."""
         ready = wait_for_worker(
             self.bootstrap, self._topic_prefix, timeout_seconds, lambda: self._code is not None
         )

@@ -134,7 +134,7 @@ class Worker:
         side_topic = SideTopic(settings.bootstrap, self._topics, self._registry_unread.set)
         await side_topic.start()
         app.on_partitions_assigned.connect(self._on_assigned)
-        app.consumer.set_wanted_positions(self._wanted_positions)
+        app.consumer.wanted_positions = self._wanted_positions
         self._around = Surroundings(
             settings=settings,
             topics=self._topics,
@@ -277,7 +277,7 @@ class Worker:
         owner, task = self._owners.pop(partition), self._tasks.pop(partition)
         log.info("%s is owned by another worker from now on", owner.claim.queue_manager)
         assert self._around is not None
-        self._around.consumer.leave(owner.tp)
+        self._around.consumer.feed.leave(owner.tp)
         task.cancel()
         closing = asyncio.ensure_future(owner.close())
         self._closing.add(closing)

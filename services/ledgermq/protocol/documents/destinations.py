@@ -8,8 +8,6 @@ from typing import Any
 
 from ledgermq.protocol.documents.fields import BESIDE
 
-__all__ = ["BlockedStatus", "QueueStatus", "SubscriptionStatus", "TopicStatus"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BlockedStatus:

@@ -16,8 +16,6 @@ from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
 from ledgermq.protocol.instants import datetime_from
 
-__all__ = ["BESIDE", "FLAT", "Document", "document_of", "status_of"]
-
 Document = dict[str, Any]
 Reader = Callable[[Any], Any]
 S = TypeVar("S")

@@ -7,8 +7,6 @@ from datetime import datetime
 
 from ledgermq.protocol.documents.fields import BESIDE
 
-__all__ = ["GroupHolder", "GroupMember", "GroupState", "MissingSegments"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupHolder:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-__all__ = ["CheckpointStatus", "JournalBackup", "QueueManagerStatus"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JournalBackup:

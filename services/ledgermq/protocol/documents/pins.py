@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 
 from ledgermq.protocol.documents.fields import BESIDE
 
-__all__ = ["LogPins", "Pin"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pin:

@@ -7,15 +7,6 @@ from datetime import datetime
 
 from ledgermq.protocol.documents.fields import BESIDE, FLAT
 
-__all__ = [
-    "ConsumerState",
-    "DeliveryState",
-    "DestinationWork",
-    "SessionState",
-    "SessionStatus",
-    "TransactionStatus",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SessionStatus:

@@ -7,8 +7,6 @@ from datetime import datetime
 
 from ledgermq.protocol.documents.fields import BESIDE
 
-__all__ = ["BodyCacheStatus", "OldestMessage", "SegmentState", "StorageStatus"]
-
 
 def _by_topic(log: dict[str, int]) -> dict[str, int]:
     return {name.removesuffix("_bytes"): size for name, size in log.items()}

@@ -141,11 +141,7 @@ def _page(value: bytes, digest: str) -> list[Record]:
 
 
 def chunk_of(chunks: Mapping[str, bytes], digest: str) -> bytes:
-    """A chunk by its digest.
-
-    Raises:
-        ChunkError: It is not there, or its bytes have another digest.
-    """
+    """A chunk by its digest; ChunkError if it is not there or has another digest."""
     value = chunks.get(digest)
     if value is None:
         raise ChunkError(f"chunk {digest[:100]} is missing")

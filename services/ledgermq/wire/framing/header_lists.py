@@ -36,11 +36,7 @@ def _with_branch(header: dict[str, Any]) -> dict[str, Any]:
 
 
 def join(messages: Sequence[Any], headers: Sequence[Any], empty: Mapping[str, Any]) -> None:
-    """Gives messages the headers that were read beside them.
-
-    Raises:
-        ValueError: there are some, and not one for each message.
-    """
+    """Gives messages the headers read beside them; ValueError if these are not one for each."""
     if not headers:
         return
     if len(headers) != len(messages):

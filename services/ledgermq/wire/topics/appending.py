@@ -21,11 +21,7 @@ def append_record(
     *,
     timeout_seconds: float,
 ) -> int:
-    """Appends a record; its offset.
-
-    Raises:
-        NotAppendedError: Kafka refused it, or did not answer in time.
-    """
+    """The offset of a record that is appended; NotAppendedError if Kafka took none in time."""
     appended: list[int] = []
     problems: list[str] = []
 

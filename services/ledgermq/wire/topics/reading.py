@@ -70,11 +70,7 @@ class PartitionReader:
             self._consumer = Consumer({**settings, "log_level": 3}, logger=logger)
 
     def partition_count(self, topic: str) -> int:
-        """How many partitions a topic has; 0 if there is no such topic.
-
-        Raises:
-            LogUnreadableError: Kafka did not answer.
-        """
+        """0 if there is no such topic; LogUnreadableError if Kafka does not answer."""
         try:
             topics = self._consumer.list_topics(timeout=self._timeout_seconds).topics
         except KafkaException as error:
@@ -82,11 +78,7 @@ class PartitionReader:
         return len(topics[topic].partitions) if topic in topics else 0
 
     def ends(self, topic: str, partition: int) -> tuple[int, int]:
-        """First offset and end offset of a partition.
-
-        Raises:
-            LogUnreadableError: Kafka did not answer.
-        """
+        """First offset and end offset; LogUnreadableError if Kafka does not answer."""
         wanted = TopicPartition(topic, partition)
         try:
             found = self._consumer.get_watermark_offsets(wanted, timeout=self._timeout_seconds)
