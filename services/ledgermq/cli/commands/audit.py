@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ledgermq.cli.options.journal_choice import directory_option
-from ledgermq.cli.options.moments import Moment, position_at
+from ledgermq.cli.options.moments import MOMENT, position_at
 from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.options.together import Read
 from ledgermq.cli.printing.output import Column, Output, iso_time
 
 if TYPE_CHECKING:
@@ -58,24 +59,16 @@ ANOMALY_COLUMNS: Final = (
 )
 
 
-class AnchorText(click.ParamType):
-    """A position and the digest chain there, as `ledgermq chain show` prints them."""
+def _anchor(text: str) -> Any:
+    from ledgermq_spark.audit.anchors import parse_anchor
 
-    name = "POSITION:DIGEST"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from ledgermq_spark.audit.anchors import AnchorInvalidError, parse_anchor
-
-        try:
-            return parse_anchor(value)
-        except AnchorInvalidError as error:
-            self.fail(str(error), param, ctx)
+    return parse_anchor(text)
 
 
 @click.command()
 @click.option(
     "--at",
-    type=Moment(),
+    type=MOMENT,
     help="Audit up to a position or time, without the live state.  [default: now]",
 )
 @click.option("--without-live", is_flag=True, help="Do not ask the worker for the live state.")
@@ -88,7 +81,7 @@ class AnchorText(click.ParamType):
 @click.option(
     "--anchor",
     "anchors",
-    type=AnchorText(),
+    type=Read("POSITION:DIGEST", _anchor),
     multiple=True,
     help="A position and digest as `ledgermq chain show` printed it; may be repeated.",
 )

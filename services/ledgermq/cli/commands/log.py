@@ -16,7 +16,7 @@ import click
 
 from ledgermq.cli.commands.skipping import skip
 from ledgermq.cli.options.consent import actor_option, reason_option
-from ledgermq.cli.options.moments import Moment
+from ledgermq.cli.options.moments import MOMENT
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.exits import OK, REFUSED
 from ledgermq.cli.printing.output import Column, Output, count_of, iso_time
@@ -90,7 +90,7 @@ def log() -> None:
 @log.command()
 @click.option(
     "--before",
-    type=Moment(),
+    type=MOMENT,
     required=True,
     help="Cut what lies below this position (1234), or was appended up to this time.",
 )
@@ -129,7 +129,7 @@ def trim(target: Target, output: Output, before: Any, dry_run: bool, yes: bool) 
 @log.command()
 @click.option(
     "--before",
-    type=Moment(),
+    type=MOMENT,
     help="Write what live messages need below this position (1234), or up to this time.",
 )
 @click.option("--all", "everything", is_flag=True, help="Write what all live messages need.")

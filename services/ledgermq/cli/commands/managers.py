@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from ledgermq.cli.options.setting_options import NONE, Duration, duration_text
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Output, cell_text
+
+AT_LEAST_ONE: Final = click.IntRange(min=1)
+ANY_NUMBER: Final = click.IntRange(min=0)
 
 
 @click.group()
@@ -60,29 +63,21 @@ def _backup_text(target: Target, backup: dict[str, Any] | None) -> str:
 )
 @click.option(
     "--segment-bytes",
-    type=click.IntRange(min=1),
+    type=AT_LEAST_ONE,
     help="How much a segment of the storage takes, and a unit of work at most.",
 )
-@click.option(
-    "--segments-min",
-    type=click.IntRange(min=1),
-    help="How many segments there are at least.",
-)
+@click.option("--segments-min", type=AT_LEAST_ONE, help="How many segments there are at least.")
 @click.option(
     "--segments-max",
-    type=click.IntRange(min=0),
+    type=ANY_NUMBER,
     help="How many there are at most: then puts are refused while there is no room; 0: no limit.",
 )
 @click.option(
     "--messages-max",
-    type=click.IntRange(min=0),
+    type=ANY_NUMBER,
     help="Quota of the messages of all queues and topics, current and pending; 0: none.",
 )
-@click.option(
-    "--bytes-max",
-    type=click.IntRange(min=0),
-    help="Quota of the bytes of these messages; 0: none.",
-)
+@click.option("--bytes-max", type=ANY_NUMBER, help="Quota of the bytes of these messages; 0: none.")
 @click.option(
     "--journaling/--no-journaling",
     default=None,

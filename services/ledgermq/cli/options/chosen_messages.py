@@ -12,7 +12,7 @@ from ledgermq.cli.options.bodies import body_line
 from ledgermq.cli.options.consent import actor_option, confirm, reason_option
 from ledgermq.cli.options.destinations import destination_named
 from ledgermq.cli.options.target import Target
-from ledgermq.cli.options.together import together
+from ledgermq.cli.options.together import Read, together
 from ledgermq.cli.printing.output import Column, Output, count_of
 
 if TYPE_CHECKING:
@@ -56,21 +56,14 @@ RETRY: Final = Action(
 )
 
 
-class _Numbers(click.ParamType):
-    """A sequence number, or a range of them: 7 or 3..5."""
-
-    name = "NUMBERS"
-
-    def convert(self, value: Any, *_context: Any) -> range:
-        if isinstance(value, range):
-            return value
-        first, _, last = value.partition("..")
-        if not first.isdecimal() or not (last or first).isdecimal():
-            self.fail(f"{value!r} is no sequence number: write 7, or 3..5")
-        numbers = range(int(first), int(last or first) + 1)
-        if not numbers:
-            self.fail(f"{value!r} names no number: write the lower one first")
-        return numbers
+def _numbers(text: str) -> range:
+    first, _, last = text.partition("..")
+    if not first.isdecimal() or not (last or first).isdecimal():
+        raise ValueError(f"{text!r} is no sequence number: write 7, or 3..5")
+    numbers = range(int(first), int(last or first) + 1)
+    if not numbers:
+        raise ValueError(f"{text!r} names no number: write the lower one first")
+    return numbers
 
 
 # Which messages, who asks for it and why.
@@ -79,7 +72,7 @@ handling_options: Final = together(
     click.option(
         "--sequence",
         "sequences",
-        type=_Numbers(),
+        type=Read("NUMBERS", _numbers),
         multiple=True,
         help="Only this sequence number, or these: 7 or 3..5. May be repeated.",
     ),

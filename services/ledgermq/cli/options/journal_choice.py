@@ -10,28 +10,23 @@ import click
 
 from ledgermq.cli.options.destinations import destination_named
 from ledgermq.cli.options.moments import MESSAGE_ID
-from ledgermq.cli.options.together import together
+from ledgermq.cli.options.together import Read, together
 from ledgermq.client.destinations import checked_destination
 
 if TYPE_CHECKING:
     from ledgermq_spark.journal.choice import Choice
 
 
-class _Instant(click.ParamType):
-    """A time (ISO 8601, UTC if bare)."""
-
-    name = "TIME"
-
-    def convert(self, value: Any, *_context: Any) -> datetime:
-        if isinstance(value, datetime):
-            return value
-        try:
-            found = datetime.fromisoformat(value)
-        except ValueError:
-            self.fail(f"{value!r} is no time: write 2026-11-20T10:00:00Z")
-        return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+def _instant(text: str) -> datetime:
+    """A time in ISO 8601, in UTC if it has no zone."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no time: write 2026-11-20T10:00:00Z") from None
+    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
 
 
+_INSTANT: Final = Read("TIME", _instant)
 directory_option = click.option(
     "--directory",
     type=click.Path(file_okay=False, path_type=Path),
@@ -50,8 +45,8 @@ choice_options: Final = together(
     ),
     directory_option,
     click.option("--queue", metavar="NAME", help="Only what was put there; topic:NAME of topics."),
-    click.option("--since", type=_Instant(), help="Only what was enqueued then or later."),
-    click.option("--until", type=_Instant(), help="Only what was enqueued before."),
+    click.option("--since", type=_INSTANT, help="Only what was enqueued then or later."),
+    click.option("--until", type=_INSTANT, help="Only what was enqueued before."),
     click.option("--selector", default="", help="Only messages that it matches."),
 )
 

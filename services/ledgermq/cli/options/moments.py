@@ -8,22 +8,19 @@ from typing import Any, Final
 import click
 
 from ledgermq.cli.options.target import Target
+from ledgermq.cli.options.together import Read
 
 MESSAGE_ID: Final = re.compile(r"(ID:)?[0-9a-fA-F]{32}")
 
 
-class Moment(click.ParamType):
-    """A log position (1234, QM1@1234) or a time (ISO 8601, UTC if bare)."""
+def _moment(text: str) -> Any:
+    from ledgermq_spark.log.positions import parse_moment
 
-    name = "POSITION|TIME"
+    return parse_moment(text)
 
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from ledgermq_spark.log.positions import PositionOutOfRangeError, parse_moment
 
-        try:
-            return parse_moment(value)
-        except PositionOutOfRangeError as error:
-            self.fail(str(error), param, ctx)
+# A log position (1234, QM1@1234) or a time (ISO 8601, UTC if bare).
+MOMENT: Final = Read("POSITION|TIME", _moment)
 
 
 def position_at(target: Target, at: Any) -> int | None:
@@ -43,6 +40,6 @@ def position_at(target: Target, at: Any) -> int | None:
 
 at_option = click.option(
     "--at",
-    type=Moment(),
+    type=MOMENT,
     help="A log position (1234) or a time (2026-11-21T10:00:00Z).  [default: the log's end]",
 )

@@ -8,14 +8,14 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from decimal import Decimal
+from functools import partial
 from typing import Any, Final
 
 import click
 
 from ledgermq.cli.options.destinations import destination_named
-from ledgermq.cli.options.together import Command, together
+from ledgermq.cli.options.together import Command, Read, together
 from ledgermq.client.admin.queue_settings import Kind, Setting, setting_keywords
-from ledgermq.errors import IllegalStateError
 from ledgermq.redelivery import parse_steps
 
 NONE: Final = "none"
@@ -46,61 +46,41 @@ class Duration(click.ParamType):
         return milliseconds
 
 
-class _Count(click.ParamType):
-    """A whole number, or none."""
-
-    name = "NUMBER"
-
-    def __init__(self, none: int | None) -> None:
-        self._none = none
-
-    def convert(self, value: Any, *_context: Any) -> int:
-        if value == NONE and self._none is not None:
-            return self._none
-        try:
-            number = int(value)
-        except ValueError:
-            self.fail(f"{value!r} is no whole number")
-        if abs(number) >= 2**63:
-            self.fail(f"{value} is more than a record of the log can hold")
-        return number
+def _count(none: int | None, text: str) -> int:
+    if text == NONE and none is not None:
+        return none
+    try:
+        number = int(text)
+    except ValueError:
+        raise ValueError(f"{text!r} is no whole number") from None
+    if abs(number) >= 2**63:
+        raise ValueError(f"{text} is more than a record of the log can hold")
+    return number
 
 
-class _Destination(click.ParamType):
-    """A queue or topic, or none."""
-
-    name = "DESTINATION"
-
-    def convert(self, value: Any, *_context: Any) -> str:
-        return "" if value in (NONE, "") else destination_named(value)
+def _destination(text: str) -> str:
+    return "" if text in (NONE, "") else destination_named(text)
 
 
-class _Steps(click.ParamType):
-    """Redelivery delays, or none."""
-
-    name = "STEPS"
-
-    def convert(self, value: Any, *_context: Any) -> list[tuple[int, int]]:
-        if value == NONE or not isinstance(value, str):
-            return [] if value == NONE else value
-        try:
-            return [(one["retries"], one["delay_ms"]) for one in parse_steps(value)]
-        except IllegalStateError as error:
-            self.fail(str(error))
+def _steps(text: str) -> list[tuple[int, int]]:
+    """Retries and delays in ms."""
+    if text == NONE:
+        return []
+    return [(one["retries"], one["delay_ms"]) for one in parse_steps(text)]
 
 
 def _type_of(setting: Setting) -> click.ParamType:
     if setting.kind is Kind.DURATION:
         return Duration(setting.none)
     if setting.kind is Kind.DESTINATION:
-        return _Destination()
+        return Read("DESTINATION", _destination)
     if setting.kind is Kind.STEPS:
-        return _Steps()
+        return Read("STEPS", _steps)
     if setting.kind is Kind.PERCENT:
         return click.FLOAT
     if setting.kind is Kind.CHOICE:
         return click.Choice(setting.choices, case_sensitive=False)
-    return _Count(setting.none)
+    return Read("NUMBER", partial(_count, setting.none))
 
 
 def _option_of(keyword: str, setting: Setting) -> Callable[..., Any]:

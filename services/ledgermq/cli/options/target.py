@@ -231,26 +231,16 @@ def target_options(
 
     @functools.wraps(command)
     def with_target(
-        *,
-        bootstrap: str | None,
-        data_directory: Path,
-        queue_manager: str,
-        topic_prefix: str,
-        timeout_seconds: float,
-        as_json: bool,
-        **rest: Any,
+        *, bootstrap: str | None, data_directory: Path, as_json: bool, **given: Any
     ) -> Any:
+        names = ("queue_manager", "topic_prefix", "timeout_seconds")
+        named = {name: given.pop(name) for name in names}
         with contextlib.ExitStack() as stack:
             if starts_broker and not bootstrap:
                 bootstrap = stack.enter_context(_broker_on(data_directory))
-            target = Target(
-                bootstrap=bootstrap or _running_on(data_directory) or BOOTSTRAP_DEFAULT,
-                queue_manager=queue_manager,
-                topic_prefix=topic_prefix,
-                timeout_seconds=timeout_seconds,
-                data_directory=data_directory,
-            )
-            return command(target=target, output=Output(as_json=as_json), **rest)
+            address = bootstrap or _running_on(data_directory) or BOOTSTRAP_DEFAULT
+            target = Target(bootstrap=address, data_directory=data_directory, **named)
+            return command(target=target, output=Output(as_json=as_json), **given)
 
     return _target_options(with_target)
 

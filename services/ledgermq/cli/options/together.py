@@ -1,9 +1,13 @@
-"""Several options as one decorator."""
+"""What options are made of: several as one decorator, and types of values that are read."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any, TypeVar
+
+import click
+
+from ledgermq.errors import LedgerMQError
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -17,3 +21,17 @@ def together(*options: Callable[[Command], Command]) -> Callable[[Command], Comm
         return command
 
     return give
+
+
+class Read(click.ParamType):
+    """Values that a function reads from text; what it raises says what is wrong with one."""
+
+    def __init__(self, name: str, read: Callable[[Any], Any]) -> None:
+        self.name = name
+        self._read = read
+
+    def convert(self, value: Any, *_context: Any) -> Any:
+        try:
+            return self._read(value) if isinstance(value, str) else value
+        except (ValueError, LedgerMQError) as error:
+            self.fail(str(error))

@@ -5,8 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ledgermq.core.queries import questions as query
 from ledgermq.core.state.manager import QueueManager
@@ -30,22 +29,15 @@ ANSWER_BYTES_MAX = 9 * 1024 * 1024
 PATIENCE_SECONDS_MAX = 300.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class Question(NamedTuple):
+    """An Ask; the position that its answer must have reached, and how long that is waited for.
+
+    `patience_ends` is on the monotonic clock.
+    """
+
     ask: dict[str, Any]
-    arrived: float
-
-    @property
-    def not_before(self) -> int:
-        """The position that the answer must have reached."""
-        not_before: int = self.ask["not_before"]
-        return not_before
-
-    @property
-    def patience_ends(self) -> float:
-        """When waiting for the position ends, on the monotonic clock."""
-        wait_ms: int = self.ask["wait_ms"]
-        return self.arrived + min(max(wait_ms, 0) / 1000, PATIENCE_SECONDS_MAX)
+    not_before: int
+    patience_ends: float
 
 
 class Answerer:
@@ -67,7 +59,9 @@ class Answerer:
             # Whoever asks so much does not read the answers; an asker asks again.
             log.warning("%s: %d questions wait; half are dropped", self._name, WAITING_MAX)
             del self._waiting[: WAITING_MAX // 2]
-        self._waiting.append(Question(ask=ask, arrived=time.monotonic()))
+        patience = min(max(ask["wait_ms"], 0) / 1000, PATIENCE_SECONDS_MAX)
+        question = Question(ask, ask["not_before"], time.monotonic() + patience)
+        self._waiting.append(question)
 
     @property
     def waiting(self) -> bool:
