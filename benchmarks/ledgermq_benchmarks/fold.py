@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable
 
 from ledgermq.core.apply import apply, new_state
 from ledgermq.protocol.operations import Commit, Get, Open, OpenConsumer, Operation, Put
@@ -19,62 +20,40 @@ START_US = 1_700_000_000_000_000
 def _operations(batches: int) -> list[bytes]:
     """A producer that puts and commits, a consumer that commits what it was delivered."""
     content = encode_content(Content(body=os.urandom(BODY_BYTES)))
+    queue = "queue:bench"
     found: list[Operation] = [
         _open(b"p" * 16),
         _open(b"c" * 16),
-        OpenConsumer(
-            session=1,
-            session_sequence=1,
-            answered_through=0,
-            consumer=1,
-            destination="queue:bench",
-        ),
-        Get(session=1, session_sequence=2, answered_through=1, consumer=1, credit=1000),
+        _numbered(OpenConsumer, 1, 1, consumer=1, destination=queue),
+        _numbered(Get, 1, 2, consumer=1, credit=1000),
     ]
     for batch in range(batches):
         put = batch * 2 + 1
         took = batch * 2 + 3
         first = batch * BATCH_MESSAGES + 1
-        last = first + BATCH_MESSAGES - 1
+        messages = [
+            {
+                "message_id": os.urandom(16),
+                "priority": 4,
+                "persistent": True,
+                "content": content,
+            }
+            for _ in range(BATCH_MESSAGES)
+        ]
+        taken = [{"first": first, "last": first + BATCH_MESSAGES - 1}]
         found += [
-            Put(
-                session=0,
-                session_sequence=put,
-                answered_through=put - 1,
-                destination="queue:bench",
-                messages=[
-                    {
-                        "message_id": os.urandom(16),
-                        "priority": 4,
-                        "persistent": True,
-                        "content": content,
-                    }
-                    for _ in range(BATCH_MESSAGES)
-                ],
-            ),
-            Commit(
-                session=0,
-                session_sequence=put + 1,
-                answered_through=put,
-                deliveries=[],
-                puts=BATCH_MESSAGES,
-            ),
-            Commit(
-                session=1,
-                session_sequence=took,
-                answered_through=took - 1,
-                deliveries=[{"first": first, "last": last}],
-                puts=0,
-            ),
-            Get(
-                session=1,
-                session_sequence=took + 1,
-                answered_through=took,
-                consumer=1,
-                credit=BATCH_MESSAGES,
-            ),
+            _numbered(Put, 0, put, destination=queue, messages=messages),
+            _numbered(Commit, 0, put + 1, deliveries=[], puts=BATCH_MESSAGES),
+            _numbered(Commit, 1, took, deliveries=taken, puts=0),
+            _numbered(Get, 1, took + 1, consumer=1, credit=BATCH_MESSAGES),
         ]
     return [encode_operation(one) for one in found]
+
+
+def _numbered(
+    kind: Callable[..., Operation], session: int, number: int, **fields: object
+) -> Operation:
+    return kind(session=session, session_sequence=number, answered_through=number - 1, **fields)
 
 
 def _open(connection: bytes) -> Open:

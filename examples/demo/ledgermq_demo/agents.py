@@ -148,7 +148,7 @@ def _put_rotations(session: Session, file: str) -> None:
 
 
 def _get_rotations(session: Session, flights: str) -> None:
-    """Take groups until all flights have come; tell of those that came in another order."""
+    """Take groups until all flights have come; report those that came in another order."""
     with session.consumer(
         f"queue:{ROTATIONS_QUEUE}",
         prefetch=UNIT_MESSAGES_MAX,

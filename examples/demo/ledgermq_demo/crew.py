@@ -90,12 +90,12 @@ Program = tuple[str, str, *tuple[object, ...]]
 
 
 class Crew(Generic[Counted]):
-    """Processes of the demo's applications, and what they told."""
+    """Processes of the demo's applications; what they report is counted."""
 
     def __init__(self, stage: Stage, counts: Counted) -> None:
         self.counts = counts
         self._stage = stage
-        # Set, in some thread, when something was told or somebody ended.
+        # Set, in some thread, when an application reports something or ends.
         self._changed = threading.Event()
         self._lock = threading.Lock()
         self._processes: dict[str, subprocess.Popen[str]] = {}

@@ -100,7 +100,7 @@ def cli() -> None:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
-    # What the client logs is told by the error that follows; a worker sets up a log of its own.
+    # What the client logs is in the error that follows; a worker sets up a log of its own.
     logging.getLogger("ledgermq").addHandler(logging.NullHandler())
     try:
         answer = cli.main(args=given, prog_name="ledgermq", standalone_mode=False)

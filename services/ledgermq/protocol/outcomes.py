@@ -64,7 +64,7 @@ class DeliveredHeader(TypedDict):
     origin: NotRequired[Origin | None]
 
 
-# Of a message of which there is nothing to tell but what every message has.
+# Of a message that has nothing but what every message has.
 EMPTY_HEADER: Final[DeliveredHeader] = {
     "properties": {},
     "correlation_id": None,

@@ -1,4 +1,4 @@
-"""Settings of queues and topics beyond those of version 1's first day (PROTOCOL.md §14)."""
+"""Settings of queues and topics: names, defaults, what is in range (PROTOCOL.md §14)."""
 
 from __future__ import annotations
 

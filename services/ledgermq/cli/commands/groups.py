@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 GROUP_ID_DIGITS: Final = 48
-# What people are shown of a group's id: as much as tells it from the others, but not less.
+# People are shown so much of a group's id that it differs from the others, and at least this.
 SHOWN_DIGITS_MIN: Final = 12
 GAPS_SHOWN_MAX: Final = 5
 CANDIDATES_SHOWN_MAX: Final = 5
@@ -101,7 +101,7 @@ def list_groups(target: Target, output: Output, queue: str, incomplete: bool) ->
 def _looked_into(
     admin: Admin, queue: str, groups: Sequence[GroupState]
 ) -> tuple[list[GroupState], bool]:
-    """The groups with their items, and whether that is all of those that are still there."""
+    """The groups with their items; False beside them if some were too many to look into."""
     found, all_there = [], len(groups) <= LOOKED_INTO_MAX
     for one in groups[:LOOKED_INTO_MAX]:
         try:
@@ -157,7 +157,7 @@ def _found(admin: Admin, queue: str, digits: str) -> GroupState:
 
 
 def shortened(ids: Sequence[str]) -> dict[str, str]:
-    """Each id with the beginning that people are shown, long enough to tell it from the others."""
+    """The beginning of each id that people are shown, long enough to differ from the others."""
     digits = SHOWN_DIGITS_MIN
     while len({one[:digits] for one in ids}) < len(set(ids)):
         digits += 2

@@ -97,7 +97,7 @@ def backup(
                 "has left it; `ledgermq manager alter --journaling` turns it on"
             )
         if not dry_run:
-            # An entry of our own brings the log's time up to now: what has expired by now is told.
+            # An entry of our own brings the log's time up to now, so that what has expired counts.
             connection.session().close()
         with _live(target, output, "backup", path, from_checkpoint=from_checkpoint) as found:
             summary = summary_of(found)

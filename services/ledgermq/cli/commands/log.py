@@ -48,7 +48,7 @@ class TrimRefusedError(LedgerMQError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrimPlan:
-    """What a trim would cut, and what stands against it.
+    """What a trim would cut, and what forbids it.
 
     `pins` are what needs records below `before`, oldest first; `furthest` is the highest position
     that nothing below is needed of.
@@ -66,7 +66,7 @@ class TrimPlan:
         return max(0, self.before - self.start)
 
     def why_not(self) -> str:
-        """What stands against it, in one sentence; empty if nothing does."""
+        """What forbids the trim, in one sentence; empty if nothing does."""
         if not self.pins:
             return ""
         first = self.pins[0]

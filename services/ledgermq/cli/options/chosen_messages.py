@@ -1,4 +1,4 @@
-"""What the commands that touch messages by hand have in common: options, a look first, a yes."""
+"""Commands that move, copy, delete or purge messages: their options, and a question before."""
 
 from __future__ import annotations
 

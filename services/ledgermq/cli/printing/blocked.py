@@ -42,7 +42,7 @@ AVAILABLE: Final = "available"
 
 
 def is_wholly_there(group: GroupState) -> bool:
-    """Whether all of it can be got in logical order; else its members tell what cannot."""
+    """Whether all of a group can be got in logical order."""
     return group.available and not group.clashing
 
 

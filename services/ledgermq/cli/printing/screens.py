@@ -107,7 +107,7 @@ def caps_time(time_us: int | None) -> str:
 
 
 def blocked_text(blocked: Mapping[str, Any]) -> str:
-    """What a quota holds up, in words; its time is told already for programs (INF-05)."""
+    """What a quota holds up, in words; `since` is ISO 8601 already (INF-05)."""
     if not blocked["puts"]:
         return "none"
     messages = count_of(blocked["messages"], "message")

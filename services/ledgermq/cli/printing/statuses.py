@@ -22,7 +22,7 @@ def print_list(
     sums: str,
     nothing: str,
 ) -> None:
-    """Print status documents; people are told how the figures add up, or that there is nothing."""
+    """Print status documents; for people with how figures add up (`sums`), or with `nothing`."""
     caption = f"at {target.named(found[0]['position'])}: {sums}" if found else nothing
     document = [with_iso_times(status) for status in found]
     output.table(columns, found, caption=caption, document=document)

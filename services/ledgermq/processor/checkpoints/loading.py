@@ -51,7 +51,7 @@ MANIFEST = "ledgermq.checkpoint.Manifest"
 
 
 class CheckpointMismatchError(LedgerMQError):
-    """A checkpoint tells of another log than the one that is here."""
+    """A checkpoint was made from another log than the one that is here."""
 
     code = "checkpoint-mismatch"
 
@@ -136,9 +136,9 @@ def load(
 
 
 def _with_stored(loaded: Loaded, records: StoredRecords, claim: Claim) -> Loaded:
-    """Notes which chunks need not be written again, and which keys are to be taken away.
+    """Adds to what was loaded which chunks are written already, and which keys are to be removed.
 
-    A chunk whose bytes are not those of its digest is not records, whoever overwrote it.
+    A chunk whose bytes have another digest than its key says was overwritten and does not count.
     """
     good = (digest for digest, value in records.chunks.items() if chunk_digest(value) == digest)
     loaded.stored = set(good)
@@ -178,7 +178,7 @@ def _stored(manifest: dict[str, Any], records: StoredRecords) -> StoredManifest:
 
 
 def _damage(manifest: dict[str, Any], records: StoredRecords) -> str | None:
-    """What is missing of a checkpoint, or None if it is whole."""
+    """What is missing of a checkpoint, in words; None if it is whole."""
     try:
         digests = [one["digest"] for one in references_of(manifest, records.chunks)]
         for digest in digests:
@@ -224,7 +224,7 @@ class _Log:
         return None
 
     def _difference(self, manifest: dict[str, Any]) -> str:
-        """How this log is not the one that a checkpoint was made from; empty if it is."""
+        """In what this log differs from the one of a checkpoint, in words; empty: in nothing."""
         position, topic = manifest["position"], self.topics.operations
         if manifest["cluster_id"] != self.identity.cluster_id:
             made_on = manifest["cluster_id"]

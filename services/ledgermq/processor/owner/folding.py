@@ -52,7 +52,7 @@ class FoldFaultError(LedgerMQError):
 
 
 class NoRecord(NamedTuple):
-    """What stands in place of a record at a hole: nobody can be told of its refusal."""
+    """Takes the place of a record at a hole; without headers, so that nobody gets a refusal."""
 
     offset: int
     headers: tuple[()] = ()
@@ -71,7 +71,7 @@ class Folder:
     ) -> None:
         self._name = name
         self._topics = topics
-        # What stands above; whether the next entry wants a look at it, and which one had one.
+        # The log above; whether it is to be read before the next entry, and before which it was.
         self.ahead = ahead
         self.look_wanted = False
         self.looked_at = -1

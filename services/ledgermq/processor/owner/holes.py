@@ -41,7 +41,7 @@ class HoleWatch:
         self._claim = claim
         self._folder = folder
         self._side_topic = side_topic
-        # Whether the fold stands before what is not there, and nobody declared it.
+        # Whether the fold waits before a hole that nobody declared skipped.
         self.waits = False
         self._looking = asyncio.Lock()
         self._next_look = 0.0

@@ -28,7 +28,7 @@ KEPT_OF_CONNECTION = 2
 
 
 class AnswerPage(NamedTuple):
-    """What one record tells of an answer, and from where to ask on; empty: that was all."""
+    """The part of an answer in one record; `behind`: where to ask on, empty after the last."""
 
     document: Any
     messages: list[DeliveredMessage]

@@ -32,7 +32,7 @@ TICK_MARGIN_US = 5_000
 
 
 def _clock_of(state: QueueManager) -> tuple[int, int, int | None]:
-    """What an entry of the worker's is to change."""
+    """State time, its reference and the next deadline: one of them changes by a worker's entry."""
     return state.time, state.time_reference, next_deadline(state)
 
 
@@ -60,7 +60,7 @@ class TimeKeeper:
         return max(0, state.time - self._producer.clock.now_us()) / 1_000_000
 
     def folded_to(self, state: QueueManager) -> None:
-        """Notes that the fold has come on; backs off if the worker's own entry changed nothing."""
+        """To be called after folding; backs off if the worker's own entry changed nothing."""
         self._log_whether_ahead(state)
         if self._unfolded is None or state.position < self._unfolded:
             return

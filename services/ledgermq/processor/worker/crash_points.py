@@ -39,5 +39,5 @@ def crash_point(name: str) -> None:
 
 
 def is_armed(name: str) -> bool:
-    """Whether a test asked for a crash here; then the place makes sure of what it stands for."""
+    """Whether a test asked for a crash here: then the caller makes sure that the point is real."""
     return name == _point

@@ -91,7 +91,7 @@ def _fields(kind: Any) -> tuple[_Field, ...]:
 
 
 def _reader(hint: Any, metadata: Mapping[str, Any] = {}) -> Reader | None:
-    """What reads a value of a type; None: it is as it stands."""
+    """What reads a value of a type; None: the value in the document is that of the field."""
     options = get_args(hint) if isinstance(hint, UnionType) else (hint,)
     (kind,) = (one for one in options if one is not NoneType)
     read = metadata.get("read") or _reader_of(kind)

@@ -1,4 +1,4 @@
-"""Keys of the checkpoints topic (PROTOCOL.md §10): written, and read from whatever stands there.
+"""Keys of the checkpoints topic (PROTOCOL.md §10): made, and read from any key on the topic.
 
 A key has one form only, so that one checkpoint never has two keys: digits are those of ASCII,
 without zeros in front.

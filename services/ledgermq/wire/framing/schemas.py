@@ -34,7 +34,7 @@ class KnownSchema(NamedTuple):
     left_out: dict[str, Any]
 
     def fitting(self, datum: dict[str, Any]) -> KnownSchema:
-        """The schema that a record is written in: the shortest that tells all of it."""
+        """The shortest schema that has room for all of a record: in that it is written."""
         found = self
         while found.shorter is not None:
             if any(datum[name] != told for name, told in found.shorter.left_out.items()):

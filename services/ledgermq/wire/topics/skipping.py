@@ -51,7 +51,7 @@ class LookAhead:
         self._timeout_seconds = timeout_seconds
         self._start = self._end = -1
         self._holes: list[Hole] = []
-        # Behind the last record: nothing stands above it, so nobody can have declared it.
+        # Behind the last record: no entry is above it, so nobody can have declared it skipped.
         self._tail: Hole | None = None
         self.declared: list[PositionsSkipped] = []
         self._frame = MARKER + by_name("ledgermq.operation.PositionsSkipped").fingerprint
