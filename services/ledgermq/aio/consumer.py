@@ -74,7 +74,7 @@ class Consumer(Closing):
         if under_cursor is not None and timeout is None:
             timeout = 0.0
         getter = self._getter
-        wanted = getter.options.of_call(options, under_cursor, getter.buffer)
+        wanted = getter.wanted(options, under_cursor)
         taken = await self._taking.run(getter.receive(timeout, wanted))
         return self._message(taken[0][2], taken[0][0]) if taken else None
 

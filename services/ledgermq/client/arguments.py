@@ -33,7 +33,8 @@ def check_seconds(name: str, seconds: float | None) -> None:
     """
     if seconds is None:
         return
-    check_number(name, seconds, " of seconds, or None")
+    if type(seconds) not in (int, float):
+        check_number(name, seconds, " of seconds, or None")
     if not 0 <= seconds <= SECONDS_MAX:
         raise IllegalStateError(
             f"{name} is {seconds}, must be 0 to {SECONDS_MAX} seconds; leave it out, or give None, "

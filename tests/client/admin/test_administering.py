@@ -4,7 +4,6 @@ import pytest
 
 import ledgermq
 from ledgermq.client.link import route as routes
-from ledgermq.client.receiving.getter import Source
 from ledgermq.client.sending.making import Sending
 from ledgermq.client.settings import (
     AddressError,
@@ -317,7 +316,6 @@ def test_a_route_checks_the_broker_before_it_looks_for_the_queue_manager(monkeyp
         assert isinstance(log, Part)
 
 
-def test_what_is_not_told_of_a_consumer_or_a_message_is_nothing():
-    """Every message of a destination, and a message as Jakarta Messaging has it by default."""
-    assert Source() == ("", False, "", False, False, -1)
+def test_what_is_not_told_of_a_message_is_nothing():
+    """It is as Jakarta Messaging has it by default."""
     assert Sending() == (None, None, None, None, 4, True, 0, 0, -1)

@@ -106,7 +106,8 @@ class Engine:
 
     def check_usable_locked(self) -> None:
         """Refuses use after the end and by two threads at once; raises what was put off."""
-        self.check_alive_locked()
+        if self.closing or self.lost is not None or self._deferred is not None:
+            self.check_alive_locked()
         user = self.owner or self._user
         if user is not None and user != threading.get_ident():
             raise IllegalStateError(
@@ -269,11 +270,9 @@ class Engine:
         Raises:
             OutcomeUnknownError: neither came within the time-out.
         """
-        if pending.settled:
-            return
         wanted = self.timeout_seconds if timeout_seconds is None else timeout_seconds
         deadline = time.monotonic() + wanted
-        while not pending.settled:
+        while pending.reply is None and pending.error is None:
             if not (yield deadline):
                 raise self.unknown(pending, wanted)
 
@@ -313,7 +312,10 @@ class Engine:
             wanted = next(steps)
             while True:
                 try:
-                    came = self._wait_aside_locked(wanted)
+                    if isinstance(wanted, Aside):
+                        came = self._call_aside_locked(wanted)
+                    else:
+                        came = self.wait_locked(wanted)
                 except BaseException as error:
                     wanted = steps.throw(error)
                 else:
@@ -322,9 +324,7 @@ class Engine:
             result: T = end.value
             return result
 
-    def _wait_aside_locked(self, wanted: float | Aside[Any] | None) -> bool:
-        if not isinstance(wanted, Aside):
-            return self.wait_locked(wanted)
+    def _call_aside_locked(self, wanted: Aside[Any]) -> bool:
         before, self._user = self._user, threading.get_ident()
         self.lock.release()
         try:

@@ -40,18 +40,18 @@ class Batch:
         # Whether a round of the heartbeats has found it waiting.
         self.ripe = False
 
-    def add(self, message: PutMessage) -> SendReceipt:
+    def add(
+        self, message: PutMessage, messages_max: int, bytes_max: int = PUT_BYTES_MAX
+    ) -> SendReceipt | None:
+        """Adds a message; None if it does not fit behind others."""
+        size_bytes = self.size_bytes + encoded_bytes(message)
+        if self.messages and (size_bytes > bytes_max or len(self.messages) >= messages_max):
+            return None
         receipt = SendReceipt(message["message_id"], self.destination)
         self.messages.append(message)
         self.receipts.append(receipt)
-        self.size_bytes += encoded_bytes(message)
+        self.size_bytes = size_bytes
         return receipt
-
-    def takes(self, message: PutMessage, messages_max: int) -> bool:
-        return (
-            len(self.messages) < messages_max
-            and self.size_bytes + encoded_bytes(message) <= PUT_BYTES_MAX
-        )
 
     def take_back(self) -> None:
         self.size_bytes -= encoded_bytes(self.messages.pop())
@@ -78,21 +78,22 @@ class AsynchronousSends:
         self._under_way = 0
         self.unfinished: dict[Eventual, None] = {}
 
-    def must_wait_locked(self, destination: str, message: PutMessage) -> bool:
-        """Whether a message begins a batch that there is no room for; writes one that is over."""
-        batch = self._batch
-        if batch is not None and (
-            batch.destination != destination or not batch.takes(message, self._messages_max)
-        ):
-            self.write_locked()
-        return self._batch is None and self._engine.protocol.full
-
-    def add_locked(self, destination: str, message: PutMessage) -> tuple[Eventual, SendReceipt]:
-        """Takes a message, which need not wait."""
-        batch = self._batch
-        if batch is None:
+    def add_locked(
+        self, destination: str, message: PutMessage
+    ) -> tuple[Eventual, SendReceipt] | None:
+        """Takes a message; None while it would begin a batch that there is no room for."""
+        batch, receipt = self._batch, None
+        if batch is not None:
+            if batch.destination == destination:
+                receipt = batch.add(message, self._messages_max)
+            if receipt is None:
+                self.write_locked()
+        if batch is None or receipt is None:
+            if self._engine.protocol.full:
+                return None
             batch = self._batch = Batch(destination, Eventual())
-        receipt = batch.add(message)
+            receipt = batch.add(message, self._messages_max)
+        assert receipt is not None, "an empty batch takes any message"
         eventual = batch.eventual
         assert eventual is not None, "an asynchronous batch has something to wait for"
         if self._under_way < ASYNCHRONOUS_EAGER_MAX or len(batch.messages) >= self._messages_max:
@@ -155,16 +156,14 @@ class UnitOfWork:
         self.puts = 0
         self.warning: LedgerMQWarning | None = None
 
-    def takes_locked(self, destination: str, message: PutMessage) -> bool:
-        batch = self._waiting.get(destination)
-        return batch is None or batch.takes(message, self._messages_max)
-
-    def add_locked(self, destination: str, message: PutMessage) -> SendReceipt:
+    def add_locked(self, destination: str, message: PutMessage) -> SendReceipt | None:
+        """Takes a message; None if what waits for its destination is to be written first."""
         batch = self._waiting.get(destination)
         if batch is None:
             batch = self._waiting[destination] = Batch(destination, None)
-        receipt = batch.add(message)
-        self.puts += 1
+        receipt = batch.add(message, self._messages_max)
+        if receipt is not None:
+            self.puts += 1
         return receipt
 
     def write_all(self, *, with_next: bool = False) -> Steps[None]:

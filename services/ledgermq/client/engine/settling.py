@@ -99,7 +99,7 @@ class Settling:
 
     def write_locked(self) -> None:
         """Writes what is to be acknowledged before a wait; DUPS_OK leaves it to the heartbeats."""
-        if not self._lazy:
+        if self.automatic and not self._lazy:
             self.write_acknowledgements_locked()
 
     def write_acknowledgements_locked(self) -> None:
@@ -178,26 +178,8 @@ class Settling:
                 acknowledged.
             OutOfTurnError: others are to be settled first; all can still be acknowledged.
         """
-        begun = yield from self._write_acknowledgement(deliveries, timeout, wait=wait)
-        if begun is None or not wait:
-            return
-        pending, ranges = begun
-        try:
-            yield from self._engine.reply(pending, timeout)
-        except DeliveryUnknownError:
-            ranges.keep_only((yield from self.in_flight()))
-            self.handed.add_all(ranges)
-            raise
-        except OutOfTurnError:
-            self.handed.add_all(ranges)
-            raise
-
-    def _write_acknowledgement(
-        self, deliveries: range | None, timeout: float | None, *, wait: bool
-    ) -> Steps[tuple[Pending, DeliveryRanges] | None]:
-        engine = self._engine
         if self.automatic:
-            return None
+            return
         if deliveries is None:
             ranges = self.handed.take_all()
         elif all(self.handed.discard(delivery) for delivery in deliveries):
@@ -206,25 +188,32 @@ class Settling:
             raise AlreadySettledError(
                 f"delivery {deliveries[0]} was acknowledged before, or went back to its queue"
             )
-        if not ranges:
-            return None
-        parts = ranges.parts()
+        parts = ranges.parts() if ranges else []
         try:
-            while True:
-                yield from engine.room(timeout)
-                last = parts[0]
-                pending = engine.write_locked(
+            while parts:
+                yield from self._engine.room(timeout)
+                waits = wait and len(parts) == 1
+                pending = self._engine.write_locked(
                     Acknowledge,
-                    on_settled=None if wait and len(parts) == 1 else self._settled_later,
-                    settles=last,
-                    deliveries=last.as_list(),
+                    on_settled=None if waits else self._settled_later,
+                    settles=parts[0],
+                    deliveries=parts[0].as_list(),
                 )
-                del parts[0]
-                if not parts:
-                    return pending, last
+                ranges = parts.pop(0)
         except BaseException:
             for part in parts:
                 self.handed.add_all(part)
+            raise
+        if not ranges or not wait:
+            return
+        try:
+            yield from self._engine.reply(pending, timeout)
+        except DeliveryUnknownError:
+            ranges.keep_only((yield from self.in_flight()))
+            self.handed.add_all(ranges)
+            raise
+        except OutOfTurnError:
+            self.handed.add_all(ranges)
             raise
 
     def _settled_later(self, pending: Pending) -> None:

@@ -14,7 +14,7 @@ from ledgermq.client.engine.engine import Engine
 from ledgermq.client.link.questions import Questions
 from ledgermq.client.messages.message import Message
 from ledgermq.client.options import BrowserOptions, GetOptionsOfCall
-from ledgermq.client.receiving.getting import Getting
+from ledgermq.client.receiving.getting import options_of
 from ledgermq.client.sansio.segments import join_all
 from ledgermq.client.while_open import WhileOpen
 from ledgermq.errors import (
@@ -88,8 +88,8 @@ class Browser(Closing):
         self._questions = questions
         self._timeout_seconds = timeout_seconds
         self._allow_pickle = allow_pickle
-        self._getting = Getting.of(options)
-        self._options = self._getting.options()
+        self._given = options
+        self._options = options_of(options)
         self._closed = False
         self._cursor = Cursor()
         # Whether the browse by `first` and `next` is in logical order; None before it begins.
@@ -163,7 +163,7 @@ class Browser(Closing):
             GetOptionsError: options out of range.
             WorkerUnavailableError: nobody answered within the time-out.
         """
-        wanted = self._getting.changed(options).options()
+        wanted = options_of(self._given, options)
         self._cursor = Cursor()
         self._logical_order = wanted.logical_order
         return self._one(wanted)
@@ -181,7 +181,7 @@ class Browser(Closing):
             GetOptionsError: options out of range.
             WorkerUnavailableError: nobody answered within the time-out.
         """
-        wanted = self._getting.changed(options).options()
+        wanted = options_of(self._given, options)
         if self._logical_order is None:
             self._logical_order = wanted.logical_order
         elif self._logical_order is not wanted.logical_order:

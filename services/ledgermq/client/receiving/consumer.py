@@ -13,7 +13,7 @@ from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message import Message
 from ledgermq.client.options import ConsumerOptions, GetOptionsOfCall
 from ledgermq.client.receiving.browser import Browser
-from ledgermq.client.receiving.getter import Getter
+from ledgermq.client.receiving.getter import CLOSED, Getter
 from ledgermq.client.sansio.buffer import NEVER
 from ledgermq.client.sansio.segments import further_of
 from ledgermq.client.while_open import WhileOpen
@@ -79,9 +79,9 @@ class Consumer(Closing):
         if under_cursor is not None and timeout is None:
             timeout = 0.0
         getter = self._getter
-        buffer, wanted = getter.buffer, getter.options.own
+        buffer, wanted = getter.buffer, getter.own
         if options or under_cursor is not None or buffer.unfinished is not None:
-            wanted = getter.options.of_call(options, under_cursor, buffer)
+            wanted = getter.wanted(options, under_cursor)
         with self._engine.lock:
             getter.begin_locked(wanted)
             buffer.put_back_gathered()
@@ -123,7 +123,7 @@ class Consumer(Closing):
         buffer = getter.buffer
         found: list[Message] = []
         with self._engine.lock:
-            getter.begin_locked(getter.options.own)
+            getter.begin_locked(getter.own)
             buffer.put_back_gathered()
             if not self._engine.run_locked(getter.fill(timeout)):
                 return found
@@ -171,7 +171,7 @@ class Consumer(Closing):
             if not listening.active:
                 engine.check_usable_locked()
             if self._getter.closed or engine.closing:
-                raise IllegalStateError("the consumer is closed; make another one")
+                raise IllegalStateError(CLOSED)
             listening.set_locked(self._getter, listener)
 
     def __iter__(self) -> Iterator[Message]:

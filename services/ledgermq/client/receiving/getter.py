@@ -8,51 +8,47 @@ from __future__ import annotations
 
 import time
 from functools import partial
-from typing import NamedTuple
+from typing import Final, Protocol
 
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.steps import Steps
 from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message import Message
-from ledgermq.client.options import ConsumerOptions
-from ledgermq.client.receiving.call_options import CallOptions
-from ledgermq.client.receiving.getting import Getting
+from ledgermq.client.options import ConsumerOptions, GetOptionsOfCall
+from ledgermq.client.receiving.getting import GetMatch, Order, options_of
 from ledgermq.client.sansio.buffer import ConsumerBuffer
 from ledgermq.client.sansio.protocol import Pending
 from ledgermq.client.sansio.segments import further_of, left_open
 from ledgermq.client.settings import PREFETCH_DEFAULT, checked_delay_ms
 from ledgermq.errors import (
     DeliveryUnknownError,
+    GetOptionsError,
     IllegalStateError,
     InvalidDestinationError,
     LedgerMQError,
 )
 from ledgermq.errors.warnings import give_warning
-from ledgermq.protocol.get_options import Options
+from ledgermq.protocol.get_options import PLAIN, Options
 from ledgermq.protocol.limits import CREDIT_MAX
 from ledgermq.protocol.operations import Alive, Get, OpenConsumer
 from ledgermq.protocol.outcomes import DeliveredMessage
 
+CLOSED: Final = "the consumer is closed; make another one"
 # The first and the last of a message's deliveries, and the message.
 Taken = tuple[int, int, DeliveredMessage]
 
 
-class Source(NamedTuple):
-    """Which messages of a destination a consumer is for; see `Session.consumer`."""
+class Cursor(Protocol):
+    """A browser, of threads or of coroutines."""
 
-    selector: str = ""
-    no_local: bool = False
-    subscription: str = ""
-    durable: bool = False
-    shared: bool = False
-    redelivery_delay_ms: int = -1
+    def cursor_on(self, destination: str) -> int: ...
 
 
 class Getter:
     """The gets of one consumer, for threads and coroutines.
 
     Attributes:
-        options: What its calls may ask for.
+        own: What it asks for where a call has no options of its own.
         closed: Whether it was closed by itself.
         buffer: What has been delivered to it and not handed over; there once it was opened.
     """
@@ -60,24 +56,17 @@ class Getter:
     buffer: ConsumerBuffer
 
     def __init__(self, work: Work, destination: str, options: ConsumerOptions) -> None:
-        self._source = Source(
-            selector=options.get("selector") or "",
-            no_local=options.get("no_local", False),
-            subscription=options.get("subscription") or "",
-            durable=options.get("durable", False),
-            shared=options.get("shared", False),
-            redelivery_delay_ms=checked_delay_ms(options.get("redelivery_delay_ms"), -1),
-        )
+        self._given = options
+        self._redelivery_delay_ms = checked_delay_ms(options.get("redelivery_delay_ms"), -1)
         self.work = work
         self._engine = work.engine
         self._engine.check_open()
         self.allow_pickle = work.engine.settings.allow_pickle
         self.destination = checked_destination(destination)
-        self.selector = self._source.selector
-        self.subscription = self._source.subscription or None
-        if not is_topic(destination) and (
-            self.subscription or self._source.durable or self._source.shared
-        ):
+        self.selector = options.get("selector") or ""
+        self.subscription = options.get("subscription") or None
+        self._durable, self._shared = options.get("durable", False), options.get("shared", False)
+        if not is_topic(destination) and (self.subscription or self._durable or self._shared):
             raise InvalidDestinationError(
                 f"{destination} is a queue, which has no subscriptions: name a topic, or leave "
                 "out subscription, durable and shared",
@@ -87,15 +76,10 @@ class Getter:
         self.prefetch = PREFETCH_DEFAULT if given is None else given
         if not 0 <= self.prefetch <= CREDIT_MAX:
             raise IllegalStateError(f"prefetch is {given}, must be 0 to {CREDIT_MAX:,}")
-        self.options = CallOptions(
-            Getting.of(options),
-            destination=destination,
-            acknowledge_mode=self._engine.mode,
-            prefetch=self.prefetch,
-        )
+        self.own = self._checked(options_of(options))
         self.closed = False
         # What the call under way wants, and the Get that asked for it by options that changed.
-        self._wanted = self.options.own
+        self._wanted = self.own
         self._asked: Pending | None = None
         # Up to which operation of the session all outcomes have come, as far as somebody asked.
         self._heard_through = 0
@@ -112,7 +96,12 @@ class Getter:
                 target=self.destination,
                 consumer=self.buffer.number,
                 destination=self.destination,
-                **self._source._asdict(),
+                selector=self.selector,
+                no_local=self._given.get("no_local", False),
+                subscription=self.subscription or "",
+                durable=self._durable,
+                shared=self._shared,
+                redelivery_delay_ms=self._redelivery_delay_ms,
             )
             yield from engine.reply(pending)
         except LedgerMQError:
@@ -137,17 +126,15 @@ class Getter:
 
     def check_open(self) -> None:
         self._engine.check_open()
-        self._check_not_closed()
-
-    def _check_not_closed(self) -> None:
         if self.closed:
-            raise IllegalStateError("the consumer is closed; make another one")
+            raise IllegalStateError(CLOSED)
 
     def begin_locked(self, wanted: Options) -> None:
         """Begins a call that gets by these options."""
         self._engine.check_usable_locked()
-        self._check_not_closed()
-        if self.work.listening.active:
+        if self.closed:
+            raise IllegalStateError(CLOSED)
+        if self._engine.owner is not None:
             raise IllegalStateError(
                 "the session has message listeners, which get its messages: take them away with "
                 "set_message_listener(None), or receive in another session"
@@ -158,6 +145,66 @@ class Getter:
                 f"an earlier commit of this session failed ({broken}); roll back"
             )
         self._wanted = wanted
+
+    # -- what a call asks for ----------------------------------------------------------------------
+
+    def wanted(self, given: GetOptionsOfCall, under_cursor: Cursor | None) -> Options:
+        """What one call asks for: the consumer's own options unless it says otherwise (GRP-34).
+
+        Warns of a change that leaves a group or message incomplete (GRP-41, GRP-42).
+        """
+        wanted = self.own
+        if under_cursor is not None or any(one is not None for one in given.values()):
+            if self.prefetch:
+                raise IllegalStateError(
+                    "a call can have options of its own only with prefetch=0: this consumer asks "
+                    f"for up to {self.prefetch} messages ahead of need, by the options it was made "
+                    "with"
+                )
+            if under_cursor is None:
+                wanted = self._checked(options_of(self._given, given))
+            else:
+                if given.get("match") is not None:
+                    raise IllegalStateError("give match or under_cursor, not both")
+                match = GetMatch(sequence=under_cursor.cursor_on(self.destination))
+                order = given.get("order") or Order.PHYSICAL
+                under = {"match": match, "order": order}
+                wanted = self._checked(options_of(self._given, given, under))
+        unfinished = self.buffer.unfinished
+        if unfinished is not None and not wanted.logical_order:
+            give_warning(
+                unfinished(
+                    f"a get from {self.destination} without logical order, though the group or "
+                    "message that it was in with logical order is not complete"
+                )
+            )
+        return wanted
+
+    def _wanted_of_groups(self) -> Options:
+        own = self.own
+        if own.logical_order and own.all_messages_available:
+            return own
+        if self.prefetch:
+            raise IllegalStateError(
+                "receive_group needs a consumer made with prefetch=0, or with order=Order.LOGICAL "
+                "and all_messages_available=True"
+            )
+        return self._checked(own._replace(logical_order=True, all_messages_available=True))
+
+    def _checked(self, options: Options) -> Options:
+        """Options, if the kind of session and destination allow them."""
+        if options != PLAIN and is_topic(self.destination):
+            raise GetOptionsError(
+                "messages of a topic are in no groups, and are chosen by selectors alone",
+                destination=self.destination,
+            )
+        if options.logical_order and self._engine.mode == "INDIVIDUAL":
+            raise GetOptionsError(
+                "logical order cannot be kept in an INDIVIDUAL session, where messages are "
+                "acknowledged in any order; use another acknowledge mode",
+                destination=self.destination,
+            )
+        return options
 
     # -- taking what is there ----------------------------------------------------------------------
 
@@ -173,7 +220,7 @@ class Getter:
 
     def receive_group(self, timeout: float | None) -> Steps[list[Taken]]:
         """The same with a whole group."""
-        self.begin_locked(self.options.of_groups())
+        self.begin_locked(self._wanted_of_groups())
         if not (yield from self.fill(timeout, group=True)):
             return []
         self.buffer.unfinished = None

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 from ledgermq.client.arguments import shown
 from ledgermq.errors import GetOptionsError
-from ledgermq.protocol.get_options import PLAIN, Options, check
+from ledgermq.protocol.get_options import Options, check
 from ledgermq.protocol.limits import GROUP_ID_BYTES, MESSAGE_ID_BYTES
 
 
@@ -63,52 +63,30 @@ class GetMatch:
     sequence: int | None = None
 
 
-class Getting(NamedTuple):
-    """The options of a consumer, a browser or one call; see `Session.consumer`."""
-
-    order: Order | str = Order.PHYSICAL
-    all_messages_available: bool = False
-    all_segments_available: bool = False
-    complete_message: bool = False
-    match: GetMatch | None = None
-
-    @classmethod
-    def of(cls, options: Mapping[str, Any]) -> Getting:
-        """Those of a consumer's or browser's options that say how it gets."""
-        return cls(**{name: one for name, one in options.items() if name in cls._fields})
-
-    def changed(self, given: Mapping[str, Any]) -> Getting:
-        """The options of one call: those it gives, and these where it gives none."""
-        return self._replace(**{name: one for name, one in given.items() if one is not None})
-
-    def options(self) -> Options:
-        """As the protocol has them.
-
-        Raises:
-            GetOptionsError: an order that is none, or a value to match that no message has.
-        """
-        if self == USUAL:
-            return PLAIN
-        try:
-            logical_order = Order(self.order) is Order.LOGICAL
-        except ValueError:
-            raise GetOptionsError(
-                f"{shown(self.order)} is no order; there are {', '.join(Order)}"
-            ) from None
-        options = Options(
-            logical_order,
-            self.all_messages_available,
-            self.all_segments_available,
-            self.complete_message,
-            **({} if self.match is None else _matched(self.match)),  # type: ignore[arg-type]
-        )
-        wrong = check(options)
-        if wrong is not None:
-            raise GetOptionsError(f"what is to be matched cannot be: {wrong}")
-        return options
+FLAGS: Final = ("all_messages_available", "all_segments_available", "complete_message")
 
 
-USUAL: Final = Getting()
+def options_of(*given: Mapping[str, Any]) -> Options:
+    """What a consumer or browser, and a call behind it, ask for, as the protocol has it.
+
+    What is said later goes before; None says nothing.
+
+    Raises:
+        GetOptionsError: an order that is none, or a value to match that no message has.
+    """
+    said = {name: one for some in given for name, one in some.items() if one is not None}
+    order, match = said.get("order", Order.PHYSICAL), said.get("match")
+    try:
+        logical_order = Order(order) is Order.LOGICAL
+    except ValueError:
+        raise GetOptionsError(f"{shown(order)} is no order; there are {', '.join(Order)}") from None
+    flags = [said.get(name, False) for name in FLAGS]
+    matched: dict[str, Any] = {} if match is None else _matched(match)
+    options = Options(logical_order, *flags, **matched)
+    wrong = check(options)
+    if wrong is not None:
+        raise GetOptionsError(f"what is to be matched cannot be: {wrong}")
+    return options
 
 
 def _matched(match: GetMatch) -> dict[str, bytes | str | int]:

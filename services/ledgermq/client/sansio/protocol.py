@@ -122,8 +122,9 @@ class SessionProtocol:
     @property
     def handed_through(self) -> int:
         """Up to which delivery everything was handed to the application, or went back (H20)."""
-        unseen = [one.lowest for one in self.consumers.values() if one.lowest]
-        unseen += [one.lowest for one in self.late.values() if one]
+        unseen = [lowest for one in self.consumers.values() if (lowest := one.lowest)]
+        if self.late:
+            unseen += [one.lowest for one in self.late.values() if one]
         return min(unseen) - 1 if unseen else self.delivery_highest
 
     def write(self, operation: type[SessionOperation], **fields: Any) -> Pending:

@@ -14,7 +14,7 @@ class DeliveryRanges:
     __slots__ = ("_runs",)
 
     def __init__(self, runs: Iterable[tuple[int, int]] = ()) -> None:
-        self._runs: list[list[int]] = [[first, last] for first, last in runs]
+        self._runs: list[list[int]] = [list(run) for run in runs] if runs else []
 
     def add(self, number: int) -> None:
         runs = self._runs

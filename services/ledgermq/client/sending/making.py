@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from ledgermq.client.arguments import check_flag, check_number, shown
 from ledgermq.client.destinations import checked_destination
@@ -39,6 +39,13 @@ class Sending(NamedTuple):
     time_to_live: float = 0
     delivery_delay: float = 0
     redelivery_limit: int = -1
+
+
+def unwrapped(message: PropertyAccess, sending: Sending) -> tuple[Any, Sending]:
+    """Body and fields of a message that is sent, its own where none were given."""
+    own = ("properties", "correlation_id", "reply_to", "type")
+    missing = {name: getattr(message, name) for name in own if getattr(sending, name) is None}
+    return message.unloaded_body, sending._replace(**missing)
 
 
 class MessageMaker:
@@ -80,11 +87,8 @@ class MessageMaker:
             checked_destination(reply_to)
         times_ms = _times_ms(destination, sending.time_to_live, sending.delivery_delay)
         if isinstance(body, PropertyAccess):
-            properties = body.properties if properties is None else properties
-            correlation_id = body.correlation_id if correlation_id is None else correlation_id
-            reply_to = body.reply_to if reply_to is None else reply_to
-            type_ = body.type if type_ is None else type_
-            body = body.unloaded_body
+            body, sending = unwrapped(body, sending)
+            properties, correlation_id, reply_to, type_ = sending[:4]
         try:
             if properties:
                 check_property_names(properties)
@@ -142,9 +146,9 @@ def _check_sizes(destination: str, message: PutMessage) -> None:
 
 def _times_ms(destination: str, time_to_live: float, delivery_delay: float) -> dict[str, int]:
     """When the message may be delivered; its age counts from now."""
-    times = {"time_to_live": time_to_live, "delivery_delay": delivery_delay}
-    for name, seconds in times.items():
-        check_number(name, seconds, " of seconds")
+    for name, seconds in (("time_to_live", time_to_live), ("delivery_delay", delivery_delay)):
+        if type(seconds) not in (int, float):
+            check_number(name, seconds, " of seconds")
         if not 0 <= seconds <= TIMING_MS_MAX / 1000:
             raise MessageFormatError(
                 f"{name} is {seconds!r}, must be 0 to {TIMING_MS_MAX // 1000} seconds",

@@ -86,20 +86,10 @@ class Producer(Closing):
             QuotaExceededError: no room within the send time-out, and no trace of it (INF-20).
             OutcomeUnknownError: no outcome within the time-out.
         """
-        putter = self._putter
-        check_seconds("timeout", timeout)
         if confirm not in ("outcome", "log"):
             raise IllegalStateError(f'confirm is {shown(confirm)}, must be "outcome" or "log"')
-        if confirm == "log":
-            return self._engine.run(putter.send_landing(body, timeout, options))
-        plain = putter.made(body, options)
-        if plain is None:
-            return self._engine.run(putter.send(body, timeout=timeout, **options))
-        with self._engine.lock:
-            receipt = putter.join_locked(*plain)
-            if receipt is None:
-                receipt = self._engine.run_locked(putter.send_made(*plain, timeout))
-        return receipt
+        landing = confirm == "log"
+        return self._engine.run(self._putter.send_one(body, timeout, options, landing=landing))
 
     def send_async(
         self, body: Sendable, **options: Unpack[SendOptions]
@@ -114,15 +104,7 @@ class Producer(Closing):
             MessageFormatError: something in the message cannot be carried; nothing was sent.
             MessageTooLargeError: over the size limit; nothing was sent.
         """
-        putter = self._putter
-        plain = putter.made(body, options)
-        if plain is None:
-            return self._engine.run(putter.put_async(body, options))
-        with self._engine.lock:
-            future = putter.future_locked(*plain)
-            if future is None:
-                future = self._engine.run_locked(putter.send_made_async(*plain))
-        return future
+        return self._engine.run(self._putter.send_async(body, options))
 
     def send_many(
         self,

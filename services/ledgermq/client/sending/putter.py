@@ -31,6 +31,7 @@ from ledgermq.protocol.limits import CONTENT_BYTES_MAX, REDELIVERY_LIMIT_MAX
 from ledgermq.protocol.operations import PutMessage
 from ledgermq.protocol.outcomes import Enqueued, Reply
 
+CLOSED: Final = "the producer is closed; make another one"
 # What a unit of work has is there at once.
 HAPPENED: Final = Eventual()
 HAPPENED.happen()
@@ -69,15 +70,13 @@ class Putter:
 
     def check_open(self) -> None:
         self.engine.check_open()
-        self._check_not_closed()
-
-    def _check_not_closed(self) -> None:
         if self._closed:
-            raise IllegalStateError("the producer is closed; make another one")
+            raise IllegalStateError(CLOSED)
 
     def check_locked(self) -> None:
         self.engine.check_usable_locked()
-        self._check_not_closed()
+        if self._closed:
+            raise IllegalStateError(CLOSED)
 
     def target(self, destination: str | None) -> str:
         """Where one message goes: the producer's destination, or the one given along."""
@@ -122,72 +121,61 @@ class Putter:
 
     # -- plain sends -------------------------------------------------------------------------------
 
-    def made(self, body: Sendable, options: SendOptions) -> tuple[str, PutMessage] | None:
-        """Where a plain message goes, and it; None: something is said of groups or segments.
+    def send(
+        self, body: Sendable, *, timeout: float | None = None, **options: Unpack[SendOptions]
+    ) -> Steps[SendReceipt]:
+        """See `ledgermq.Producer.send`."""
+        return self.send_one(body, timeout, options)
 
-        Made before the lock is taken, as a large body takes its time.
+    def send_one(
+        self, body: Sendable, timeout: float | None, options: SendOptions, *, landing: bool = False
+    ) -> Steps[SendReceipt]:
+        """Sends one message: into the unit of work, or else its outcome is waited for.
+
+        `landing`: only that it is on the log is waited for.
         """
-        if self.states or (
+        check_seconds("timeout", timeout)
+        if not self._is_plain(options):
+            return self._put_one(body, timeout, options)
+        target, message = self._made(body, options)
+        if self.work.transacted:
+            return self._join(target, message)
+        return (self._land if landing else self._send)(target, message, timeout)
+
+    def _is_plain(self, options: SendOptions) -> bool:
+        """Whether nothing is said of groups or segments."""
+        return not self.states and not (
             options
             and (
                 options.get("group") is not None
                 or options.get("logical_order")
                 or options.get("segmentation_allowed")
             )
-        ):
-            return None
+        )
+
+    def _made(self, body: Sendable, options: SendOptions) -> tuple[str, PutMessage]:
+        """Where a message goes, and it; without the lock, as a large body takes its time."""
         target = self.target(options.get("destination"))
         return target, self.work.maker.make(target, body, self.sending(options))
 
-    def send(
-        self, body: Sendable, *, timeout: float | None = None, **options: Unpack[SendOptions]
-    ) -> Steps[SendReceipt]:
-        """See `ledgermq.Producer.send`."""
-        check_seconds("timeout", timeout)
-        plain = self.made(body, options)
-        if plain is None:
-            return self._put_one(body, timeout, options)
-        return self.send_made(*plain, timeout)
-
-    def join_locked(self, target: str, message: PutMessage) -> SendReceipt | None:
-        """Puts a message into the unit of work, where that need not wait; else None."""
+    def _join(self, target: str, message: PutMessage) -> Steps[SendReceipt]:
         self.check_locked()
-        if not self.work.transacted:
-            return None
         unit = self.work.commits.unit
-        return unit.add_locked(target, message) if unit.takes_locked(target, message) else None
+        while (receipt := unit.add_locked(target, message)) is None:
+            yield from unit.write(target)
+        return receipt
 
-    def send_made(
-        self, target: str, message: PutMessage, timeout: float | None
-    ) -> Steps[SendReceipt]:
+    def _send(self, target: str, message: PutMessage, timeout: float | None) -> Steps[SendReceipt]:
         self.check_locked()
-        if self.work.transacted:
-            return (yield from self._join(target, message))
         self.work.sends.write_locked()
         yield from self.engine.room(timeout)
         batch = Batch(target, None)
-        batch.add(message)
+        batch.add(message, 1)
         # What the session received may be what leaves room for this.
         self.work.settling.write_locked()
         pending = self.engine.put_locked(target, batch.messages, timeout_seconds=timeout)
         pending.result = partial(_numbered, batch)
         return _numbered(batch, (yield from self.engine.reply(pending, timeout)))
-
-    def _join(self, target: str, message: PutMessage) -> Steps[SendReceipt]:
-        unit = self.work.commits.unit
-        if not unit.takes_locked(target, message):
-            yield from unit.write(target)
-        return unit.add_locked(target, message)
-
-    def send_landing(
-        self, body: Sendable, timeout: float | None, options: SendOptions
-    ) -> Steps[SendReceipt]:
-        """Sends a message whose outcome nobody waits for, only that it is on the log."""
-        check_seconds("timeout", timeout)
-        plain = self.made(body, options)
-        if plain is None:
-            return self._put_one(body, timeout, options)
-        return (self.send_made if self.work.transacted else self._land)(*plain, timeout)
 
     def _land(self, target: str, message: PutMessage, timeout: float | None) -> Steps[SendReceipt]:
         self.check_locked()
@@ -211,32 +199,21 @@ class Putter:
         return receipt
 
     def send_async(self, body: Sendable, options: SendOptions) -> Steps[ReceiptFuture[SendReceipt]]:
-        plain = self.made(body, options)
-        return self.put_async(body, options) if plain is None else self.send_made_async(*plain)
+        """Sends one message; its outcome is waited for by the future."""
+        if not self._is_plain(options):
+            return self._put_async(body, options)
+        return self._send_async(*self._made(body, options))
 
-    def future_locked(self, target: str, message: PutMessage) -> ReceiptFuture[SendReceipt] | None:
-        """Sends a message that was made, where that need not wait; else None."""
-        self.check_locked()
-        if not self.work.transacted:
-            if self.work.sends.must_wait_locked(target, message):
-                return None
-            eventual, receipt = self.work.sends.add_locked(target, message)
-        elif self.work.commits.unit.takes_locked(target, message):
-            eventual, receipt = HAPPENED, self.work.commits.unit.add_locked(target, message)
+    def _send_async(self, target: str, message: PutMessage) -> Steps[ReceiptFuture[SendReceipt]]:
+        if self.work.transacted:
+            eventual, receipt = HAPPENED, (yield from self._join(target, message))
         else:
-            return None
-        return ReceiptFuture(eventual, lambda: receipt, self.engine.callbacks)
-
-    def send_made_async(
-        self, target: str, message: PutMessage
-    ) -> Steps[ReceiptFuture[SendReceipt]]:
-        """Sends a message that was made, once there is room."""
-        while (future := self.future_locked(target, message)) is None:
-            if self.work.transacted:
-                yield from self.work.commits.unit.write(target)
-            else:
+            self.check_locked()
+            while (sent := self.work.sends.add_locked(target, message)) is None:
                 yield from self.engine.room()
-        return future
+                self.check_locked()
+            eventual, receipt = sent
+        return ReceiptFuture(eventual, lambda: receipt, self.engine.callbacks)
 
     def flush(self, timeout: float | None) -> Steps[None]:
         """Waits until everything that the session sent so far has its outcome.
@@ -318,7 +295,7 @@ class Putter:
             assert pending.result is not None, "a put knows what its reply means"
             pending.result(reply)
 
-    def put_async(self, body: Sendable, options: SendOptions) -> Steps[ReceiptFuture[SendReceipt]]:
+    def _put_async(self, body: Sendable, options: SendOptions) -> Steps[ReceiptFuture[SendReceipt]]:
         putting = yield from self._putting(body, *self._said(options))
         self.check_locked()
         return putting.future((yield from putting.write_async()))

@@ -20,7 +20,7 @@ from ledgermq.client.sansio.protocol import Pending
 from ledgermq.client.sansio.sizes import MESSAGE_BYTES_MAX, encoded_bytes
 from ledgermq.client.sending.eventual import Eventual
 from ledgermq.client.sending.grouping import GroupPlace, PutState, left_open, places
-from ledgermq.client.sending.making import Sending
+from ledgermq.client.sending.making import Sending, unwrapped
 from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
 from ledgermq.client.sending.segmenting import body_bytes, fits, pieces_of, segment_bytes_max
 from ledgermq.errors import LedgerMQError
@@ -61,7 +61,7 @@ class Putting:
         grouping: Grouping,
     ) -> None:
         if isinstance(body, PropertyAccess):
-            body, sending = _unwrapped(body, sending)
+            body, sending = unwrapped(body, sending)
         self._work = work
         self._producers = states
         self._target = target
@@ -105,9 +105,9 @@ class Putting:
         if work.transacted:
             unit = work.commits.unit
             for message in self._messages:
-                if not unit.takes_locked(self._target, message):
+                while (receipt := unit.add_locked(self._target, message)) is None:
                     yield from unit.write(self._target)
-                self._sent_locked([unit.add_locked(self._target, message)])
+                self._sent_locked([receipt])
             self._messages = []
             return None
         work.sends.write_locked()
@@ -129,9 +129,9 @@ class Putting:
         for message in self._messages:
             before = [(state, state.current) for state in self._states]
             put = self._puts[0]
-            if work.sends.must_wait_locked(self._target, message):
+            while (sent := work.sends.add_locked(self._target, message)) is None:
                 yield from work.engine.room()
-            eventual, receipt = work.sends.add_locked(self._target, message)
+            eventual, receipt = sent
             self._sent_locked([receipt])
             if put is not None:
                 for state, place in before:
@@ -143,13 +143,9 @@ class Putting:
     def _next_batch(self) -> Batch:
         batch = Batch(self._target, None)
         count_max = self._work.services.put_messages_max
-        size_bytes = 0
         for message in self._messages:
-            size_bytes += encoded_bytes(message)
-            full = size_bytes > PUT_TOGETHER_BYTES_MAX or len(batch.messages) >= count_max
-            if batch.messages and full:
+            if batch.add(message, count_max, PUT_TOGETHER_BYTES_MAX) is None:
                 break
-            batch.add(message)
         del self._messages[: len(batch.messages)]
         return batch
 
@@ -225,18 +221,6 @@ class Putting:
                 )
         if warning is not None:
             give_warning(warning)
-
-
-def _unwrapped(message: PropertyAccess, sending: Sending) -> tuple[Any, Sending]:
-    """Body and fields of a message that is sent, its own where none were given."""
-    return message.unloaded_body, sending._replace(
-        properties=message.properties if sending.properties is None else sending.properties,
-        correlation_id=(
-            message.correlation_id if sending.correlation_id is None else sending.correlation_id
-        ),
-        reply_to=message.reply_to if sending.reply_to is None else sending.reply_to,
-        type=message.type if sending.type is None else sending.type,
-    )
 
 
 def _pieces(work: Work, target: str, body: Any, sending: Sending, grouping: Grouping) -> list[Any]:
