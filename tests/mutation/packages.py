@@ -61,7 +61,7 @@ PACKAGES = {
         "client",
         (TESTS / "client",),
         "not kafka and not lost_clients",
-        beyond=("claims.py", "lane.py", "transport.py"),
+        beyond=("lane.py", "transport.py"),
         waits=True,
     ),
 }

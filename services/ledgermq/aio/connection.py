@@ -67,14 +67,7 @@ class Connection(Closing):
         transacted: bool = False,
         redelivery_delay_ms: int | None = None,
     ) -> Entered[Session]:
-        """Opens a session; `transacted=True` is `ack=AckMode.TRANSACTED`.
-
-        For the delay see `ledgermq.Connection.session`.
-
-        Raises:
-            WorkerUnavailableError: no worker answered within the time-out.
-            IllegalStateError: the connection is closed, or the mode is none.
-        """
+        """See `ledgermq.Connection.session`."""
 
         async def opening() -> Session:
             open_work = self._connection.open_work
@@ -92,10 +85,5 @@ class Connection(Closing):
             yield message
 
     async def close(self, *, timeout: float | None = None) -> None:
-        """Closes its sessions, then itself; closing twice does nothing.
-
-        Raises:
-            OutcomeUnknownError: a session's end was not confirmed within the time-out.
-            LedgerMQError: the first error of closing a session.
-        """
+        """See `ledgermq.Connection.close`."""
         await asyncio.to_thread(self._connection.close, timeout=timeout)

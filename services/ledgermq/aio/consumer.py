@@ -24,11 +24,7 @@ class Message(ThreadedMessage):
     async def acknowledge(  # type: ignore[override]
         self, *, timeout: float | None = None
     ) -> None:
-        """Acknowledges: everything the session has handed over (CLIENT), or this one (INDIVIDUAL).
-
-        In AUTO mode there is nothing to do and nothing is done. Raises what
-        `ledgermq.Message.acknowledge` raises.
-        """
+        """See `ledgermq.Message.acknowledge`; it is waited for."""
         assert self._acknowledge is not None, "it was got"
         await self._acknowledge(self.deliveries, timeout, True)
 
@@ -59,17 +55,7 @@ class Consumer(Closing):
         under_cursor: Browser | None = None,
         **options: Unpack[GetOptionsOfCall],
     ) -> Message | None:
-        """The next message; None after `timeout` seconds without one, or when closed meanwhile.
-
-        Without a time-out it waits for as long as it takes; with 0 it asks for what is there, and
-        does not wait for what is yet to be put. When the coroutine is cancelled, no message is
-        lost. The options of a call, what they raise and what it warns of are those of
-        `ledgermq.Consumer.receive`.
-
-        Raises:
-            IllegalStateError: consumer or session are closed already.
-            SessionLostError: the queue manager ended the session.
-        """
+        """See `ledgermq.Consumer.receive`. When the coroutine is cancelled, no message is lost."""
         check_seconds("timeout", timeout)
         if under_cursor is not None and timeout is None:
             timeout = 0.0
@@ -79,10 +65,7 @@ class Consumer(Closing):
         return self._message(taken[0][2], taken[0][0]) if taken else None
 
     async def receive_group(self, timeout: float | None = None) -> list[Message]:
-        """A whole group, or one message in none; see `ledgermq.Consumer.receive_group`.
-
-        When the coroutine is cancelled, no message is lost.
-        """
+        """See `ledgermq.Consumer.receive_group`. When cancelled, it loses no message."""
         check_seconds("timeout", timeout)
         taken = await self._taking.run(self._getter.receive_group(timeout))
         return [self._message(raw, first) for first, _, raw in taken]
@@ -110,11 +93,7 @@ class Consumer(Closing):
             yield message
 
     async def close(self, *, timeout: float | None = None) -> None:
-        """Ends it: what was never handed over goes back, what was stays with the session.
-
-        Raises:
-            OutcomeUnknownError: no outcome within the time-out.
-        """
+        """See `ledgermq.Consumer.close`."""
         check_seconds("timeout", timeout)
         if not self._getter.closed:
             self._getter.closed = True

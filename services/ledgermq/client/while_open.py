@@ -2,49 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Any, Generic, Protocol, TypeVar, overload
+from typing import Any, Generic, TypeVar
 
 Value = TypeVar("Value")
 
 
-class Closable(Protocol):
-    """What has such attributes."""
-
-    def _check_open(self) -> None:
-        """Raises IllegalStateError once it, or what it belongs to, is closed."""
-
-
 class WhileOpen(Generic[Value]):
-    """A public attribute; `behind` says where its value is, such as "_putter.priority"."""
+    """A public attribute; `behind` says where its value is, such as "_putter.priority".
+
+    Its owner's `_check_open` raises IllegalStateError once the owner is closed.
+    """
 
     def __init__(self, behind: str) -> None:
         self._holder, _, self._name = behind.rpartition(".")
 
-    def _of(self, thing: Closable) -> Any:
-        thing._check_open()
-        return getattr(thing, self._holder) if self._holder else thing
+    def _of(self, owner: Any) -> Any:
+        owner._check_open()
+        return getattr(owner, self._holder) if self._holder else owner
 
-    @overload
-    def __get__(self, thing: None, owner: Any = None) -> WhileOpen[Value]: ...
-
-    @overload
-    def __get__(self, thing: Closable, owner: Any = None) -> Value: ...
-
-    def __get__(self, thing: Closable | None, owner: Any = None) -> WhileOpen[Value] | Value:
-        """The value.
-
-        Raises:
-            IllegalStateError: its owner is closed.
-        """
-        if thing is None:
-            return self
-        value: Value = getattr(self._of(thing), self._name)
+    def __get__(self, owner: Any, kind: type) -> Value:
+        if owner is None:
+            return self  # type: ignore[return-value] # as of the class, for whoever looks at that
+        value: Value = getattr(self._of(owner), self._name)
         return value
 
-    def __set__(self, thing: Closable, value: Value) -> None:
-        """Gives it another value.
-
-        Raises:
-            IllegalStateError: its owner is closed.
-        """
-        setattr(self._of(thing), self._name, value)
+    def __set__(self, owner: Any, value: Value) -> None:
+        setattr(self._of(owner), self._name, value)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.messages.message import Message
-from ledgermq.client.sending.grouping import GroupPlace
+from ledgermq.client.sending.grouping import GroupPlace, place_of
 from ledgermq.errors import LedgerMQError, RepublishStoppedError
 from ledgermq.protocol.outcomes import DeliveredMessage
 
@@ -160,11 +160,4 @@ def _named(one: JournaledMessage, properties: dict[str, Any]) -> dict[str, Any]:
 
 def _place(one: JournaledMessage) -> GroupPlace | None:
     group = (one.header or {}).get("group")
-    if group is None:
-        return None
-    names = ("group_id", "group_sequence", "offset", "in_group", "last_in_group")
-    return GroupPlace(
-        **{name: group[name] for name in names},
-        segment=group["segment"],
-        last_segment=group["last_segment"],
-    )
+    return None if group is None else place_of(group)

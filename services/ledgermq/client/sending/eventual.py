@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable
 
 from ledgermq.errors import LedgerMQError
@@ -48,8 +47,3 @@ class Eventual:
                 return False
             self._callbacks.append(callback)
             return True
-
-
-def wait_all(eventuals: list[Eventual], timeout_seconds: float) -> bool:
-    deadline = time.monotonic() + timeout_seconds
-    return all(one.wait(max(0.0, deadline - time.monotonic())) for one in eventuals)
