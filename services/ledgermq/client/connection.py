@@ -14,6 +14,7 @@ import threading
 import time
 import weakref
 from collections.abc import Callable
+from functools import partial
 from typing import Final, Unpack
 
 from ledgermq.client.admin.admin import Admin
@@ -87,16 +88,17 @@ class Connection(ClosingInAnyCase):
         except BaseException:
             self._stop(0.0)
             raise
+        timeout_seconds = settings.timeout_seconds
         self._services = Services(
             browse=self._browser,
             name_temporary=self._name_temporary,
-            in_flight=self._in_flight,
-            bytes_max=self._ask_bytes_max,
+            in_flight=partial(self._questions.in_flight_of, timeout_seconds=timeout_seconds),
+            bytes_max=partial(self._questions.bytes_max_of, timeout_seconds=timeout_seconds),
             soon=self._heartbeats.soon,
             closed=self._session_closed,
             put_messages_max=settings.put_messages_max,
         )
-        self._admin = Admin(self._control_session, self._questions, settings.timeout_seconds)
+        self._admin = Admin(self._control_session, self._questions, timeout_seconds)
 
     @property
     def queue_manager(self) -> str:
@@ -205,7 +207,16 @@ class Connection(ClosingInAnyCase):
         """Writes Open and waits for Opened; the first operation then confirms the session."""
         settings = self._settings
         key = os.urandom(16)
-        opening = Opening(lambda handle: self._new_engine(handle, mode))
+        opening = Opening(
+            partial(
+                Engine,
+                mode=mode.value,
+                settings=settings,
+                lane=self._lane.lane,
+                transport=self._transport,
+                log_time=self._lane.log_time,
+            )
+        )
         self._router.openings[key] = opening
         operation = Open(
             connection=settings.identity,
@@ -249,28 +260,11 @@ class Connection(ClosingInAnyCase):
         opening.engine.show_life()
         return opening.engine
 
-    def _new_engine(self, handle: int, mode: AckMode) -> Engine:
-        return Engine(
-            handle,
-            mode.value,
-            self._settings,
-            lane=self._lane.lane,
-            transport=self._transport,
-            log_time=self._lane.log_time,
-        )
-
     def _session_closed(self, work: Work) -> None:
         with self._lock:
             self._work.pop(work, None)
         if work.engine.ended:
             self._router.sessions.pop(work.engine.handle, None)
-
-    def _ask_bytes_max(self, queue: str) -> int:
-        """Largest content of a queue's messages; 0: the limit of the log."""
-        return self._questions.bytes_max_of(queue, self._settings.timeout_seconds)
-
-    def _in_flight(self, handle: int) -> set[int]:
-        return self._questions.in_flight_of(handle, self._settings.timeout_seconds)
 
     # -- the reader --------------------------------------------------------------------------------
 

@@ -96,10 +96,10 @@ def made(body="x", **fields):
 def test_a_batch_is_full_by_messages():
     """It takes exactly as many as it may hold."""
     batch = Batch("queue:q", None)
-    assert batch.takes(made(), 1)
-    batch.add(made())
-    assert not batch.takes(made(), 1)
-    assert batch.takes(made(), 2)
+    assert batch.add(made(), 1)
+    assert batch.add(made(), 1) is None
+    assert batch.add(made(), 2)
+    assert len(batch.messages) == len(batch.receipts) == 2
 
 
 def test_a_batch_is_full_by_bytes():
@@ -107,20 +107,21 @@ def test_a_batch_is_full_by_bytes():
     batch, message = Batch("queue:q", None), made("y" * 1000, properties={"a": 1})
     size = encoded_bytes(message)
     assert size > put_bytes(message)
-    batch.add(message)
+    batch.add(message, 100)
     assert batch.size_bytes == size
-    batch.add(message)
+    batch.add(message, 100)
     assert batch.size_bytes == 2 * size
-    batch.size_bytes = 1024 * 1024 - size
-    assert batch.takes(message, 100)
-    batch.size_bytes += 1
-    assert not batch.takes(message, 100)
+    batch.size_bytes = 1024 * 1024 - size + 1
+    assert batch.add(message, 100) is None
+    batch.size_bytes -= 1
+    assert batch.add(message, 100)
+    assert batch.size_bytes == 1024 * 1024
 
 
 def test_the_receipts_of_a_batch_are_numbered_in_order():
     """All have the position of their Put."""
     batch = Batch("queue:q", None)
-    receipts = [batch.add(made()) for _ in range(3)]
+    receipts = [batch.add(made(), 3) for _ in range(3)]
     enqueued = Enqueued(
         position=9, index=0, session=5, session_sequence=1, first_sequence=4, count=3
     )

@@ -47,27 +47,18 @@ class Commitment:
         self.warning: LedgerMQWarning | None = None
 
     @property
-    def in_doubt(self) -> bool:
-        """Whether nobody can say what became of the unit of work, or it ended with its session."""
-        doubtful = (SessionLostError, TransactionInDoubtError, UnexpectedReplyError)
-        return isinstance(self.error, doubtful)
-
-    @property
-    def out_of_turn(self) -> bool:
-        return self.waited and isinstance(self.error, OutOfTurnError)
-
-    @property
     def goes_on(self) -> bool:
         """Whether its unit of work does: out of turn, or without the put that was too large for it.
 
         Whoever waited for the commit has sent nothing since (DB-09, DB-22).
         """
-        too_large = self.waited and isinstance(self.error, TransactionTooLargeError)
-        return self.out_of_turn or too_large
+        return self.waited and isinstance(self.error, (OutOfTurnError, TransactionTooLargeError))
 
     @property
     def is_over(self) -> bool:
-        return self.in_doubt or self.goes_on
+        """Whether there is nothing to roll back: it goes on, has ended, or nobody can say."""
+        ended = (SessionLostError, TransactionInDoubtError, UnexpectedReplyError)
+        return self.goes_on or isinstance(self.error, ended)
 
     def rolled_back(self) -> TransactionRolledBackError:
         error = self.error

@@ -10,13 +10,11 @@ import struct
 from typing import Any, Final, Unpack
 
 from ledgermq.client.arguments import shown
-from ledgermq.client.messages.typed_message import TypedMessage
+from ledgermq.client.messages.typed_message import WrittenThenRead
 from ledgermq.client.options import HeaderOptions
 from ledgermq.errors import (
     MessageEOFError,
     MessageFormatError,
-    MessageNotReadableError,
-    MessageNotWriteableError,
     MessageUndecodableError,
     UnsupportedValueError,
 )
@@ -25,7 +23,7 @@ from ledgermq.wire.content.conversion import written_as
 UTF_BYTES_MAX: Final = 65535
 
 
-class BytesMessage(TypedMessage):
+class BytesMessage(WrittenThenRead):
     """A message whose body is bytes.
 
     It is made to be written; `reset` makes it readable from the front, `clear_body` empties it and
@@ -35,7 +33,7 @@ class BytesMessage(TypedMessage):
     left than it needs.
     """
 
-    __slots__ = ("_data", "_place")
+    __slots__ = ("_data",)
 
     def __init__(self, data: Any = b"", **header: Unpack[HeaderOptions]) -> None:
         super().__init__(**header)
@@ -43,7 +41,6 @@ class BytesMessage(TypedMessage):
             found = data.__class__.__name__
             raise UnsupportedValueError(f"the body of a bytes message is {found}, it must be bytes")
         self._data = bytearray(data)
-        self._place = 0
 
     @property
     def unloaded_body(self) -> bytes:
@@ -60,26 +57,11 @@ class BytesMessage(TypedMessage):
         self._check_readable()
         return len(self._data)
 
-    def reset(self) -> None:
-        """Makes it readable, from the front."""
-        self._writeable = False
-        self._place = 0
-
     def clear_body(self) -> None:
         """Leaves no bytes, and makes it writeable."""
         self._data = bytearray()
         self._place = 0
         self._writeable = True
-
-    def _check_readable(self) -> None:
-        if self._writeable:
-            raise MessageNotReadableError("the message is being written; call reset to read it")
-
-    def _check_writeable(self) -> None:
-        if not self._writeable:
-            raise MessageNotWriteableError(
-                "the message is being read; call clear_body to empty and write it"
-            )
 
     # -- reading -----------------------------------------------------------------------------------
 

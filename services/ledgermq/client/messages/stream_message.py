@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, Unpack
 
-from ledgermq.client.messages.typed_message import TypedMessage
+from ledgermq.client.messages.typed_message import WrittenThenRead
 from ledgermq.client.options import HeaderOptions
-from ledgermq.errors import MessageNotReadableError, MessageNotWriteableError
 from ledgermq.wire.content.bodies import StreamBody, TypedReading
 from ledgermq.wire.content.conversion import Value, written_as
 
 
-class StreamMessage(TypedMessage, TypedReading):
+class StreamMessage(WrittenThenRead, TypedReading):
     """A message whose body is a row of values.
 
     It is made to be written; `reset` makes it readable from the front, `clear_body` empties it and
@@ -21,22 +20,16 @@ class StreamMessage(TypedMessage, TypedReading):
     MessageNotReadableError before it.
     """
 
-    __slots__ = ("_place", "_values")
+    __slots__ = ("_values",)
 
     def __init__(self, values: Iterable[Value] = (), **header: Unpack[HeaderOptions]) -> None:
         super().__init__(**header)
         self._values: list[Value] = list(StreamBody(values))
-        self._place = 0
 
     @property
     def unloaded_body(self) -> StreamBody:
         """The values."""
         return StreamBody(self._values)
-
-    def reset(self) -> None:
-        """Makes it readable, from the front."""
-        self._writeable = False
-        self._place = 0
 
     def clear_body(self) -> None:
         """Leaves no values, and makes it writeable."""
@@ -45,15 +38,8 @@ class StreamMessage(TypedMessage, TypedReading):
         self._writeable = True
 
     def _readable(self) -> Sequence[Value]:
-        if self._writeable:
-            raise MessageNotReadableError("the message is being written; call reset to read it")
+        self._check_readable()
         return self._values
-
-    def _check_writeable(self) -> None:
-        if not self._writeable:
-            raise MessageNotWriteableError(
-                "the message is being read; call clear_body to empty and write it"
-            )
 
     def _write(self, kind: str, value: Any) -> None:
         self._check_writeable()

@@ -13,7 +13,11 @@ from typing import Any, Final, Literal, TypeVar, Unpack
 
 from ledgermq.client.messages.property_access import PropertyAccess, check_property_names
 from ledgermq.client.options import HeaderOptions
-from ledgermq.errors import MessageNotWriteableError, UnsupportedValueError
+from ledgermq.errors import (
+    MessageNotReadableError,
+    MessageNotWriteableError,
+    UnsupportedValueError,
+)
 from ledgermq.wire.content.bodies import ReadOnlyDict
 from ledgermq.wire.content.content import PropertyValue
 from ledgermq.wire.content.objects import ObjectBody
@@ -85,6 +89,31 @@ class TypedMessage(PropertyAccess):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.unloaded_body!r}, properties={self._properties!r})"
+
+
+class WrittenThenRead(TypedMessage):
+    """A message whose body is written from front to back, and read so after `reset`."""
+
+    __slots__ = ("_place",)
+
+    def __init__(self, **header: Unpack[HeaderOptions]) -> None:
+        super().__init__(**header)
+        self._place = 0
+
+    def reset(self) -> None:
+        """Makes it readable, from the front."""
+        self._writeable = False
+        self._place = 0
+
+    def _check_readable(self) -> None:
+        if self._writeable:
+            raise MessageNotReadableError("the message is being written; call reset to read it")
+
+    def _check_writeable(self) -> None:
+        if not self._writeable:
+            raise MessageNotWriteableError(
+                "the message is being read; call clear_body to empty and write it"
+            )
 
 
 class PlainMessage(TypedMessage):
