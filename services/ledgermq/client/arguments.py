@@ -25,12 +25,7 @@ def wrong_type(name: str, value: object, wanted: str) -> ArgumentTypeError:
 
 
 def check_seconds(name: str, seconds: float | None) -> None:
-    """Refuses a time-out that is no number of seconds from 0 on; None stands for the default.
-
-    Raises:
-        ArgumentTypeError: it is neither a number nor None.
-        IllegalStateError: it is negative, too large, infinite or no number ("nan").
-    """
+    """Refuses a time-out that is no number from 0 to SECONDS_MAX; None stands for the default."""
     if seconds is None:
         return
     if type(seconds) not in (int, float):
@@ -43,20 +38,12 @@ def check_seconds(name: str, seconds: float | None) -> None:
 
 
 def check_number(name: str, value: object, what: str = "") -> None:
-    """Refuses what is no int or float; True and False are none.
-
-    Raises:
-        ArgumentTypeError: it is something else.
-    """
+    """Refuses with ArgumentTypeError what is no int or float; True and False are none."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise wrong_type(name, value, f"a number{what}")
 
 
 def check_flag(name: str, value: object) -> None:
-    """Refuses what is neither True nor False: "no" would count as true.
-
-    Raises:
-        ArgumentTypeError: it is something else.
-    """
+    """Refuses with ArgumentTypeError what is neither True nor False: "no" would count as true."""
     if not isinstance(value, bool):
         raise wrong_type(name, value, "True or False")

@@ -13,11 +13,7 @@ TOPIC: Final = "topic:"
 
 
 def checked_destination(text: str) -> str:
-    """The text, if it is a destination.
-
-    Raises:
-        InvalidDestinationError: it is none.
-    """
+    """The text, if it is a destination; else InvalidDestinationError."""
     if not isinstance(text, str) or not text.startswith((QUEUE, TOPIC)):
         raise InvalidDestinationError(
             f"{shown(text)} is no destination: write queue:NAME or topic:NAME, as in queue:orders",
@@ -33,11 +29,7 @@ def checked_destination(text: str) -> str:
 
 
 def queue_name(text: str) -> str:
-    """The queue's name from `queue:NAME` or a bare `NAME`.
-
-    Raises:
-        InvalidDestinationError: it is neither.
-    """
+    """The name in `queue:NAME` or a bare `NAME`; else InvalidDestinationError."""
     full = text if isinstance(text, str) and text.startswith(QUEUE) else f"{QUEUE}{text}"
     return checked_destination(full)[len(QUEUE) :]
 
@@ -48,11 +40,7 @@ def is_topic(destination: str) -> bool:
 
 
 def topic_name(text: str) -> str:
-    """The topic's name from `topic:NAME` or a bare `NAME`.
-
-    Raises:
-        InvalidDestinationError: it is neither.
-    """
+    """The name in `topic:NAME` or a bare `NAME`; else InvalidDestinationError."""
     name = text.removeprefix(TOPIC) if isinstance(text, str) else text
     if not isinstance(name, str) or not is_name(name):
         raise InvalidDestinationError(

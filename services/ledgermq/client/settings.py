@@ -78,11 +78,7 @@ class ConnectionSettings:
 
 
 def parse_address(address: str) -> tuple[str, str]:
-    """Bootstrap servers and queue manager of `kafka://HOST[:PORT][,HOST[:PORT]...][/NAME]`.
-
-    Raises:
-        AddressError: the text is not of this form.
-    """
+    """Servers and queue manager of `kafka://HOST[:PORT][,...][/NAME]`; else AddressError."""
     form = "kafka://HOST:PORT[,HOST:PORT...]/QUEUE-MANAGER"
     if not address.startswith(SCHEME):
         raise AddressError(f"address {shown(address)} must begin with {SCHEME}, as in {form}")
@@ -114,11 +110,7 @@ def _with_port(host: str, address: str) -> str:
 
 
 def settings_from(address: str, **given: Unpack[ConnectOptions]) -> ConnectionSettings:
-    """Checks what `connect` was given; warns its caller if that asked for pickles.
-
-    Raises:
-        AddressError: the address or a setting cannot be used.
-    """
+    """Checks what `connect` was given; warns its caller if that asked for pickles."""
     bootstrap, queue_manager = parse_address(address)
     client_id, takeover = given.get("client_id"), given.get("takeover")
     application = given.get("application")
@@ -183,11 +175,7 @@ def _check_times(settings: ConnectionSettings) -> None:
 
 
 def checked_delay_ms(delay_ms: int | None, default: int) -> int:
-    """A redelivery delay that was given, or the default.
-
-    Raises:
-        IllegalStateError: it is out of range.
-    """
+    """A redelivery delay that was given, or the default; IllegalStateError if out of range."""
     if delay_ms is None:
         return default
     if not is_whole(delay_ms, 0, TIMING_MS_MAX):

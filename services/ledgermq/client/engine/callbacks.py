@@ -51,11 +51,7 @@ class Callbacks:
             _CALLING.by = before
 
     def refuse(self, what: str) -> None:
-        """Refuses what would wait for the callback that calls it (SES-19).
-
-        Raises:
-            IllegalStateError: a callback of this session is being called in this thread.
-        """
+        """Refuses, in a callback of this session, what would wait for that callback (SES-19)."""
         if self in getattr(_CALLING, "by", ()):
             raise IllegalStateError(
                 f"{what} cannot be called by a completion callback of the session itself, which it "

@@ -248,11 +248,7 @@ class Engine:
     # -- waiting -----------------------------------------------------------------------------------
 
     def room(self, timeout_seconds: float | None = None) -> Steps[None]:
-        """Waits while too many operations are unanswered: the back-pressure of everything sent.
-
-        Raises:
-            OutcomeUnknownError: nothing was answered within the time-out.
-        """
+        """Back-pressure: waits while too much is unanswered, not longer than the time-out."""
         if not self.protocol.full:
             return
         wanted = self.timeout_seconds if timeout_seconds is None else timeout_seconds
@@ -265,11 +261,7 @@ class Engine:
                 raise self.lost
 
     def settled(self, pending: Pending, timeout_seconds: float | None = None) -> Steps[None]:
-        """Waits until an operation has a reply or an error.
-
-        Raises:
-            OutcomeUnknownError: neither came within the time-out.
-        """
+        """Waits until reply or error are there; OutcomeUnknownError after the time-out."""
         wanted = self.timeout_seconds if timeout_seconds is None else timeout_seconds
         deadline = time.monotonic() + wanted
         while pending.reply is None and pending.error is None:
@@ -277,12 +269,7 @@ class Engine:
                 raise self.unknown(pending, wanted)
 
     def reply(self, pending: Pending, timeout_seconds: float | None = None) -> Steps[Reply]:
-        """Waits for an operation's reply and returns it.
-
-        Raises:
-            OutcomeUnknownError: no reply within the time-out.
-            LedgerMQError: the operation was refused, or the session was lost.
-        """
+        """Waits for the reply; raises for a refusal, a lost session and after the time-out."""
         yield from self.settled(pending, timeout_seconds)
         return self.reply_of(pending)
 

@@ -261,11 +261,7 @@ class Settling:
         self.handed.add_all(self.ripe.take_all())
 
     def close(self, timeout: float | None) -> Steps[None]:
-        """Ends the session: what was handed over and not settled goes back, as seen.
-
-        Raises:
-            OutcomeUnknownError: no outcome within the time-out.
-        """
+        """Ends the session: what was handed over and not settled goes back, as seen."""
         self.write_acknowledgements_locked()
         try:
             yield from self._close(timeout)

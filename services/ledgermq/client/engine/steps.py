@@ -46,11 +46,7 @@ def aside(call: Callable[[], T]) -> Steps[T]:
 
 
 def again_while_out_of_turn(ask: Callable[[], Steps[T]], turn_timeout: float) -> Steps[T]:
-    """Asks until it is not refused as out of turn, for so many seconds (PROTOCOL.md §18).
-
-    Raises:
-        OutOfTurnError: it still was when the time was over.
-    """
+    """Asks for so many seconds until it is not refused as out of turn (PROTOCOL.md §18)."""
     check_number("turn_timeout", turn_timeout, " of seconds")
     check_seconds("turn_timeout", turn_timeout)
     deadline = time.monotonic() + turn_timeout

@@ -184,11 +184,7 @@ class Work:
             raise failure
 
     def close(self, timeout: float | None) -> Steps[None]:
-        """Ends the session, once its listeners have; `closing` says that somebody does.
-
-        Raises:
-            OutcomeUnknownError: no outcome within the time-out.
-        """
+        """Ends the session, once its listeners have; `closing` says that somebody does."""
         engine = self.engine
         if not engine.ended:
             try:

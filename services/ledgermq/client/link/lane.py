@@ -64,12 +64,7 @@ class LaneReader:
         )
 
     def check_broker(self, timeout_seconds: float) -> None:
-        """Makes sure that a broker answers and the topics are there.
-
-        Raises:
-            BrokerUnavailableError: no broker answered within the time-out.
-            LogError: the topics do not exist.
-        """
+        """Raises BrokerUnavailableError if no broker answers, LogError without the topics."""
         bootstrap = self._settings.bootstrap
         try:
             found = self._consumer.list_topics(timeout=timeout_seconds).topics

@@ -61,13 +61,7 @@ class Route(NamedTuple):
 
 
 def kafka_route(settings: ConnectionSettings, deadline: float) -> Route:
-    """Finds the queue manager on Kafka and picks a lane; `deadline` on the monotonic clock.
-
-    Raises:
-        BrokerUnavailableError: no Kafka broker answers in time.
-        LogError: the log topics are missing or not as they should be.
-        QueueManagerNotFoundError: the registry has no queue manager of this name.
-    """
+    """Finds the queue manager on Kafka and picks a lane; `deadline` on the monotonic clock."""
 
     def left() -> float:
         return min(max(1.0, deadline - time.monotonic()), KAFKA_SECONDS_MAX)
@@ -87,12 +81,7 @@ def kafka_route(settings: ConnectionSettings, deadline: float) -> Route:
 
 
 def find_claim(settings: ConnectionSettings, timeout_seconds: float) -> Claim:
-    """The claim of the queue manager that the settings name; nothing is claimed here.
-
-    Raises:
-        LogError: the registry cannot be read.
-        QueueManagerNotFoundError: nobody claimed that name.
-    """
+    """The claim of a queue manager; QueueManagerNotFoundError if nobody claimed its name."""
     try:
         claims = list_queue_managers(
             settings.bootstrap, settings.topics, timeout_seconds=timeout_seconds

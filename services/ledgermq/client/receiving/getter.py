@@ -329,11 +329,7 @@ class Getter:
         return self.closed or self._engine.closing
 
     def ask(self) -> Steps[None]:
-        """Asks for as many messages as were taken since the last time, once that pays.
-
-        Raises:
-            MatchOptionsError: the options asked for before were refused.
-        """
+        """Asks for as many messages as were taken since the last time, once that pays."""
         engine, buffer = self._engine, self.buffer
         self.work.unseen.give_back_expired_locked(buffer)
         if self.work.settling.refused:

@@ -134,12 +134,7 @@ class SessionProtocol:
         return pending
 
     def prepare(self, operation: type[SessionOperation], **fields: Any) -> Pending:
-        """An operation with the next number, which it has for good once it is registered.
-
-        Raises:
-            IllegalStateError: a value is none that a record can hold.
-            MessageTooLargeError: all of them together are more than a record can hold.
-        """
+        """An operation with the next number, which it has for good once it is registered."""
         number = self.next_number
         self._through_prepared = self.handed_through
         numbered = operation(

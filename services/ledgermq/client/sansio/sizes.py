@@ -31,11 +31,7 @@ def encoded_bytes(message: PutMessage) -> int:
 
 
 def check_value(name: str, fields: Mapping[str, Any], value: bytes) -> None:
-    """Refuses the value of a record that the log would not take; names what makes it so large.
-
-    Raises:
-        MessageTooLargeError: it is too large.
-    """
+    """Refuses a record that is too large for the log, by what in it makes it so."""
     if len(value) <= VALUE_BYTES_MAX:
         return
     size, argument = max((_size(one), key) for key, one in _leaves(fields))

@@ -139,11 +139,7 @@ def new_group_id() -> bytes:
 
 
 def checked_group_id(group_id: bytes, destination: str) -> bytes:
-    """The id, if a group can have it.
-
-    Raises:
-        InvalidGroupError: it is not 24 bytes, or all are zero.
-    """
+    """The id, if a group can have it; else InvalidGroupError."""
     if type(group_id) is not bytes or len(group_id) != GROUP_ID_BYTES or not any(group_id):
         raise InvalidGroupError(
             f"{shown(group_id)} is no group id: {GROUP_ID_BYTES} bytes, not all of them zero; "

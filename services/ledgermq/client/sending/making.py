@@ -70,12 +70,7 @@ class MessageMaker:
         sending: Sending,
         group: Group | None = None,
     ) -> PutMessage:
-        """Checks and encodes one message, with its place in a group if it has one.
-
-        Raises:
-            MessageFormatError: a body, property, header field or priority cannot be carried.
-            MessageTooLargeError: the message is over the size limit.
-        """
+        """Checks and encodes one message, with its place in a group if it has one."""
         properties, correlation_id, reply_to, type_, priority, persistent = sending[:6]
         if type(priority) is not int or not 0 <= priority <= PRIORITY_MAX:
             raise MessageFormatError(

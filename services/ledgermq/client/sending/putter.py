@@ -216,11 +216,7 @@ class Putter:
         return ReceiptFuture(eventual, lambda: receipt, self.engine.callbacks)
 
     def flush(self, timeout: float | None) -> Steps[None]:
-        """Waits until everything that the session sent so far has its outcome.
-
-        Raises:
-            OutcomeUnknownError: no outcome within the time-out.
-        """
+        """Waits until everything that the session sent so far has its outcome."""
         check_seconds("timeout", timeout)
         self.check_locked()
         if self.work.transacted:
@@ -312,11 +308,7 @@ class Putter:
         return (yield from aside(make))
 
     def _learn_bytes_max(self, target: str) -> Steps[int]:
-        """Largest content of a message that a queue takes, in bytes; asked once, then remembered.
-
-        Raises:
-            WorkerUnavailableError: nobody answered within the time-out.
-        """
+        """Largest content that a queue takes, in bytes; asked once, then remembered."""
         known = self._bytes_max.get(target)
         if known is not None:
             return known

@@ -14,11 +14,7 @@ CHARACTER_BYTES_MAX: Final = 4
 
 
 def body_bytes(body: Any, destination: str) -> bytes:
-    """A body as bytes, text as UTF-8; offsets and lengths of segments count these.
-
-    Raises:
-        MessageFormatError: it is neither text nor bytes.
-    """
+    """A body as bytes, text as UTF-8; offsets and lengths of segments count these."""
     if isinstance(body, str):
         try:
             return body.encode()
@@ -77,11 +73,7 @@ def pieces_of(body: Any, bytes_max: int, destination: str) -> list[str | bytes]:
 
 
 def segment_bytes_max(content_bytes_max: int, reply_to: str | None, destination: str) -> int:
-    """How many bytes of body a content of at most so many bytes can carry.
-
-    Raises:
-        MessageTooLargeError: none.
-    """
+    """How many bytes of body a content of so many bytes can carry; an error if none."""
     around = len(encode_fields(b"", reply_to, time.time_ns() // 1000)) + CHARACTER_BYTES_MAX
     if content_bytes_max <= around:
         raise MessageTooLargeError(
