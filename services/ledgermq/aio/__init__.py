@@ -12,11 +12,9 @@ administration) runs in the event loop's pool of threads.
 
 from __future__ import annotations
 
-from ledgermq.aio.browser import Browser
 from ledgermq.aio.connection import Connection, connect
-from ledgermq.aio.consumer import Consumer, Message
-from ledgermq.aio.group_sender import GroupSender
-from ledgermq.aio.producer import Producer
+from ledgermq.aio.receiving import Browser, Consumer, Message
+from ledgermq.aio.sending import GroupSender, Producer
 from ledgermq.aio.session import Session
 
 __all__ = [

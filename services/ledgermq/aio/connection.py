@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from typing import Unpack
 
 import ledgermq
-from ledgermq.aio.browser import Browser
+from ledgermq.aio.receiving import Browser
 from ledgermq.aio.session import Session
 from ledgermq.aio.waiting import Closing, Entered, Waker
 from ledgermq.client.admin.admin import Admin

@@ -8,10 +8,8 @@ from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any, Unpack
 
-from ledgermq.aio.browser import Browser, Browsing
-from ledgermq.aio.consumer import Consumer, Message
-from ledgermq.aio.producer import Producer
-from ledgermq.aio.requesting import Requestor
+from ledgermq.aio.receiving import Browser, Browsing, Consumer, Message, Requestor
+from ledgermq.aio.sending import Producer
 from ledgermq.aio.waiting import Closing, Entered, Taking, Waker, awaited
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds

@@ -1,0 +1,183 @@
+"""Consumers with their messages, browsers and requestors for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from typing import Any, Unpack
+
+from ledgermq.aio.sending import Producer
+from ledgermq.aio.waiting import Closing, Entered, Taking
+from ledgermq.client.argument_types import typed
+from ledgermq.client.arguments import check_seconds
+from ledgermq.client.messages.message import Message as ThreadedMessage
+from ledgermq.client.messages.message_kinds import Sendable
+from ledgermq.client.options import GetOptionsOfCall
+from ledgermq.client.receiving.browser import Browser as ThreadedBrowser
+from ledgermq.client.receiving.getter import Getter
+from ledgermq.protocol.outcomes import DeliveredMessage
+
+
+@typed
+class Browser(Closing):
+    """Made by `session.browser(...)`; what `ledgermq.Browser` is, awaited."""
+
+    def __init__(self, browser: ThreadedBrowser) -> None:
+        self._browser = browser
+
+    @property
+    def destination(self) -> str:
+        """The queue."""
+        return self._browser.destination
+
+    async def first(self, **options: Unpack[GetOptionsOfCall]) -> ThreadedMessage | None:
+        """The first message from the front, or None; see `ledgermq.Browser.first`."""
+        return await asyncio.to_thread(self._browser.first, **options)
+
+    async def next(self, **options: Unpack[GetOptionsOfCall]) -> ThreadedMessage | None:
+        """The next message behind the cursor, or None; see `ledgermq.Browser.next`."""
+        return await asyncio.to_thread(self._browser.next, **options)
+
+    def cursor_on(self, destination: str) -> int:
+        """See `ledgermq.Browser.cursor_on`."""
+        return self._browser.cursor_on(destination)
+
+    async def __aiter__(self) -> AsyncIterator[ThreadedMessage]:
+        """The messages from the front; none of them can be acknowledged."""
+        for message in await asyncio.to_thread(list, self._browser):
+            assert self.destination, "there while it is open, else it raises"
+            yield message
+
+    async def close(self) -> None:
+        """Ends it. Closing twice does nothing."""
+        self._browser.close()
+
+
+class Browsing(Entered[Browser]):
+    """A browser that is being made: awaited, entered, or iterated over at once."""
+
+    async def __aiter__(self) -> AsyncIterator[ThreadedMessage]:
+        """The messages from the front."""
+        async for message in await self:
+            yield message
+
+
+@typed
+class Message(ThreadedMessage):
+    """A message as `ledgermq.Message` has it; acknowledging is awaited."""
+
+    __slots__ = ()
+
+    async def acknowledge(  # type: ignore[override]
+        self, *, timeout: float | None = None
+    ) -> None:
+        """See `ledgermq.Message.acknowledge`; it is waited for."""
+        assert self._acknowledge is not None, "it was got"
+        await self._acknowledge(self.deliveries, timeout, True)
+
+
+@typed
+class Consumer(Closing):
+    """Made by `session.consumer(...)`; iterate over it with `async for`."""
+
+    def __init__(self, getter: Getter, taking: Taking) -> None:
+        self._getter = getter
+        self._taking = taking
+
+    @property
+    def destination(self) -> str:
+        """Where it receives from."""
+        self._getter.check_open()
+        return self._getter.destination
+
+    @property
+    def is_closed(self) -> bool:
+        """Whether it was closed, by itself or with its session."""
+        return self._getter.closed or self._getter.work.is_closed
+
+    async def receive(
+        self,
+        timeout: float | None = None,
+        *,
+        under_cursor: Browser | None = None,
+        **options: Unpack[GetOptionsOfCall],
+    ) -> Message | None:
+        """See `ledgermq.Consumer.receive`. When the coroutine is cancelled, no message is lost."""
+        check_seconds("timeout", timeout)
+        if under_cursor is not None and timeout is None:
+            timeout = 0.0
+        getter = self._getter
+        wanted = getter.wanted(options, under_cursor)
+        taken = await self._taking.run(getter.receive(timeout, wanted))
+        return self._message(taken[0][2], taken[0][0]) if taken else None
+
+    async def receive_group(self, timeout: float | None = None) -> list[Message]:
+        """See `ledgermq.Consumer.receive_group`. When cancelled, it loses no message."""
+        check_seconds("timeout", timeout)
+        taken = await self._taking.run(self._getter.receive_group(timeout))
+        return [self._message(raw, first) for first, _, raw in taken]
+
+    def _message(self, raw: DeliveredMessage, delivery: int) -> Message:
+        getter = self._getter
+        return Message(
+            raw,
+            getter.destination,
+            delivery,
+            self._acknowledge,
+            allow_pickle=getter.allow_pickle,
+        )
+
+    async def _acknowledge(self, deliveries: range, timeout: float | None, _: bool) -> None:
+        steps = self._getter.work.acknowledge_message(deliveries, timeout)
+        await self._taking.run(steps)
+
+    async def __aiter__(self) -> AsyncIterator[Message]:
+        """Messages for as long as consumer and session are open."""
+        while not self._getter.closed:
+            message = await self.receive()
+            if message is None:
+                return
+            yield message
+
+    async def close(self, *, timeout: float | None = None) -> None:
+        """See `ledgermq.Consumer.close`."""
+        check_seconds("timeout", timeout)
+        if not self._getter.closed:
+            self._getter.closed = True
+            await self._taking.run_to_the_end(self._getter.close(timeout))
+            self._getter.warn_of_rest()
+
+
+@typed
+class Requestor(Closing):
+    """Made by `session.requestor(destination)`; one request at a time. See `ledgermq.Requestor`."""
+
+    def __init__(
+        self, producer: Producer, consumer: Consumer, leave: Callable[[str], Awaitable[None]]
+    ) -> None:
+        self._producer = producer
+        self._consumer = consumer
+        # Ends the temporary queue, if the session is open still.
+        self._leave = leave
+        self.reply_to = consumer.destination
+
+    async def request(
+        self, body: Sendable, *, timeout: float | None = None, **fields: Any
+    ) -> Message | None:
+        """Sends a request and waits for its reply; None after `timeout` seconds without one."""
+        check_seconds("timeout", timeout)
+        loop = asyncio.get_running_loop()
+        deadline = None if timeout is None else loop.time() + timeout
+        receipt = await self._producer.send(body, reply_to=self.reply_to, **fields)
+        wanted = (receipt.message_id, fields.get("correlation_id") or receipt.message_id)
+        while True:
+            left = None if deadline is None else max(0.0, deadline - loop.time())
+            reply = await self._consumer.receive(left)
+            if reply is None or reply.correlation_id in wanted:
+                return reply
+
+    async def close(self) -> None:
+        """Ends it and its temporary queue. Closing twice does nothing."""
+        if not self._consumer.is_closed:
+            await self._consumer.close()
+            await self._leave(self.reply_to)
