@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Unpack
 
 from ledgermq.aio.sending import Producer
-from ledgermq.aio.waiting import Closing, Entered, Taking
+from ledgermq.aio.waiting import Closing, Entered, Taking, awaited
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds
 from ledgermq.client.messages.message import Message as ThreadedMessage
@@ -15,7 +15,6 @@ from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.options import GetOptionsOfCall
 from ledgermq.client.receiving.browser import Browser as ThreadedBrowser
 from ledgermq.client.receiving.getter import Getter
-from ledgermq.protocol.outcomes import DeliveredMessage
 
 
 @typed
@@ -80,20 +79,20 @@ class Message(ThreadedMessage):
 class Consumer(Closing):
     """Made by `session.consumer(...)`; iterate over it with `async for`."""
 
-    def __init__(self, getter: Getter, taking: Taking) -> None:
-        self._getter = getter
+    def __init__(self, getter: Getter[Message], taking: Taking) -> None:
+        self._shared = getter
         self._taking = taking
 
     @property
     def destination(self) -> str:
         """Where it receives from."""
-        self._getter.check_open()
-        return self._getter.destination
+        self._shared.check_open()
+        return self._shared.destination
 
     @property
     def is_closed(self) -> bool:
         """Whether it was closed, by itself or with its session."""
-        return self._getter.closed or self._getter.work.is_closed
+        return self._shared.closed or self._shared.work.is_closed
 
     async def receive(
         self,
@@ -103,37 +102,14 @@ class Consumer(Closing):
         **options: Unpack[GetOptionsOfCall],
     ) -> Message | None:
         """See `ledgermq.Consumer.receive`. When the coroutine is cancelled, no message is lost."""
-        check_seconds("timeout", timeout)
-        if under_cursor is not None and timeout is None:
-            timeout = 0.0
-        getter = self._getter
-        wanted = getter.wanted(options, under_cursor)
-        taken = await self._taking.run(getter.receive(timeout, wanted))
-        return self._message(taken[0][2], taken[0][0]) if taken else None
+        steps = self._shared.receive(timeout, under_cursor, options)
+        return await self._taking.run(steps)
 
-    async def receive_group(self, timeout: float | None = None) -> list[Message]:
-        """See `ledgermq.Consumer.receive_group`. When cancelled, it loses no message."""
-        check_seconds("timeout", timeout)
-        taken = await self._taking.run(self._getter.receive_group(timeout))
-        return [self._message(raw, first) for first, _, raw in taken]
-
-    def _message(self, raw: DeliveredMessage, delivery: int) -> Message:
-        getter = self._getter
-        return Message(
-            raw,
-            getter.destination,
-            delivery,
-            self._acknowledge,
-            allow_pickle=getter.allow_pickle,
-        )
-
-    async def _acknowledge(self, deliveries: range, timeout: float | None, _: bool) -> None:
-        steps = self._getter.work.acknowledge_message(deliveries, timeout)
-        await self._taking.run(steps)
+    receive_group = awaited(Getter[Message].receive_group)
 
     async def __aiter__(self) -> AsyncIterator[Message]:
         """Messages for as long as consumer and session are open."""
-        while not self._getter.closed:
+        while not self._shared.closed:
             message = await self.receive()
             if message is None:
                 return
@@ -142,10 +118,10 @@ class Consumer(Closing):
     async def close(self, *, timeout: float | None = None) -> None:
         """See `ledgermq.Consumer.close`."""
         check_seconds("timeout", timeout)
-        if not self._getter.closed:
-            self._getter.closed = True
-            await self._taking.run_to_the_end(self._getter.close(timeout))
-            self._getter.warn_of_rest()
+        if not self._shared.closed:
+            self._shared.closed = True
+            await self._taking.run_to_the_end(self._shared.close(timeout))
+            self._shared.warn_of_rest()
 
 
 @typed

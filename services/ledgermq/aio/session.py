@@ -44,7 +44,7 @@ class Session(OfSession, Closing):
         """A receiver from one destination; see `ledgermq.Session.consumer`."""
 
         async def opening() -> Consumer:
-            getter = Getter(self._work, destination, options)
+            getter = Getter(self._work, destination, options, Message, self._taking.run)
             await self._taking.run_to_the_end(getter.open())
             return Consumer(getter, self._taking)
 

@@ -1,12 +1,13 @@
-"""What closes itself at the end of a `with` block."""
+"""What is closed at the end of a `with` block, and what can be read of it before (SES-25)."""
 
 from __future__ import annotations
 
 import logging
-from typing import Self
+from typing import Any, Generic, Self, TypeVar
 
 from ledgermq.errors import LedgerMQError
 
+Value = TypeVar("Value")
 LOGGER = logging.getLogger("ledgermq.client")
 
 
@@ -35,3 +36,26 @@ class ClosingInAnyCase(Closing):
                 raise
             name = type(self).__name__.lower()
             LOGGER.warning("closing a %s after an exception did not work: %s", name, problem)
+
+
+class WhileOpen(Generic[Value]):
+    """A public attribute; `behind` says where its value is, such as "_putter.priority".
+
+    Its owner's `_check_open` raises IllegalStateError once the owner is closed.
+    """
+
+    def __init__(self, behind: str) -> None:
+        self._holder, _, self._name = behind.rpartition(".")
+
+    def _of(self, owner: Any) -> Any:
+        owner._check_open()
+        return getattr(owner, self._holder) if self._holder else owner
+
+    def __get__(self, owner: Any, kind: type) -> Value:
+        if owner is None:
+            return self  # type: ignore[return-value] # as of the class, for whoever looks at that
+        value: Value = getattr(self._of(owner), self._name)
+        return value
+
+    def __set__(self, owner: Any, value: Value) -> None:
+        setattr(self._of(owner), self._name, value)

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from typing import Final, NamedTuple, Unpack
 
 from ledgermq.client.argument_types import typed
-from ledgermq.client.closing import Closing
+from ledgermq.client.closing import Closing, WhileOpen
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.link.questions import Questions
@@ -16,7 +16,6 @@ from ledgermq.client.messages.message import Message
 from ledgermq.client.options import BrowserOptions, GetOptionsOfCall
 from ledgermq.client.receiving.getting import options_of
 from ledgermq.client.sansio.segments import join_all
-from ledgermq.client.while_open import WhileOpen
 from ledgermq.errors import (
     IllegalStateError,
     InconsistentBrowseError,

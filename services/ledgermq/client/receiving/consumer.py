@@ -7,7 +7,7 @@ from typing import Unpack
 
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_number, check_seconds
-from ledgermq.client.closing import Closing
+from ledgermq.client.closing import Closing, WhileOpen
 from ledgermq.client.engine.listening import Listener
 from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message import Message
@@ -16,7 +16,6 @@ from ledgermq.client.receiving.browser import Browser
 from ledgermq.client.receiving.getter import CLOSED, Getter
 from ledgermq.client.sansio.buffer import NEVER
 from ledgermq.client.sansio.segments import further_of
-from ledgermq.client.while_open import WhileOpen
 from ledgermq.errors import IllegalStateError
 
 
@@ -43,7 +42,7 @@ class Consumer(Closing):
         self._work = work
         self._engine = work.engine
         self._settling = work.settling
-        self._getter = Getter(work, destination, options)
+        self._getter = Getter(work, destination, options, Message, work.engine.run)
         self._engine.run(self._getter.open())
 
     def receive(
@@ -105,9 +104,7 @@ class Consumer(Closing):
                 of need without `order=Order.LOGICAL, all_messages_available=True`.
             SessionLostError: the queue manager ended the session.
         """
-        check_seconds("timeout", timeout)
-        taken = self._engine.run(self._getter.receive_group(timeout))
-        return [self._getter.message(raw, first) for first, _, raw in taken]
+        return self._engine.run(self._getter.receive_group(timeout))
 
     def receive_many(self, max: int, timeout: float | None = None) -> list[Message]:  # noqa: A002
         """Up to `max` messages: waits like `receive` for the first, takes what is here of the rest.

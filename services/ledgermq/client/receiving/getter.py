@@ -7,9 +7,11 @@ consumer without prefetch asks for alone; what refuses them is raised by the cal
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from functools import partial
-from typing import Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
+from ledgermq.client.arguments import check_seconds
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.steps import Steps
 from ledgermq.client.engine.work import Work
@@ -33,6 +35,7 @@ from ledgermq.protocol.limits import CREDIT_MAX
 from ledgermq.protocol.operations import Alive, Get, OpenConsumer
 from ledgermq.protocol.outcomes import DeliveredMessage
 
+M = TypeVar("M", bound=Message)
 CLOSED: Final = "the consumer is closed; make another one"
 # The first and the last of a message's deliveries, and the message.
 Taken = tuple[int, int, DeliveredMessage]
@@ -44,7 +47,7 @@ class Cursor(Protocol):
     def cursor_on(self, destination: str) -> int: ...
 
 
-class Getter:
+class Getter(Generic[M]):
     """The gets of one consumer, for threads and coroutines.
 
     Attributes:
@@ -55,7 +58,17 @@ class Getter:
 
     buffer: ConsumerBuffer
 
-    def __init__(self, work: Work, destination: str, options: ConsumerOptions) -> None:
+    def __init__(
+        self,
+        work: Work,
+        destination: str,
+        options: ConsumerOptions,
+        kind: type[M],
+        run: Callable[[Steps[None]], Any],
+    ) -> None:
+        # Of which kind its messages are, and how they take the steps of being acknowledged.
+        self._kind = kind
+        self._run = run
         self._given = options
         self._redelivery_delay_ms = checked_delay_ms(options.get("redelivery_delay_ms"), -1)
         self.work = work
@@ -208,27 +221,35 @@ class Getter:
 
     # -- taking what is there ----------------------------------------------------------------------
 
-    def receive(self, timeout: float | None, wanted: Options) -> Steps[list[Taken]]:
+    def receive(
+        self, timeout: float | None, under_cursor: Cursor | None, options: GetOptionsOfCall
+    ) -> Steps[M | None]:
         """Waits for a message and hands it over; none after the time-out, or when closed."""
+        check_seconds("timeout", timeout)
+        if under_cursor is not None and timeout is None:
+            timeout = 0.0
+        return self._receive(timeout, self.wanted(options, under_cursor))
+
+    def _receive(self, timeout: float | None, wanted: Options) -> Steps[M | None]:
         self.begin_locked(wanted)
         self.buffer.put_back_gathered()
         if not (yield from self.fill(timeout)):
-            return []
-        taken = self.take_locked()
-        self.work.settling.hand_over_run_locked(taken[0], taken[1])
-        return [taken]
+            return None
+        first, last, raw = self.take_locked()
+        self.work.settling.hand_over_run_locked(first, last)
+        return self.message(raw, first)
 
-    def receive_group(self, timeout: float | None) -> Steps[list[Taken]]:
-        """The same with a whole group."""
+    def receive_group(self, timeout: float | None = None) -> Steps[list[M]]:
+        """See `ledgermq.Consumer.receive_group`."""
+        check_seconds("timeout", timeout)
         self.begin_locked(self._wanted_of_groups())
         if not (yield from self.fill(timeout, group=True)):
             return []
         self.buffer.unfinished = None
         gathered = self.buffer.take_gathered()
-        taken = [(first, first + len(further_of(raw)), raw) for first, raw in gathered]
-        for first, last, _ in taken:
-            self.work.settling.hand_over_run_locked(first, last)
-        return taken
+        for first, raw in gathered:
+            self.work.settling.hand_over_run_locked(first, first + len(further_of(raw)))
+        return [self.message(raw, first) for first, raw in gathered]
 
     def take_locked(self) -> Taken:
         """Takes the next message with the first and the last of its deliveries."""
@@ -243,14 +264,13 @@ class Getter:
         elif self.buffer.unfinished is not None:
             self.buffer.unfinished = None
 
-    def message(self, raw: DeliveredMessage, delivery: int) -> Message:
-        """A message as an application of threads gets it."""
-        return Message(
+    def message(self, raw: DeliveredMessage, delivery: int) -> M:
+        return self._kind(
             raw, self.destination, delivery, self._acknowledge, allow_pickle=self.allow_pickle
         )
 
-    def _acknowledge(self, deliveries: range, timeout: float | None, wait: bool) -> None:
-        self._engine.run(self.work.acknowledge_message(deliveries, timeout, wait=wait))
+    def _acknowledge(self, deliveries: range, timeout: float | None, wait: bool) -> Any:
+        return self._run(self.work.acknowledge_message(deliveries, timeout, wait=wait))
 
     # -- asking and waiting ------------------------------------------------------------------------
 

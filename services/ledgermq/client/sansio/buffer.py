@@ -116,15 +116,12 @@ class ConsumerBuffer:
 
     def take_run(self, limit: int) -> tuple[int, list[DeliveredMessage]]:
         """Hands over up to `limit` messages that are numbered one after the other."""
-        if self._place == len(self._batch):
-            self._first, self._batch = self._batches.popleft()
-            self._place = 0
-        place = self._place
-        run = self._batch[place : place + limit]
-        self._place = place + len(run)
-        self.count -= len(run)
-        self.due += len(run)
-        return self._first + place, run
+        first, message = self.take()
+        run = [message, *self._batch[self._place : self._place + limit - 1]]
+        self._place += len(run) - 1
+        self.count -= len(run) - 1
+        self.due += len(run) - 1
+        return first, run
 
     # -- whole groups ------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import Literal, Unpack
 
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_seconds, shown
-from ledgermq.client.closing import Closing
+from ledgermq.client.closing import Closing, WhileOpen
 from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.options import MessageOptions, ProducerOptions, SendOptions
@@ -15,7 +15,6 @@ from ledgermq.client.sending.group_sender import GroupSender
 from ledgermq.client.sending.grouping import GroupPlace
 from ledgermq.client.sending.putter import Putter
 from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
-from ledgermq.client.while_open import WhileOpen
 from ledgermq.errors import IllegalStateError
 
 
