@@ -67,7 +67,11 @@ def depth_course(
         shallow = min(SHALLOW_MESSAGES, messages // 10)
         if "depth-get" in rows:
             # Once for nothing: the Java of the broker compiles what it will then run for days.
-            shallow_rate = median([_emptied(place, shallow) for _ in range(1 + GET_TURNS)][1:])
+            rates = []
+            for _ in range(1 + GET_TURNS):
+                _fill(place, SHALLOW, shallow)
+                rates.append(_drain(place, SHALLOW, shallow))
+            shallow_rate = median(rates[1:])
             say(f"  depth {shallow:,}: {shallow_rate:,.0f} messages/s got and acknowledged")
         rate = _fill(place, DEEP, messages)
         say(f"  filled to {messages:,} at {rate:,.0f} messages/s")
@@ -156,12 +160,6 @@ def _drain(place: BenchPlace, destination: str, messages: int) -> float:
             left -= got
         session.close()
         return messages / (time.monotonic() - started)
-
-
-def _emptied(place: BenchPlace, messages: int) -> float:
-    """Fills the shallow queue and drains it; messages/s of the latter."""
-    _fill(place, SHALLOW, messages)
-    return _drain(place, SHALLOW, messages)
 
 
 def _checkpoint(place: BenchPlace) -> None:

@@ -113,7 +113,9 @@ class BenchPlace:
 
     def memory_bytes(self) -> dict[str, int]:
         """What the worker has in memory now (`resident`), and had at most (`peak`)."""
-        found = self._status_kib()
+        lines = Path(f"/proc/{self._pid}/status").read_text(encoding="utf-8").splitlines()
+        pairs = [line.split(":", 1) for line in lines if line.startswith("Vm")]
+        found = {name: int(kib.split()[0]) for name, kib in pairs}
         return {"resident": found["VmRSS"] * 1024, "peak": found["VmHWM"] * 1024}
 
     def checkpoint_records(self) -> int:
@@ -125,11 +127,6 @@ class BenchPlace:
         text = Path(f"/proc/{self._pid}/stat").read_text(encoding="utf-8")
         fields = text.rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-    def _status_kib(self) -> dict[str, int]:
-        lines = Path(f"/proc/{self._pid}/status").read_text(encoding="utf-8").splitlines()
-        pairs = [line.split(":", 1) for line in lines if line.startswith("Vm")]
-        return {name: int(value.split()[0]) for name, value in pairs}
 
     @property
     def _pid(self) -> int:

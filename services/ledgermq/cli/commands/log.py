@@ -223,24 +223,27 @@ def _plan(target: Target, claim: Claim, moment: int | datetime) -> TrimPlan:
     (place,) = partition_ranges(target.bootstrap, target.topics.operations, [claim.partition])
     before = _position(target, place, moment)
     found = _checkpoints(target, claim)
-    checkpoints = sorted(found.manifests)
-    bodies = _checkpoint_pins(found, live)
-    needs = [*_message_pins(live), *_journal_pins(live)]
-    pins = [one for one in needs if one["needed_position"] < before]
-    pins += [
-        _pin(position, f"the checkpoint at position {position}", "kept")
-        for position in checkpoints
-        if position < before
+    needs = [
+        {**asdict(one), "needed_position": one.body_position, "what": one.named}
+        for one in live.pins
     ]
-    pins += [one for one in bodies if one["needed_position"] < before]
-    needed = [*checkpoints, *(one["needed_position"] for one in [*bodies, *needs])]
+    if live.journal_position is not None:
+        # What is not archived, or has not expired (DB-19).
+        what = f"the journal from position {live.journal_position} on (`ledgermq journal backup`)"
+        needs.append(_pin(live.journal_position, what, "journal"))
+    needs += [
+        _pin(position, f"the checkpoint at position {position}", "kept")
+        for position in sorted(found.manifests)
+    ]
+    needs += _checkpoint_pins(found, live)
+    needs.sort(key=lambda one: one["needed_position"])
     return TrimPlan(
         queue_manager=target.queue_manager,
         start=place.start,
         end=place.end,
         before=before,
-        furthest=min(needed),
-        pins=sorted(pins, key=lambda one: one["needed_position"]),
+        furthest=needs[0]["needed_position"],
+        pins=[one for one in needs if one["needed_position"] < before],
     )
 
 
@@ -309,21 +312,6 @@ def _checkpoints(target: Target, claim: Claim) -> Checkpoints:
             f"the state of {claim.queue_manager} could not be loaded without what is cut: {error}"
         ) from error
     return found
-
-
-def _message_pins(live: LogPins) -> list[dict[str, Any]]:
-    return [
-        {**asdict(one), "needed_position": one.body_position, "what": one.named}
-        for one in live.pins
-    ]
-
-
-def _journal_pins(live: LogPins) -> list[dict[str, Any]]:
-    """The journal, if there is any: what is not archived, or has not expired (DB-19)."""
-    if live.journal_position is None:
-        return []
-    what = f"the journal from position {live.journal_position} on (`ledgermq journal backup`)"
-    return [_pin(live.journal_position, what, "journal")]
 
 
 def _cut(target: Target, claim: Claim, before: int) -> None:

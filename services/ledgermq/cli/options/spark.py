@@ -82,7 +82,7 @@ def quiet_spark(bootstrap: str, topics: Topics, queue_manager: str) -> Iterator[
         except LedgerMQError:
             raise
         except Exception as error:
-            if not _is_of_spark(error):
+            if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j"):
                 raise
             kept = _keep(log)
             raise SparkFailedError(
@@ -150,10 +150,6 @@ def _standard_error_to(log: Path) -> Iterator[None]:
         os.dup2(saved, 2)
         os.close(saved)
         os.close(descriptor)
-
-
-def _is_of_spark(error: Exception) -> bool:
-    return type(error).__module__.partition(".")[0] in ("pyspark", "py4j")
 
 
 def _reason(error: Exception) -> str:

@@ -39,27 +39,24 @@ class Listener(Protocol):
 
 class SideTopic:
     def __init__(self, bootstrap: str, topics: Topics, on_claim: Callable[[], None]) -> None:
-        self._bootstrap = bootstrap
         self._topics = topics
         self._on_claim = on_claim
-        self._consumer: AIOKafkaConsumer | None = None
-        self._listeners: dict[int, Listener] = {}
-        self._next: dict[TopicPartition, int] = {}
-        self._registry = TopicPartition(topics.registry, 0)
-        self._changed = asyncio.Lock()
-
-    async def start(self, registry_position: int = 0) -> None:
         self._consumer = AIOKafkaConsumer(
-            bootstrap_servers=self._bootstrap,
+            bootstrap_servers=bootstrap,
             group_id=None,
             enable_auto_commit=False,
             auto_offset_reset="earliest",
             fetch_max_wait_ms=100,
             max_partition_fetch_bytes=1024 * 1024,
         )
+        self._listeners: dict[int, Listener] = {}
+        self._registry = TopicPartition(topics.registry, 0)
+        self._next = {self._registry: 0}
+        self._changed = asyncio.Lock()
+
+    async def start(self) -> None:
         await self._consumer.start()
-        self._next[self._registry] = registry_position
-        await self._assign()
+        self._assign()
 
     async def listen(self, partition: int, listener: Listener) -> None:
         """Hears a partition from now on, and what came in the last half minute."""
@@ -67,7 +64,7 @@ class SideTopic:
         async with self._changed:
             self._next[tp] = await self._start_of(tp)
             self._listeners[partition] = listener
-            await self._assign()
+            self._assign()
 
     async def leave(self, partition: int, listener: Listener) -> None:
         """Hears a partition no longer, unless somebody else listens by now."""
@@ -76,23 +73,21 @@ class SideTopic:
                 return
             del self._listeners[partition]
             if self._next.pop(TopicPartition(self._topics.questions, partition), None) is not None:
-                await self._assign()
+                self._assign()
 
     def hears(self, partition: int) -> bool:
         """Whether the side topic's partition is read here, as it must be beside its owner (H12)."""
         tp = TopicPartition(self._topics.questions, partition)
-        return self._consumer is not None and tp in self._consumer.assignment()
+        return tp in self._consumer.assignment()
 
     async def _start_of(self, tp: TopicPartition) -> int:
-        assert self._consumer is not None
         since_ms = int((time.time() - LOOK_BACK_SECONDS) * 1000)
         found = (await self._consumer.offsets_for_times({tp: since_ms}))[tp]
         if found is not None:
             return int(found.offset)
         return int((await self._consumer.end_offsets([tp]))[tp])
 
-    async def _assign(self) -> None:
-        assert self._consumer is not None
+    def _assign(self) -> None:
         self._consumer.assign(list(self._next))
         for tp, position in self._next.items():
             self._consumer.seek(tp, position)
@@ -100,12 +95,8 @@ class SideTopic:
     async def read_to_end(self, partition: int, timeout_seconds: float = 10.0) -> bool:
         """Waits until everything that is on the partition now was heard; False if it was not."""
         tp = TopicPartition(self._topics.questions, partition)
-        if self._consumer is None or tp not in self._next:
-            return False
-        try:
-            end = int((await self._consumer.end_offsets([tp]))[tp])
-        except (KafkaError, OSError) as error:
-            log.warning("the end of %s is unknown: %s", self._topics.questions, error)
+        end = await self._end_of(tp) if tp in self._next else None
+        if end is None:
             return False
         limit = time.monotonic() + timeout_seconds
         while not await self._has_read(tp, end):
@@ -116,23 +107,22 @@ class SideTopic:
 
     async def _has_read(self, tp: TopicPartition, end: int) -> bool:
         """Whether all below an offset was heard; behind a Kafka transaction stand no records."""
-        if self._consumer is None or self._next.get(tp, -1) >= end:
-            return tp in self._next
+        if self._next.get(tp, -1) >= end:
+            return True
         return int(await self._consumer.position(tp)) >= end
 
     async def end_of_operations(self, partition: int) -> int | None:
         """The end offset of the operations of a queue manager, or None if it is not known."""
-        tp = TopicPartition(self._topics.operations, partition)
-        if self._consumer is None:
-            return None
+        return await self._end_of(TopicPartition(self._topics.operations, partition))
+
+    async def _end_of(self, tp: TopicPartition) -> int | None:
         try:
             return int((await self._consumer.end_offsets([tp]))[tp])
         except (KafkaError, OSError) as error:
-            log.warning("the end of %s is unknown: %s", self._topics.operations, error)
+            log.warning("the end of %s is unknown: %s", tp.topic, error)
             return None
 
     async def run(self) -> None:
-        assert self._consumer is not None
         while True:
             found = await self._consumer.getmany(timeout_ms=1000)
             for tp, records in found.items():
@@ -154,13 +144,8 @@ class SideTopic:
         try:
             full_name, datum = decode_record(record.value, short_lists=True)
         except UndecodableError as error:
-            log.warning(
-                "the record at %s-%d@%d is passed over: %s",
-                tp.topic,
-                tp.partition,
-                record.offset,
-                error,
-            )
+            where = f"{tp.topic}-{tp.partition}@{record.offset}"
+            log.warning("the record at %s is passed over: %s", where, error)
             return
         if full_name == HEARTBEAT:
             listener.take_heartbeat(datum["connection"])
@@ -170,6 +155,4 @@ class SideTopic:
             log.warning("%s at %s@%d is no question", full_name, tp.topic, record.offset)
 
     async def stop(self) -> None:
-        if self._consumer is not None:
-            await self._consumer.stop()
-            self._consumer = None
+        await self._consumer.stop()

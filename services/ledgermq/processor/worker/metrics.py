@@ -34,7 +34,9 @@ def metrics_text(owners: Iterable[Owner], unsent_bytes: int) -> str:
     for name, found in samples.items():
         kind = "counter" if name.endswith("_total") else "gauge"
         lines += [f"# HELP {name} {HELP[name]}", f"# TYPE {name} {kind}"]
-        lines += [f"{name}{_labels(labels)} {value:g}" for labels, value in found]
+        for labels, value in found:
+            pairs = ",".join(f'{label}="{text}"' for label, text in labels.items())
+            lines.append(f"{name}{{{pairs}}} {value:g}" if pairs else f"{name} {value:g}")
     return "\n".join(lines) + "\n"
 
 
@@ -63,9 +65,3 @@ def _of_owner(owner: Owner, samples: dict[str, list[Sample]]) -> None:
         if checkpointer.durable is not None:
             put("checkpoint_position", checkpointer.durable["position"])
         put("checkpoint_age_seconds", time.monotonic() - checkpointer.durable_at)
-
-
-def _labels(labels: dict[str, str]) -> str:
-    if not labels:
-        return ""
-    return "{" + ",".join(f'{name}="{value}"' for name, value in labels.items()) + "}"

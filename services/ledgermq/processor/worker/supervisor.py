@@ -187,7 +187,9 @@ class Supervisor:
                 well = time.monotonic() - started > WELL_SECONDS
                 pause = BACK_OFF_SECONDS if well else min(pause * 2, BACK_OFF_SECONDS_MAX)
                 self.restarts += 1
-                self._tell(f"the worker {_how(code)}; starting it again in {pause:.1f} s")
+                killed = f"was killed by {signal.Signals(-code).name}" if code < 0 else ""
+                how = killed or f"ended with code {code}"
+                self._tell(f"the worker {how}; starting it again in {pause:.1f} s")
                 self._stopping.wait(pause)
         except OSError as error:
             self._tell(f"the worker cannot be started: {error}")
@@ -243,12 +245,6 @@ class Supervisor:
         except OSError as error:
             return f"({error})"
         return "\n".join(lines[-15:])
-
-
-def _how(code: int) -> str:
-    if code < 0:
-        return f"was killed by {signal.Signals(-code).name}"
-    return f"ended with code {code}"
 
 
 @contextmanager
