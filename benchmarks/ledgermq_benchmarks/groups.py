@@ -35,8 +35,6 @@ LOGICAL: GetOptions = Options(logical_order=True, all_messages_available=True).r
 
 
 class _Session:
-    """A session that folds its operations one after the other."""
-
     def __init__(self, state: QueueManager) -> None:
         self.state = state
         self.number = 0
@@ -61,7 +59,6 @@ class _Session:
         return [one.outcome for one in found if isinstance(one.outcome, Delivered)]
 
     def put(self, messages: list[PutMessage]) -> None:
-        """Puts messages to the queue."""
         self._do(Put, destination="queue:bench", messages=messages)
 
     def _do(self, kind: Callable[..., Operation], **fields: object) -> list[Delivered]:

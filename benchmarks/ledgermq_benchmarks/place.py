@@ -119,7 +119,6 @@ class BenchPlace:
         return {"resident": found["VmRSS"] * 1024, "peak": found["VmHWM"] * 1024}
 
     def checkpoint_records(self) -> int:
-        """How many records were written to the checkpoints topic so far."""
         with partition_reader(self.bootstrap, PATIENCE_SECONDS) as reader:
             return reader.ends(self.topics.checkpoints, 0)[1]
 

@@ -54,7 +54,6 @@ def life_run(address: str, row: str, messages: int) -> dict[str, float]:
 
 
 def kafka_run(bootstrap: str, messages: int) -> dict[str, float]:
-    """One run of the comparison, on a topic of its own."""
     topic = f"bench-{uuid.uuid4().hex[:8]}"
     kafka.create_topic(bootstrap, topic)
     return _run(bootstrap, topic, messages, kafka.plain_producer, kafka.plain_consumer)

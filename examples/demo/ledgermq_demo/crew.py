@@ -21,8 +21,6 @@ LOOK_SECONDS: Final = 0.5
 
 
 class AgentFailedError(LedgerMQError):
-    """A producer or consumer of the demo ended with an error."""
-
     code = "demo-failed"
 
 
@@ -174,7 +172,6 @@ class Crew(Generic[Counted]):
 
 
 def flight_programs(flights: Flights) -> list[Program]:
-    """One producer and one consumer per airport."""
     programs: list[Program] = []
     for origin in ORIGINS:
         programs.append((f"consumer {origin}", "consume", origin, flights.counts[origin]))
@@ -183,7 +180,6 @@ def flight_programs(flights: Flights) -> list[Program]:
 
 
 def rotation_programs(rotations: Rotations) -> list[Program]:
-    """A putter for each airport, and one getter of whole rotations."""
     flights = rotations.flights + rotations.single
     putters: list[Program] = [
         (f"rotations putter {origin}", "put-rotations", file)

@@ -15,8 +15,6 @@ JANUARY: Final = 1
 
 
 class FlightsMissingError(LedgerMQError):
-    """The package with the demo's input is not installed."""
-
     code = "not-installed"
 
 
@@ -25,7 +23,6 @@ def departures_queue(origin: str) -> str:
 
 
 def arrivals_queue(destination: str) -> str:
-    """The queue of the flights that arrived at an airport."""
     return f"arrivals.{destination}"
 
 

@@ -57,7 +57,6 @@ def run_demo(directory: Path, *, whole_year: bool) -> int:
 
 
 def _play(shown: Screen, stage: Stage, connection: Connection, flights: Flights) -> Course:
-    """Queues, producers, consumers, and the crash."""
     with shown.bars("creating queues") as (bar,):
         create_queues(connection, flights, bar)
     shown.heading("Transacted producers and consumers, and a worker that is killed")

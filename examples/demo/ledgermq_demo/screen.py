@@ -28,8 +28,6 @@ Bar = Callable[[int, int], None]
 
 @dataclass(slots=True)
 class Screen:
-    """The terminal, and what was checked so far."""
-
     console: Console = field(default_factory=lambda: Console(highlight=False))
     failed: list[str] = field(default_factory=list)
     checked: int = 0

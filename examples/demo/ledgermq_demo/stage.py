@@ -46,7 +46,6 @@ class Stage:
 
     @property
     def address(self) -> str:
-        """The queue manager's address, as `ledgermq.connect` takes it."""
         return f"kafka://{self.bootstrap}/{self.queue_manager}"
 
     @property
@@ -62,11 +61,9 @@ class Stage:
         return self._supervisor.worker_pid or 0
 
     def named(self, position: int) -> str:
-        """A log position as people write it."""
         return f"{self.queue_manager}@{position}"
 
     def kill_worker(self) -> None:
-        """Kill the worker with SIGKILL, and wait until it is dead."""
         killed = self.worker_pid
         self._supervisor.kill_worker()
         while self._supervisor.worker_pid == killed:

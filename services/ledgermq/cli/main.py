@@ -98,7 +98,6 @@ def cli() -> None:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     # What the client logs is in the error that follows; a worker sets up a log of its own.
     logging.getLogger("ledgermq").addHandler(logging.NullHandler())

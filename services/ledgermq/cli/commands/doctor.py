@@ -38,8 +38,6 @@ Result = tuple[str, str]
 
 
 class Finding(NamedTuple):
-    """A check and its result."""
-
     verdict: str
     check: str
     found: str

@@ -171,7 +171,6 @@ def _state(found: GroupState) -> str:
 
 
 def missing_text(found: GroupState) -> str:
-    """What is missing of a group, in words; empty if nothing is."""
     gaps = [
         (first, f"message {first}" if first == last else f"messages {first} to {last}")
         for first, last in found.missing
@@ -246,7 +245,6 @@ def _fields(target: Target, queue: str, found: GroupState) -> dict[str, Any]:
 
 
 def _document(found: GroupState) -> dict[str, Any]:
-    """A group for programs, without its items."""
     document = asdict(replace(found, members=()))
     del document["members"]
     return {**document, "group_id": found.group_id.hex(), "state": _state(found)}

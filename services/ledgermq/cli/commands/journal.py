@@ -44,8 +44,6 @@ Messages = Callable[[], Iterator["JournaledMessage"]]
 
 
 class JournalEmptyError(LedgerMQError):
-    """There is nothing in the journal that could be backed up."""
-
     code = "journal-empty"
 
 

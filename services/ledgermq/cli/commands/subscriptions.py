@@ -89,7 +89,6 @@ def delete(
 
 
 def _held(connection: Connection, name: str, client_id: str) -> int | None:
-    """How many messages the subscription holds; None if there is none."""
     for one in connection.admin.subscriptions():
         if one.durable and (one.name, one.client_id) == (name, client_id):
             return one.message_count

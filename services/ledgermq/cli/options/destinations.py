@@ -16,7 +16,6 @@ def destination_from(text: str) -> tuple[str, str]:
 
 
 def destination_named(text: str) -> str:
-    """A destination as the client takes it: `queue:NAME` or `topic:NAME`."""
     return ":".join(destination_from(text))
 
 
@@ -29,5 +28,4 @@ def queue_from(text: str, *, why: str) -> str:
 
 
 def without_kind(text: str, kind: str) -> str:
-    """The name alone, where only one kind can be meant."""
     return text.removeprefix(f"{kind}:")

@@ -21,8 +21,6 @@ FILE_NAME: Final = "up.json"
 
 
 class UpRunningError(LedgerMQError):
-    """Another `ledgermq up` runs on the data directory."""
-
     code = "directory-in-use"
 
 
@@ -71,7 +69,6 @@ def running(directory: Path) -> dict[str, Any] | None:
 
 
 def running_bootstrap(directory: Path) -> str | None:
-    """The address of what runs on a directory, or None."""
     found = running(directory)
     return None if found is None else found.get("bootstrap")
 

@@ -35,13 +35,10 @@ class Engine:
     directory: Path
 
     def options(self, job: str) -> dict[str, Any]:
-        """What every job takes: the session, and a directory of its own."""
         return {"spark": self.session, "directory": self.directory / job}
 
 
 class SparkFailedError(LedgerMQError):
-    """Spark did not start, or a job of it failed."""
-
     code = "spark-failed"
 
 

@@ -36,8 +36,6 @@ PROBE_SECONDS_MAX: Final = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A queue manager on a log, and how long to wait for it."""
-
     bootstrap: str
     queue_manager: str
     topic_prefix: str
@@ -52,7 +50,6 @@ class Target:
 
     @property
     def address(self) -> str:
-        """The address as `ledgermq.connect` takes it."""
         return f"kafka://{self.bootstrap}/{self.queue_manager}"
 
     def check_broker(self) -> None:
@@ -122,7 +119,6 @@ class Target:
             yield connection
 
     def named(self, position: int) -> str:
-        """A log position as people write it."""
         return f"{self.queue_manager}@{position}"
 
 

@@ -125,7 +125,6 @@ def size_text(size_bytes: int) -> str:
 
 
 def shown_columns(columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> list[Column]:
-    """The columns that people are shown: without details that no row has."""
     return [one for one in columns if not one.detail or any(row.get(one.key) for row in rows)]
 
 

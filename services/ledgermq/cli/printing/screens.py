@@ -129,7 +129,6 @@ def state_rows(status: Mapping[str, Any], *, indented: bool = True) -> list[dict
 
 
 def screen(status: Mapping[str, Any]) -> str:
-    """The nine lines for a queue status as PROTOCOL.md §9 defines it."""
     return "\n".join(f"{label}: {_shown(key, status[key])}" for label, key in _LINES)
 
 

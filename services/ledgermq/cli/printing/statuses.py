@@ -29,7 +29,6 @@ def print_list(
 
 
 def print_status(target: Target, output: Output, status: Mapping[str, Any], *, sums: str) -> None:
-    """Print everything that a status document says, its settings line by line."""
     document = with_iso_times(status)
     labels = {key.replace("_", " "): value for key, value in document.items()}
     labels.update(shown_settings(labels.pop("settings")))

@@ -13,7 +13,6 @@ _PLACE = struct.Struct(">qq")
 
 
 def chain_next(chain: bytes, offset: int, append_ms: int, value: bytes | None) -> bytes:
-    """The digest chain after one more record of the operations log."""
     return hashlib.sha256(chain + _PLACE.pack(offset, append_ms) + (value or b"")).digest()
 
 

@@ -178,7 +178,6 @@ def _stored(manifest: dict[str, Any], records: StoredRecords) -> StoredManifest:
 
 
 def _damage(manifest: dict[str, Any], records: StoredRecords) -> str | None:
-    """What is missing of a checkpoint, in words; None if it is whole."""
     try:
         digests = [one["digest"] for one in references_of(manifest, records.chunks)]
         for digest in digests:

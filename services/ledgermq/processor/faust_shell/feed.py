@@ -33,8 +33,6 @@ FETCH_BYTES = 8 * 1024 * 1024 + 64 * 1024
 
 
 class FeedError(LedgerMQError):
-    """The log does not have what must be read next."""
-
     code = "record-missing"
 
 
@@ -74,8 +72,6 @@ class _Action(Enum):
 
 
 class _Wish(NamedTuple):
-    """What the thread is to do with a partition before it polls again."""
-
     action: _Action
     tp: TP
     epoch: int = 0
@@ -119,7 +115,6 @@ class RecordFeed:
         self._thread.start()
 
     def read_from(self, tp: TP, offset: int) -> None:
-        """Makes the next record of a partition the one at an offset."""
         self._wish(_Action.READ, tp, offset)
 
     def leave(self, tp: TP) -> None:
@@ -130,7 +125,6 @@ class RecordFeed:
         self._wishes.put(_Wish(_Action.HOLD, tp))
 
     def go_on(self, tp: TP) -> None:
-        """Lets a partition that was held back go on."""
         self._wishes.put(_Wish(_Action.GO_ON, tp))
 
     def _wish(self, action: _Action, tp: TP, offset: int = -1) -> None:

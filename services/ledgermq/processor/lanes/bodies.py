@@ -252,7 +252,6 @@ class BodyStore:
         }
 
     def rest(self) -> None:
-        """Lets go of what the reader holds, if it was not used for a while."""
         used = self._reader.last_used
         if used and time.monotonic() - used > IDLE_SECONDS:
             self._reader.last_used = 0.0

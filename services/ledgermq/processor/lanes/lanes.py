@@ -235,7 +235,6 @@ class LaneWriter:
             await asyncio.sleep(POLL_SECONDS)
 
     def _holds(self, number: int) -> bool:
-        """Whether anything up to a number is held, or is being sent."""
         oldest = [one[0].number for one in self._held.values() if one]
         return any(one <= number for one in oldest) or 0 < self._releasing <= number
 

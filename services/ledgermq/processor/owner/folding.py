@@ -40,8 +40,6 @@ BRING_VERSIONS = (Upgrade, VersionOffered)
 
 
 class VersionUnknownError(LedgerMQError):
-    """The log is at a protocol version that this worker does not know."""
-
     code = "version-unknown"
 
 
@@ -93,7 +91,6 @@ class Folder:
 
     @property
     def next_offset(self) -> int | None:
-        """The position of the next record that waits, once what was folded before is dropped."""
         backlog, expected = self._backlog, self.state.position + 1
         while backlog and backlog[0].offset < expected:
             self._backlog_bytes -= len(backlog.popleft().value or b"")
@@ -104,7 +101,6 @@ class Folder:
         self._backlog_bytes += sum([len(record.value or b"") for record in records])
 
     def crowded(self, settings: WorkerSettings, share: float = 1.0) -> bool:
-        """Whether more waits than a share of what may."""
         records_max, bytes_max = settings.backlog_records, settings.backlog_bytes
         return len(self._backlog) > records_max * share or self._backlog_bytes > bytes_max * share
 

@@ -106,7 +106,6 @@ class HoleWatch:
 
     @property
     def end_is_due(self) -> bool:
-        """Whether to look at the end of the log again."""
         return time.monotonic() >= self._next_end
 
     async def look_at_end(self) -> None:
@@ -126,7 +125,6 @@ class HoleWatch:
             self._report(hole)
 
     async def _look(self, position: int) -> bool:
-        """Reads on to the end of the log; whether that could be done."""
         try:
             await self._look_on(position)
         except LogUnreadableError as error:

@@ -55,8 +55,6 @@ class LogCutError(LedgerMQError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What the owners of a worker share."""
-
     settings: WorkerSettings
     topics: Topics
     producer: LogProducer
@@ -100,7 +98,6 @@ class Owner:
 
     @property
     def wanted_position(self) -> int | None:
-        """The position to read on from, once the state is loaded."""
         return None if self.folder is None else self.folder.expected + len(self.folder)
 
     def take_records(self, chunk: DrainedChunk) -> None:
@@ -228,7 +225,6 @@ class Owner:
             return loaded
 
     async def _work(self, folder: Folder) -> bool:
-        """Does what is to be done now; whether there is more of it."""
         if await self._fold(folder):
             return True
         await self._between_slices(folder)
@@ -239,7 +235,6 @@ class Owner:
         return len(folder) > 0 and not self._waits_at_hole
 
     async def _fold(self, folder: Folder) -> bool:
-        """Folds a slice and sends its outcomes; whether more records wait."""
         if not len(folder):
             return False
         if folder.next_offset != folder.expected:

@@ -63,7 +63,6 @@ class PagedAnswer:
         ]
 
     def has(self, number: str) -> bool:
-        """Whether a text is the number of one of its parts, or of the end."""
         is_number = number.isascii() and number.isdigit() and len(number) < 10
         return is_number and int(number) <= len(self._parts)
 

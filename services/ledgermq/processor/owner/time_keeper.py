@@ -52,7 +52,6 @@ class TimeKeeper:
 
     @property
     def busy(self) -> bool:
-        """Whether an entry of this worker is not folded yet, or the next must wait."""
         return self._writing or self._unfolded is not None or time.monotonic() < self._not_before
 
     def ahead_seconds(self, state: QueueManager) -> float:
@@ -81,7 +80,6 @@ class TimeKeeper:
         await self._append(self._time_agreed(), state)
 
     async def let_time_pass(self, state: QueueManager, *, heartbeat_heard: bool) -> None:
-        """Writes what the passing of time calls for, if anything."""
         if self.busy or state.time < 0:
             return
         now_us, reference = self._producer.clock.now_us(), state.time_reference

@@ -41,7 +41,6 @@ def wait_for_worker(
 def _answers(
     bootstrap: str, topics: Topics, claim: Claim, limit: float, hopeless: Callable[[], bool]
 ) -> bool:
-    """Asks for the queue manager's status until an answer comes on its first lane."""
     connection = os.urandom(16)
     consumer = Consumer(reader_settings(bootstrap, "asking", {"fetch.wait.max.ms": 50}))
     producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})

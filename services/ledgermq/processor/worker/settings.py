@@ -131,8 +131,6 @@ def _parse(name: str, kind: str, text: str) -> Any:
 
 
 class WorkerOption(NamedTuple):
-    """A setting that is an option of the command line too, and what it may be there."""
-
     setting: str
     flag: str
     help: str

@@ -85,7 +85,6 @@ class Supervisor:
 
     @property
     def worker_pid(self) -> int | None:
-        """Process id of the worker, or None while there is none."""
         worker = self._worker
         return worker.pid if worker is not None and worker.poll() is None else None
 
@@ -125,7 +124,6 @@ class Supervisor:
             )
 
     def kill_worker(self) -> None:
-        """Kills the worker with SIGKILL, as a crash would; it is started again."""
         if self._worker is not None:
             self._worker.kill()
 
@@ -229,7 +227,6 @@ class Supervisor:
         return None
 
     def _broker_says(self) -> str:
-        """The end of what the broker complained about, and where the rest is."""
         path = self.broker.log_path
         try:
             lines = path.read_text(errors="replace").splitlines()

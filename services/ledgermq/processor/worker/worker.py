@@ -84,7 +84,6 @@ def run_worker(settings: WorkerSettings) -> int:
 
 
 def _prepare(settings: WorkerSettings, topics: Topics) -> list[Claim]:
-    """Topics and registry as a worker needs them; the claims that count."""
     bootstrap, patience = settings.bootstrap, settings.request_timeout_seconds
     ensure_topics(
         bootstrap,
@@ -119,7 +118,6 @@ class Worker:
         self.web_port: int | None = None
 
     async def run(self) -> int:
-        """Runs until stopped; an exit code."""
         settings = self._settings
         loop = asyncio.get_running_loop()
         self._ended = loop.create_future()

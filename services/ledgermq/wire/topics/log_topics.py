@@ -34,33 +34,28 @@ class TopicError(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """The topic names of one installation."""
+    """The log topics of an installation: `operations` is the ledger, `outcomes` are the lanes."""
 
     prefix: str = TOPIC_PREFIX_DEFAULT
 
     @property
     def registry(self) -> str:
-        """Queue managers and their partitions."""
         return f"{self.prefix}.registry"
 
     @property
     def operations(self) -> str:
-        """The ledger."""
         return f"{self.prefix}.operations"
 
     @property
     def outcomes(self) -> str:
-        """The lanes."""
         return f"{self.prefix}.outcomes"
 
     @property
     def questions(self) -> str:
-        """The side topic of questions and heartbeats."""
         return f"{self.prefix}.questions"
 
     @property
     def checkpoints(self) -> str:
-        """Checkpoints of the state."""
         return f"{self.prefix}.checkpoints"
 
 

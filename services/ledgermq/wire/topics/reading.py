@@ -17,8 +17,6 @@ PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
 
 
 class LogUnreadableError(LedgerMQError):
-    """A log topic did not answer as it must."""
-
     code = "log-unreadable"
 
 

@@ -73,7 +73,6 @@ def _claim_from(value: bytes | None) -> Claim | None:
 def find_queue_manager(
     bootstrap: str, topics: Topics | None, name: str, *, timeout_seconds: float = 15.0
 ) -> Claim | None:
-    """The claim of a queue manager, or None if nobody made one."""
     claims = list_queue_managers(bootstrap, topics, timeout_seconds=timeout_seconds)
     return next((one for one in claims if one.queue_manager == name), None)
 
