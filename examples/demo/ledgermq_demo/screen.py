@@ -21,6 +21,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
+from ledgermq.cli.options.spark import Stages, stages_bar
 from ledgermq.cli.printing.output import Column, drawn_table
 
 Bar = Callable[[int, int], None]
@@ -80,26 +81,9 @@ class Screen:
 
         return tell
 
-    @contextlib.contextmanager
-    def stages(self, title: str) -> Iterator[Callable[[str, int, int], None]]:
-        """A progress bar for a Spark job, which tells its stage, steps done and steps in all."""
-        progress = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TimeElapsedColumn(),
-            console=self.console,
-            disable=not self.console.is_terminal,
-            transient=True,
-        )
-        with progress:
-            task = progress.add_task(title, total=None)
-
-            def tell(stage: str, done: int, total: int) -> None:
-                text = f"{title}: {stage}" if stage else title
-                progress.update(task, description=text, completed=done, total=total or None)
-
-            yield tell
+    def stages(self, title: str) -> contextlib.AbstractContextManager[Stages]:
+        """A progress bar for a Spark job."""
+        return stages_bar(self.console, title, beginning=title, shown=self.console.is_terminal)
 
     def rows(self, columns: Sequence[Column], rows: Sequence[Mapping[str, Any]]) -> None:
         self.console.print(Padding(drawn_table(columns, rows, indent=2), (0, 0, 0, 2)))

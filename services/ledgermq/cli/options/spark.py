@@ -19,9 +19,10 @@ from ledgermq.wire.topics.log_topics import Topics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from rich.console import Console
 
 
-Progress = Callable[[str, int, int], None]
+Stages = Callable[[str, int, int], None]
 
 TAIL_LINES = 15
 BRIEF_OPERATIONS_MAX = 50_000
@@ -108,30 +109,39 @@ def spark_job(target: Target, output: Output, title: str) -> Iterator[dict[str, 
 
 
 @contextlib.contextmanager
-def _progress_bar(output: Output, title: str) -> Iterator[Progress]:
+def _progress_bar(output: Output, title: str) -> Iterator[Stages]:
     """A progress bar on standard error for people; silent for scripts."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     # A file of our own, as standard error goes elsewhere while Spark starts.
     with os.fdopen(os.dup(2), "w", encoding="utf-8") as terminal:
-        bar = Progress(
-            SpinnerColumn(),
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TimeElapsedColumn(),
-            console=Console(file=terminal),
-            transient=True,
-            disable=not (output.for_people and terminal.isatty()),
-        )
-        with bar:
-            task = bar.add_task(f"{title}: starting Spark", total=None)
-
-            def tell(stage: str, done: int, total: int) -> None:
-                text = f"{title}: {stage}"
-                bar.update(task, description=text, completed=done, total=total or None)
-
+        console, shown = Console(file=terminal), output.for_people and terminal.isatty()
+        with stages_bar(console, title, beginning=f"{title}: starting Spark", shown=shown) as tell:
             yield tell
+
+
+@contextlib.contextmanager
+def stages_bar(console: Console, title: str, *, beginning: str, shown: bool) -> Iterator[Stages]:
+    """A progress bar for a job, which tells its stage, steps done and steps in all (0: unknown)."""
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
+    bar = Progress(
+        SpinnerColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TimeElapsedColumn(),
+        console=console,
+        transient=True,
+        disable=not shown,
+    )
+    with bar:
+        task = bar.add_task(beginning, total=None)
+
+        def tell(stage: str, done: int, total: int) -> None:
+            text = f"{title}: {stage}" if stage else title
+            bar.update(task, description=text, completed=done, total=total or None)
+
+        yield tell
 
 
 @contextlib.contextmanager
