@@ -13,7 +13,6 @@ import tempfile
 import time
 import uuid
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 
 import ledgermq
@@ -53,16 +52,11 @@ class BenchPlace:
             if not wait_for_worker(self.bootstrap, self.topics.prefix, PATIENCE_SECONDS):
                 raise BenchError(f"the worker does not answer; its log ends with:\n{self.said}")
         except BaseException:
-            self.__exit__(None, None, None)
+            self.__exit__()
             raise
         return self
 
-    def __exit__(
-        self,
-        _kind: type[BaseException] | None,
-        _error: BaseException | None,
-        _trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.kill_worker()
         self._delete_topics()
         self._directory.cleanup()

@@ -6,12 +6,13 @@ with `ledgermq up --data-dir` afterwards. A directory that the demo did not make
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from ledgermq.cli.options.running import announce, running
 from ledgermq.errors import LedgerMQError
@@ -38,7 +39,7 @@ class Stage:
     def __init__(self, directory: Path, *, tell: Callable[[str], None]) -> None:
         self.directory = directory
         self._supervisor = Supervisor(directory, tell=tell)
-        self._announcement: Any = None
+        self._running = contextlib.ExitStack()
 
     @property
     def bootstrap(self) -> str:
@@ -71,21 +72,16 @@ class Stage:
 
     def __enter__(self) -> Self:
         self._clear()
-        self._announcement = announce(self.directory)
-        tell_others = self._announcement.__enter__()
-        try:
+        with contextlib.ExitStack() as stack:
+            tell_others = stack.enter_context(announce(self.directory))
+            stack.callback(self._supervisor.stop)
             self._supervisor.start(PATIENCE_SECONDS)
-        except BaseException:
-            self._announcement.__exit__(None, None, None)
-            raise
-        tell_others(bootstrap=self.bootstrap, queue_manager=self.queue_manager)
+            tell_others(bootstrap=self.bootstrap, queue_manager=self.queue_manager)
+            self._running = stack.pop_all()
         return self
 
     def __exit__(self, *_error: object) -> None:
-        try:
-            self._supervisor.stop()
-        finally:
-            self._announcement.__exit__(None, None, None)
+        self._running.close()
 
     def _clear(self) -> None:
         """Make the directory, or empty what the demo made; else DirectoryNotOursError."""

@@ -6,8 +6,7 @@ positions skipped at which every worker stops.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Final
@@ -151,6 +150,7 @@ def relocate(
     The messages stay what and where they are. Uncommitted and blocked puts are not written again.
     The checkpoints that know nothing of it are replaced: three new ones are made.
     """
+    from ledgermq.processor.lanes.bodies import LogReader
     from ledgermq_spark.log.positions import partition_ranges
 
     if (before is None) is not everything:
@@ -160,9 +160,11 @@ def relocate(
     claim = target.claim()
     (place,) = partition_ranges(target.bootstrap, target.topics.operations, [claim.partition])
     upto = place.end if before is None else _position(target, place, before)
-    with target.connect() as connection, _values(target, claim) as read:
+    topic, timeout_seconds = target.topics.operations, target.timeout_seconds
+    values = LogReader(target.bootstrap, topic, claim.partition, timeout_seconds)
+    with target.connect() as connection, closing(values):
         done = connection.admin.relocate_messages(
-            read, before=upto, reason=reason, actor=actor, dry_run=dry_run
+            values.value_at, before=upto, reason=reason, actor=actor, dry_run=dry_run
         )
         if not dry_run:
             _renew_checkpoints(connection)
@@ -190,19 +192,6 @@ def _renew_checkpoints(connection: Connection) -> None:
         with connection.session():
             pass
         connection.admin.checkpoint()
-
-
-@contextmanager
-def _values(target: Target, claim: Claim) -> Iterator[Callable[[int], bytes | None]]:
-    from ledgermq.processor.lanes.bodies import LogReader
-
-    reader = LogReader(
-        target.bootstrap, target.topics.operations, claim.partition, target.timeout_seconds
-    )
-    try:
-        yield reader.value_at
-    finally:
-        reader.close()
 
 
 def _told(plan: TrimPlan, what: str) -> str:

@@ -76,15 +76,12 @@ def _number(found: Mapping[str, bytes], name: str, otherwise: int) -> int:
 def address_of(headers: Iterable[tuple[str, bytes | None]] | None) -> Address:
     """Connection, lane, session and number in the headers; what is malformed is absent."""
     found = {name: value for name, value in headers or () if isinstance(value, bytes)}
-    connection: bytes | None
     try:
         connection = bytes.fromhex(found.get(CONNECTION, b"").decode("ascii"))
-    except (ValueError, UnicodeDecodeError):
-        connection = None
-    if connection is not None and len(connection) != 16:
-        connection = None
+    except ValueError:
+        connection = b""
     return Address(
-        connection,
+        connection if len(connection) == 16 else None,
         _number(found, LANE, 0),
         _number(found, SESSION, -1),
         _number(found, SEQUENCE, 0),
