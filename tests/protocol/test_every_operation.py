@@ -39,6 +39,14 @@ def test_each_has_a_section_of_its_own_in_the_protocol():
     assert [kind for kind in KINDS if titles.count(kind) != 1] == []
 
 
+def test_each_is_in_the_table_of_operations():
+    """Whoever looks for an operation finds its page, and none that is not there."""
+    page = (SCHEMAS / "protocol" / "sessions.md").read_text("utf-8")
+    table = page.split("| page | operations |")[1].split("\n\n")[0]
+    named = [name for row in table.splitlines()[2:] for name in row.split("|")[2].split(",")]
+    assert sorted(name.strip() for name in named) == KINDS
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_each_has_a_handler_and_a_second_one_in_the_slow_model(kind):
     """What the fold does with an operation is compared with what the model does."""
