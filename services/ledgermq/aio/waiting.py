@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 from ledgermq.client.engine.engine import Engine
-from ledgermq.client.engine.steps import Aside, Steps
+from ledgermq.client.engine.steps import Steps
 from ledgermq.errors import LedgerMQError
 
 T = TypeVar("T")
@@ -65,16 +65,16 @@ class Taking:
 
     async def run(self, steps: Steps[T]) -> T:
         """Takes the steps of a call; where the coroutine is cancelled, the rest is not taken."""
-        take_next: Callable[[], float | Aside[Any] | None] = functools.partial(next, steps)
+        take_next: Callable[[], float | Callable[[], Any] | None] = functools.partial(next, steps)
         try:
             while True:
                 with self._engine.lock:
                     wanted = take_next()
-                    news = None if isinstance(wanted, Aside) else self._news_locked()
-                came = True
+                    news = None if callable(wanted) else self._news_locked()
+                came: Any = True
                 try:
-                    if isinstance(wanted, Aside):
-                        await asyncio.to_thread(wanted.run)
+                    if callable(wanted):
+                        came = await asyncio.to_thread(wanted)
                     elif news is not None:
                         came = await self._wait(news, wanted)
                 except Exception as error:

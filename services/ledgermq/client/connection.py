@@ -96,7 +96,6 @@ class Connection(ClosingInAnyCase):
             bytes_max=partial(self._questions.bytes_max_of, timeout_seconds=timeout_seconds),
             soon=self._heartbeats.soon,
             closed=self._session_closed,
-            put_messages_max=settings.put_messages_max,
         )
         self._admin = Admin(self._control_session, self._questions, timeout_seconds)
 

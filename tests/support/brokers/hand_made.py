@@ -35,7 +35,6 @@ SERVICES = Services(
     bytes_max=lambda _: 0,
     soon=lambda: None,
     closed=lambda _: None,
-    put_messages_max=250,
 )
 
 

@@ -88,12 +88,11 @@ class Commits:
         broken: Why an earlier commit failed; the session is to be rolled back then.
     """
 
-    def __init__(self, engine: Engine, settling: Settling, put_messages_max: int) -> None:
+    def __init__(self, engine: Engine, settling: Settling) -> None:
         self._engine = engine
         self._settling = settling
-        self._put_messages_max = put_messages_max
         self._under_way: dict[Commitment, None] = {}
-        self.unit = UnitOfWork(engine, put_messages_max)
+        self.unit = UnitOfWork(engine)
         self.put_states = PutStates()
         self.broken: LedgerMQError | None = None
 
@@ -126,7 +125,7 @@ class Commits:
         self.check_transacted_locked("rollback")
         while self._under_way:
             yield from self._finished(next(iter(self._under_way)), timeout)
-        self.unit = UnitOfWork(self._engine, self._put_messages_max)
+        self.unit = UnitOfWork(self._engine)
         self.put_states.roll_back()
         yield from self._settling.give_back(timeout)
         self.broken = None
@@ -149,7 +148,7 @@ class Commits:
             raise TransactionRolledBackError(
                 f"the unit of work was rolled back with its session: {lost}"
             ) from lost
-        unit, self.unit = self.unit, UnitOfWork(engine, self._put_messages_max)
+        unit, self.unit = self.unit, UnitOfWork(engine)
         handed = self._settling.handed.take_all()
         marks = self.put_states.marks()
         commitment = Commitment(waited=waited)

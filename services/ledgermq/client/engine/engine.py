@@ -16,7 +16,7 @@ from typing import Any, Final, TypeVar
 
 from ledgermq.client.arguments import check_number, check_seconds
 from ledgermq.client.engine.callbacks import Callbacks
-from ledgermq.client.engine.steps import Aside, Steps
+from ledgermq.client.engine.steps import Steps
 from ledgermq.client.link.route import LogOut
 from ledgermq.client.link.transport import LogReceipt
 from ledgermq.client.reasons import error_of_reason
@@ -299,7 +299,7 @@ class Engine:
             wanted = next(steps)
             while True:
                 try:
-                    if isinstance(wanted, Aside):
+                    if callable(wanted):
                         came = self._call_aside_locked(wanted)
                     else:
                         came = self.wait_locked(wanted)
@@ -311,15 +311,14 @@ class Engine:
             result: T = end.value
             return result
 
-    def _call_aside_locked(self, wanted: Aside[Any]) -> bool:
+    def _call_aside_locked(self, call: Callable[[], Any]) -> Any:
         before, self._user = self._user, threading.get_ident()
         self.lock.release()
         try:
-            wanted.run()
+            return call()
         finally:
             self.lock.acquire()
             self._user = before
-        return True
 
     def wait_locked(self, deadline: float | None) -> bool:
         """Waits for news of the session; False once the deadline has passed."""

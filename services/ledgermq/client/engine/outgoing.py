@@ -71,9 +71,9 @@ class Batch:
 class AsynchronousSends:
     """Sends of a session that is not transacted, gathered while earlier ones are on their way."""
 
-    def __init__(self, engine: Engine, messages_max: int) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._messages_max = messages_max
+        self._messages_max = engine.settings.put_messages_max
         self._batch: Batch | None = None
         self._under_way = 0
         self.unfinished: dict[Eventual, None] = {}
@@ -148,9 +148,9 @@ class UnitOfWork:
 
     __slots__ = ("_engine", "_messages_max", "_waiting", "_written", "puts", "warning")
 
-    def __init__(self, engine: Engine, messages_max: int) -> None:
+    def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self._messages_max = messages_max
+        self._messages_max = engine.settings.put_messages_max
         self._waiting: dict[str, Batch] = {}
         self._written: list[tuple[Pending, Batch]] = []
         self.puts = 0

@@ -2,16 +2,16 @@
 
 A call that waits is a generator, which runs with the lock of its session held. It yields a moment
 of the monotonic clock, or None for never, and goes on with whether there was news of the session
-before that moment. What waits for something else, such as the answer to a question, it yields as an
-`Aside`: that is called without the lock. So there is nothing between two yields that another thread
-or coroutine could come in between.
+before that moment. Where it waits for something else, such as the answer to a question, it yields
+what is to be called without the lock, and goes on with what that returned. So there is nothing
+between two yields that another thread or coroutine could come in between.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Generator
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar
 
 from ledgermq.client.arguments import check_number, check_seconds
 from ledgermq.errors import OutOfTurnError
@@ -22,27 +22,13 @@ FIRST_PAUSE_SECONDS: Final = 0.02
 PAUSE_MAX_SECONDS: Final = 1.0
 
 
-class Aside(Generic[T]):
-    """Something to call without the lock; `result` is there once it was."""
-
-    __slots__ = ("_call", "result")
-    result: T
-
-    def __init__(self, call: Callable[[], T]) -> None:
-        self._call = call
-
-    def run(self) -> None:
-        self.result = self._call()
-
-
-Steps: TypeAlias = Generator["float | Aside[Any] | None", bool, T]
+Steps: TypeAlias = Generator["float | Callable[[], Any] | None", Any, T]
 
 
 def aside(call: Callable[[], T]) -> Steps[T]:
     """Calls something without the lock and goes on with what it returned."""
-    asked = Aside(call)
-    yield asked
-    return asked.result
+    result: T = yield call
+    return result
 
 
 def again_while_out_of_turn(ask: Callable[[], Steps[T]], turn_timeout: float) -> Steps[T]:

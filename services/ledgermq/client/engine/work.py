@@ -48,7 +48,6 @@ class Services:
         bytes_max: Largest content of a queue's messages, 0 for the limit of the log; waits.
         soon: Has the heartbeats come soon.
         closed: Called when the session has ended.
-        put_messages_max: Up to how many messages one operation gathers.
     """
 
     browse: Callable[..., Browser]
@@ -57,7 +56,6 @@ class Services:
     bytes_max: Callable[[str], int]
     soon: Callable[[], None]
     closed: Callable[[Work], None]
-    put_messages_max: int
 
 
 class Work:
@@ -80,8 +78,8 @@ class Work:
         self.settling = Settling(engine, services.in_flight, services.soon)
         self.unseen = Unseen(engine)
         self.listening = Listening(engine, self.settling, self.unseen)
-        self.sends = AsynchronousSends(engine, services.put_messages_max)
-        self.commits = Commits(engine, self.settling, services.put_messages_max)
+        self.sends = AsynchronousSends(engine)
+        self.commits = Commits(engine, self.settling)
         engine.each_round = self._write_what_waits
         engine.report_handed_over = self.settling.report_handed_over
 

@@ -17,7 +17,7 @@ from confluent_kafka import (
 )
 
 from ledgermq.client.link.broker_news import BrokerNews
-from ledgermq.client.link.transport import KAFKA_COMMON, KAFKA_SECONDS_MAX
+from ledgermq.client.link.transport import KAFKA_SECONDS_MAX, kafka_common
 from ledgermq.client.sansio.log_clock import LogClock
 from ledgermq.client.settings import ConnectionSettings
 from ledgermq.errors import BrokerUnavailableError, LogError
@@ -44,10 +44,8 @@ class LaneReader:
         self._clock = LogClock()
         self.lane = -1
         self._consumer = Consumer(
-            KAFKA_COMMON
+            kafka_common(settings, self._news)
             | {
-                "bootstrap.servers": settings.bootstrap,
-                "client.id": settings.application or settings.client_id or "ledgermq",
                 "group.id": f"ledgermq-lane-{settings.identity.hex()}",
                 "enable.auto.commit": False,
                 "auto.offset.reset": "error",
@@ -58,7 +56,6 @@ class LaneReader:
                 "fetch.message.max.bytes": OUTCOME_BYTES_MAX + 65536,
                 "fetch.max.bytes": 64 * 1024 * 1024,
                 "receive.message.max.bytes": 80 * 1024 * 1024,
-                "error_cb": self._news.error,
             },
             logger=self._news,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import threading
 import time
@@ -81,13 +82,11 @@ class Questions:
         self._queue_manager = queue_manager
         self._write = write
         self._lock = threading.Lock()
-        self._number = 0
+        self._numbers = itertools.count(1)
         self._open: dict[int, _Question] = {}
 
     def put(self, kind: str, *, not_before: int = -1, wait_ms: int = 0, **more: Any) -> int:
-        with self._lock:
-            self._number += 1
-            number = self._number
+        number = next(self._numbers)
         self._write(self._encoded(number, kind, not_before, wait_ms, more))
         return number
 
@@ -174,9 +173,7 @@ class Questions:
         self, kind: str, *, timeout_seconds: float, not_before: int, **more: Any
     ) -> Answer:
         question = _Question()
-        with self._lock:
-            self._number += 1
-            number = self._number
+        number = next(self._numbers)
         deadline = time.monotonic() + timeout_seconds
         wait_ms = int(timeout_seconds * 1000) if not_before >= 0 else 0
         value = self._encoded(number, kind, not_before, wait_ms, more)

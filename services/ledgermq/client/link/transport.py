@@ -37,13 +37,19 @@ QUEUE_FULL_SECONDS: Final = 5.0
 # librdkafka counts milliseconds in 32 bits.
 KAFKA_SECONDS_MAX: Final = 1_000_000.0
 
-# Brokers come back within seconds; the defaults of librdkafka wait up to ten.
-KAFKA_COMMON: Final[dict[str, Any]] = {
-    "socket.nagle.disable": True,
-    "reconnect.backoff.ms": 50,
-    "reconnect.backoff.max.ms": 1000,
-    "log_level": 3,
-}
+
+def kafka_common(settings: ConnectionSettings, news: BrokerNews) -> dict[str, Any]:
+    """Settings of a connection's producer and consumer."""
+    return {
+        "bootstrap.servers": settings.bootstrap,
+        "client.id": settings.application or settings.client_id or "ledgermq",
+        "error_cb": news.error,
+        "log_level": 3,
+        "socket.nagle.disable": True,
+        # Brokers come back within seconds; the defaults of librdkafka wait up to ten.
+        "reconnect.backoff.ms": 50,
+        "reconnect.backoff.max.ms": 1000,
+    }
 
 
 class LogReceipt:
@@ -74,10 +80,8 @@ class Transport:
         self._closed = False
         self.failures: deque[str] = deque()
         self._producer = Producer(
-            KAFKA_COMMON
+            kafka_common(settings, self._news)
             | {
-                "bootstrap.servers": settings.bootstrap,
-                "client.id": settings.application or settings.client_id or "ledgermq",
                 # Operations are numbered and applied at most once (D7), so a record that Kafka
                 # appends twice does no harm, and an idempotent producer would add nothing but
                 # its limit: librdkafka spins while five of its messages are unacknowledged.
@@ -91,7 +95,6 @@ class Transport:
                 "message.timeout.ms": 120_000,
                 "retry.backoff.ms": 50,
                 "delivery.report.only.error": False,
-                "error_cb": self._news.error,
             },
             logger=self._news,
         )

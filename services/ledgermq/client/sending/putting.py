@@ -142,7 +142,7 @@ class Putting:
 
     def _next_batch(self) -> Batch:
         batch = Batch(self._target, None)
-        count_max = self._work.services.put_messages_max
+        count_max = self._work.engine.settings.put_messages_max
         for message in self._messages:
             if batch.add(message, count_max, PUT_TOGETHER_BYTES_MAX) is None:
                 break
