@@ -7,16 +7,15 @@ and its heartbeats repeat what is unanswered. Neither of the latter ever waits h
 
 from __future__ import annotations
 
-import contextlib
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
 from ledgermq.client.arguments import check_number, check_seconds
 from ledgermq.client.engine.callbacks import Callbacks
-from ledgermq.client.engine.steps import Steps
+from ledgermq.client.engine.steps import Steps, aside
 from ledgermq.client.link.route import LogOut
 from ledgermq.client.link.transport import LogReceipt
 from ledgermq.client.reasons import error_of_reason
@@ -119,25 +118,6 @@ class Engine:
         """Refuses what is asked of a session that was closed, be it only a setting (SES-25)."""
         if self.closing:
             raise IllegalStateError("the session is closed; open another one")
-
-    @contextlib.contextmanager
-    def claimed(self) -> Iterator[None]:
-        """A call of the session that waits for something else than its outcomes (SES-02)."""
-        with self.lock:
-            self.check_usable_locked()
-            before, self._user = self._user, threading.get_ident()
-        try:
-            yield
-        finally:
-            with self.lock:
-                self._user = before
-
-    @contextlib.contextmanager
-    def alive(self) -> Iterator[None]:
-        """The same for sessions that several coroutines may use at a time."""
-        with self.lock:
-            self.check_alive_locked()
-        yield
 
     def check_alive_locked(self) -> None:
         if self._deferred is not None:
@@ -272,6 +252,11 @@ class Engine:
         """Waits for the reply; raises for a refusal, a lost session and after the time-out."""
         yield from self.settled(pending, timeout_seconds)
         return self.reply_of(pending)
+
+    def ask(self, call: Callable[[], T]) -> Steps[T]:
+        """A call of the session that waits for something else than its outcomes (SES-02)."""
+        self.check_usable_locked()
+        return (yield from aside(call))
 
     def administer(
         self,

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Final, NamedTuple, Unpack
 
 from ledgermq.client.argument_types import typed
 from ledgermq.client.closing import Closing, WhileOpen
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.engine import Engine
-from ledgermq.client.link.questions import Questions
+from ledgermq.client.link.questions import Answer, Questions
 from ledgermq.client.messages.message import Message
 from ledgermq.client.options import BrowserOptions, GetOptionsOfCall
 from ledgermq.client.receiving.getting import options_of
@@ -127,11 +126,15 @@ class Browser(Closing):
         if self._closed:
             raise IllegalStateError("the browser is closed; make another one")
 
-    def _claim(self) -> AbstractContextManager[None]:
-        """What a call does that belongs to a session; it refuses what may not be (SES-02)."""
+    def _ask(self, ask: Callable[[], Answer]) -> Answer:
+        """The answer to a question of its session, if it has one; that refuses what may not be."""
         if self._engine is None:
-            return contextlib.nullcontext()
-        return self._engine.alive() if self._shared else self._engine.claimed()
+            return ask()
+        if not self._shared:
+            return self._engine.run(self._engine.ask(ask))
+        with self._engine.lock:
+            self._engine.check_alive_locked()
+        return ask()
 
     def __iter__(self) -> Iterator[Message]:
         """The messages; none of them can be acknowledged.
@@ -225,16 +228,17 @@ class Browser(Closing):
     ) -> tuple[list[DeliveredMessage], bool, Cursor]:
         """Messages behind a cursor, whether there may be more, and the cursor behind them."""
         self._check_open()
-        with self._claim():
-            answer = self._questions.ask(
-                "BROWSE",
-                timeout_seconds=self._timeout_seconds,
-                queue=self._queue,
-                selector=self._selector,
-                limit=limit,
-                options=None if options == PLAIN else options.record(),
-                **cursor._asdict(),
-            )
+        ask = partial(
+            self._questions.ask,
+            "BROWSE",
+            timeout_seconds=self._timeout_seconds,
+            queue=self._queue,
+            selector=self._selector,
+            limit=limit,
+            options=None if options == PLAIN else options.record(),
+            **cursor._asdict(),
+        )
+        answer = self._ask(ask)
         self._position = answer.position
         document = answer.document
         behind = Cursor(
