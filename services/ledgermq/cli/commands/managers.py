@@ -75,9 +75,11 @@ def _backup_text(target: Target, backup: dict[str, Any] | None) -> str:
 @click.option(
     "--messages-max",
     type=ANY_NUMBER,
-    help="Quota of the messages of all queues and topics, current and pending; 0: none.",
+    help="Most messages that all queues and topics may hold, current and pending; 0: no quota.",
 )
-@click.option("--bytes-max", type=ANY_NUMBER, help="Quota of the bytes of these messages; 0: none.")
+@click.option(
+    "--bytes-max", type=ANY_NUMBER, help="Most bytes that these messages may have; 0: no quota."
+)
 @click.option(
     "--journaling/--no-journaling",
     default=None,

@@ -89,7 +89,7 @@ def _option_of(keyword: str, setting: Setting) -> Callable[..., Any]:
     if setting.kind is Kind.FLAG:
         return click.option(f"--{word}/--no-{word}", keyword, default=None, help=text)
     if setting.none is not None:
-        text = f"{text.removesuffix('.')}; {NONE} takes it away."
+        text = f"{text.removesuffix('.')}; '{NONE}' removes the setting."
     return click.option(f"--{word}", keyword, type=_type_of(setting), help=text)
 
 

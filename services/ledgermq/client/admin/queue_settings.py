@@ -99,10 +99,11 @@ class QueueSettings(TypedDict, total=False):
         bool, Setting(Kind.FLAG, "Whether puts are refused; what goes there by rule still arrives.")
     ]
     messages_max: Annotated[
-        int, Setting(Kind.COUNT, "Quota of messages, current and pending; 0: none.", 0)
+        int,
+        Setting(Kind.COUNT, "Most messages that it may hold, current and pending; 0: no quota.", 0),
     ]
     bytes_max: Annotated[
-        int, Setting(Kind.COUNT, "Quota of the bytes of these messages; 0: none.", 0)
+        int, Setting(Kind.COUNT, "Most bytes that these messages may have; 0: no quota.", 0)
     ]
     blocking_send_policy: Annotated[
         str,
