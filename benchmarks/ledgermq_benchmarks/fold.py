@@ -22,10 +22,10 @@ def _operations(batches: int) -> list[bytes]:
     content = encode_content(Content(body=os.urandom(BODY_BYTES)))
     queue = "queue:bench"
     found: list[Operation] = [
-        _open(b"p" * 16),
-        _open(b"c" * 16),
-        _numbered(OpenConsumer, 1, 1, consumer=1, destination=queue),
-        _numbered(Get, 1, 2, consumer=1, credit=1000),
+        opening(b"p" * 16, "TRANSACTED"),
+        opening(b"c" * 16, "TRANSACTED"),
+        numbered(OpenConsumer, 1, 1, consumer=1, destination=queue),
+        numbered(Get, 1, 2, consumer=1, credit=1000),
     ]
     for batch in range(batches):
         put = batch * 2 + 1
@@ -42,26 +42,26 @@ def _operations(batches: int) -> list[bytes]:
         ]
         taken = [{"first": first, "last": first + BATCH_MESSAGES - 1}]
         found += [
-            _numbered(Put, 0, put, destination=queue, messages=messages),
-            _numbered(Commit, 0, put + 1, deliveries=[], puts=BATCH_MESSAGES),
-            _numbered(Commit, 1, took, deliveries=taken, puts=0),
-            _numbered(Get, 1, took + 1, consumer=1, credit=BATCH_MESSAGES),
+            numbered(Put, 0, put, destination=queue, messages=messages),
+            numbered(Commit, 0, put + 1, deliveries=[], puts=BATCH_MESSAGES),
+            numbered(Commit, 1, took, deliveries=taken, puts=0),
+            numbered(Get, 1, took + 1, consumer=1, credit=BATCH_MESSAGES),
         ]
     return [encode_operation(one) for one in found]
 
 
-def _numbered(
+def numbered(
     kind: Callable[..., Operation], session: int, number: int, **fields: object
 ) -> Operation:
     return kind(session=session, session_sequence=number, answered_through=number - 1, **fields)
 
 
-def _open(connection: bytes) -> Open:
+def opening(connection: bytes, acknowledge_mode: str) -> Open:
     return Open(
         connection=connection,
         lane=0,
         session_key=connection,
-        acknowledge_mode="TRANSACTED",
+        acknowledge_mode=acknowledge_mode,
         suspect_timeout_ms=10_000,
     )
 

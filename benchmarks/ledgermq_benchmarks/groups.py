@@ -20,7 +20,6 @@ from ledgermq.protocol.operations import (
     Get,
     GetOptions,
     Header,
-    Open,
     OpenConsumer,
     Operation,
     Put,
@@ -28,9 +27,8 @@ from ledgermq.protocol.operations import (
 )
 from ledgermq.protocol.outcomes import Delivered
 from ledgermq.wire.framing.codec import encode_chunk, encode_operation
+from ledgermq_benchmarks.fold import BATCH_MESSAGES, START_US, numbered, opening
 
-BATCH_MESSAGES = 100
-START_US = 1_700_000_000_000_000
 LOGICAL: GetOptions = Options(logical_order=True, all_messages_available=True).record()
 
 
@@ -38,15 +36,7 @@ class _Session:
     def __init__(self, state: QueueManager) -> None:
         self.state = state
         self.number = 0
-        self._fold(
-            Open(
-                connection=b"b" * 16,
-                lane=0,
-                session_key=b"b" * 16,
-                acknowledge_mode="CLIENT",
-                suspect_timeout_ms=10_000,
-            )
-        )
+        self._fold(opening(b"b" * 16, "CLIENT"))
         self.handle = state.position
 
     def _fold(self, operation: Operation) -> list[Delivered]:
@@ -63,12 +53,7 @@ class _Session:
 
     def _do(self, kind: Callable[..., Operation], **fields: object) -> list[Delivered]:
         self.number += 1
-        operation = kind(
-            session=self.handle,
-            session_sequence=self.number,
-            answered_through=self.number - 1,
-            **fields,
-        )
+        operation = numbered(kind, self.handle, self.number, **fields)
         encode_operation(operation)
         return self._fold(operation)
 
