@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, Final
 
 from ledgermq.client.argument_types import typed
 from ledgermq.client.messages.bytes_message import BytesMessage
@@ -29,12 +29,21 @@ from ledgermq.errors import (
 )
 from ledgermq.protocol.instants import EPOCH, datetime_from
 from ledgermq.protocol.outcomes import DeliveredMessage
-from ledgermq.wire.content.bodies import ReadOnlyDict, StreamBody
+from ledgermq.wire.content.bodies import ReadOnlyDict
 from ledgermq.wire.content.content import Body, Content, PropertyValue, decode_content
 from ledgermq.wire.content.message_header import header_of
 from ledgermq.wire.content.objects import ObjectBody
 from ledgermq.wire.framing.codec import UndecodableError
 
+# What a message of each kind is as a typed one, made of its body.
+TYPED: Final[Mapping[str, Callable[[Any], TypedMessage]]] = {
+    "map": MapMessage,
+    "text": TextMessage,
+    "bytes": BytesMessage,
+    "stream": StreamMessage,
+    "object": ObjectMessage,
+    "plain": lambda _: PlainMessage(),
+}
 # Acknowledges a message: its deliveries, a time-out in seconds, whether to wait for the outcome.
 Acknowledge = Callable[[range, float | None, bool], Any]
 
@@ -285,21 +294,9 @@ class Message(PropertyAccess):
         Raises:
             MessageUndecodableError: the content is not of this protocol version.
         """
-        body = self.unloaded_body
-        made: TypedMessage
-        if isinstance(body, Mapping):
-            made = MapMessage(body)
-        elif isinstance(body, str):
-            made = TextMessage(body)
-        elif body is None:
-            made = PlainMessage()
-        elif isinstance(body, StreamBody):
-            made = StreamMessage(body)
-        elif isinstance(body, ObjectBody):
-            made = ObjectMessage(body)
+        made = TYPED[self.kind](self.unloaded_body)
+        if isinstance(made, ObjectMessage):
             made.allow_pickle = self._allow_pickle
-        else:
-            made = BytesMessage(body)
         made.correlation_id = self.correlation_id
         made.reply_to = self.reply_to
         made.type = self.type
