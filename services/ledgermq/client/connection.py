@@ -169,13 +169,7 @@ class Connection(ClosingInAnyCase):
     ) -> Browser:
         self._check_usable()
         return Browser(
-            self._questions,
-            destination,
-            self._settings.timeout_seconds,
-            allow_pickle=self._settings.allow_pickle,
-            engine=engine,
-            shared=shared,
-            **options,
+            self._questions, self._settings, destination, engine=engine, shared=shared, **options
         )
 
     def _name_temporary(self, kind: str) -> str:

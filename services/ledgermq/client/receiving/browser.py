@@ -15,6 +15,7 @@ from ledgermq.client.messages.message import Message
 from ledgermq.client.options import BrowserOptions, GetOptionsOfCall
 from ledgermq.client.receiving.getting import options_of
 from ledgermq.client.sansio.segments import join_all
+from ledgermq.client.settings import ConnectionSettings
 from ledgermq.errors import (
     IllegalStateError,
     InconsistentBrowseError,
@@ -66,10 +67,9 @@ class Browser(Closing):
     def __init__(
         self,
         questions: Questions,
+        settings: ConnectionSettings,
         destination: str,
-        timeout_seconds: float,
         *,
-        allow_pickle: bool = False,
         engine: Engine | None = None,
         shared: bool = False,
         **options: Unpack[BrowserOptions],
@@ -84,8 +84,7 @@ class Browser(Closing):
         self._position = -1
         self._queue = self._destination.partition(":")[2]
         self._questions = questions
-        self._timeout_seconds = timeout_seconds
-        self._allow_pickle = allow_pickle
+        self._settings = settings
         self._given = options
         self._options = options_of(options)
         self._closed = False
@@ -221,7 +220,7 @@ class Browser(Closing):
 
     def _message(self, raw: DeliveredMessage) -> Message:
         self._shown = raw["sequence"]
-        return Message(raw, self._destination, allow_pickle=self._allow_pickle)
+        return Message(raw, self._destination, allow_pickle=self._settings.allow_pickle)
 
     def _page(
         self, cursor: Cursor, options: Options, limit: int
@@ -231,7 +230,7 @@ class Browser(Closing):
         ask = partial(
             self._questions.ask,
             "BROWSE",
-            timeout_seconds=self._timeout_seconds,
+            timeout_seconds=self._settings.timeout_seconds,
             queue=self._queue,
             selector=self._selector,
             limit=limit,
