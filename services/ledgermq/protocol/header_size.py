@@ -1,4 +1,4 @@
-"""How much room a message takes: its content, and the header that every state and delivery keeps.
+"""How much room the header takes that every state and delivery keeps of a message.
 
 The size of a header is counted, not encoded, so that every writer and reader of the log comes to
 the same number (PROTOCOL.md §3).
@@ -6,7 +6,7 @@ the same number (PROTOCOL.md §3).
 
 from __future__ import annotations
 
-from ledgermq.protocol.operations import Header, PutMessage
+from ledgermq.protocol.operations import Header
 from ledgermq.protocol.outcomes import DeliveredHeader
 
 NUMBER_BYTES = 8
@@ -25,8 +25,3 @@ def header_bytes(header: Header | DeliveredHeader | None) -> int:
 
 def _text_bytes(text: str | None) -> int:
     return 0 if text is None else len(text.encode())
-
-
-def put_bytes(message: PutMessage) -> int:
-    """Bytes that a message of a Put takes: content and header."""
-    return len(message["content"]) + header_bytes(message.get("header"))

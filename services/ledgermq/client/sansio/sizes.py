@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from ledgermq.errors import MessageTooLargeError
-from ledgermq.protocol.header_size import put_bytes
+from ledgermq.protocol.header_size import header_bytes
 from ledgermq.protocol.operations import PutMessage
 from ledgermq.wire.topics.log_topics import OPERATION_BYTES_MAX
 
@@ -25,9 +25,11 @@ MESSAGE_BYTES_MAX: Final = VALUE_BYTES_MAX - PUT_BESIDE_BYTES
 
 def encoded_bytes(message: PutMessage) -> int:
     """How many bytes a message takes in a Put, at most."""
-    size = put_bytes(message) + MESSAGE_BESIDE_BYTES
+    size = len(message["content"]) + MESSAGE_BESIDE_BYTES
     header = message.get("header")
-    return size if header is None else size + PROPERTY_BESIDE_BYTES * len(header["properties"])
+    if header is None:
+        return size
+    return size + header_bytes(header) + PROPERTY_BESIDE_BYTES * len(header["properties"])
 
 
 def check_value(name: str, fields: Mapping[str, Any], value: bytes) -> None:
