@@ -95,7 +95,7 @@ def made(body="x", **fields):
 
 def test_a_batch_is_full_by_messages():
     """It takes exactly as many as it may hold."""
-    batch = Batch("queue:q", None)
+    batch = Batch("queue:q")
     assert batch.add(made(), 1)
     assert batch.add(made(), 1) is None
     assert batch.add(made(), 2)
@@ -104,7 +104,7 @@ def test_a_batch_is_full_by_messages():
 
 def test_a_batch_is_full_by_bytes():
     """A mebibyte, headers with it; one that fits exactly is taken."""
-    batch, message = Batch("queue:q", None), made("y" * 1000, properties={"a": 1})
+    batch, message = Batch("queue:q"), made("y" * 1000, properties={"a": 1})
     size = encoded_bytes(message)
     assert size > len(message["content"]) + header_bytes(message["header"])
     batch.add(message, 100)
@@ -120,7 +120,7 @@ def test_a_batch_is_full_by_bytes():
 
 def test_the_receipts_of_a_batch_are_numbered_in_order():
     """All have the position of their Put."""
-    batch = Batch("queue:q", None)
+    batch = Batch("queue:q")
     receipts = [batch.add(made(), 3) for _ in range(3)]
     enqueued = Enqueued(
         position=9, index=0, session=5, session_sequence=1, first_sequence=4, count=3

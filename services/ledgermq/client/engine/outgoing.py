@@ -29,14 +29,13 @@ ASYNCHRONOUS_EAGER_MAX: Final = 2
 class Batch:
     """Messages to one destination that become one Put."""
 
-    __slots__ = ("destination", "eventual", "messages", "receipts", "ripe", "size_bytes")
+    __slots__ = ("destination", "messages", "receipts", "ripe", "size_bytes")
 
-    def __init__(self, destination: str, eventual: Eventual | None) -> None:
+    def __init__(self, destination: str) -> None:
         self.destination = destination
         self.messages: list[PutMessage] = []
         self.receipts: list[SendReceipt] = []
         self.size_bytes = 0
-        self.eventual = eventual
         # Whether a round of the heartbeats has found it waiting.
         self.ripe = False
 
@@ -75,6 +74,8 @@ class AsynchronousSends:
         self._engine = engine
         self._messages_max = engine.settings.put_messages_max
         self._batch: Batch | None = None
+        # What those wait for who sent what is in the batch.
+        self._eventual = Eventual()
         self._under_way = 0
         self.unfinished: dict[Eventual, None] = {}
 
@@ -91,11 +92,11 @@ class AsynchronousSends:
         if batch is None or receipt is None:
             if self._engine.protocol.full:
                 return None
-            batch = self._batch = Batch(destination, Eventual())
+            batch, self._eventual = Batch(destination), Eventual()
+            self._batch = batch
             receipt = batch.add(message, self._messages_max)
         assert receipt is not None, "an empty batch takes any message"
-        eventual = batch.eventual
-        assert eventual is not None, "an asynchronous batch has something to wait for"
+        eventual = self._eventual
         if self._under_way < ASYNCHRONOUS_EAGER_MAX or len(batch.messages) >= self._messages_max:
             try:
                 self.write_locked()
@@ -110,16 +111,16 @@ class AsynchronousSends:
         batch = self._batch
         if batch is None:
             return
-        assert batch.eventual is not None, "an asynchronous batch has something to wait for"
         self._engine.put_locked(
-            batch.destination, batch.messages, on_settled=partial(self._settled, batch)
+            batch.destination,
+            batch.messages,
+            on_settled=partial(self._settled, batch, self._eventual),
         )
         self._batch = None
         self._under_way += 1
-        self.unfinished[batch.eventual] = None
+        self.unfinished[self._eventual] = None
 
-    def _settled(self, batch: Batch, pending: Pending) -> None:
-        assert batch.eventual is not None, "an asynchronous batch has something to wait for"
+    def _settled(self, batch: Batch, eventual: Eventual, pending: Pending) -> None:
         error = pending.error
         reply = pending.reply
         if isinstance(reply, Enqueued):
@@ -128,18 +129,17 @@ class AsynchronousSends:
             error = self._engine.error_of(reply, batch.destination)
         with self._engine.lock:
             self._under_way -= 1
-            self.unfinished.pop(batch.eventual, None)
-            orphan, failure = None, self._engine.lost
-            if failure is not None:
-                orphan, self._batch = self._batch, None
-            elif not self._engine.protocol.crowded:
+            self.unfinished.pop(eventual, None)
+            failure = self._engine.lost
+            if failure is None and not self._engine.protocol.crowded:
                 try:
                     self.write_locked()
                 except LedgerMQError as problem:
-                    orphan, failure, self._batch = self._batch, problem, None
-            batch.eventual.happen(error)
-            if orphan is not None and orphan.eventual is not None:
-                orphan.eventual.happen(failure)
+                    failure = problem
+            eventual.happen(error)
+            if failure is not None and self._batch is not None:
+                self._batch = None
+                self._eventual.happen(failure)
             self._engine.notify_locked()
 
 
@@ -160,7 +160,7 @@ class UnitOfWork:
         """Takes a message; None if what waits for its destination is to be written first."""
         batch = self._waiting.get(destination)
         if batch is None:
-            batch = self._waiting[destination] = Batch(destination, None)
+            batch = self._waiting[destination] = Batch(destination)
         receipt = batch.add(message, self._messages_max)
         if receipt is not None:
             self.puts += 1

@@ -169,7 +169,7 @@ class Putter:
         self.check_locked()
         self.work.sends.write_locked()
         yield from self.engine.room(timeout)
-        batch = Batch(target, None)
+        batch = Batch(target)
         batch.add(message, 1)
         # What the session received may be what leaves room for this.
         self.work.settling.write_locked()

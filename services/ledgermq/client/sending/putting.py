@@ -141,7 +141,7 @@ class Putting:
         return list(found)
 
     def _next_batch(self) -> Batch:
-        batch = Batch(self._target, None)
+        batch = Batch(self._target)
         count_max = self._work.engine.settings.put_messages_max
         for message in self._messages:
             if batch.add(message, count_max, PUT_TOGETHER_BYTES_MAX) is None:
