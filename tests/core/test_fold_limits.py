@@ -131,7 +131,7 @@ def test_enqueue_time_may_be_zero():
     player.clock_us = 0
     for line in script.lines:
         player.line(line)
-    status = query.queue_status(player.state, "q")
+    status = query.destination_status(player.state, "queue:q")
     assert status is not None
     assert (status["first_enqueued_at"], status["last_enqueued_at"]) == (0, 0)
 

@@ -9,12 +9,7 @@ from ledgermq.core.delivery.expiry import expire_due
 from ledgermq.core.destinations.by_name import find_destination, use_destination
 from ledgermq.core.destinations.subscriptions import retire
 from ledgermq.core.entry import Entry
-from ledgermq.core.puts.blocked import (
-    Waits,
-    answer_late,
-    refuse_blocked,
-    remove_blocked,
-)
+from ledgermq.core.puts.blocked import Waits, answer_late, refuse_blocked, remove_blocked
 from ledgermq.core.puts.grouping import check_groups, group_record
 from ledgermq.core.puts.putting import take_in
 from ledgermq.core.puts.quotas import fits, held_by_all, larger_than_whole, used_up_quota

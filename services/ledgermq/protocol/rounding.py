@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from ledgermq.protocol.limits import TIME_ROUNDING_US
+
+MILLISECOND_US: Final = 1_000
 
 
 def rounded(time: int) -> int:

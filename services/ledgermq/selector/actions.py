@@ -6,6 +6,7 @@ an optional part that is not there.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq.selector import nodes
@@ -38,6 +39,17 @@ def _text(token: Token) -> str:
     return str(token)[1:-1].replace("''", "'")
 
 
+def _of_string(test: Callable[[str], bool]) -> Callable[[Value], bool | None]:
+    """A test that is unknown of no value, and false of what is no string."""
+
+    def tested(value: Value) -> bool | None:
+        if value is None:
+            return None
+        return isinstance(value, str) and test(value)
+
+    return tested
+
+
 class Actions:
     def start(self, parts: list[Any]) -> Node:
         return nodes.condition(parts[0])
@@ -67,24 +79,14 @@ class Actions:
                 "a string of one character after ESCAPE",
             )
         matches = like(_text(pattern), None if escape is None else _text(escape))
-
-        def test(value: Value) -> bool | None:
-            if value is None:
-                return None
-            return isinstance(value, str) and matches(value)
-
-        return nodes.tested(node, "LIKE", test, inverted=inverted is not None)
+        return nodes.tested(node, "LIKE", _of_string(matches), inverted=inverted is not None)
 
     def membership(self, parts: list[Any]) -> Node:
         node, inverted = parts[:2]
+        # Behind IN and the parenthesis: strings, commas between them, a parenthesis.
         members = frozenset(_text(token) for token in parts[4:-1:2])
-
-        def test(value: Value) -> bool | None:
-            if value is None:
-                return None
-            return isinstance(value, str) and value in members
-
-        return nodes.tested(node, "IN", test, inverted=inverted is not None)
+        is_member = _of_string(members.__contains__)
+        return nodes.tested(node, "IN", is_member, inverted=inverted is not None)
 
     def null_test(self, parts: list[Any]) -> Node:
         node, _, inverted, _ = parts

@@ -6,7 +6,7 @@ import pytest
 from confluent_kafka import TopicPartition
 
 import ledgermq
-from ledgermq.core.queries.destination_status import queue_status
+from ledgermq.core.queries.destination_status import destination_status
 from ledgermq.protocol.operations import Close, Put
 from ledgermq.protocol.outcomes import Committed, Delivered, Enqueued
 from support.brokers.plain_worker import PlainWorker, Written
@@ -46,7 +46,7 @@ def test_a_storm_of_repeats_acts_once(breakable):
         assert [receipt.sequence for receipt in receipts] == list(range(20))
         assert bodies == [str(number) for number in range(20)]
         assert consumer.receive(0.5) is None
-    status = queue_status(breakable.worker.state, "q")
+    status = destination_status(breakable.worker.state, "queue:q")
     assert (status["next_sequence"], status["sent_and_committed"]) == (20, 20)
     assert len(sent(breakable.worker, Put)) == 100
 

@@ -34,7 +34,7 @@ def played(*lines: str):
 
 def status(*lines: str, queue: str = "q"):
     """The status of a queue after lines of a script."""
-    found = query.queue_status(played(*lines), queue)
+    found = query.destination_status(played(*lines), "queue:" + queue)
     assert found is not None
     return found
 
@@ -126,7 +126,7 @@ def test_current_and_pending_add_up():
 def test_unknown_queue_has_no_status_and_no_page():
     """A question about a queue that is not there finds nothing."""
     state = played("open")
-    assert query.queue_status(state, "q") is None
+    assert query.destination_status(state, "queue:q") is None
 
 
 def test_queues_are_listed_by_name():

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 
 from ledgermq.core.delivery.delivering import is_paused
-from ledgermq.core.delivery.doubt import in_doubt
 from ledgermq.core.order.affinity import bucket_of
 from ledgermq.core.order.group_positions import next_item
 from ledgermq.core.order.waiting_consumers import is_held_back
@@ -197,7 +196,9 @@ def _check_session(state: QueueManager, session: Session) -> None:
     doubts = [one.doubt for one in session.consumers.values() if one.doubt]
     for number in doubts:
         message = session.deliveries[number]
-        assert in_doubt(message) or message.length, f"{where}: {number} is not in doubt"
+        assert message.sequence in message.queue.doubts or message.length, (
+            f"{where}: {number} is not in doubt"
+        )
     for number in session.handed_doubts:
         assert number in session.deliveries, f"{where}: {number} was handed over and is not there"
     counts = dict.fromkeys(session.consumers, 0)

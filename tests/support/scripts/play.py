@@ -177,7 +177,7 @@ class Player:
 
     def ask_status(self, line: Line) -> None:
         """`status QUEUE name=value`, or `status QUEUE none`."""
-        status = query.queue_status(self.state, line.words[0])
+        status = query.destination_status(self.state, "queue:" + line.words[0])
         if line.words[1:] == ["none"]:
             self._equal("status", status, None)
             return

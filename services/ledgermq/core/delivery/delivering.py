@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Sequence
 from operator import attrgetter
 from typing import Final
 
-from ledgermq.core.delivery.doubt import in_doubt
 from ledgermq.core.delivery.expiry import expire_due
 from ledgermq.core.destinations.subscriptions import retire
 from ledgermq.core.entry import Entry
@@ -64,7 +63,7 @@ def deliver(entry: Entry, queue: Queue) -> None:
         if queue.affinity is not None:
             bond(queue.affinity, messages[0], consumer)
         _give(entry, consumer, messages, cost)
-        if queue.doubts and any(in_doubt(one) for one in messages):
+        if queue.doubts and any(one.sequence in queue.doubts for one in messages):
             # Numbered when all shares are known; until then, how many messages it is.
             consumer.doubt = -len(messages)
         shares.setdefault(consumer.key, (consumer, []))[1].extend(messages)

@@ -12,10 +12,6 @@ from ledgermq.core.entry import Entry
 from ledgermq.core.state.records import Consumer, Message, Session
 
 
-def in_doubt(message: Message) -> bool:
-    return message.sequence in message.queue.doubts
-
-
 def was_lost(session: Session, delivery: int, message: Message) -> None:
     """Puts a message in doubt whose session was lost; its backout counts if it was handed over."""
     doubts, sequence = message.queue.doubts, message.sequence

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledgermq.core.delivery.parked_groups import follow_parked
+from ledgermq.core.delivery.redelivery import follow_parked
 from ledgermq.core.delivery.transfer import transfer
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import Flight, move, state_of

@@ -4,29 +4,31 @@ A message that is backed out waits the redelivery delay of that moment (INF-09, 
 is over, or at once without one, it is available again, unless its counted backouts exceed the
 limit that it has had since it was put: then it goes to the error destination, or is dropped where
 there is none (INF-11, INF-12). Backouts of which nobody knows whether the application saw the
-message do not count (H20). Where the order of groups is kept, others wait for what is delayed,
-and follow what came too often.
+message do not count (H20).
+
+Where the order of groups is kept, others of its group wait for what is delayed; what is numbered
+behind a message that came too often follows it to the error destination (INF-12, INF-16): at once
+what nobody holds, the rest when it returns or is numbered. All of it goes at one point of an entry,
+before anything can be delivered.
 """
 
 from __future__ import annotations
 
+from operator import attrgetter
+from typing import Final
+
 from ledgermq.core.delivery.transfer import REDELIVERY_LIMIT, transfer
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import Flight, in_flight_of, move, state_of
-from ledgermq.core.state.message_states import (
-    AVAILABLE,
-    DELAYED,
-    DROPPED,
-    GONE,
-    MOVED,
-    UNBORN,
-)
-from ledgermq.core.state.records import Consumer, Message
+from ledgermq.core.state.group import LAST_IN_GROUP
+from ledgermq.core.state.group_order import GROUP_PARKED
+from ledgermq.core.state.message_states import AVAILABLE, DELAYED, DROPPED, GONE, MOVED, UNBORN
+from ledgermq.core.state.records import Consumer, Message, Queue
 from ledgermq.protocol.limits import TIMING_MS_MAX
-from ledgermq.protocol.rounding import rounded
+from ledgermq.protocol.rounding import MILLISECOND_US, rounded
 from ledgermq.protocol.settings import RedeliveryStep
 
-MILLISECOND_US = 1_000
+CREATED_POSITION: Final = attrgetter("created_position")
 
 
 def back_out(entry: Entry, message: Message, flight: Flight) -> None:
@@ -102,3 +104,28 @@ def _offer_again(
     move(entry, queue, (message,), before, after, cause=cause, flight=flight)
     if cause == MOVED:
         transfer(entry, message, destination, REDELIVERY_LIMIT)
+
+
+def follow_parked(entry: Entry) -> None:
+    """Lets what nobody holds of parked groups follow, by creation of its queue and by number."""
+    touched = entry.touched_queues
+    if not touched:
+        return
+    queues = [one for one in touched.values() if one.group_order and one.group_order.following]
+    for queue in sorted(queues, key=CREATED_POSITION):
+        if queue.created_position in entry.state.stores:
+            _follow_in(entry, queue)
+
+
+def _follow_in(entry: Entry, queue: Queue) -> None:
+    order = queue.group_order
+    assert order is not None, "something of it is to follow"
+    for message in order.take_following():
+        if not order.is_parked(message):
+            continue
+        if message.flags & LAST_IN_GROUP:
+            key = message.group_key
+            assert key is not None, "its group is parked"
+            del order.parked[key]
+        move(entry, queue, (message,), state_of(message), GONE, cause=MOVED)
+        transfer(entry, message, queue.settings.error_destination, GROUP_PARKED)

@@ -9,7 +9,7 @@ from ledgermq.core.delivery.expiry import expire, is_over
 from ledgermq.core.delivery.redelivery import back_out
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import in_flight_of, move
-from ledgermq.core.order.fifo import check_order
+from ledgermq.core.order.fifo import check_order, numbers_in
 from ledgermq.core.order.group_positions import follow, position_after
 from ledgermq.core.order.waiting_consumers import join_waiting
 from ledgermq.core.state.message_states import AVAILABLE, CONSUMED, GONE
@@ -61,7 +61,7 @@ def end_flight(
 
 
 def consume(entry: Entry, session: Session, ranges: list[DeliveryRange]) -> int:
-    numbers = [number for one in ranges for number in range(one["first"], one["last"] + 1)]
+    numbers = numbers_in(ranges)
     receivers = [session.deliveries[number].consumer for number in numbers]
     at, count = 0, len(numbers)
     while at < count:
@@ -109,11 +109,7 @@ def give_back(entry: Entry, session: Session, delivery: int, *, backed_out: bool
 
 def give_back_all(entry: Entry, session: Session, seen: list[DeliveryRange] | None) -> int:
     """Returns every delivery of a session; `seen` None: it was lost, and all are in doubt."""
-    marked = (
-        {number for one in seen for number in range(one["first"], one["last"] + 1)}
-        if seen is not None
-        else None
-    )
+    marked = None if seen is None else set(numbers_in(seen))
     numbers = list(session.deliveries)
     for delivery in numbers:
         if marked is None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+from typing import Final
+
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import join_groups, move
 from ledgermq.core.order.selecting import matches, value_in
@@ -21,6 +24,8 @@ from ledgermq.core.state.records import (
 )
 from ledgermq.protocol.limits import BLOCK_MESSAGES
 from ledgermq.selector import Selector
+
+CREATED_POSITION: Final = attrgetter("created_position")
 
 
 def enqueue(
@@ -113,7 +118,7 @@ def _candidates(topic: Topic, message: Message) -> list[Subscription]:
         value = "" if name == "" else value_in(message, name)
         if isinstance(value, (str, bool)):
             found.extend(by_value.get(value, {}).values())
-    found.sort(key=_created_position)
+    found.sort(key=CREATED_POSITION)
     return found
 
 
@@ -156,10 +161,6 @@ def _asked_value(selector: Selector | None) -> tuple[str, str | bool]:
             if isinstance(value, (str, bool)):
                 return name, value
     return "", ""
-
-
-def _created_position(subscription: Subscription) -> int:
-    return subscription.created_position
 
 
 def _copy_for(message: Message, subscription: Subscription) -> Message:

@@ -6,18 +6,13 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ledgermq.core.destinations.by_name import find_destination, find_given
-from ledgermq.core.order.selecting import matches
+from ledgermq.core.order.selecting import matches, selector_of
 from ledgermq.core.quoting import quoted
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Message, Queue, SubscriptionKey, Topic
 from ledgermq.protocol.administration import MessageSelection
-from ledgermq.protocol.limits import (
-    HANDLED_MESSAGES_MAX,
-    NUMBERS_EXAMINED_MAX,
-    SELECTED_RANGES_MAX,
-)
+from ledgermq.protocol.limits import HANDLED_MESSAGES_MAX, NUMBERS_EXAMINED_MAX, SELECTED_RANGES_MAX
 from ledgermq.protocol.reasons import Reason, Refusal
-from ledgermq.selector import SelectorError, parse_selector
 
 
 class Chosen(NamedTuple):
@@ -44,10 +39,9 @@ def choose(
     queue = _source(state, selection)
     if isinstance(queue, Refusal):
         return queue
-    try:
-        selector = parse_selector(selection["selector"])
-    except SelectorError as error:
-        return Refusal(Reason.SELECTOR_INVALID, f"the selector is not valid: {error}")
+    selector = selector_of(selection["selector"])
+    if isinstance(selector, Refusal):
+        return selector
     wrong = _wrong_in(selection)
     if wrong is not None:
         return Refusal(Reason.SELECTION_INVALID, wrong)

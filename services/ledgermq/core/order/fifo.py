@@ -9,6 +9,7 @@ a time, and what came back first.
 from __future__ import annotations
 
 from collections import OrderedDict
+from collections.abc import Iterable
 from operator import attrgetter
 
 from ledgermq.core.state.records import Message, Queue, Session
@@ -17,6 +18,10 @@ from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.settings import CONCURRENT, PROTECTED, SERIALIZED
 
 SORT_KEY = attrgetter("sort_key")
+
+
+def numbers_in(ranges: Iterable[DeliveryRange]) -> list[int]:
+    return [number for one in ranges for number in range(one["first"], one["last"] + 1)]
 
 
 def use_fifo_mode(queue: Queue) -> None:
@@ -54,12 +59,11 @@ def check_order(session: Session, ranges: list[DeliveryRange]) -> Refusal | None
     if not protected:
         return None
     named: dict[int, dict[int, int]] = {created: {} for created in protected}
-    for one in ranges:
-        for delivery in range(one["first"], one["last"] + 1):
-            message = session.deliveries[delivery]
-            created = message.queue.created_position
-            if created in protected:
-                named[created][message.sequence] = delivery
+    for delivery in numbers_in(ranges):
+        message = session.deliveries[delivery]
+        created = message.queue.created_position
+        if created in protected:
+            named[created][message.sequence] = delivery
     for created, deliveries in named.items():
         refusal = _check_queue(protected[created], deliveries)
         if refusal is not None:

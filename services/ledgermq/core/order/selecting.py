@@ -8,9 +8,9 @@ from ledgermq.core.state.group import IN_GROUP, MEMBER, SEGMENT
 from ledgermq.core.state.records import GroupedMessage, Message
 from ledgermq.protocol.get_options import Options
 from ledgermq.protocol.operations import PropertyValue
-from ledgermq.selector import Selector
-
-MILLISECOND_US = 1_000
+from ledgermq.protocol.reasons import Reason, Refusal
+from ledgermq.protocol.rounding import MILLISECOND_US
+from ledgermq.selector import Selector, SelectorError, parse_selector
 
 
 def _correlation_id(message: Message) -> str | None:
@@ -41,6 +41,13 @@ def value_in(message: Message, name: str) -> PropertyValue | None:
         return field(message)
     value = None if message.header is None else message.header["properties"].get(name)
     return _group_property(message, name) if value is None else value
+
+
+def selector_of(text: str | None) -> Selector | Refusal | None:
+    try:
+        return parse_selector(text)
+    except SelectorError as error:
+        return Refusal(Reason.SELECTOR_INVALID, f"the selector is not valid: {error}")
 
 
 def matches(selector: Selector, message: Message) -> bool:

@@ -16,18 +16,12 @@ from ledgermq.core.puts.room import storage_full
 from ledgermq.core.ranges import check_range
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import BlockedPut, Message, Queue, Session
-from ledgermq.protocol.limits import (
-    BLOCKED_MESSAGES_MAX,
-    BLOCKED_PUTS_MAX,
-    TIMING_MS_MAX,
-)
+from ledgermq.protocol.limits import BLOCKED_MESSAGES_MAX, BLOCKED_PUTS_MAX, TIMING_MS_MAX
 from ledgermq.protocol.operations import Put
 from ledgermq.protocol.outcomes import Reply
 from ledgermq.protocol.reasons import Reason, Refusal
-from ledgermq.protocol.rounding import rounded
+from ledgermq.protocol.rounding import MILLISECOND_US, rounded
 from ledgermq.protocol.settings import FIFO
-
-MILLISECOND_US = 1_000
 
 
 class Waits:

@@ -13,13 +13,7 @@ from ledgermq.core.puts.room import check_transaction_size
 from ledgermq.core.puts.times import check_times, set_times
 from ledgermq.core.state.group import Group
 from ledgermq.core.state.message_states import NEW, UNCOMMITTED
-from ledgermq.core.state.records import (
-    GroupedMessage,
-    Message,
-    Queue,
-    SegmentMessage,
-    Session,
-)
+from ledgermq.core.state.records import GroupedMessage, Message, Queue, SegmentMessage, Session
 from ledgermq.protocol.header_size import header_bytes
 from ledgermq.protocol.limits import (
     CONTENT_BYTES_MAX,

@@ -6,10 +6,8 @@ from ledgermq.core.state.records import Message, Times
 from ledgermq.protocol.limits import REDELIVERY_LIMIT_MAX, TIMING_MS_MAX
 from ledgermq.protocol.operations import Header
 from ledgermq.protocol.reasons import Reason, Refusal
-from ledgermq.protocol.rounding import rounded
+from ledgermq.protocol.rounding import MILLISECOND_US, rounded
 from ledgermq.protocol.settings import Settings
-
-MILLISECOND_US = 1_000
 
 
 def check_times(message: Message, header: Header) -> Refusal | None:

@@ -9,15 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from typing import Final
 
+from ledgermq.core.destinations.by_name import find_destination
 from ledgermq.core.queries.paging import place_in
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import (
     AVAILABLE,
-    CONSUMED,
     DELAYED,
-    DROPPED,
-    EXPIRED,
-    MOVED,
+    GONE_BY,
     REMOVED,
     UNACKNOWLEDGED,
     UNBORN,
@@ -41,30 +39,40 @@ COUNTED: Final = {
     "unacknowledged": UNACKNOWLEDGED,
     "uncommitted_gets": UNCOMMITTED_GET,
 }
-GONE_BY: Final = {
-    "sent_and_committed": CONSUMED,
-    "expired": EXPIRED,
-    "removed_by_administration": REMOVED,
-    "moved": MOVED,
-    "dropped": DROPPED,
-}
 
 
-def queue_status(state: QueueManager, name: str) -> Document | None:
-    queue = state.queues.get(name)
-    if queue is None:
+def destination_status(state: QueueManager, destination: str) -> Document | None:
+    """The status of one queue or topic with what waits for it, or None if it is not there."""
+    found = find_destination(state, destination)
+    if found is None:
         return None
-    return _queue_status(queue) | {"blocked": blocked_status(state, queue.destination)}
+    return _status(found) | {"blocked": blocked_status(state, destination)}
+
+
+def queue_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Document]]:
+    return _by_name(state.queues, after)
 
 
 def queue_statuses(state: QueueManager) -> list[Document]:
     return [status for _, status in queue_entries(state, "")]
 
 
-def queue_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Document]]:
-    """The statuses of the queues behind a name, by name; with each the place behind it."""
-    for name in sorted(one for one in state.queues if one > after):
-        yield name, _queue_status(state.queues[name])
+def topic_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Document]]:
+    return _by_name(state.topics, after)
+
+
+def topic_statuses(state: QueueManager) -> list[Document]:
+    return [status for _, status in topic_entries(state, "")]
+
+
+def _by_name(found: Mapping[str, Queue], after: str) -> Iterator[tuple[str, Document]]:
+    """The statuses of what comes behind a name, by name; with each the place behind it."""
+    for name in sorted(one for one in found if one > after):
+        yield name, _status(found[name])
+
+
+def _status(found: Queue) -> Document:
+    return _topic_status(found) if isinstance(found, Topic) else _queue_status(found)
 
 
 def _queue_status(queue: Queue) -> Document:
@@ -125,23 +133,6 @@ def blocked_status(state: QueueManager, destination: str) -> Document:
         bytes=sum(one.size_bytes for one in waiting),
         since=waiting[0].since if waiting else None,
     )
-
-
-def topic_statuses(state: QueueManager) -> list[Document]:
-    return [status for _, status in topic_entries(state, "")]
-
-
-def topic_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Document]]:
-    """The statuses of the topics behind a name, by name; with each the place behind it."""
-    for name in sorted(one for one in state.topics if one > after):
-        yield name, _topic_status(state.topics[name])
-
-
-def topic_status(state: QueueManager, name: str) -> Document | None:
-    topic = state.topics.get(name)
-    if topic is None:
-        return None
-    return _topic_status(topic) | {"blocked": blocked_status(state, topic.destination)}
 
 
 def _topic_status(topic: Topic) -> Document:

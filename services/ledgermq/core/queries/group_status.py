@@ -11,12 +11,7 @@ from ledgermq.core.queries.paging import page_of
 from ledgermq.core.state.group import LAST_IN_GROUP, LAST_SEGMENT, MEMBER, SEGMENT, Group, Segments
 from ledgermq.core.state.records import GroupedMessage, Queue
 from ledgermq.protocol.documents.fields import Document, document_of
-from ledgermq.protocol.documents.groups import (
-    GroupHolder,
-    GroupMember,
-    GroupState,
-    MissingSegments,
-)
+from ledgermq.protocol.documents.groups import GroupHolder, GroupMember, GroupState, MissingSegments
 from ledgermq.protocol.limits import DELIVERED_MESSAGES_MAX, GROUP_MEMBERS_MAX
 
 # Of what is missing in a group, and of what clashes, so much is told.

@@ -10,14 +10,14 @@ from ledgermq.core.delivery.delivering import delivered_message
 from ledgermq.core.manual.choice import Chosen, choose
 from ledgermq.core.manual.journal_operations import journal_status
 from ledgermq.core.order.group_positions import disagreement
+from ledgermq.core.order.selecting import selector_of
 from ledgermq.core.puts.quotas import held_by_all
 from ledgermq.core.queries.destination_status import (
+    destination_status,
     queue_entries,
-    queue_status,
     queue_statuses,
     subscription_entries,
     topic_entries,
-    topic_status,
 )
 from ledgermq.core.queries.group_status import group_document, group_statuses
 from ledgermq.core.queries.paging import page_of, place_in
@@ -45,13 +45,12 @@ from ledgermq.protocol.limits import (
 )
 from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Outcome
 from ledgermq.protocol.reasons import Reason, Refusal
-from ledgermq.selector import SelectorError, parse_selector
 
 __all__ = [
     "Answer",
     "answer",
+    "destination_status",
     "manager_status",
-    "queue_status",
     "queue_statuses",
     "resync",
     "session_statuses",
@@ -111,7 +110,7 @@ def answer(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> 
 
 
 def _of_topic(state: QueueManager, topic_name: str, name: str) -> Answer:
-    status = topic_status(state, topic_name)
+    status = destination_status(state, "topic:" + topic_name)
     if status is None:
         detail = f"there is no topic {quoted(topic_name)} on {name}"
         return Answer(reason=Reason.TOPIC_UNKNOWN, detail=detail)
@@ -120,7 +119,7 @@ def _of_topic(state: QueueManager, topic_name: str, name: str) -> Answer:
 
 def _of_queue(state: QueueManager, kind: str, ask: dict[str, Any]) -> Answer:
     if kind == "QUEUE":
-        return Answer(document=queue_status(state, ask["queue"]))
+        return Answer(document=destination_status(state, "queue:" + ask["queue"]))
     queue = state.queues[ask["queue"]]
     if kind == "GROUPS":
         return Answer(document=group_statuses(queue, ask["group_id"], ask["limit"]))
@@ -150,10 +149,9 @@ def _of_session(state: QueueManager, kind: str, ask: dict[str, Any]) -> Answer:
 
 
 def _page(queue: Queue, ask: dict[str, Any]) -> Answer:
-    try:
-        selector = parse_selector(ask["selector"])
-    except SelectorError as error:
-        return Answer(reason=Reason.SELECTOR_INVALID, detail=f"the selector is not valid: {error}")
+    selector = selector_of(ask["selector"])
+    if isinstance(selector, Refusal):
+        return Answer(reason=selector.reason, detail=selector.detail)
     options = PLAIN if ask["options"] is None else Options(**ask["options"])
     wrong = check(options)
     if wrong is not None:

@@ -12,12 +12,7 @@ from ledgermq.core.entry import Entry
 from ledgermq.core.quoting import quoted
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Connection, Session
-from ledgermq.protocol.limits import (
-    CLIENT_CHARACTERS_MAX,
-    LANE_MAX,
-    TAKEOVER_BYTES_MAX,
-    is_name,
-)
+from ledgermq.protocol.limits import CLIENT_CHARACTERS_MAX, LANE_MAX, TAKEOVER_BYTES_MAX, is_name
 from ledgermq.protocol.operations import Open
 from ledgermq.protocol.reasons import Reason, Refusal
 

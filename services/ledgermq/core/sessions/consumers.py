@@ -6,6 +6,7 @@ from ledgermq.core.delivery.settling import check_deliveries, give_back
 from ledgermq.core.destinations.by_name import add_destination, check_owner, use_destination
 from ledgermq.core.destinations.subscriptions import subscription_for, use_subscription
 from ledgermq.core.entry import Entry
+from ledgermq.core.order.fifo import numbers_in
 from ledgermq.core.order.group_positions import (
     disagreement,
     follow,
@@ -14,6 +15,7 @@ from ledgermq.core.order.group_positions import (
     reserve_group,
 )
 from ledgermq.core.order.orders import add_consumer, leave_order, use_order
+from ledgermq.core.order.selecting import selector_of
 from ledgermq.core.order.waiting_consumers import join_waiting
 from ledgermq.core.ranges import check_range
 from ledgermq.core.state.records import Consumer, Queue, Session, Subscription, Topic
@@ -22,7 +24,7 @@ from ledgermq.protocol.get_options import PLAIN, Options
 from ledgermq.protocol.limits import CONSUMER_NUMBER_MAX, CREDIT_MAX, TIMING_MS_MAX
 from ledgermq.protocol.operations import CloseConsumer, Get, GiveBack, OpenConsumer
 from ledgermq.protocol.reasons import Reason, Refusal
-from ledgermq.selector import Selector, SelectorError, parse_selector
+from ledgermq.selector import Selector
 
 
 def open_consumer(entry: Entry, session: Session, operation: OpenConsumer) -> Refusal | None:
@@ -44,10 +46,9 @@ def open_consumer(entry: Entry, session: Session, operation: OpenConsumer) -> Re
     refusal = check_owner(found, session)
     if refusal is not None:
         return refusal
-    try:
-        selector = parse_selector(operation.selector)
-    except SelectorError as error:
-        return Refusal(Reason.SELECTOR_INVALID, f"the selector is not valid: {error}")
+    selector = selector_of(operation.selector)
+    if isinstance(selector, Refusal):
+        return selector
     source = _source(entry, session, found, operation, selector)
     if isinstance(source, Refusal):
         return source
@@ -101,9 +102,8 @@ def close_consumer(entry: Entry, session: Session, operation: CloseConsumer) -> 
         leave_queue(entry, consumer)
         consumer.group_position = consumer.settled_position = None
         consumer.credit = 0
-    for one in operation.unseen:
-        for delivery in range(one["first"], one["last"] + 1):
-            give_back(entry, session, delivery, backed_out=False)
+    for delivery in numbers_in(operation.unseen):
+        give_back(entry, session, delivery, backed_out=False)
     consumer.open = False
     if not consumer.in_flight:
         session.consumers.pop(consumer.number, None)
@@ -121,9 +121,8 @@ def give_back_unseen(entry: Entry, session: Session, operation: GiveBack) -> Ref
     refusal = check_deliveries(session, operation.unseen, consumer)
     if refusal is not None:
         return refusal
-    for one in operation.unseen:
-        for delivery in range(one["first"], one["last"] + 1):
-            give_back(entry, session, delivery, backed_out=False)
+    for delivery in numbers_in(operation.unseen):
+        give_back(entry, session, delivery, backed_out=False)
     if operation.unseen:
         held = (one for one in reversed(session.deliveries.values()) if one.consumer is consumer)
         last = next(held, None)

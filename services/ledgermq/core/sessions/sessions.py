@@ -43,7 +43,7 @@ from ledgermq.protocol.outcomes import (
     Suspected,
 )
 from ledgermq.protocol.reasons import Reason, Refusal
-from ledgermq.protocol.rounding import rounded
+from ledgermq.protocol.rounding import MILLISECOND_US, rounded
 
 ACKNOWLEDGE_MODES = ("AUTO", "CLIENT", "DUPS_OK", "INDIVIDUAL", "TRANSACTED")
 
@@ -272,7 +272,7 @@ def suspect(entry: Entry, operation: Suspect) -> None:
         if session is None or session.suspected:
             continue
         session.suspected = True
-        set_deadline(state, session, entry.begins + session.suspect_timeout_ms * 1000)
+        set_deadline(state, session, entry.begins + session.suspect_timeout_ms * MILLISECOND_US)
         entry.emit(
             session.connection,
             Suspected(

@@ -10,7 +10,7 @@ from ledgermq.core.destinations.subscriptions import add_subscription, new_subsc
 from ledgermq.core.order.affinity import set_affinity
 from ledgermq.core.snapshot.fields import Fields, Record
 from ledgermq.core.state.manager import QueueManager
-from ledgermq.core.state.message_states import CONSUMED, DROPPED, EXPIRED, MOVED, PUBLISHED, REMOVED
+from ledgermq.core.state.message_states import GONE_BY, PUBLISHED
 from ledgermq.core.state.records import Publication, Queue, Subscription, SubscriptionKey, Topic
 from ledgermq.protocol.settings import DEFAULTS, changed, settings_record
 from ledgermq.selector import parse_selector
@@ -32,14 +32,6 @@ QUEUE: Final = Fields(
     "unacknowledged_max",
 )
 SUBSCRIPTION: Final = Fields(*COUNTED, "shared", "no_local", "added")
-# How many messages are gone, by cause; a topic removes none.
-GONE_BY: Final = {
-    "sent_and_committed": CONSUMED,
-    "expired": EXPIRED,
-    "moved": MOVED,
-    "dropped": DROPPED,
-    "removed_by_administration": REMOVED,
-}
 
 
 def destination_entries(state: QueueManager) -> Record:
@@ -73,6 +65,7 @@ def _queue_entry(queue: Queue) -> Record:
 
 def _topic_entry(topic: Topic) -> Record:
     entry = TOPIC.of(topic) | _settings_and_owner(topic) | _gone_entry(topic)
+    # A topic removes none.
     del entry["removed_by_administration"]
     return entry
 

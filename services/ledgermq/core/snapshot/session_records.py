@@ -48,10 +48,6 @@ BLOCKED: Final = Fields(
 )
 
 
-def connection_entry(connection: Connection) -> Record:
-    return CONNECTION.of(connection)
-
-
 def restore_connection(state: QueueManager, entry: Record) -> None:
     connection = Connection(entry["connection"], entry["lane"])
     CONNECTION.restore(connection, entry)

@@ -23,8 +23,8 @@ from ledgermq.core.snapshot.destination_records import (
 from ledgermq.core.snapshot.fields import Fields, Record
 from ledgermq.core.snapshot.message_records import is_plain, message_from, stored_message
 from ledgermq.core.snapshot.session_records import (
+    CONNECTION,
     blocked_entries,
-    connection_entry,
     restore_blocked,
     restore_connection,
     restore_session,
@@ -64,7 +64,7 @@ def root_of(state: QueueManager) -> Record:
         **MANAGER.of(state),
         **destination_entries(state),
         "maximum_lifetime_ms": state.lifetimes.maximum_ms,
-        "connections": [connection_entry(one) for one in state.connections.values()],
+        "connections": [CONNECTION.of(one) for one in state.connections.values()],
         "sessions": [session_entry(session) for session in state.sessions.values()],
         "storage": state.storage.record(),
         "blocked_puts": blocked_entries(state),

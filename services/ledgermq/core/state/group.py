@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, insort
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Final, Generic, Protocol, TypeVar
 
 # What an item is; small enough that Python shares the numbers.
@@ -40,18 +41,16 @@ class Item(Protocol):
 T = TypeVar("T", bound=Item)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Segments(Generic[T]):
     """The segments of one logical message; their data never overlap."""
 
-    __slots__ = ("away", "covered", "end", "items", "offsets")
-
-    def __init__(self) -> None:
-        self.items: dict[int, T] = {}
-        self.offsets: list[int] = []
-        self.covered = 0
-        # Where the last segment ends; -1 while it is not there.
-        self.end = -1
-        self.away = 0
+    items: dict[int, T] = field(default_factory=dict)
+    offsets: list[int] = field(default_factory=list)
+    covered: int = 0
+    # Where the last segment ends; -1 while it is not there.
+    end: int = -1
+    away: int = 0
 
     @property
     def is_whole(self) -> bool:
@@ -99,38 +98,26 @@ class Segments(Generic[T]):
         return [self.items[offset] for offset in self.offsets]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Group(Generic[T]):
     """The items of one group id in one queue, or of one unit of work before numbering.
 
     `in_group`: it is a group; else one logical message in segments.
     """
 
-    __slots__ = (
-        "away",
-        "clashing",
-        "count",
-        "group_id",
-        "in_group",
-        "in_units_of_work",
-        "last",
-        "slots",
-        "whole",
-    )
-
-    def __init__(self, group_id: bytes) -> None:
-        self.group_id = group_id
-        self.in_group = False
-        # Logical messages by group sequence.
-        self.slots: dict[int, T | Segments[T]] = {}
-        # By rising sequence number.
-        self.clashing: list[T] = []
-        # Group sequence of the last message; 0 while it is not there.
-        self.last = 0
-        self.whole = 0
-        # Members: all, those put in units of work, those that are not available.
-        self.count = 0
-        self.in_units_of_work = 0
-        self.away = 0
+    group_id: bytes
+    in_group: bool = False
+    # Logical messages by group sequence.
+    slots: dict[int, T | Segments[T]] = field(default_factory=dict)
+    # By rising sequence number.
+    clashing: list[T] = field(default_factory=list)
+    # Group sequence of the last message; 0 while it is not there.
+    last: int = 0
+    whole: int = 0
+    # Members: all, those put in units of work, those that are not available.
+    count: int = 0
+    in_units_of_work: int = 0
+    away: int = 0
 
     @property
     def is_complete(self) -> bool:

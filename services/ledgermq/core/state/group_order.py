@@ -5,12 +5,13 @@ of them are delayed. What is held back stands in no order of delivery once it ca
 offered again when the delayed message before it is available or gone. So a get looks at nothing
 twice, and a redelivery costs a look at the messages of its group. It also knows which groups are
 parked behind a message that exceeded its limit; who follows that one goes elsewhere
-(`delivery/parked_groups.py`).
+(`delivery/redelivery.py`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import attrgetter
 from typing import Final, Generic, Protocol, TypeVar
 
 from ledgermq.core.state.group import LAST_IN_GROUP
@@ -111,7 +112,7 @@ class GroupOrder(Generic[T]):
         keys, self.following = self.following, {}
         found = [one for key in keys for one in self._groups.get(key, {}).values()]
         found = [one for one in found if not one.is_held and self.is_parked(one)]
-        return sorted(found, key=_number)
+        return sorted(found, key=attrgetter("sequence"))
 
     def remove(self, message: T) -> None:
         """Lets a message go that leaves the queue; it is not delayed."""
@@ -154,10 +155,6 @@ class GroupOrder(Generic[T]):
             return [one for one in behind if one.sort_key < first]
         del self.delayed[key]
         return behind
-
-
-def _number(message: Member) -> int:
-    return message.sequence
 
 
 def _is_delayed(group: Mapping[int, Member], key: SortKey) -> bool:

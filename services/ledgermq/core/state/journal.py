@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 LIFETIME_MS_DEFAULT: Final = 7 * 24 * 3600 * 1000
@@ -21,6 +22,7 @@ class Backup(NamedTuple):
     needed_from: int
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Journal:
     """Where journaling was on, as intervals [first, end), and what of that is still there.
 
@@ -28,14 +30,11 @@ class Journal:
     anything that is in it, or may yet come into it. Both mean nothing while it is empty.
     """
 
-    __slots__ = ("backup", "intervals", "kept_from", "lifetime_ms", "needed_from")
-
-    def __init__(self) -> None:
-        self.lifetime_ms = LIFETIME_MS_DEFAULT
-        self.intervals: list[tuple[int, int]] = []
-        self.kept_from = 0
-        self.needed_from = 0
-        self.backup: Backup | None = None
+    lifetime_ms: int = LIFETIME_MS_DEFAULT
+    intervals: list[tuple[int, int]] = field(default_factory=list)
+    kept_from: int = 0
+    needed_from: int = 0
+    backup: Backup | None = None
 
     @property
     def is_on(self) -> bool:

@@ -12,10 +12,9 @@ from typing import Final
 
 from ledgermq.core.state.records import Message, Queue
 from ledgermq.core.structures.lazy_heap import LazyHeap
-from ledgermq.protocol.rounding import rounded
+from ledgermq.protocol.rounding import MILLISECOND_US, rounded
 
 MAXIMUM_LIFETIME_MS: Final = 30 * 24 * 3600 * 1000
-MILLISECOND_US: Final = 1_000
 
 
 class Lifetimes:

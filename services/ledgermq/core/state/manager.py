@@ -5,6 +5,7 @@ Plain mutable objects that only the fold changes.
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import Final
 
 from ledgermq.core.state.journal import Journal
@@ -28,76 +29,49 @@ Deadlines = LazyHeap[tuple[int, int, int, Message]]
 SPARE_DEADLINES: Final = 1024
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class QueueManager:
-    __slots__ = (
-        "active_version",
-        "automatic_creation",
-        "births",
-        "blocked_at",
-        "blocked_puts",
-        "bytes_max",
-        "client_ids",
-        "connections",
-        "deadlines",
-        "expiries",
-        "journal",
-        "lifetimes",
-        "messages_max",
-        "named",
-        "offered_version",
-        "position",
-        "queues",
-        "sessions",
-        "standstill",
-        "storage",
-        "stores",
-        "subscriptions",
-        "time",
-        "time_outs",
-        "time_reference",
-        "time_stood_still",
-        "topics",
-        "wait_order",
-    )
+    active_version: int = PROTOCOL_VERSION
+    # The highest that a worker said it knows.
+    offered_version: int = PROTOCOL_VERSION
+    position: int = -1
+    time: int = -1
+    # While state time is ahead of the clock: the append time that it goes on from.
+    time_reference: int = -1
+    time_stood_still: bool = False
+    automatic_creation: bool = True
+    wait_order: int = 0
+    queues: dict[str, Queue] = field(default_factory=dict)
+    topics: dict[str, Topic] = field(default_factory=dict)
+    subscriptions: dict[SubscriptionKey, Subscription] = field(default_factory=dict)
+    # All that hold messages, queues and subscriptions, by the position of their creation.
+    stores: dict[int, Queue] = field(default_factory=dict)
+    client_ids: dict[str, Connection] = field(default_factory=dict)
+    connections: dict[bytes, Connection] = field(default_factory=dict)
+    sessions: dict[int, Session] = field(default_factory=dict)
+    # When sessions end: deadline and handle.
+    deadlines: LazyHeap[tuple[int, int]] = field(init=False)
+    # Of messages that expire, and of those that are unborn or delayed.
+    expiries: Deadlines = field(default_factory=lambda: Deadlines(_is_there, spare=SPARE_DEADLINES))
+    births: Deadlines = field(default_factory=lambda: Deadlines(_is_there, spare=SPARE_DEADLINES))
+    lifetimes: Lifetimes = field(default_factory=Lifetimes)
+    storage: Storage = field(default_factory=Storage)
+    journal: Journal = field(default_factory=Journal)
+    # Destinations that settings name, and which settings do: destination and name.
+    named: dict[str, dict[tuple[str, str], None]] = field(default_factory=dict)
+    # Quotas of all queues and topics together; 0: none.
+    messages_max: int = 0
+    bytes_max: int = 0
+    # Puts that wait for a quota, by position; when they are refused: deadline and position.
+    blocked_puts: dict[int, BlockedPut] = field(default_factory=dict)
+    time_outs: LazyHeap[tuple[int, int]] = field(init=False)
+    # The same by destination; and what they wait for, if a look at them found nothing to do.
+    blocked_at: dict[str, dict[int, BlockedPut]] = field(default_factory=dict)
+    standstill: tuple[object, ...] | None = None
 
-    def __init__(self) -> None:
-        self.active_version = PROTOCOL_VERSION
-        # The highest that a worker said it knows.
-        self.offered_version = PROTOCOL_VERSION
-        self.position = -1
-        self.time = -1
-        # While state time is ahead of the clock: the append time that it goes on from.
-        self.time_reference = -1
-        self.time_stood_still = False
-        self.automatic_creation = True
-        self.wait_order = 0
-        self.queues: dict[str, Queue] = {}
-        self.topics: dict[str, Topic] = {}
-        self.subscriptions: dict[SubscriptionKey, Subscription] = {}
-        # All that hold messages, queues and subscriptions, by the position of their creation.
-        self.stores: dict[int, Queue] = {}
-        self.client_ids: dict[str, Connection] = {}
-        self.connections: dict[bytes, Connection] = {}
-        self.sessions: dict[int, Session] = {}
-        # When sessions end: deadline and handle.
-        self.deadlines = LazyHeap[tuple[int, int]](self._is_deadline)
-        # Of messages that expire, and of those that are unborn or delayed.
-        self.expiries = Deadlines(_is_there, spare=SPARE_DEADLINES)
-        self.births = Deadlines(_is_there, spare=SPARE_DEADLINES)
-        self.lifetimes = Lifetimes()
-        self.storage = Storage()
-        self.journal = Journal()
-        # Destinations that settings name, and which settings do: destination and name.
-        self.named: dict[str, dict[tuple[str, str], None]] = {}
-        # Quotas of all queues and topics together; 0: none.
-        self.messages_max = 0
-        self.bytes_max = 0
-        # Puts that wait for a quota, by position; when they are refused: deadline and position.
-        self.blocked_puts: dict[int, BlockedPut] = {}
-        self.time_outs = LazyHeap[tuple[int, int]](self._is_blocked)
-        # The same by destination; and what they wait for, if a look at them found nothing to do.
-        self.blocked_at: dict[str, dict[int, BlockedPut]] = {}
-        self.standstill: tuple[object, ...] | None = None
+    def __post_init__(self) -> None:
+        self.deadlines = LazyHeap(self._is_deadline)
+        self.time_outs = LazyHeap(self._is_blocked)
 
     def _is_deadline(self, entry: tuple[int, int]) -> bool:
         session = self.sessions.get(entry[1])

@@ -42,6 +42,15 @@ REMOVED: Final = "removed"
 PURGED: Final = "purged"
 ROLLED_BACK: Final = "rolled back"
 
+# What statuses and checkpoints count of what is gone, by their names of it.
+GONE_BY: Final = {
+    "sent_and_committed": CONSUMED,
+    "expired": EXPIRED,
+    "removed_by_administration": REMOVED,
+    "moved": MOVED,
+    "dropped": DROPPED,
+}
+
 # Where a message can go from each state; `moves.move` alone takes it there.
 MOVES: Final[dict[int, tuple[int, ...]]] = {
     NEW: (UNCOMMITTED, UNBORN, AVAILABLE, PUBLISHED, GONE),

@@ -16,12 +16,8 @@ from typing import Final, NamedTuple
 from ledgermq.core.state.group import Group
 from ledgermq.core.state.group_order import GroupOrder, SortKey
 from ledgermq.core.state.message_states import (
-    CONSUMED,
-    DROPPED,
-    EXPIRED,
-    MOVED,
+    GONE_BY,
     PUBLISHED,
-    REMOVED,
     UNACKNOWLEDGED,
     UNCOMMITTED,
     UNCOMMITTED_GET,
@@ -43,6 +39,7 @@ WaitingKey = tuple[int, int, int, int]
 ENDED: Final = "ended"
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Times:
     """When a message expires and when it may be delivered, in µs, and how often; -1: none.
 
@@ -50,13 +47,10 @@ class Times:
     it is unborn, or delayed. What is unborn was never delivered, and waits for its own birth.
     """
 
-    __slots__ = ("deliver_at", "expires_at", "redelivery_limit", "waits_until")
-
-    def __init__(self, expires_at: int, deliver_at: int, redelivery_limit: int = -1) -> None:
-        self.expires_at = expires_at
-        self.deliver_at = deliver_at
-        self.redelivery_limit = redelivery_limit
-        self.waits_until = -1
+    expires_at: int
+    deliver_at: int
+    redelivery_limit: int = -1
+    waits_until: int = -1
 
     @property
     def is_unborn(self) -> bool:
@@ -216,17 +210,17 @@ class Order(Available[Message]):
         return self.selector is None and self.options[4:] == PLAIN[4:]
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Affinity:
     """Which consumer of a queue each bucket of groups is bonded to.
 
     `aside` is what came up in an order that others use too, for whom it belongs to.
     """
 
-    __slots__ = ("aside", "bonds")
-
-    def __init__(self) -> None:
-        self.bonds: dict[int, Consumer] = {}
-        self.aside: dict[tuple[Available[Message], tuple[int, int]], LazyHeap[SortKey]] = {}
+    bonds: dict[int, Consumer] = field(default_factory=dict)
+    aside: dict[tuple[Available[Message], tuple[int, int]], LazyHeap[SortKey]] = field(
+        default_factory=dict
+    )
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -247,9 +241,7 @@ class Queue:
     # How many messages are in each state, and their bytes; how many are gone for each cause.
     counts: list[int] = field(default_factory=lambda: [0] * (PUBLISHED + 1))
     sizes: list[int] = field(default_factory=lambda: [0] * (PUBLISHED + 1))
-    gone: dict[str, int] = field(
-        default_factory=lambda: dict.fromkeys((CONSUMED, EXPIRED, MOVED, DROPPED, REMOVED), 0)
-    )
+    gone: dict[str, int] = field(default_factory=lambda: dict.fromkeys(GONE_BY.values(), 0))
     # The most that it held at a time, current and pending.
     messages_high: int = 0
     bytes_high: int = 0
@@ -371,14 +363,12 @@ class Subscription(Queue):
         return self.key.kind == ENDED
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Publication:
     """A topic message that some subscription still has: how many, and when it was numbered."""
 
-    __slots__ = ("enqueued_at", "holders")
-
-    def __init__(self, enqueued_at: int) -> None:
-        self.enqueued_at = enqueued_at
-        self.holders = 0
+    enqueued_at: int
+    holders: int = 0
 
 
 @dataclass(slots=True, eq=False, repr=False)

@@ -11,6 +11,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any, Final, Protocol
 
 # The first one of the figure that the rules come from (DB-11).
@@ -54,17 +55,15 @@ class Stored(Protocol):
     size_bytes: int
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Segment:
     """A segment: `bytes` were appended since it was clean, the live ones are needed still."""
 
-    __slots__ = ("bytes", "emptied", "live_bytes", "live_messages", "number")
-
-    def __init__(self, number: int, emptied: list[Segment]) -> None:
-        self.number = number
-        self.bytes = 0
-        self.live_bytes = 0
-        self.live_messages = 0
-        self.emptied = emptied
+    number: int
+    emptied: list[Segment]
+    bytes: int = 0
+    live_bytes: int = 0
+    live_messages: int = 0
 
     def hold(self, size_bytes: int) -> None:
         self.live_bytes += size_bytes
@@ -107,7 +106,7 @@ class Storage:
         if not self.emptied:
             return
         most = self.settings.segments_max
-        for segment in sorted(self.emptied, key=_number):
+        for segment in sorted(self.emptied, key=attrgetter("number")):
             # One that was emptied twice is clean the second time.
             if segment.live_messages or not segment.bytes:
                 continue
@@ -202,7 +201,3 @@ class Storage:
             for one in self.segments.values()
             if not one.live_messages and one is not self.active
         ]
-
-
-def _number(segment: Segment) -> int:
-    return segment.number

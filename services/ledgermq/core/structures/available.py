@@ -17,6 +17,7 @@ from __future__ import annotations
 import heapq
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter, itemgetter
 from typing import Final, Generic, Protocol, TypeVar
 
 PRIORITIES: Final = 10
@@ -130,9 +131,9 @@ class Available(Generic[P]):
         return bool(self._fresh[priority] or self._returned[priority])
 
     def _merged(self, priority: int) -> Iterator[P]:
-        back = (item for _, item in sorted(self._returned[priority], key=_number))
+        back = (item for _, item in sorted(self._returned[priority], key=itemgetter(0)))
         last = None
-        for item in heapq.merge(back, self._fresh[priority], key=_sequence):
+        for item in heapq.merge(back, self._fresh[priority], key=attrgetter("sequence")):
             # An item may have two entries.
             if item is not last and self.may_be_taken(item):
                 last = item
@@ -141,11 +142,3 @@ class Available(Generic[P]):
     def __iter__(self) -> Iterator[P]:
         for priority in range(PRIORITIES - 1, -1, -1):
             yield from self._merged(priority)
-
-
-def _number(pair: tuple[int, Placed]) -> int:
-    return pair[0]
-
-
-def _sequence(item: Placed) -> int:
-    return item.sequence
