@@ -24,9 +24,10 @@ def agrees(operation: TimeAgreed, time: int) -> bool:
 def time_after(
     time: int, reference: int, append_time: int, *, agreed: bool
 ) -> tuple[int, int, bool]:
-    """State time and its reference after an entry, and whether the append time counted.
+    """Returns state time, its reference, and whether the append time counted.
 
-    A reference of -1 is none: state time is not ahead of the clock, or not known to be for good.
+    The reference is the append time that state time goes on from while it is ahead of the clock, or
+    is not known for good not to be; -1: none.
     """
     if time < 0:
         return append_time, -1, True

@@ -259,7 +259,7 @@ def _take_out(entry: Entry, store: Queue, messages: Sequence[Message]) -> None:
 
 
 def _free_room(messages: Sequence[Message]) -> None:
-    """Lets segments go of messages, at once where they are in one."""
+    """Frees the room of messages, with one call for each run of them in one segment."""
     segment, count, size_bytes = messages[0].segment, 0, 0
     for message in messages:
         if message.segment is not segment:
@@ -314,7 +314,7 @@ def join_groups(store: Queue, messages: Iterable[Message]) -> None:
 def _offer_what_became_whole(
     store: Queue, group: Group[GroupedMessage], item: GroupedMessage
 ) -> None:
-    """Offers again what may have been passed over before an item was there."""
+    """Offers again what orders passed over while the item was missing."""
     for order in store.orders.values():
         if order.options.needs_segments:
             whole = group.members() if group.is_available else group.unit_of(item)

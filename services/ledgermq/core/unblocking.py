@@ -68,7 +68,7 @@ def _waited_for(state: QueueManager) -> tuple[object, ...] | None:
 
 
 def _round(entry: Entry) -> bool:
-    """Unblocks or refuses what may be, by position; whether there was any."""
+    """Unblocks or refuses what may be, by position; returns whether there was any."""
     answered = False
     # Destinations at which a put waits on, alone and with the session of the put.
     standing: dict[str | tuple[str, int], None] = {}
@@ -163,13 +163,8 @@ def time_out(entry: Entry, due: int) -> None:
     """Refuses the blocked puts whose time is over; what they held up may go (INF-20)."""
     for _, position in entry.state.time_outs.take_through((due + 1,)):
         put = entry.state.blocked_puts[position]
-        detail = f"{put.destination} within the blocking time"
-        refuse_blocked(
-            entry,
-            put,
-            Refusal(
-                Reason.QUOTA_EXCEEDED, f"no room in {_held_up_by(entry.state, put)} for {detail}"
-            ),
-        )
+        held_up_by = _held_up_by(entry.state, put)
+        detail = f"no room in {held_up_by} for {put.destination} within the blocking time"
+        refuse_blocked(entry, put, Refusal(Reason.QUOTA_EXCEEDED, detail))
         _commit_if_waiting(entry, put.session)
     unblock_and_deliver(entry)

@@ -61,7 +61,7 @@ def check_skip(operation: PositionsSkipped, position: int) -> Refusal | None:
 
 
 def may_be_skipped(state: QueueManager, operation: Operation) -> bool:
-    """Whether the next entry brings a version, so that it counts if it was declared skipped."""
+    """Whether skipping the next entry counts: it must bring a version that may not be known."""
     if isinstance(operation, Upgrade):
         return state.active_version < operation.version <= VERSION_MAX
     if isinstance(operation, VersionOffered):
@@ -70,5 +70,5 @@ def may_be_skipped(state: QueueManager, operation: Operation) -> bool:
 
 
 def time_of_hole(state: QueueManager) -> int:
-    """The time at which a hole is folded, so that none passes: where the agreed clock is."""
+    """The time at which a hole is folded: where the agreed clock is, so that none passes."""
     return state.time if state.time_reference < 0 else state.time_reference

@@ -98,7 +98,6 @@ _OPERAND: Final = frozenset({"NOT", "PLUS", "OPENING", "STRING"})
 
 
 def _keyword(token: Token) -> Token:
-    """A word is a keyword however it is written."""
     word = token.value.upper()
     if word in KEYWORDS:
         token.type = word

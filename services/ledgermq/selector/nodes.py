@@ -123,23 +123,28 @@ def _joined(evaluate: Evaluate, kind: Literal["number", "condition"], *nodes: No
     )
 
 
-def conjunction(nodes: list[Node]) -> Node:
-    """Conditions joined by AND; those of a conjunction among them become its own."""
-    nodes = [condition(node) for node in nodes]
-    parts = tuple(part for node in nodes for part in node.conjuncts or (node.evaluate,))
+def _decided(by: bool, parts: tuple[Evaluate, ...]) -> Evaluate:
+    """The value by which any part decides all of them; else unknown if a part is."""
 
     def evaluate(value_of: ValueOf) -> Value:
-        outcome: Value = True
+        outcome: Value = not by
         for part in parts:
             truth = part(value_of)
-            if truth is False:
-                return False
+            if truth is by:
+                return by
             if truth is None:
                 outcome = None
         return outcome
 
+    return evaluate
+
+
+def conjunction(nodes: list[Node]) -> Node:
+    """Conditions joined by AND; those of a conjunction among them become its own."""
+    nodes = [condition(node) for node in nodes]
+    parts = tuple(part for node in nodes for part in node.conjuncts or (node.evaluate,))
     return replace(
-        _joined(evaluate, "condition", *nodes),
+        _joined(_decided(False, parts), "condition", *nodes),
         equalities=tuple(pair for node in nodes for pair in node.equalities),
         conjuncts=parts,
     )
@@ -148,28 +153,12 @@ def conjunction(nodes: list[Node]) -> Node:
 def disjunction(nodes: list[Node]) -> Node:
     nodes = [condition(node) for node in nodes]
     parts = tuple(node.evaluate for node in nodes)
-
-    def evaluate(value_of: ValueOf) -> Value:
-        outcome: Value = False
-        for part in parts:
-            truth = part(value_of)
-            if truth is True:
-                return True
-            if truth is None:
-                outcome = None
-        return outcome
-
-    return _joined(evaluate, "condition", *nodes)
+    return _joined(_decided(True, parts), "condition", *nodes)
 
 
 def negation(node: Node, start: int) -> Node:
     inner = condition(node).evaluate
-
-    def evaluate(value_of: ValueOf) -> Value:
-        truth = inner(value_of)
-        return None if truth is None else truth is False
-
-    found = _joined(evaluate, "condition", node)
+    found = _joined(lambda value_of: negated(inner(value_of)), "condition", node)
     return replace(found, start=start, nesting=_deeper(node, start))
 
 

@@ -73,7 +73,7 @@ def either(left: Truth, right: Truth) -> Truth:
     return None if left is None or right is None else False
 
 
-def negated(truth: Truth) -> Truth:
+def negated(truth: Value) -> Truth:
     return None if truth is None else not truth
 
 

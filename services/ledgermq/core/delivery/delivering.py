@@ -165,7 +165,7 @@ def _first_of(heads: list[Head]) -> Given | None:
 
 
 def may_take(consumer: Consumer, message: Message) -> bool:
-    """Whether a consumer may be given a message of its queue now, whatever comes before that."""
+    """Whether a consumer may be given a message of its queue now, even if others come before it."""
     if not message.is_available:
         return False
     position, queue, order = consumer.group_position, consumer.queue, consumer.order

@@ -17,12 +17,7 @@ def is_over(entry: Entry, message: Message) -> bool:
     return state.lifetimes.is_over(message, state.time)
 
 
-def expire(
-    entry: Entry,
-    message: Message,
-    before: int,
-    flight: Flight | None = None,
-) -> None:
+def expire(entry: Entry, message: Message, before: int, flight: Flight | None = None) -> None:
     queue = message.queue
     move(entry, queue, (message,), before, GONE, cause=EXPIRED, flight=flight)
     if queue.settings.expiry_destination:

@@ -87,12 +87,7 @@ def _step_for(steps: list[RedeliveryStep], backouts: int) -> RedeliveryStep | No
     return next((one for one in reversed(steps) if one["retries"] < backouts), None)
 
 
-def _offer_again(
-    entry: Entry,
-    message: Message,
-    before: int,
-    flight: Flight | None = None,
-) -> None:
+def _offer_again(entry: Entry, message: Message, before: int, flight: Flight | None = None) -> None:
     """Makes a message available again, unless it has come back too often."""
     queue, times = message.queue, message.times
     too_often = times is not None and 0 <= times.redelivery_limit < _counted_backouts(message)

@@ -59,7 +59,7 @@ def use_destination(entry: Entry, destination: str) -> Queue | Refusal:
 
 
 def find_given(state: QueueManager, destination: str) -> Queue | Refusal:
-    """The queue or topic that an operation by hand names; it makes none."""
+    """The queue or topic that an operation by hand names; refused if it is not there."""
     found = find_destination(state, destination) or _check_kind(destination)
     if found is not None:
         return found

@@ -163,7 +163,7 @@ def add_subscription(state: QueueManager, subscription: Subscription) -> None:
 
 
 def use_subscription(entry: Entry, subscription: Subscription) -> None:
-    """Makes sure that a subscription is there, instead of one of its identity that is unlike it."""
+    """Adds a subscription, unless it is there; one of its identity that is unlike it ends first."""
     standing = entry.state.subscriptions.get(subscription.key)
     if standing is subscription:
         return
@@ -222,7 +222,7 @@ def retire(entry: Entry) -> None:
 
 
 def _end_but_for_held(entry: Entry, subscription: Subscription) -> None:
-    """Ends a shared subscription all but what sessions hold of it; its name is free at once."""
+    """Ends a shared subscription except for what sessions hold of it; its name is free at once."""
     state = entry.state
     if not subscription.has_ended:
         del state.subscriptions[subscription.key]

@@ -16,7 +16,7 @@ from ledgermq.protocol.reasons import Reason, Refusal
 
 
 class Chosen(NamedTuple):
-    """Messages that may be touched, and how far was looked.
+    """Messages that may be touched, and how far the search for them came.
 
     `skipped` counts others that are meant but held, or have no place to go back to;
     `next_sequence` is the next number of their queue or subscription.

@@ -86,7 +86,7 @@ def _message_at(state: QueueManager, place: MessagePlace, copy: RelocatedMessage
 
 
 def _difference(message: Message, copy: RelocatedMessage) -> str | None:
-    """What of a copy is not as in the message that was put, as far as the state knows it."""
+    """The field in which a copy differs from what was put, as far as the state knows that."""
     told = copy["message"]
     header = next(iter(copy["header"]), None)
     if told["message_id"] != message.message_id:

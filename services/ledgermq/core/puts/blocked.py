@@ -25,7 +25,7 @@ from ledgermq.protocol.settings import FIFO
 
 
 class Waits:
-    """What the handler of an operation answers that is to be answered later."""
+    """The answer of a handler whose operation is answered later."""
 
 
 WAITS: Final = Waits()

@@ -75,15 +75,8 @@ def group_record(message: Message) -> GroupRecord | None:
 
 def without_group(header: Header) -> Header | None:
     """What a header says beside the group, if anything; the state keeps the group by itself."""
-    rest: Header = {
-        "properties": header["properties"],
-        "correlation_id": header["correlation_id"],
-        "type": header["type"],
-        "time_to_live_ms": header["time_to_live_ms"],
-        "delivery_delay_ms": header["delivery_delay_ms"],
-        "age_ms": header["age_ms"],
-        "redelivery_limit": header.get("redelivery_limit", -1),
-    }
+    rest: Header = {**NO_HEADER, **header}
+    rest.pop("group", None)
     return None if rest == NO_HEADER else rest
 
 

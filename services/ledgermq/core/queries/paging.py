@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
-Document = dict[str, Any]
+from ledgermq.protocol.documents.fields import Document
+
 PAGE_BYTES: Final = 2 * 1024 * 1024
 _NUMBER: Final = re.compile("[0-9]{1,19}")
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ledgermq.core.delivery.delivering import delivered_message
+from ledgermq.core.destinations.by_name import UNKNOWN, find_destination
 from ledgermq.core.manual.choice import Chosen, choose
 from ledgermq.core.manual.journal_operations import journal_status
 from ledgermq.core.order.group_positions import disagreement
@@ -98,29 +99,21 @@ def answer(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> 
         return Answer(document=pins_document(state, ask["limit"]))
     if kind == "SELECT_MESSAGES":
         return _chosen(state, ask)
-    if kind == "TOPIC":
-        return _of_topic(state, ask["queue"], name)
-    if kind not in ("QUEUE", "BROWSE", "GROUPS", "GROUP"):
+    if kind not in ("TOPIC", "QUEUE", "BROWSE", "GROUPS", "GROUP"):
         detail = f"this worker does not know questions of kind {kind}; it may be too old"
         return Answer(reason=Reason.KIND_UNKNOWN, detail=detail)
-    if ask["queue"] not in state.queues:
-        detail = f"there is no queue {quoted(ask['queue'])} on {name}"
-        return Answer(reason=Reason.QUEUE_UNKNOWN, detail=detail)
-    return _of_queue(state, kind, ask)
+    what = "topic" if kind == "TOPIC" else "queue"
+    destination = f"{what}:{ask['queue']}"
+    found = find_destination(state, destination)
+    if found is None:
+        detail = f"there is no {what} {quoted(ask['queue'])} on {name}"
+        return Answer(reason=UNKNOWN[what], detail=detail)
+    if kind in ("TOPIC", "QUEUE"):
+        return Answer(document=destination_status(state, destination))
+    return _of_queue(found, kind, ask)
 
 
-def _of_topic(state: QueueManager, topic_name: str, name: str) -> Answer:
-    status = destination_status(state, "topic:" + topic_name)
-    if status is None:
-        detail = f"there is no topic {quoted(topic_name)} on {name}"
-        return Answer(reason=Reason.TOPIC_UNKNOWN, detail=detail)
-    return Answer(document=status)
-
-
-def _of_queue(state: QueueManager, kind: str, ask: dict[str, Any]) -> Answer:
-    if kind == "QUEUE":
-        return Answer(document=destination_status(state, "queue:" + ask["queue"]))
-    queue = state.queues[ask["queue"]]
+def _of_queue(queue: Queue, kind: str, ask: dict[str, Any]) -> Answer:
     if kind == "GROUPS":
         return Answer(document=group_statuses(queue, ask["group_id"], ask["limit"]))
     if kind == "GROUP":
@@ -206,7 +199,7 @@ def _chosen(state: QueueManager, ask: dict[str, Any]) -> Answer:
 
 
 def _origins(chosen: Chosen, after: str) -> Iterator[tuple[str, Document]]:
-    """How many came from where and why, by destination and reason; behind a place."""
+    """How many messages came from each destination for each reason, from behind a place on."""
     counts: dict[tuple[str, str], int] = {}
     for message in chosen.messages:
         if message.origin is not None:

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 from ledgermq.core.delivery.delivering import delivered_message
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Session
+from ledgermq.protocol.documents.fields import Document
 from ledgermq.protocol.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
 from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Opened, Outcome
 
-Document = dict[str, Any]
 # Consumers in one entry of a session; one with more has several entries.
 CONSUMERS_MAX: Final = 1_000
 

@@ -78,7 +78,7 @@ def _live(state: QueueManager) -> Iterator[Message]:
 
 
 def _place(message: Message) -> tuple[int, ...]:
-    """Messages with one body: the open put last, then by where they are."""
+    """By when it was put; of messages with one body, open puts come last."""
     return (
         message.put_position,
         message.put_index,

@@ -94,7 +94,7 @@ def _work(session: Session, held: dict[str, list[Document]]) -> Document:
 
 
 def _held(session: Session, first: int) -> Iterator[Document]:
-    """What a unit of work holds, one destination each, from one on; puts before gets."""
+    """What a unit of work holds, an item for each destination, puts first; from item `first` on."""
     held = {"puts": session.open_puts, "gets": _by_destination(session)}
     items = ((kind, *one) for kind, found in held.items() for one in found.items())
     for kind, destination, messages in islice(items, first, None):
@@ -108,7 +108,6 @@ def _numbered(items: Iterator[Document], after: str) -> Iterator[tuple[str, Docu
 
 
 def _by_kind(kinds: tuple[str, ...], shown: list[Document]) -> dict[str, list[Document]]:
-    """Items that each are under one name, as a list for each name."""
     return {kind: [one[kind] for one in shown if kind in one] for kind in kinds}
 
 
@@ -154,7 +153,7 @@ def session_document(session: Session, after: str = "") -> tuple[Document, str]:
 
 
 def _listed(session: Session, first: int) -> Iterator[Document]:
-    """Consumers, then what the unit of work holds, from one on."""
+    """Consumers, then what the unit of work holds; from item `first` on."""
     for consumer in islice(session.consumers.values(), first, None):
         yield {"consumer_list": _consumer_document(consumer)}
     if session.has_unit_of_work:
@@ -173,7 +172,7 @@ def _consumer_document(consumer: Consumer) -> Document:
 
 
 def _pauses(consumer: Consumer) -> list[str]:
-    """Why a consumer gets nothing, whatever there is; empty: nothing keeps it from it."""
+    """Why a consumer gets nothing, whatever its queue has; empty: nothing holds it up."""
     session, queue = consumer.session, consumer.queue
     reasons = {
         "no-credit": not consumer.credit,

@@ -113,20 +113,16 @@ def restore_destinations(state: QueueManager, root: Record) -> None:
     Settings come last: those of topics are their subscriptions' too, and may name any destination.
     """
     configured: list[tuple[Queue, Record]] = []
-    for entry in root["queues"]:
-        queue = Queue(entry["name"], entry["created_position"])
-        QUEUE.restore(queue, entry)
-        _restore_gone(queue, entry)
-        set_affinity(queue, entry["group_affinity"])
-        add_destination(state, queue)
-        configured.append((queue, entry))
-    for entry in root["topics"]:
-        topic = Topic(entry["name"], entry["created_position"])
-        TOPIC.restore(topic, entry)
-        _restore_gone(topic, entry)
+    for kind, fields, entries in ((Queue, QUEUE, root["queues"]), (Topic, TOPIC, root["topics"])):
+        for entry in entries:
+            found = kind(entry["name"], entry["created_position"])
+            fields.restore(found, entry)
+            _restore_gone(found, entry)
+            set_affinity(found, entry.get("group_affinity", False))
+            add_destination(state, found)
+            configured.append((found, entry))
+    for topic in state.topics.values():
         topic.unacknowledged_max = root["topic_unacknowledged_max"].get(topic.name, 0)
-        add_destination(state, topic)
-        configured.append((topic, entry))
     for entry in root["subscriptions"]:
         add_subscription(state, _subscription_from(state, entry))
     for found, entry in configured:

@@ -61,9 +61,9 @@ def stored_message(message: Message, *, in_storage: bool = True) -> Record:
 
 
 def is_plain(message: Message) -> bool:
-    """Whether all that a record tells of a message never changes, but what is as in a new one.
+    """Whether a record says of the message only what never changes, or is as in a new one.
 
-    Such a message can be told later as it is now, whatever becomes of it meanwhile.
+    Such a message can be recorded later as it is now, whatever becomes of it meanwhile.
     """
     return (
         type(message) is Message

@@ -91,11 +91,7 @@ def _place_entry(place: GroupPosition | None) -> list[Record]:
 
 def _delivery_entry(number: int, message: Message) -> Record:
     assert message.consumer is not None, "a delivery in flight has a consumer"
-    return {
-        "delivery": number,
-        "consumer": message.consumer.number,
-        "sequence": message.sequence,
-    }
+    return {"delivery": number, "consumer": message.consumer.number, "sequence": message.sequence}
 
 
 def restore_session(state: QueueManager, entry: Record) -> None:

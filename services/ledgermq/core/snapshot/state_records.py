@@ -49,7 +49,7 @@ MANAGER: Final = Fields(
 
 
 class TakenBlock(NamedTuple):
-    """A block as it was at one moment: plain messages are told later, the others were at once."""
+    """A block as it was at one moment: its plain messages are still to be recorded."""
 
     queue: str
     created_position: int

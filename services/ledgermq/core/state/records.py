@@ -359,7 +359,7 @@ class Subscription(Queue):
 
     @property
     def has_ended(self) -> bool:
-        """Whether it is there for what sessions hold of it only."""
+        """Whether it is there only for what sessions hold of it."""
         return self.key.kind == ENDED
 
 
@@ -456,8 +456,6 @@ class Connection:
 
 @dataclass(slots=True, eq=False, repr=False)
 class Session:
-    """A session: its numbering, its unit of work, its deliveries in flight."""
-
     handle: int
     connection: Connection
     session_key: bytes

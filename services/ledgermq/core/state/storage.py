@@ -31,7 +31,7 @@ class StorageSettings:
     segments_max: int = 0
 
     def changed(self, given: dict[str, int | None]) -> StorageSettings:
-        """The same if nothing is given."""
+        """The same object if nothing is given."""
         changes = {name: one for name, one in given.items() if one is not None}
         return replace(self, **changes) if changes else self
 
