@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ledgermq.core.destinations.by_name import find_destination
 from ledgermq.core.puts.quotas import bytes_of, fits
-from ledgermq.core.queries.destination_status import current_bytes
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import (
+    AVAILABLE,
     DELAYED,
     UNACKNOWLEDGED,
     UNBORN,
@@ -67,7 +67,7 @@ def _check_by_state(queue: Queue, where: str) -> None:
             delayed += message.size_bytes
         else:
             unborn += message.size_bytes
-    assert current_bytes(queue) == available, f"{where}: current bytes"
+    assert queue.sizes[AVAILABLE] == available, f"{where}: current bytes"
     assert queue.sizes[UNBORN] == unborn, f"{where}: unborn bytes"
     assert queue.sizes[DELAYED] == delayed, f"{where}: delayed bytes"
     assert queue.sizes[UNACKNOWLEDGED] == unacknowledged, f"{where}: unacknowledged bytes"

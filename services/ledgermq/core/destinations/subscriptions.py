@@ -53,7 +53,11 @@ def subscription_for(
             Reason.SUBSCRIPTION_IN_USE,
             f"{where} has a consumer, and is for one at a time: {_users(entry, standing)}",
         )
-    if _alike(standing, wanted):
+    if (
+        standing.topic is topic
+        and standing.selector == selector
+        and standing.no_local == operation.no_local
+    ):
         return standing
     if _in_use(standing):
         return Refusal(
@@ -96,18 +100,6 @@ def _key(
             Reason.DESTINATION_INVALID, f"temporary topic {topic.name} has no durable subscriptions"
         )
     return SubscriptionKey("durable", name, client_id)
-
-
-def _alike(standing: Subscription, wanted: Subscription) -> bool:
-    return (
-        standing.topic is wanted.topic
-        and _text(standing.selector) == _text(wanted.selector)
-        and standing.no_local == wanted.no_local
-    )
-
-
-def _text(selector: Selector | None) -> str:
-    return "" if selector is None else selector.text
 
 
 def _in_use(subscription: Subscription) -> bool:

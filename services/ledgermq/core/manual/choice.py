@@ -6,12 +6,14 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ledgermq.core.destinations.by_name import find_destination, find_given
+from ledgermq.core.entry import Entry
 from ledgermq.core.order.selecting import matches, selector_of
 from ledgermq.core.quoting import quoted
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Message, Queue, SubscriptionKey, Topic
-from ledgermq.protocol.administration import MessageSelection
+from ledgermq.protocol.administration import HandlingOperation, MessageSelection, Relocate
 from ledgermq.protocol.limits import HANDLED_MESSAGES_MAX, NUMBERS_EXAMINED_MAX, SELECTED_RANGES_MAX
+from ledgermq.protocol.outcomes import Administered
 from ledgermq.protocol.reasons import Reason, Refusal
 
 
@@ -114,3 +116,19 @@ def _has_way_back(state: QueueManager, message: Message) -> bool:
     if origin is None or origin["destination"] == message.queue.destination:
         return False
     return find_destination(state, origin["destination"]) is not None
+
+
+def administered(
+    entry: Entry, operation: HandlingOperation | Relocate, chosen: Chosen
+) -> Administered:
+    return Administered(
+        position=entry.position,
+        index=entry.take_index(),
+        session=operation.session,
+        session_sequence=operation.session_sequence,
+        affected=len(chosen.messages),
+        skipped=chosen.skipped,
+        more=chosen.more,
+        last_sequence=chosen.last_sequence,
+        next_sequence=chosen.next_sequence,
+    )

@@ -12,7 +12,7 @@ from ledgermq.core.destinations.administration import unknown
 from ledgermq.core.destinations.by_name import find_given
 from ledgermq.core.entry import Entry
 from ledgermq.core.manual.actors import check_actor
-from ledgermq.core.manual.choice import Chosen, choose
+from ledgermq.core.manual.choice import Chosen, administered, choose
 from ledgermq.core.moves import move, state_of
 from ledgermq.core.state.message_states import GONE, MOVED, REMOVED
 from ledgermq.core.state.records import Consumer, Message, Queue, Session
@@ -38,7 +38,7 @@ def remove_messages(
     queue, chosen = found
     for message in chosen.messages:
         move(entry, queue, (message,), state_of(message), GONE, cause=REMOVED)
-    return _told(entry, operation, chosen)
+    return administered(entry, operation, chosen)
 
 
 def move_messages(
@@ -64,7 +64,7 @@ def move_messages(
             transfer(entry, message, message.origin["destination"], RETRIED)
         else:
             transfer(entry, message, operation.target, MOVED_BY_HAND)
-    return _told(entry, operation, chosen)
+    return administered(entry, operation, chosen)
 
 
 def copy_messages(
@@ -79,7 +79,7 @@ def copy_messages(
         return refusal
     for message in chosen.messages:
         transfer(entry, message, operation.target, COPIED)
-    return _told(entry, operation, chosen)
+    return administered(entry, operation, chosen)
 
 
 def _choose(
@@ -108,20 +108,6 @@ def _check_target(entry: Entry, source: Queue, target: str) -> Refusal | None:
     if found.destination == source.destination:
         return Refusal(Reason.DESTINATION_INVALID, f"{target} is where the messages are")
     return None
-
-
-def _told(entry: Entry, operation: HandlingOperation, chosen: Chosen) -> Administered:
-    return Administered(
-        position=entry.position,
-        index=entry.take_index(),
-        session=operation.session,
-        session_sequence=operation.session_sequence,
-        affected=len(chosen.messages),
-        skipped=chosen.skipped,
-        more=chosen.more,
-        last_sequence=chosen.last_sequence,
-        next_sequence=chosen.next_sequence,
-    )
 
 
 def correct(entry: Entry, session: Session, operation: Correct) -> Refusal | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from ledgermq.core.entry import Entry
 from ledgermq.core.manual.actors import check_actor
+from ledgermq.core.manual.choice import Chosen, administered
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Message, Session
 from ledgermq.protocol.administration import MessagePlace, Relocate, RelocatedMessage
@@ -42,17 +43,8 @@ def relocate(entry: Entry, session: Session, operation: Relocate) -> Administere
     for message, index in found:
         message.body = (entry.position, index)
         message.queue.touched_blocks[message.sequence // BLOCK_MESSAGES] = None
-    return Administered(
-        position=entry.position,
-        index=entry.take_index(),
-        session=operation.session,
-        session_sequence=operation.session_sequence,
-        affected=len(found),
-        skipped=skipped,
-        more=False,
-        last_sequence=-1,
-        next_sequence=-1,
-    )
+    relocated = [message for message, _ in found]
+    return administered(entry, operation, Chosen(relocated, skipped, False, -1, -1))
 
 
 def _wrong(messages: list[RelocatedMessage]) -> Refusal | None:

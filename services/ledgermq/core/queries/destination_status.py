@@ -94,7 +94,7 @@ def _counted(queue: Queue) -> Document:
     counts = {name: queue.counts[state] for name, state in COUNTED.items()}
     sizes = {name + "_bytes": queue.sizes[state] for name, state in COUNTED.items()}
     gone = {name: queue.gone[cause] for name, cause in GONE_BY.items()}
-    current = current_bytes(queue)
+    current = queue.sizes[AVAILABLE]
     return {
         **counts,
         **sizes,
@@ -104,10 +104,6 @@ def _counted(queue: Queue) -> Document:
         "current_bytes": current,
         "pending_bytes": queue.held_bytes - current,
     }
-
-
-def current_bytes(queue: Queue) -> int:
-    return queue.sizes[AVAILABLE]
 
 
 def _enqueue_times(

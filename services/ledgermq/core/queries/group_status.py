@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Final
 
+from ledgermq.core.moves import state_of
 from ledgermq.core.queries.paging import page_of
 from ledgermq.core.state.group import LAST_IN_GROUP, LAST_SEGMENT, MEMBER, SEGMENT, Group, Segments
+from ledgermq.core.state.message_states import NAMES
 from ledgermq.core.state.records import GroupedMessage, Queue
 from ledgermq.protocol.documents.fields import Document, document_of
 from ledgermq.protocol.documents.groups import GroupHolder, GroupMember, GroupState, MissingSegments
@@ -117,7 +119,4 @@ def _state(item: GroupedMessage) -> str:
         return "held"
     if not item.flags & MEMBER:
         return "clashing"
-    times = item.times
-    if times is None or times.waits_until < 0:
-        return "available"
-    return "unborn" if times.is_unborn else "delayed"
+    return NAMES[state_of(item)]

@@ -10,7 +10,9 @@ from heapq import nsmallest
 from itertools import chain
 from typing import Final
 
+from ledgermq.core.moves import state_of
 from ledgermq.core.state.manager import QueueManager
+from ledgermq.core.state.message_states import NAMES
 from ledgermq.core.state.records import BlockedPut, Message, Session
 from ledgermq.protocol.documents.fields import Document, document_of
 from ledgermq.protocol.documents.pins import LogPins, Pin
@@ -55,15 +57,6 @@ def _body_position(message: Message) -> int:
     return message.put_position if body is None else body[0]
 
 
-def _state_of(message: Message) -> str:
-    if message.consumer is not None:
-        transacted = message.consumer.session.transacted
-        return "uncommitted get" if transacted else "unacknowledged"
-    if message.is_available:
-        return "available"
-    return "delayed" if message.times is not None and message.times.is_delayed else "unborn"
-
-
 def _pin(message: Message) -> Document:
     consumer = message.consumer
     body_position, body_index = message.body_position
@@ -76,7 +69,7 @@ def _pin(message: Message) -> Document:
         message_id=message.message_id.hex(),
         body_position=body_position,
         body_index=body_index,
-        state=_state_of(message),
+        state=NAMES[state_of(message)],
         session=-1 if consumer is None else consumer.session.handle,
     )
 
