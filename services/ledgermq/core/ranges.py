@@ -1,7 +1,8 @@
-"""Ranges: a setting that an operation gives is within its limits, or is refused."""
+"""Ranges: what an operation gives is within its limits, or is refused (PROTOCOL.md §3)."""
 
 from __future__ import annotations
 
+from ledgermq.protocol.limits import ACTOR_CHARACTERS_MAX, DESCRIPTION_CHARACTERS_MAX
 from ledgermq.protocol.reasons import Reason, Refusal
 
 
@@ -10,3 +11,18 @@ def check_range(name: str, value: int | None, least: int, most: int) -> Refusal 
     if value is None or least <= value <= most:
         return None
     return Refusal(Reason.SETTING_INVALID, f"{name} is {value}, must be {least} to {most}")
+
+
+def check_actor(actor: str, reason: str) -> Refusal | None:
+    """Refuses an operation by hand that does not say who asks for it, or why."""
+    if not 0 < len(actor) <= ACTOR_CHARACTERS_MAX:
+        return Refusal(
+            Reason.REASON_INVALID,
+            f"the actor has {len(actor)} characters, must be 1 to {ACTOR_CHARACTERS_MAX}",
+        )
+    if not 0 < len(reason) <= DESCRIPTION_CHARACTERS_MAX:
+        return Refusal(
+            Reason.REASON_INVALID,
+            f"the reason has {len(reason)} characters, must be 1 to {DESCRIPTION_CHARACTERS_MAX}",
+        )
+    return None

@@ -12,8 +12,13 @@ from ledgermq.core.entry import Entry
 from ledgermq.core.puts.blocked import Waits, answer_late, refuse_blocked, remove_blocked
 from ledgermq.core.puts.grouping import check_groups, group_record
 from ledgermq.core.puts.putting import take_in
-from ledgermq.core.puts.quotas import fits, held_by_all, larger_than_whole, used_up_quota
-from ledgermq.core.puts.room import check_transaction_size
+from ledgermq.core.puts.quotas import (
+    check_transaction_size,
+    fits,
+    held_by_all,
+    larger_than_whole,
+    used_up_quota,
+)
 from ledgermq.core.sessions.sessions import commit
 from ledgermq.core.state.group import AWAY, MEMBER
 from ledgermq.core.state.manager import QueueManager

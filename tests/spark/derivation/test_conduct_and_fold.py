@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from ledgermq.core.puts import room as storing
+from ledgermq.core.puts import quotas as storing
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Delivered, Refused
 from ledgermq_spark.derivation import refusing

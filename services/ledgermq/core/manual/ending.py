@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ledgermq.core.entry import Entry
-from ledgermq.core.manual.actors import check_actor
 from ledgermq.core.quoting import quoted
+from ledgermq.core.ranges import check_actor
 from ledgermq.core.sessions.sessions import end_session, undo
 from ledgermq.core.state.records import Session
 from ledgermq.protocol.operations import EndSession, RollbackTransaction

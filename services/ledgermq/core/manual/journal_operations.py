@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from ledgermq.core.entry import Entry
-from ledgermq.core.manual.actors import check_actor
+from ledgermq.core.ranges import check_actor
 from ledgermq.core.state.journal import Backup
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Session

@@ -11,9 +11,9 @@ from ledgermq.core.delivery.transfer import COPIED, MOVED_BY_HAND, RETRIED, tran
 from ledgermq.core.destinations.administration import unknown
 from ledgermq.core.destinations.by_name import find_given
 from ledgermq.core.entry import Entry
-from ledgermq.core.manual.actors import check_actor
 from ledgermq.core.manual.choice import Chosen, administered, choose
 from ledgermq.core.moves import move, state_of
+from ledgermq.core.ranges import check_actor
 from ledgermq.core.state.message_states import GONE, MOVED, REMOVED
 from ledgermq.core.state.records import Consumer, Message, Queue, Session
 from ledgermq.protocol.administration import (

@@ -8,8 +8,8 @@ passed over.
 from __future__ import annotations
 
 from ledgermq.core.entry import Entry
-from ledgermq.core.manual.actors import check_actor
 from ledgermq.core.manual.choice import Chosen, administered
+from ledgermq.core.ranges import check_actor
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Message, Session
 from ledgermq.protocol.administration import MessagePlace, Relocate, RelocatedMessage

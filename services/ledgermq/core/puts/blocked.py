@@ -11,8 +11,13 @@ from __future__ import annotations
 from typing import Final
 
 from ledgermq.core.entry import Entry
-from ledgermq.core.puts.quotas import fits, has_quota, larger_than_whole, used_up_quota
-from ledgermq.core.puts.room import storage_full
+from ledgermq.core.puts.quotas import (
+    fits,
+    has_quota,
+    larger_than_whole,
+    storage_full,
+    used_up_quota,
+)
 from ledgermq.core.ranges import check_range
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import BlockedPut, Message, Queue, Session

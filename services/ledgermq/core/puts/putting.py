@@ -8,8 +8,7 @@ from ledgermq.core.entry import Entry
 from ledgermq.core.moves import move
 from ledgermq.core.puts.blocked import WAITS, Waits, block, must_block
 from ledgermq.core.puts.grouping import check_groups, join_open_groups, set_group, without_group
-from ledgermq.core.puts.quotas import bytes_of
-from ledgermq.core.puts.room import check_transaction_size
+from ledgermq.core.puts.quotas import bytes_of, check_transaction_size
 from ledgermq.core.puts.times import check_times, set_times
 from ledgermq.core.state.group import Group
 from ledgermq.core.state.message_states import NEW, UNCOMMITTED

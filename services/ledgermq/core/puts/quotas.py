@@ -1,7 +1,7 @@
-"""Quotas: how much a destination and the queue manager may hold (PROTOCOL.md §16, INF-04).
+"""Room for a Put: in the quotas, the storage and one unit of work (PROTOCOL.md §16, §19; INF-04).
 
-They hold up puts and nothing else: what is there is never taken away, and a commit, a message that
-goes elsewhere or one that comes back is never refused by a quota (decision 19).
+Quotas hold up puts and nothing else: what is there is never taken away, and a commit, a message
+that goes elsewhere or one that comes back is never refused by a quota (decision 19).
 """
 
 from __future__ import annotations
@@ -11,7 +11,9 @@ from operator import attrgetter
 from typing import Final
 
 from ledgermq.core.state.manager import QueueManager
-from ledgermq.core.state.records import Message, Queue
+from ledgermq.core.state.records import Message, Queue, Session
+from ledgermq.protocol.limits import UNIT_OF_WORK_DESTINATIONS_MAX
+from ledgermq.protocol.reasons import Reason, Refusal
 from ledgermq.protocol.settings import DEFAULTS
 
 SIZE: Final = attrgetter("size_bytes")
@@ -85,3 +87,47 @@ def larger_than_whole(state: QueueManager, queue: Queue, count: int, size_bytes:
         if bytes_max and size_bytes > bytes_max:
             return f"{size_bytes} bytes at once are more than the quota of {whose}, {bytes_max}"
     return None
+
+
+def storage_full(state: QueueManager, size_bytes: int) -> Refusal:
+    """Refuses what may not wait for room in the storage (DB-20)."""
+    settings = state.storage.settings
+    return Refusal(
+        Reason.STORAGE_FULL,
+        f"there is no room for {size_bytes} bytes: the {settings.segments_max} segments of "
+        f"{settings.segment_bytes} bytes that may be are full or pinned by live messages",
+    )
+
+
+def check_transaction_size(
+    state: QueueManager, session: Session, messages: list[Message], size_bytes: int
+) -> Refusal | None:
+    """Refuses a unit of work, or outside one a message, that is larger than a segment (DB-09).
+
+    And a unit of work for more destinations than the outcome of its commit has room for.
+    """
+    destination = messages[0].queue.destination
+    if (
+        len(session.open_puts) >= UNIT_OF_WORK_DESTINATIONS_MAX
+        and destination not in session.open_puts
+    ):
+        return Refusal(
+            Reason.TRANSACTION_TOO_LARGE,
+            f"the unit of work has puts to {len(session.open_puts)} destinations, one commit puts "
+            "to no more; commit what it holds",
+        )
+    limit = state.storage.settings.segment_bytes
+    if session.open_bytes + size_bytes <= limit:
+        return None
+    if session.transacted:
+        return Refusal(
+            Reason.TRANSACTION_TOO_LARGE,
+            f"with {size_bytes} bytes more the unit of work had "
+            f"{session.open_bytes + size_bytes}, a segment takes {limit}; commit what it holds",
+        )
+    largest = max(message.size_bytes for message in messages)
+    if largest <= limit:
+        return None
+    return Refusal(
+        Reason.TRANSACTION_TOO_LARGE, f"a message takes {largest} bytes, a segment takes {limit}"
+    )
