@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from ledgermq.core.quoting import cut
@@ -44,7 +43,6 @@ class Move(NamedTuple):
 Listener = Callable[[Move], object]
 
 
-@dataclass(slots=True, eq=False, repr=False)
 class Entry:
     """What the handlers of one entry share: state, position, outcomes so far, queues touched.
 
@@ -54,18 +52,30 @@ class Entry:
     `left` are queues that lost a receiver or a delivery: those that nothing keeps retire.
     """
 
-    state: QueueManager
-    position: int
-    listener: Listener | None = None
-    begins: int = field(init=False)
-    next_index: int = 0
-    next_step: int = 0
-    outcomes: list[Addressed] = field(default_factory=list)
-    touched_queues: dict[int, Queue] = field(default_factory=dict)
-    left: dict[int, Queue] = field(default_factory=dict)
+    __slots__ = (
+        "begins",
+        "left",
+        "listener",
+        "next_index",
+        "next_step",
+        "outcomes",
+        "position",
+        "state",
+        "touched_queues",
+    )
 
-    def __post_init__(self) -> None:
-        self.begins = self.state.time
+    def __init__(
+        self, state: QueueManager, position: int, listener: Listener | None = None
+    ) -> None:
+        self.state = state
+        self.position = position
+        self.listener = listener
+        self.begins = state.time
+        self.next_index = 0
+        self.next_step = 0
+        self.outcomes: list[Addressed] = []
+        self.touched_queues: dict[int, Queue] = {}
+        self.left: dict[int, Queue] = {}
 
     def take_index(self) -> int:
         index = self.next_index

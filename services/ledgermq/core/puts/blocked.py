@@ -51,9 +51,10 @@ def must_block(
 ) -> bool | Refusal:
     """Whether a put has to wait for a quota; refused, if it never fits or may not wait."""
     state, count = entry.state, len(messages)
-    refusal = check_range("blocking_ms", operation.blocking_ms, 0, TIMING_MS_MAX)
-    if refusal is not None:
-        return refusal
+    if operation.blocking_ms:
+        refusal = check_range("blocking_ms", operation.blocking_ms, 0, TIMING_MS_MAX)
+        if refusal is not None:
+            return refusal
     if session.waiting_commit is not None:
         return commit_waits(session)
     if not state.blocked_puts and not has_quota(state, queue):
