@@ -178,7 +178,8 @@ class Settling:
                 acknowledged.
             OutOfTurnError: others are to be settled first; all can still be acknowledged.
         """
-        if self.automatic:
+        self._engine.check_usable_locked()
+        if self._engine.mode not in ("CLIENT", "INDIVIDUAL"):
             return
         if deliveries is None:
             ranges = self.handed.take_all()

@@ -120,10 +120,8 @@ class Work:
     ) -> Steps[None]:
         """Acknowledges what acknowledging one message settles in this mode."""
         check_seconds("timeout", timeout)
-        self.engine.check_usable_locked()
-        if not self.transacted:
-            alone = self.mode is AckMode.INDIVIDUAL
-            yield from self.settling.acknowledge(deliveries if alone else None, timeout, wait)
+        alone = self.mode is AckMode.INDIVIDUAL
+        return self.settling.acknowledge(deliveries if alone else None, timeout, wait)
 
     def recover(self, *, timeout: float | None = None) -> Steps[None]:
         """See `ledgermq.Session.recover`."""

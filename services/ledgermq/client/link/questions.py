@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ledgermq.client.reasons import error_of_reason
-from ledgermq.client.sansio.sizes import check_value
+from ledgermq.client.sansio.sizes import VALUE_BYTES_MAX, too_large
 from ledgermq.errors import WorkerUnavailableError
 from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Outcome
 from ledgermq.protocol.reasons import Reason
@@ -109,7 +109,8 @@ class Questions:
             **more,
         }
         value = encode_record(ASK, datum)
-        check_value(f"a question ({kind})", more, value)
+        if len(value) > VALUE_BYTES_MAX:
+            raise too_large(f"a question ({kind})", more, value)
         return value
 
     def ask(

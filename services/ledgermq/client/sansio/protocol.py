@@ -14,7 +14,7 @@ from typing import Any, Final
 from ledgermq.client.sansio.buffer import ConsumerBuffer
 from ledgermq.client.sansio.handed_over import HandedOver
 from ledgermq.client.sansio.ranges import DeliveryRanges
-from ledgermq.client.sansio.sizes import check_value
+from ledgermq.client.sansio.sizes import VALUE_BYTES_MAX, too_large
 from ledgermq.errors import IllegalStateError, LedgerMQError
 from ledgermq.protocol.operations import Alive, Commit, Put, Recover, Rollback, SessionOperation
 from ledgermq.protocol.outcomes import Delivered, Refused, Reply
@@ -122,10 +122,13 @@ class SessionProtocol:
     @property
     def handed_through(self) -> int:
         """Up to which delivery everything was handed to the application, or went back (H20)."""
-        unseen = [lowest for one in self.consumers.values() if (lowest := one.lowest)]
-        if self.late:
-            unseen += [one.lowest for one in self.late.values() if one]
-        return min(unseen) - 1 if unseen else self.delivery_highest
+        lowest = self.delivery_highest + 1
+        for buffer in self.consumers.values():
+            lowest = min(lowest, buffer.lowest or lowest)
+        for late in self.late.values():
+            if late:
+                lowest = min(lowest, late.lowest)
+        return lowest - 1
 
     def write(self, operation: type[SessionOperation], **fields: Any) -> Pending:
         """Numbers and encodes an operation, which is pending from now on; raises as `prepare`."""
@@ -148,7 +151,8 @@ class SessionProtocol:
             value = encode_operation(numbered)
         except (ValueError, OverflowError) as error:
             raise IllegalStateError(_not_encodable(operation.__name__, fields)) from error
-        check_value(operation.__name__, fields, value)
+        if len(value) > VALUE_BYTES_MAX:
+            raise too_large(operation.__name__, fields, value)
         pending = Pending(number, operation, value)
         if operation is Put:
             pending.puts = len(fields["messages"])

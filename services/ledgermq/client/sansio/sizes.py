@@ -32,12 +32,10 @@ def encoded_bytes(message: PutMessage) -> int:
     return size + header_bytes(header) + PROPERTY_BESIDE_BYTES * len(header["properties"])
 
 
-def check_value(name: str, fields: Mapping[str, Any], value: bytes) -> None:
-    """Refuses a record that is too large for the log, by what in it makes it so."""
-    if len(value) <= VALUE_BYTES_MAX:
-        return
+def too_large(name: str, fields: Mapping[str, Any], value: bytes) -> MessageTooLargeError:
+    """The error for a record of more than VALUE_BYTES_MAX; it names what makes it so large."""
     size, argument = max((_size(one), key) for key, one in _leaves(fields))
-    raise MessageTooLargeError(
+    return MessageTooLargeError(
         f"{argument} of {name} has {size:,}, which makes {len(value):,} bytes of it; a record of "
         f"the log takes {VALUE_BYTES_MAX:,}; nothing was written"
     )
