@@ -10,6 +10,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import pytest
 import ledgermq
 from ledgermq.cli.main import main
 from ledgermq.processor.worker.supervisor import running_installation
+from support.brokers.lent_connection import LentConnection
 
 TOPIC_PREFIX = "cli"
 PATIENCE_SECONDS = 60
@@ -116,11 +118,32 @@ def cli(plain, worker, monkeypatch) -> Run:
     return plain
 
 
+@pytest.fixture(scope="session")
+def connect(worker) -> Callable[[], ledgermq.Connection]:
+    """Connects an application."""
+    return partial(ledgermq.connect, f"kafka://{worker}/QM1", topic_prefix=TOPIC_PREFIX)
+
+
+@pytest.fixture(scope="session")
+def lent_connection(connect) -> Iterator[LentConnection]:
+    """What `connection` takes its connection from."""
+    lent = LentConnection(connect)
+    yield lent
+    lent.close()
+
+
 @pytest.fixture
-def connection(worker) -> Iterator[ledgermq.Connection]:
-    """A connection of an application."""
-    with ledgermq.connect(f"kafka://{worker}/QM1", topic_prefix=TOPIC_PREFIX) as found:
-        yield found
+def own_connection(connect) -> Iterator[ledgermq.Connection]:
+    """A connection of an application that only this test uses."""
+    with connect() as opened:
+        yield opened
+
+
+@pytest.fixture
+def connection(lent_connection) -> Iterator[ledgermq.Connection]:
+    """A connection of an application, in which no session is open."""
+    yield lent_connection.take()
+    lent_connection.give_back()
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from ledgermq import aio
 from ledgermq.client.link import heartbeats as keeper
 from ledgermq.testing import MemoryBroker
 from support.brokers.hand_route import HandRoute
+from support.brokers.lent_connection import LentConnection
 from support.brokers.plain_worker import PlainWorker
 from support.brokers.worker_process import Place, new_place
 
@@ -52,11 +53,26 @@ def place(request) -> Place | MemoryPlace:
     return request.getfixturevalue("installation")
 
 
+@pytest.fixture(scope="session")
+def lent_connection(place) -> Iterator[LentConnection]:
+    """What `connection` takes its connection from."""
+    lent = LentConnection(place.connect)
+    yield lent
+    lent.close()
+
+
 @pytest.fixture
-def connection(place) -> Iterator[ledgermq.Connection]:
-    """A connection to it."""
+def own_connection(place) -> Iterator[ledgermq.Connection]:
+    """A connection that only this test uses."""
     with place.connect() as opened:
         yield opened
+
+
+@pytest.fixture
+def connection(lent_connection) -> Iterator[ledgermq.Connection]:
+    """A connection to it, in which no session is open."""
+    yield lent_connection.take()
+    lent_connection.give_back()
 
 
 @pytest.fixture

@@ -1,9 +1,7 @@
 """State time over clocks that leap and are set back (PROTOCOL.md §6; H6)."""
 
-import os
-
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ledgermq.core import clock as clock_module
@@ -12,12 +10,10 @@ from ledgermq.core.clock import time_after
 from ledgermq.protocol.operations import Open, Tick, TimeAgreed
 from ledgermq.wire.framing.codec import decode_operation
 from support.checks import checks
-from support.checks.checked_histories import FOLD, check_history
+from support.checks.checked_histories import check_history, examples
 from support.generators.clock_generators import clock_histories
-from support.planted.planted_faults import expect_found
+from support.planted.planted_faults import Fault, expect_found_by
 
-# Mutation testing asks for fewer examples, because it runs them for every mutant.
-DIVISOR = int(os.environ.get("LEDGERMQ_EXAMPLES_DIVISOR", "1"))
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
 MINUTE = 60 * SECOND
@@ -148,7 +144,7 @@ def test_the_reference_stands_in_a_checkpoint_only_while_there_is_one(ahead):
     assert checks.thaw(frozen).time_reference == (DAY if ahead else -1)
 
 
-@settings(FOLD, max_examples=60 // DIVISOR)
+@examples(60)
 @given(clock_histories())
 def test_histories_of_clocks_that_are_set_back_leave_a_state_that_the_model_agrees_with(history):
     """Outcomes as the model's, the same time and reference, invariants, and a checkpoint that
@@ -157,7 +153,7 @@ def test_histories_of_clocks_that_are_set_back_leave_a_state_that_the_model_agre
     check_history(history)
 
 
-@settings(FOLD, max_examples=20 // DIVISOR)
+@examples(20)
 @given(clock_histories(steps=15))
 def test_a_state_restored_while_time_is_ahead_goes_on_as_the_one_that_was_not(history):
     """From every split on the same outcomes, and in the end the same digest (D5)."""
@@ -186,14 +182,11 @@ def _forever(original):
 
 @pytest.mark.parametrize(
     "planted",
-    [(clock_module, "TIME_AHEAD_RATE", _full_pace), (clock_module, "TIME_LEAP_US", _forever)],
+    [
+        Fault(clock_module, "TIME_AHEAD_RATE", _full_pace),
+        Fault(clock_module, "TIME_LEAP_US", _forever),
+    ],
 )
 def test_fault_planted_in_the_clock_is_found(planted, monkeypatch):
     """The properties are not blind: another pace, another limit of a leap turn them red."""
-
-    @settings(FOLD, max_examples=200, phases=[Phase.generate])
-    @given(clock_histories())
-    def run(history):
-        check_history(history)
-
-    expect_found(monkeypatch, planted, run)
+    expect_found_by(monkeypatch, planted, clock_histories())

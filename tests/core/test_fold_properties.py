@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import Phase, given, settings
+from hypothesis import given
 
 from ledgermq.core import apply as apply_module
 from ledgermq.core import moves, unblocking
@@ -25,20 +24,18 @@ from ledgermq.core.structures.available import Available
 from ledgermq.protocol.operations import Unreadable
 from ledgermq.wire.framing.codec import decode_operation
 from support.checks import checks
-from support.checks.checked_histories import FOLD, check_history
+from support.checks.checked_histories import check_history, examples
 from support.generators.generators import Entry, informed_histories, naive_histories
 from support.generators.group_generators import group_histories
 from support.generators.quota_generators import quota_histories
-from support.planted.planted_faults import expect_found, named
+from support.planted.planted_faults import expect_found, expect_found_by, named
 from support.scripts.play import play
 from support.scripts.script import read_scripts
 
 SCRIPTS = Path(__file__).parent / "scripts"
-# Mutation testing asks for fewer examples, because it runs them for every mutant.
-DIVISOR = int(os.environ.get("LEDGERMQ_EXAMPLES_DIVISOR", "1"))
 
 
-@settings(FOLD, max_examples=200 // DIVISOR)
+@examples(200)
 @given(naive_histories())
 def test_any_records_leave_a_sound_state_that_the_model_agrees_with(history):
     """Random operations and bytes: outcomes as the model's, invariants, conservation, refusals
@@ -47,21 +44,21 @@ def test_any_records_leave_a_sound_state_that_the_model_agrees_with(history):
     check_history(history)
 
 
-@settings(FOLD, max_examples=250 // DIVISOR)
+@examples(250)
 @given(informed_histories())
 def test_deep_histories_leave_a_sound_state_that_the_model_agrees_with(history):
     """Mostly legal operations, with the same checks after every entry."""
     check_history(history)
 
 
-@settings(FOLD, max_examples=120 // DIVISOR)
+@examples(120)
 @given(group_histories())
 def test_histories_of_groups_leave_a_sound_state_that_the_model_agrees_with(history):
     """Groups, segments, get options, group affinity and browses, with the same checks."""
     check_history(history)
 
 
-@settings(FOLD, max_examples=200 // DIVISOR)
+@examples(200)
 @given(quota_histories())
 def test_histories_with_quotas_leave_a_sound_state_that_the_model_agrees_with(history):
     """Small quotas, several sessions and both policies, with the same checks (INF-18, INF-20)."""
@@ -77,7 +74,7 @@ def replay(state, history: Sequence[Entry]) -> list[object]:
     return found
 
 
-@settings(FOLD, max_examples=60 // DIVISOR)
+@examples(60)
 @given(informed_histories(steps=25) | group_histories(steps=25) | quota_histories(steps=25))
 def test_checkpoint_and_replay_equal_replay_from_zero_at_every_split(history):
     """A state that is written and read at any position goes on with the same outcomes and ends in
@@ -95,7 +92,7 @@ def test_checkpoint_and_replay_equal_replay_from_zero_at_every_split(history):
         assert checks.digest(restored) == whole, f"split at {split}"
 
 
-@settings(FOLD, max_examples=100 // DIVISOR)
+@examples(100)
 @given(informed_histories(steps=15) | group_histories(steps=15) | quota_histories(steps=15))
 def test_folding_the_same_history_twice_gives_the_same_outcomes(history):
     """The fold depends on nothing but the log."""
@@ -104,7 +101,8 @@ def test_folding_the_same_history_twice_gives_the_same_outcomes(history):
     assert checks.digest(first) == checks.digest(second)
 
 
-# Faults that the checks above must find, each a thing in the fold and what is wrong with it.
+# Faults that the checks above must find: a thing in the fold, what is wrong with it, and a seed of
+# histories if the first ones do not show it.
 
 
 def _forgetful_backout(original):
@@ -195,62 +193,43 @@ def _stays_on(original):
 
 
 FAULTS = [
-    (redelivery, "_counted_backouts", _all_count),
-    (redelivery, "_step_for", _no_step),
-    (redelivery, "_delay_ms", _shorter),
-    (redelivery, "transfer", _does_nothing),
+    (redelivery, "_counted_backouts", _all_count, 5),
+    (redelivery, "_step_for", _no_step, 2),
+    (redelivery, "_delay_ms", _shorter, 1),
+    (redelivery, "transfer", _does_nothing, 3),
     (settling, "give_back", _forgetful_backout),
-    (settling, "give_back", _always_backout),
-    (consumers, "check_deliveries", _unchecked),
+    (settling, "give_back", _always_backout, 1),
+    (consumers, "check_deliveries", _unchecked, 8),
     (settling, "check_deliveries", _unchecked),
     (sessions, "check_deliveries", _unchecked),
     (Available, "extend", _reversed),
     (Available, "offer", _losing),
-    (Available, "take", _greedy),
+    (Available, "take", _greedy, 1),
     (Available, "take", _one_too_few),
     (putting, "enqueue", _gap),
     (moves, "_take_out", _does_nothing),
     (sessions, "_discard_open_puts", _keeps_puts),
     (sessions, "remember_reply", _forgets_reply),
-    (sessions, "tell_handing", _tells_of_one),
+    (sessions, "tell_handing", _tells_of_one, 3),
     (sessions, "show_life", _keeps_suspicion),
     (sessions, "set_deadline", _later),
     (delivery, "_give", _does_nothing),
-    (consumers, "give_back", _does_nothing),
-    (message_operations, "end_flight", _does_nothing),
+    (consumers, "give_back", _does_nothing, 2),
+    (message_operations, "end_flight", _does_nothing, 2),
 ]
 JOURNAL_FAULTS = [(Journal, "switch", _stays_on), (Journal, "backed_up", _losing)]
 
 
-# Those that only few histories show.
-RARE = (
-    *("_step_for_no_step", "_counted_backouts_all_count", "end_flight_does_nothing"),
-    "transfer_does_nothing",
-)
-
-
-@pytest.mark.parametrize("planted", named(FAULTS, RARE))
+@pytest.mark.parametrize("planted", named(FAULTS))
 def test_planted_fault_is_found(planted, monkeypatch):
     """The properties are not blind: each fault planted in the fold turns them red."""
-
-    @settings(FOLD, max_examples=1_000, phases=[Phase.generate])
-    @given(informed_histories())
-    def run(history):
-        check_history(history)
-
-    expect_found(monkeypatch, planted, run)
+    expect_found_by(monkeypatch, planted, informed_histories())
 
 
 @pytest.mark.parametrize("planted", named(JOURNAL_FAULTS))
 def test_planted_fault_of_the_journal_is_found(planted, monkeypatch):
     """Histories in which the journal is turned on and off and backed up are not blind (DB-17)."""
-
-    @settings(FOLD, max_examples=1_000, phases=[Phase.generate])
-    @given(informed_histories(weights=("put", "journal", "journal")))
-    def run(history):
-        check_history(history)
-
-    expect_found(monkeypatch, planted, run)
+    expect_found_by(monkeypatch, planted, informed_histories(weights=("put", "journal", "journal")))
 
 
 def test_open_puts_that_outlive_their_temporary_destination_are_found(monkeypatch):
@@ -285,9 +264,9 @@ def _always(original):
 
 QUOTA_FAULTS = [
     (blocked, "fits", _always),
-    (blocked, "stays_behind", _does_nothing),
+    (blocked, "stays_behind", _does_nothing, 1),
     (unblocking, "fits", _always),
-    (unblocking, "fits", _does_nothing),
+    (unblocking, "fits", _does_nothing, 1),
     (unblocking, "_commit_if_waiting", _does_nothing),
     (sessions, "drop_blocked", _does_nothing),
     (moves, "_note_high", _does_nothing),
@@ -298,13 +277,7 @@ QUOTA_FAULTS = [
 @pytest.mark.parametrize("planted", named(QUOTA_FAULTS))
 def test_planted_fault_of_quotas_is_found(planted, monkeypatch):
     """Histories with quotas are not blind either (INF-18, INF-20)."""
-
-    @settings(FOLD, max_examples=1_000, phases=[Phase.generate])
-    @given(quota_histories())
-    def run(history):
-        check_history(history)
-
-    expect_found(monkeypatch, planted, run)
+    expect_found_by(monkeypatch, planted, quota_histories())
 
 
 GROUP_FAULTS = [
@@ -314,30 +287,24 @@ GROUP_FAULTS = [
     (Group, "other_priority", _agrees),
     (orders, "is_permitted", _permits),
     (orders, "is_wanted", _permits),
-    (moves, "_offer_what_became_whole", _does_nothing),
+    (moves, "_offer_what_became_whole", _does_nothing, 1),
     (delivery, "bond", _does_nothing),
     (group_positions, "drop_bonds", _does_nothing),
     (delivery, "follow", _does_nothing),
     (delivery, "unit_of", _one_segment),
-    (settling, "follow", _does_nothing),
+    (settling, "follow", _does_nothing, 1),
     (group_positions, "reserve_group", _does_nothing),
     (group_positions, "end_reservation", _does_nothing),
     (putting, "check_groups", _no_warning),
-    (consumers, "disagreement", _agrees),
-    (consumers, "leave_queue", _does_nothing),
+    (consumers, "disagreement", _agrees, 6),
+    (consumers, "leave_queue", _does_nothing, 1),
 ]
 
 
 @pytest.mark.parametrize("planted", named(GROUP_FAULTS))
 def test_fault_planted_in_groups_is_found(planted, monkeypatch):
     """Histories of groups are not blind to what is wrong with groups."""
-
-    @settings(FOLD, max_examples=300, phases=[Phase.generate])
-    @given(group_histories())
-    def run(history):
-        check_history(history)
-
-    expect_found(monkeypatch, planted, run)
+    expect_found_by(monkeypatch, planted, group_histories())
 
 
 def test_unreadable_is_an_operation_like_any_other():

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import os
-
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from ledgermq.selector import SELECTOR_CHARACTERS_MAX, Selector, SelectorError, parse_selector
 from ledgermq.selector.grammar import KEYWORDS
+from support.checks.checked_histories import EXAMPLES_DIVISOR
 from support.messages.naive_selector import names, truth, written
 from support.messages.selectors import outcome, parsed
 
-# Mutation testing asks for fewer examples, because it runs them for every mutant.
-DIVISOR = int(os.environ.get("LEDGERMQ_EXAMPLES_DIVISOR", "1"))
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example]
 
 
 def examples(number: int) -> settings:
     """The same examples in every run, and as many as asked for."""
     return settings(
-        max_examples=max(number // DIVISOR, 10),
+        max_examples=max(number // EXAMPLES_DIVISOR, 10),
         deadline=None,
         derandomize=True,
         database=None,

@@ -11,6 +11,12 @@ pytestmark = pytest.mark.kafka
 Y, Z = group_id("Y").hex(), group_id("Z").hex()
 
 
+@pytest.fixture
+def connection(own_connection):
+    """Shared with no other test: these number consumers of the administration's session."""
+    return own_connection
+
+
 def table_of(answer):
     """The rows of a piped table, as mappings by its headings."""
     assert answer.code == OK, answer.err

@@ -11,6 +11,12 @@ pytestmark = pytest.mark.kafka
 
 
 @pytest.fixture
+def connection(own_connection):
+    """Shared with no other test: these number consumers of the administration's session."""
+    return own_connection
+
+
+@pytest.fixture
 def topic(connection) -> str:
     """A topic that no other test uses."""
     name = f"topic.{uuid.uuid4().hex[:12]}"

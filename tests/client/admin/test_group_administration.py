@@ -11,6 +11,12 @@ from support.messages.grouped_items import consume, get_items, group_id, put_ite
 
 
 @pytest.fixture
+def connection(own_connection):
+    """Shared with no other test: these number consumers of the administration's session."""
+    return own_connection
+
+
+@pytest.fixture
 def name(connection, queue) -> str:
     """The name of a queue that only this test uses, which is there."""
     connection.admin.create_queue(queue)

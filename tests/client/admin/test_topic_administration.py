@@ -9,6 +9,12 @@ from ledgermq.protocol.operations import CloseConsumer, OpenConsumer
 
 
 @pytest.fixture
+def connection(own_connection):
+    """Shared with no other test: these number consumers of the administration's session."""
+    return own_connection
+
+
+@pytest.fixture
 def topic(queue) -> str:
     """The name of a topic that only this test uses."""
     return queue.removeprefix("queue:")

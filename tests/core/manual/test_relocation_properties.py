@@ -11,19 +11,25 @@ from ledgermq.core.apply import new_state
 from ledgermq.core.destinations import numbering
 from ledgermq.core.manual import relocation as relocating
 from ledgermq.protocol.outcomes import Administered, Delivered, Outcome, Refused
-from support.checks.checked_histories import FOLD, check_every_split, check_history, fold_entry
+from support.checks.checked_histories import (
+    FOLD,
+    check_every_split,
+    check_history,
+    examples,
+    fold_entry,
+)
 from support.generators.relocation_generators import relocation_histories
-from support.planted.planted_faults import expect_found, named
+from support.planted.planted_faults import expect_found_by, named
 
 
-@settings(FOLD, max_examples=120)
+@examples(120)
 @given(relocation_histories())
 def test_histories_with_relocations_leave_a_sound_state_that_the_model_agrees_with(history):
     """Outcomes, stored messages and where their bodies stand, after every entry (H24)."""
     check_history(history)
 
 
-@settings(FOLD, max_examples=30)
+@examples(30)
 @given(relocation_histories(steps=20))
 def test_a_checkpoint_knows_where_bodies_stand_at_every_split(history):
     """A state that is written and read goes on the same and ends in the same digest (D5)."""
@@ -79,17 +85,11 @@ def _forgets_body(original):
 FAULTS = [
     (relocating, "_message_at", _finds_none),
     (relocating, "_difference", _permits),
-    (numbering, "_made_as", _forgets_body),
+    (numbering, "_made_as", _forgets_body, 1),
 ]
 
 
 @pytest.mark.parametrize("planted", named(FAULTS))
 def test_planted_fault_of_relocation_is_found(planted, monkeypatch):
     """The properties are not blind: each fault planted in the fold turns them red."""
-
-    @settings(FOLD, max_examples=500, phases=[Phase.generate])
-    @given(relocation_histories())
-    def run(history):
-        check_history(history)
-
-    expect_found(monkeypatch, planted, run)
+    expect_found_by(monkeypatch, planted, relocation_histories())

@@ -17,21 +17,27 @@ from ledgermq.protocol import operations as op
 from ledgermq.protocol.settings import given_settings
 from support.brokers.log_writer import Script, color_header
 from support.checkout import SCRIPTS
-from support.checks.checked_histories import FOLD, check_every_split, check_history, fold_entry
+from support.checks.checked_histories import (
+    FOLD,
+    check_every_split,
+    check_history,
+    examples,
+    fold_entry,
+)
 from support.generators.group_order_generators import group_order_histories
-from support.planted.planted_faults import expect_found, named
+from support.planted.planted_faults import expect_found, expect_found_by, named
 from support.scripts.play import play
 from support.scripts.script import ScriptError, read_scripts
 
 
-@settings(FOLD, max_examples=150)
+@examples(150)
 @given(group_order_histories())
 def test_histories_of_ordered_groups_leave_a_sound_state_that_the_model_agrees_with(history):
     """Delays, selectors, affinity, FIFO modes and subscriptions, with every check (INF-10)."""
     check_history(history)
 
 
-@settings(FOLD, max_examples=30)
+@examples(30)
 @given(group_order_histories(steps=20))
 def test_a_checkpoint_knows_what_is_held_back_at_every_split(history):
     """A state that is written and read goes on the same and ends in the same digest (D5)."""
@@ -145,13 +151,7 @@ FAULTS = [
 @pytest.mark.parametrize("planted", named(FAULTS))
 def test_planted_fault_of_group_order_is_found(planted, monkeypatch):
     """The properties are not blind: each fault planted in the fold turns them red."""
-
-    @settings(FOLD, max_examples=1_500, phases=[Phase.generate])
-    @given(group_order_histories())
-    def run(history):
-        check_history(history)
-
-    expect_found(monkeypatch, planted, run)
+    expect_found_by(monkeypatch, planted, group_order_histories())
 
 
 def test_what_comes_back_to_a_parked_group_and_stays_there_is_found(monkeypatch):

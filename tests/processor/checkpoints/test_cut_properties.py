@@ -4,7 +4,7 @@ import asyncio
 from typing import Any
 from unittest.mock import patch
 
-from hypothesis import given, settings
+from hypothesis import given
 
 from ledgermq.client.link.questions import Answer, whole_answer
 from ledgermq.core.apply import apply, new_state
@@ -18,7 +18,7 @@ from ledgermq.wire.framing import checkpoint_chunks
 from ledgermq.wire.framing.checkpoint_chunks import encode_block_record, root_parts
 from ledgermq.wire.framing.codec import decode_operation, decode_record
 from support.checks import checks
-from support.checks.checked_histories import FOLD
+from support.checks.checked_histories import examples
 from support.generators.generators import informed_histories
 from support.generators.group_generators import group_histories
 from support.generators.quota_generators import quota_histories
@@ -46,7 +46,7 @@ class NoBodies:
         return 0
 
 
-@settings(FOLD, max_examples=40)
+@examples(40)
 @given(informed_histories(steps=25) | group_histories(steps=25) | quota_histories(steps=25))
 def test_a_checkpoint_cut_small_is_the_same_state(history):
     """Each part fits, blocks come back message by message, and the digest stays the same."""
@@ -68,7 +68,7 @@ def test_a_checkpoint_cut_small_is_the_same_state(history):
     assert checks.digest(restored) == checks.digest(state)
 
 
-@settings(FOLD, max_examples=40)
+@examples(40)
 @given(informed_histories(steps=25) | group_histories(steps=25) | quota_histories(steps=25))
 def test_an_answer_cut_small_is_the_same_answer(history):
     """Lists, sessions and what is in flight: every page joined is what one page told."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 from hypothesis import HealthCheck, settings
@@ -22,6 +23,13 @@ settings.register_profile(
     "fold", deadline=None, suppress_health_check=QUIET, derandomize=True, database=None
 )
 FOLD = settings.get_profile("fold")
+# The inner loop and mutation testing ask for fewer examples.
+EXAMPLES_DIVISOR = int(os.environ.get("LEDGERMQ_EXAMPLES_DIVISOR", "1"))
+
+
+def examples(count: int) -> settings:
+    """So many histories, the same in every run."""
+    return settings(FOLD, max_examples=max(count // EXAMPLES_DIVISOR, 1))
 
 
 def check_history(history: Sequence[Entry]) -> Player:

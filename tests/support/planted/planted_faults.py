@@ -9,33 +9,77 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from itertools import starmap
 from types import CodeType, TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
+from hypothesis import Phase, given, seed, settings
+from hypothesis.strategies import SearchStrategy
 
-Fault = tuple[Any, str, Callable[[Any], Any]]
+from support.checks.checked_histories import FOLD, check_history
+from support.generators.generators import Entry
+
+# The first tenth of what is drawn for one test is kept small, and shows little: short rounds soon
+# come to more.
+ROUNDS, ROUND_EXAMPLES = 40, 25
 
 
-def named(faults: list[Fault], long: tuple[str, ...] = ()) -> list[Any]:
+class Fault(NamedTuple):
+    """A fault in the fold.
+
+    Attributes:
+        place: What has the thing that is replaced.
+        name: The name of that thing.
+        make: Makes the faulty thing of the right one.
+        seed: Of the round of random histories that is the first to show it.
+    """
+
+    place: Any
+    name: str
+    make: Callable[[Any], Any]
+    seed: int = 0
+
+
+def named(faults: Iterable[tuple[Any, ...]]) -> list[Any]:
     """The faults as parameters of a test, named after what they replace and how."""
-    found = []
-    for place, name, fault in faults:
-        known = f"{name}{fault.__name__}"
-        marks = [pytest.mark.long] if known.startswith(long or ("-",)) else []
-        found.append(pytest.param((place, name, fault), id=known, marks=marks))
-    return found
+    return [
+        pytest.param(fault, id=f"{fault.name}{fault.make.__name__}")
+        for fault in starmap(Fault, faults)
+    ]
+
+
+def expect_found_by(
+    monkeypatch: pytest.MonkeyPatch, planted: Fault, histories: SearchStrategy[list[Entry]]
+) -> None:
+    """One of 1,000 random histories must show the fault; it need not be made simpler."""
+
+    def run() -> None:
+        for number in range(planted.seed, planted.seed + ROUNDS):
+            _check_histories(histories, number)
+
+    expect_found(monkeypatch, planted, run)
+
+
+def _check_histories(histories: SearchStrategy[list[Entry]], number: int) -> None:
+    @seed(number)
+    @settings(FOLD, max_examples=ROUND_EXAMPLES, phases=[Phase.generate])
+    @given(histories)
+    def run(history: list[Entry]) -> None:
+        check_history(history)
+
+    run()
 
 
 def expect_found(
-    monkeypatch: pytest.MonkeyPatch, planted: Fault, check: Callable[[], object]
+    monkeypatch: pytest.MonkeyPatch, planted: tuple[Any, ...], check: Callable[[], object]
 ) -> None:
     """Runs a check with the fault planted; it must fail by an assertion, the fault must not."""
-    place, name, fault = planted
+    place, name, make, _ = Fault(*planted)
     misfits: list[str] = []
     original = getattr(place, name)
-    monkeypatch.setattr(place, name, _watched(original, fault(original), misfits))
+    monkeypatch.setattr(place, name, _watched(original, make(original), misfits))
     with pytest.raises(AssertionError):
         check()
     assert not misfits, f"the fault no longer fits {name}: {misfits[0]}"

@@ -176,13 +176,17 @@ def test_flipped_bits_never_make_codec_or_fold_raise(name):
     frozen = ready_state()
     proper = {"session": 0, "session_sequence": 4, "consumer": 1, "destination": "queue:q"}
     proper |= {"queue": "q", "puts": 1, "suspect_timeout_ms": 5_000, "lane": 0}
-    sound = set()
+    applied_before, sound = set(), set()
     for variant in VARIANTS[1:]:
         value = encode_operation(operation(name, variant, **proper))
         for bit in range(len(value) * 8):
             wrong = bytearray(value)
             wrong[bit // 8] ^= 1 << (bit % 8)
             found = decode_operation(bytes(wrong))
+            # Many wrong bits come to one refusal: the fold knows nothing but what was read.
+            if repr(found) in applied_before:
+                continue
+            applied_before.add(repr(found))
             state = checks.thaw(frozen)
             applied = apply(state, found, state.position + 1, START_US)
             checks.through_the_wire(applied)
