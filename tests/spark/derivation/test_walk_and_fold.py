@@ -96,8 +96,7 @@ def test_messages_are_where_the_fold_has_them(monkeypatch, seed, parts):
     assert compare(log)["moved"] > 0
 
 
-# Not 0: it comes to a circle through a topic, in which messages multiply to hundreds of thousands.
-@pytest.mark.parametrize("seed", range(1, 7))
+@pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("parts", PARTS, ids="-".join)
 def test_what_comes_back_is_where_the_fold_has_it(monkeypatch, seed, parts):
     """Delays, limits and counted backouts of all that is there; drops and error destinations."""

@@ -1,0 +1,52 @@
+"""Law B: sequence numbers are dense for each queue and topic, delivery numbers for each session."""
+
+from __future__ import annotations
+
+from ledgermq_spark.laws.law import Law
+
+# Copies in a subscription keep the numbers of their topic (SEQ-17).
+SEQUENCES = """
+WITH numbered AS (
+    SELECT *,
+        row_number() OVER (
+            PARTITION BY queue_manager, store, kind ORDER BY sequence, position, step) - 1 AS due,
+        lag(position) OVER (
+            PARTITION BY queue_manager, store, kind ORDER BY sequence, position, step) AS before_it
+    FROM {moves}
+    WHERE before IN ('new', 'uncommitted put') AND sequence >= 0 AND kind <> 'subscription'
+)
+SELECT queue_manager, position, store, sequence, session,
+    'sequence numbers are not dense, or do not rise with the log (SEQ-01)' AS summary,
+    due AS expected, sequence AS found
+FROM numbered WHERE sequence <> due OR before_it > position
+"""
+# A subscription gets them in the order of its topic.
+COPIES = """
+WITH numbered AS (
+    SELECT *, lag(sequence) OVER (
+        PARTITION BY queue_manager, store, kind ORDER BY position, sequence) AS before_it
+    FROM {moves} WHERE before = 'new' AND kind = 'subscription'
+)
+SELECT queue_manager, position, store, sequence, session,
+    'a subscription got a number again' AS summary,
+    before_it + 1 AS expected, sequence AS found
+FROM numbered WHERE sequence <= before_it
+"""
+DELIVERIES = """
+WITH numbered AS (
+    SELECT *, row_number() OVER (
+        PARTITION BY queue_manager, session ORDER BY position, delivery, step) AS due
+    FROM {moves} WHERE after IN ('unacknowledged', 'uncommitted get')
+)
+SELECT queue_manager, position, store, sequence, session,
+    'delivery numbers of a session are not dense' AS summary,
+    due AS expected, delivery AS found
+FROM numbered WHERE delivery <> due
+"""
+LAW = Law(
+    letter="B",
+    sentence="Sequence numbers are dense from 0 for each queue and topic, and delivery numbers "
+    "from 1 for each session; both rise with the log.",
+    kinds=("reordered", "reordered", "reordered"),
+    queries=(SEQUENCES, COPIES, DELIVERIES),
+)

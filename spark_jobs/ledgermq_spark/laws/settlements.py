@@ -1,0 +1,129 @@
+"""Law D: an accepted settlement consumes or returns what it names, and counts as it says."""
+
+from __future__ import annotations
+
+from ledgermq_spark.laws.law import Law
+
+CONSUMED = """
+WITH
+named AS (
+    SELECT queue_manager, session, replied_at AS position, delivery
+    FROM {applied}
+        LATERAL VIEW posexplode(range_first) AS at, first
+        LATERAL VIEW explode(sequence(first, range_last[at])) AS delivery
+    WHERE kind IN ('Acknowledge', 'Commit') AND reply IN ('Accepted', 'Committed')
+),
+gone AS (
+    SELECT queue_manager, session, position, delivery, store, sequence FROM {moves}
+    WHERE cause = 'consumed' AND delivery > 0
+)
+SELECT queue_manager, position, coalesce(store, -1) AS store,
+    coalesce(gone.sequence, -1) AS sequence, session,
+    IF(store IS NULL, 'a settled delivery was not consumed', 'a message was consumed that nobody '
+        || 'settled') AS summary,
+    IF(store IS NULL, 'consumed', 'in flight') AS expected,
+    concat('delivery ', delivery) AS found
+FROM (SELECT *, TRUE AS is_named FROM named) FULL JOIN gone
+    USING (queue_manager, session, position, delivery)
+WHERE store IS NULL OR is_named IS NULL
+"""
+# What an end brings back: all that the session has in flight, once.
+LEFT_BEHIND = """
+WITH ends AS (
+    SELECT queue_manager, session, position, max(number) AS number FROM {outcomes}
+    WHERE kind IN ('Returned', 'SessionEnded')
+    GROUP BY ALL
+),
+first_ends AS (
+    SELECT one.queue_manager, one.session, one.position, one.number FROM ends AS one
+    LEFT ANTI JOIN (
+        SELECT queue_manager, session, position FROM {operations}
+        WHERE session_sequence > 0
+        EXCEPT SELECT queue_manager, session, position FROM {applied}
+    ) AS again USING (queue_manager, session, position)
+)
+SELECT flight.queue_manager, one.position, flight.store, flight.sequence, session,
+    'a delivery stayed in flight though all of its session returned' AS summary,
+    'returned' AS expected, concat('delivery ', flight.delivery) AS found
+FROM first_ends AS one JOIN {flights} AS flight USING (queue_manager, session)
+WHERE flight.position < one.position AND (left_at IS NULL OR left_at > one.position)
+"""
+# Only what the application saw counts as backed out; of a session that was lost, everything.
+BACKOUTS = """
+WITH
+seen AS (
+    SELECT queue_manager, session, replied_at AS left_at, delivery
+    FROM {applied}
+        LATERAL VIEW posexplode(range_first) AS at, first
+        LATERAL VIEW explode(sequence(first, range_last[at])) AS delivery
+    WHERE kind IN ('Rollback', 'Recover', 'Close') AND reply IN ('Returned', 'SessionEnded')
+),
+lost AS (
+    SELECT queue_manager, session, position AS left_at FROM {outcomes}
+    WHERE kind = 'SessionEnded' AND session_sequence = 0
+    UNION
+    SELECT queue_manager, number AS session, replied_at AS left_at FROM {applied}
+    WHERE kind IN ('RollbackTransaction', 'EndSession') AND reply <> 'Refused'
+),
+corrected AS (
+    SELECT queue_manager, number AS sequence, replied_at AS left_at FROM {applied}
+    WHERE kind = 'Correct' AND reply <> 'Refused'
+)
+SELECT queue_manager, left_at AS position, store, sequence, session,
+    'a backout was counted that was none, or not counted' AS summary,
+    backouts + due AS expected, left_backouts AS found
+FROM (
+    SELECT flight.*, IF(coalesce(
+        seen.queue_manager, lost.queue_manager, corrected.queue_manager) IS NULL, 0, 1) AS due
+    FROM {flights} AS flight
+    LEFT JOIN seen USING (queue_manager, session, left_at, delivery)
+    LEFT JOIN lost USING (queue_manager, session, left_at)
+    LEFT JOIN corrected USING (queue_manager, sequence, left_at)
+    WHERE left_at IS NOT NULL AND left_as NOT IN ('consumed', 'removed')
+)
+WHERE left_backouts <> backouts + due
+"""
+# Nothing leaves flight by itself.
+UNASKED = """
+WITH asked AS (
+    SELECT queue_manager, session, position AS left_at FROM {outcomes}
+    WHERE kind IN ('Returned', 'SessionEnded')
+    UNION
+    SELECT queue_manager, session, replied_at AS left_at FROM {applied}
+    WHERE kind IN ('CloseConsumer', 'GiveBack') AND reply = 'Accepted'
+    UNION
+    SELECT queue_manager, number AS session, replied_at AS left_at FROM {applied}
+    WHERE kind = 'RollbackTransaction' AND reply <> 'Refused'
+)
+SELECT queue_manager, left_at AS position, store, sequence, session,
+    'a delivery left flight and nobody had asked for it' AS summary,
+    'in flight' AS expected, concat(left_to, ' ', left_as) AS found
+FROM {flights} LEFT ANTI JOIN asked USING (queue_manager, session, left_at)
+    LEFT ANTI JOIN (
+        SELECT queue_manager, number AS sequence, replied_at AS left_at FROM {applied}
+        WHERE kind = 'Correct' AND reply <> 'Refused'
+    ) AS corrected USING (queue_manager, sequence, left_at)
+WHERE left_at IS NOT NULL AND left_as <> 'consumed'
+"""
+UNSEEN = """
+WITH unseen AS (
+    SELECT queue_manager, session, replied_at AS due_at, delivery
+    FROM {applied}
+        LATERAL VIEW posexplode(range_first) AS at, first
+        LATERAL VIEW explode(sequence(first, range_last[at])) AS delivery
+    WHERE kind IN ('CloseConsumer', 'GiveBack') AND reply = 'Accepted'
+)
+SELECT queue_manager, due_at AS position, coalesce(store, -1) AS store,
+    coalesce(flight.sequence, -1) AS sequence, session,
+    'a delivery that was given back did not return' AS summary,
+    due_at AS expected, coalesce(left_at, -1) AS found
+FROM unseen LEFT JOIN {flights} AS flight USING (queue_manager, session, delivery)
+WHERE NOT (left_at <=> due_at)
+"""
+LAW = Law(
+    letter="D",
+    sentence="An accepted settlement consumes exactly what it names; an end of a unit of work or "
+    "session returns all it held; backouts count what was seen, and all of what was lost.",
+    kinds=("lost", "lost", "state mismatch", "unexpected", "lost"),
+    queries=(CONSUMED, LEFT_BEHIND, BACKOUTS, UNASKED, UNSEEN),
+)

@@ -1,0 +1,81 @@
+"""Law G: state time follows the entries alone, and what waits for a moment goes on at it."""
+
+from __future__ import annotations
+
+from ledgermq_spark.laws.law import Law
+
+# PROTOCOL.md §6, entry by entry: each is compared with the reference, or with state time.
+STATE_TIME = """
+WITH
+entries AS (
+    SELECT queue_manager, position, kind, number AS writer_time, clock.time_us, clock.reference_us,
+        IF(trusted, append_time_us, NULL) AS t,
+        lag(clock.time_us) OVER entry AS s, lag(clock.reference_us) OVER entry AS r
+    FROM {operations} JOIN {clock} AS clock USING (queue_manager, position)
+    WINDOW entry AS (PARTITION BY queue_manager ORDER BY position)
+),
+compared AS (
+    SELECT *, t - IF(r >= 0, r, s) AS ahead,
+        kind = 'TimeAgreed' AND abs(writer_time - t) <= 10000000 AS is_agreed
+    FROM entries WHERE s >= 0 AND t IS NOT NULL
+),
+due AS (
+    SELECT *, CASE
+        WHEN ahead BETWEEN 0 AND 60000000 AND r >= 0
+            THEN greatest(t, s + CAST(floor(ahead * 7 / 8) AS BIGINT))
+        WHEN ahead BETWEEN 0 AND 60000000 THEN t
+        WHEN ahead BETWEEN -60000000 AND -1 THEN s
+        WHEN t - s BETWEEN 0 AND 60000000 THEN t
+        WHEN is_agreed THEN greatest(s, t)
+        ELSE s END AS due_us
+    FROM compared
+)
+SELECT queue_manager, position, -1 AS store, -1 AS sequence, -1 AS session,
+    'state time is not what the entries make it' AS summary, due_us AS expected, time_us AS found
+FROM due WHERE due_us <> time_us
+"""
+# What is unborn or delayed goes on at the first entry at which its moment has come, not before.
+WAITED = """
+WITH
+waits AS (
+    SELECT queue_manager, store, kind, sequence, position, step, after, until_us,
+        lead(position) OVER life AS left_at, lead(after) OVER life AS left_to,
+        lead(time_us) OVER life AS left_us
+    FROM {moves} WHERE sequence >= 0
+    WINDOW life AS (PARTITION BY queue_manager, store, kind, sequence ORDER BY position, step)
+),
+due AS (
+    SELECT clock.queue_manager, clock.position, clock.time_us,
+        coalesce(lag(clock.time_us) OVER (
+            PARTITION BY clock.queue_manager ORDER BY clock.position), -1) AS before_us
+    FROM {clock} AS clock
+)
+SELECT waits.queue_manager, waits.position, store, sequence, -1 AS session,
+    'what waits for a moment did not go on at it' AS summary,
+    until_us AS expected, coalesce(CAST(left_us AS STRING), 'waits') AS found
+FROM waits LEFT JOIN due ON waits.queue_manager = due.queue_manager AND left_at = due.position
+WHERE waits.after IN ('unborn', 'delayed') AND left_to = 'available'
+    AND NOT (until_us <= left_us AND before_us < until_us)
+"""
+OVERDUE = """
+WITH
+ends AS (SELECT queue_manager, max(time_us) AS end_us FROM {clock} GROUP BY queue_manager),
+last AS (
+    SELECT queue_manager, store, kind, sequence,
+        max_by(struct(position, after, until_us), (position, step)) AS move
+    FROM {moves} WHERE sequence >= 0
+    GROUP BY ALL
+)
+SELECT queue_manager, move.position, store, sequence, -1 AS session,
+    'what waits for a moment still waits though it has come' AS summary,
+    move.until_us AS expected, end_us AS found
+FROM last JOIN ends USING (queue_manager)
+WHERE move.after IN ('unborn', 'delayed') AND move.until_us <= end_us
+"""
+LAW = Law(
+    letter="G",
+    sentence="State time is what the entries make it, and what waits to be born or for its "
+    "redelivery delay goes on at the first entry at which its moment has come.",
+    kinds=("state mismatch", "reordered", "lost"),
+    queries=(STATE_TIME, WAITED, OVERDUE),
+)

@@ -1,0 +1,92 @@
+"""What the fold states of each move of a message, as rows that laws and tables are made of.
+
+A row is a move as `core.moves` reports it, with the time of the entry and the name of its queue,
+topic or subscription, which only the fold knows at that moment.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ledgermq.core.entry import Move
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.core.state.message_states import NAMES
+from ledgermq.core.state.records import Subscription, Topic
+from ledgermq_spark.log.rows import LONG, TEXT
+
+# `time_us` is state time after time passed for the entry, `store` where the queue, topic or
+# subscription was made; `kind` says which of the three it is, `destination` where it is put to or
+# got from, `subscription` its name, for people, or null.
+MOVE_COLUMNS = (
+    ("position", LONG),
+    ("step", LONG),
+    ("time_us", LONG),
+    ("store", LONG),
+    ("kind", TEXT),
+    ("destination", TEXT),
+    ("subscription", TEXT),
+    ("sequence", LONG),
+    ("put_position", LONG),
+    ("put_index", LONG),
+    ("before", TEXT),
+    ("after", TEXT),
+    ("cause", TEXT),
+    ("session", LONG),
+    ("consumer", LONG),
+    ("delivery", LONG),
+    ("until_us", LONG),
+    ("backouts", LONG),
+    ("uncounted", LONG),
+)
+# State time after each entry, and the reference while the clock is behind it (PROTOCOL.md §6).
+CLOCK_COLUMNS = (("position", LONG), ("time_us", LONG), ("reference_us", LONG))
+# How many messages a store has in a state, and how many are gone from it for a cause.
+STANDING_COLUMNS = (("store", LONG), ("kind", TEXT), ("what", TEXT), ("count", LONG))
+Row = tuple[Any, ...]
+
+
+class Testimony:
+    """Listens to a fold; `rows` are the moves since they were last taken."""
+
+    def __init__(self, state: QueueManager) -> None:
+        self._state = state
+        self._names: dict[tuple[int, bool], tuple[str, str, str | None]] = {}
+        self._rows: list[Row] = []
+
+    def hear(self, move: Move) -> None:
+        """The listener of an entry."""
+        key = (move.store, move.is_topic)
+        name = self._names.get(key)
+        if name is None:
+            name = self._names[key] = self._name(*key)
+        self._rows.append(
+            (move.position, move.step, self._state.time, move.store, *name, *move[4:])
+        )
+
+    def take(self) -> list[Row]:
+        """The moves since the last call, as rows of `MOVE_COLUMNS`."""
+        rows, self._rows = self._rows, []
+        return rows
+
+    def standing(self) -> list[Row]:
+        """How many messages there are of each kind at the end, as rows of `STANDING_COLUMNS`."""
+        state, found = self._state, []
+        for store in (*state.stores.values(), *state.topics.values()):
+            created, kind = (
+                store.created_position,
+                self._name(store.created_position, isinstance(store, Topic))[0],
+            )
+            counted = [*zip(NAMES, store.counts, strict=False), *store.gone.items()]
+            found += [(created, kind, what, count) for what, count in counted if count]
+        return found
+
+    def _name(self, created: int, is_topic: bool) -> tuple[str, str, str | None]:
+        if is_topic:
+            topic = next(
+                one for one in self._state.topics.values() if one.created_position == created
+            )
+            return "topic", topic.destination, None
+        store = self._state.stores[created]
+        if isinstance(store, Subscription):
+            return "subscription", store.topic.destination, store.key.name
+        return "queue", store.destination, None

@@ -1,0 +1,222 @@
+"""Laws of history: quiet on what the fold makes of any log, and each finds what breaks it."""
+
+import random
+from collections import defaultdict
+
+import pytest
+
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.administration import MoveMessages
+from ledgermq_spark.laws.all_laws import LAWS
+from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS
+from ledgermq_spark.log.rows import OPERATION_COLUMNS
+from ledgermq_spark.rebuild.testimony import CLOCK_COLUMNS, MOVE_COLUMNS, STANDING_COLUMNS
+from support.audits.testimonies import Logs
+from support.brokers.log_writer import Script, color_header
+from support.random_logs.random_log import RandomLog
+
+FLAVOURS = (
+    {},
+    {"topics": True},
+    {"ends": True},
+    {"groups": True},
+    {"moves": True},
+    {"redelivery": True},
+    {"quotas": True},
+    {"clock": True},
+    {"topics": True, "ends": True, "moves": True},
+    {"topics": True, "groups": True, "redelivery": True, "quotas": True},
+)
+
+
+def small_log() -> Script:
+    """A little of everything: units of work, settlements of every kind, a topic, a delay, moves."""
+    script = Script()
+    sender = script.session("TRANSACTED")
+    sender.put("q", "a", "b")
+    sender.commit()
+    sender.put("q", "c")
+    sender.rollback()
+    getter = script.session("CLIENT")
+    getter.consumer("q", credit=2)
+    getter.acknowledge(1)
+    getter.recover(2)
+    getter.get(1)
+    getter.send(op.GiveBack, consumer=1, unseen=[{"first": 3, "last": 3}])
+    getter.subscribe("t", 2, 0, subscription="s", durable=True, shared=True)
+    getter.publish("t", "d")
+    later = color_header("red") | {"delivery_delay_ms": 1_000}
+    getter.send(op.Put, destination="queue:r", messages=[script.message("e", 4, later)])
+    getter.send(op.CreateQueue, queue="dead")
+    everything = {
+        "source": "queue:q",
+        "subscription": "",
+        "client_id": "",
+        "durable": False,
+        "selector": "",
+        "sequences": [],
+        "after_sequence": -1,
+        "limit": 0,
+    }
+    who = {"actor": "op", "reason": "test"}
+    getter.send(MoveMessages, selection=everything, **who, target="queue:dead")
+    script.wait(2)
+    script.add(op.Tick(worker="w"))
+    getter.close()
+    return script
+
+
+MOVES = [name for name, _ in MOVE_COLUMNS]
+OUTCOMES = [name for name, _ in OUTCOME_COLUMNS]
+OPERATIONS = [name for name, _ in OPERATION_COLUMNS]
+STANDING = [name for name, _ in STANDING_COLUMNS]
+CLOCK = [name for name, _ in CLOCK_COLUMNS]
+
+
+def without(which, **told):
+    """Return what takes the one row out that has these values."""
+
+    def change(rows, names):
+        (row,) = [one for one in rows if matching(one, names, told)][:1]
+        rows.remove(row)
+
+    return (which, change)
+
+
+def other(which, told, **values):
+    """Return what gives the first row that has some values other ones."""
+
+    def change(rows, names):
+        at = next(at for at, one in enumerate(rows) if matching(one, names, told))
+        named = dict(zip(names, rows[at][1:], strict=True)) | values
+        rows[at] = (rows[at][0], *named.values())
+
+    return (which, change)
+
+
+def matching(row, names, told):
+    """Say whether a row has some values."""
+    named = dict(zip(names, row[1:], strict=True))
+    return all(named[name] == value for name, value in told.items())
+
+
+NEW, OPEN, GONE, OUT = "new", "uncommitted put", "gone", "unacknowledged"
+# What is changed in what the fold states or the lanes say, and the law that it breaks.
+TAMPERED = {
+    "a move that there is not": (
+        "A",
+        other("moves", {"before": NEW, "after": "published"}, after="delayed"),
+    ),
+    "a message that moves from where it was not": (
+        "A",
+        without("moves", before=OUT, after="available", delivery=2),
+    ),
+    "an open put that ends and never began": ("A", without("moves", after=OPEN)),
+    "a sequence number left out": (
+        "B",
+        other("moves", {"destination": "queue:dead", "before": NEW}, sequence=1),
+    ),
+    "a delivery number left out": ("B", other("moves", {"after": OUT, "delivery": 3}, delivery=4)),
+    "a put that did not come": ("C", without("moves", before=NEW, after=OPEN, put_index=1)),
+    "another number than the writer was told": (
+        "C",
+        other("outcomes", {"kind": "Enqueued"}, number=7),
+    ),
+    "other numbers than a commit was told": (
+        "C",
+        other("outcomes", {"kind": "Committed"}, runs="queue:q 0+1"),
+    ),
+    "a torn unit of work": (
+        "C",
+        other("moves", {"before": OPEN, "after": "available", "sequence": 1}, position=6),
+    ),
+    "an acknowledged message that was not consumed": ("D", without("moves", cause="consumed")),
+    "a delivery that a recover left behind": (
+        "D",
+        without("moves", before=OUT, after="available", delivery=2),
+    ),
+    "a backout that nobody counted": (
+        "D",
+        other("moves", {"before": OUT, "delivery": 2}, backouts=0),
+    ),
+    "a delivery given back that did not return": (
+        "D",
+        without("moves", before=OUT, after="available", delivery=3),
+    ),
+    "a delivery that nobody was told of": ("E", without("outcomes", kind="Delivered")),
+    "a delivery told otherwise": (
+        "E",
+        other("outcomes", {"kind": "Delivered"}, sequences=[1, 0]),
+    ),
+    "state time of its own": ("G", other("clock", {"position": 4}, time_us=1)),
+    "a birth that did not come": ("G", without("moves", before="unborn")),
+    "a message that left and did not arrive": (
+        "I",
+        without("moves", before=NEW, destination="queue:dead"),
+    ),
+    "a topic's message without copies": ("J", without("moves", kind="subscription", before=NEW)),
+    "a message that was never counted": (
+        "N",
+        other("standing", {"what": "moved"}, count=2),
+    ),
+    "a number that acts out of turn": (
+        "L",
+        other("operations", {"kind": "Recover"}, session_sequence=40),
+    ),
+}
+
+
+def random_logs():
+    """Yield logs of every kind of operation, each with its name."""
+    for seed, flavour in enumerate(FLAVOURS):
+        script = Script(random=random.Random(seed))
+        RandomLog(script, **flavour).grow(120)
+        yield f"random {seed}", script.entries
+
+
+@pytest.fixture(scope="module")
+def judged(spark):
+    """Return the laws that each log breaks by their letters: all are judged in one run."""
+    logs = Logs()
+    for name, entries in random_logs():
+        logs.fold(name, entries)
+    entries = small_log().entries
+    logs.fold("as it was", entries)
+    columns = {
+        "moves": MOVES,
+        "outcomes": OUTCOMES,
+        "clock": CLOCK,
+        "standing": STANDING,
+        "operations": OPERATIONS,
+    }
+    for name, (_, (which, change)) in TAMPERED.items():
+        one = Logs()
+        one.fold(name, entries)
+        change(getattr(one, which), columns[which])
+        logs.add(one)
+    letters = defaultdict(set)
+    for row in logs.facts(spark).judge(LAWS).collect():
+        letters[row["queue_manager"]].add(row["law"])
+    return letters
+
+
+def test_random_logs_of_every_kind_break_no_law(judged):
+    """What the fold makes of a log is lawful, whatever stands on it (D10)."""
+    names = [f"random {seed}" for seed in range(len(FLAVOURS))]
+    assert {name: judged[name] for name in names} == {name: set() for name in names}
+
+
+def test_the_log_as_it_was_breaks_no_law(judged):
+    """What is changed in it is all that is wrong with the others."""
+    assert judged["as it was"] == set()
+
+
+@pytest.mark.parametrize("name", TAMPERED)
+def test_what_breaks_a_law_is_found_by_it(judged, name):
+    """Each law finds the smallest thing that breaks it (D10)."""
+    assert TAMPERED[name][0] in judged[name]
+
+
+def test_every_law_has_something_that_breaks_it():
+    """A law that nothing breaks says nothing."""
+    assert {letter for letter, _ in TAMPERED.values()} == {law.letter for law in LAWS}
