@@ -25,6 +25,16 @@ RANGES = {
 class ModelAdministration(ModelTopics):
     """Operations on queues, topics and their settings."""
 
+    def check_given(self, destination: str, entry: Any) -> str | None:
+        """Why what an operation makes or alters cannot be so; None leaves a value as it is."""
+        if len(entry.description or "") > 1024:
+            return "setting-invalid"
+        if not 0 <= (entry.message_bytes_max or 0) <= BODY_MAX:
+            return "setting-invalid"
+        if not 0 <= (entry.unacknowledged_max or 0) <= 1_000_000:
+            return "setting-invalid"
+        return self.check_settings(destination, entry.settings)
+
     def check_settings(self, destination: str, given: Row | None) -> str | None:
         """Why settings cannot be given to a queue or topic."""
         settings = given or {}
@@ -79,11 +89,7 @@ class ModelAdministration(ModelTopics):
             return "name-invalid"
         if self.topic(entry.topic) is not None:
             return "topic-exists"
-        if len(entry.description) > 1024 or not 0 <= entry.message_bytes_max <= BODY_MAX:
-            return "setting-invalid"
-        if not 0 <= entry.unacknowledged_max <= 1_000_000:
-            return "setting-invalid"
-        reason = self.check_settings("topic:" + entry.topic, entry.settings)
+        reason = self.check_given("topic:" + entry.topic, entry)
         if reason is not None:
             return reason
         topic = self.add_topic(entry.topic)
@@ -98,13 +104,7 @@ class ModelAdministration(ModelTopics):
         topic = self.topic(entry.topic)
         if topic is None:
             return "topic-unknown"
-        if len(entry.description or "") > 1024:
-            return "setting-invalid"
-        if not 0 <= (entry.message_bytes_max or 0) <= BODY_MAX:
-            return "setting-invalid"
-        if not 0 <= (entry.unacknowledged_max or 0) <= 1_000_000:
-            return "setting-invalid"
-        reason = self.check_settings("topic:" + entry.topic, entry.settings)
+        reason = self.check_given("topic:" + entry.topic, entry)
         if reason is not None:
             return reason
         self.set_settings(topic, entry.settings)
@@ -137,11 +137,7 @@ class ModelAdministration(ModelTopics):
             return "name-invalid"
         if self.queue(entry.queue) is not None:
             return "queue-exists"
-        if len(entry.description) > 1024 or not 0 <= entry.message_bytes_max <= BODY_MAX:
-            return "setting-invalid"
-        if not 0 <= entry.unacknowledged_max <= 1_000_000:
-            return "setting-invalid"
-        reason = self.check_settings("queue:" + entry.queue, entry.settings)
+        reason = self.check_given("queue:" + entry.queue, entry)
         if reason is not None:
             return reason
         queue = self.add_queue(entry.queue)
@@ -157,13 +153,7 @@ class ModelAdministration(ModelTopics):
         queue = self.queue(entry.queue)
         if queue is None:
             return "queue-unknown"
-        if len(entry.description or "") > 1024:
-            return "setting-invalid"
-        if not 0 <= (entry.message_bytes_max or 0) <= BODY_MAX:
-            return "setting-invalid"
-        if not 0 <= (entry.unacknowledged_max or 0) <= 1_000_000:
-            return "setting-invalid"
-        reason = self.check_settings("queue:" + entry.queue, entry.settings)
+        reason = self.check_given("queue:" + entry.queue, entry)
         if reason is not None:
             return reason
         self.set_settings(queue, entry.settings)
