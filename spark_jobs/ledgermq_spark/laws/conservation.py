@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledgermq_spark.laws.law import Law
+from ledgermq_spark.laws.law import Breach, Law
 
 # Purged and rolled back messages are counted by nobody: their queue or their put is gone.
 CONSERVED = """
@@ -37,6 +37,5 @@ WHERE coalesce(told, 0) <> coalesce(count, 0)
 LAW = Law(
     letter="N",
     sentence="Put = present + gone by cause, for each queue, subscription and topic.",
-    kinds=("state mismatch",),
-    queries=(CONSERVED,),
+    breaches=(Breach("state mismatch", CONSERVED),),
 )

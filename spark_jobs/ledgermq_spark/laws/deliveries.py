@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledgermq_spark.laws.law import Law
+from ledgermq_spark.laws.law import Breach, Law
 
 DELIVERED = """
 WITH
@@ -37,6 +37,5 @@ LAW = Law(
     letter="E",
     sentence="What the lanes say was delivered is what moved into flight: same message, consumer, "
     "delivery number and backouts.",
-    kinds=("altered outcome",),
-    queries=(DELIVERED,),
+    breaches=(Breach("altered outcome", DELIVERED),),
 )

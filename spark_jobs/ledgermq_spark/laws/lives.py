@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledgermq_spark.laws.law import Law
+from ledgermq_spark.laws.law import Breach, Law
 
 # The states of PROTOCOL.md §5 and where a message may go from each; of what is gone, why.
 LEGAL = """
@@ -70,6 +70,9 @@ LAW = Law(
     letter="A",
     sentence="A message makes legal moves only, each from where the one before left it, and its "
     "life ends at most once.",
-    kinds=("state mismatch", "duplicated", "duplicated"),
-    queries=(ILLEGAL, BROKEN, OPEN),
+    breaches=(
+        Breach("state mismatch", ILLEGAL),
+        Breach("duplicated", BROKEN),
+        Breach("duplicated", OPEN),
+    ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledgermq_spark.laws.law import Law
+from ledgermq_spark.laws.law import Breach, Law
 
 # Copies in a subscription keep the numbers of their topic (SEQ-17).
 SEQUENCES = """
@@ -47,6 +47,9 @@ LAW = Law(
     letter="B",
     sentence="Sequence numbers are dense from 0 for each queue and topic, and delivery numbers "
     "from 1 for each session; both rise with the log.",
-    kinds=("reordered", "reordered", "reordered"),
-    queries=(SEQUENCES, COPIES, DELIVERIES),
+    breaches=(
+        Breach("reordered", SEQUENCES),
+        Breach("reordered", COPIES),
+        Breach("reordered", DELIVERIES),
+    ),
 )

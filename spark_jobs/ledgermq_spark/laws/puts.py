@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledgermq_spark.laws.law import Law
+from ledgermq_spark.laws.law import Breach, Law
 
 # Messages that came by a Put stand first at the destination that it names, when it was answered.
 BROUGHT = """
@@ -101,6 +101,9 @@ LAW = Law(
     letter="C",
     sentence="An accepted Put brings exactly its messages under the numbers that its writer was "
     "told, a refused one none; what is put in a unit of work is numbered or vanishes as one.",
-    kinds=("lost", "altered outcome", "torn transaction"),
-    queries=(BROUGHT, COMMITTED, WHOLE),
+    breaches=(
+        Breach("lost", BROUGHT),
+        Breach("altered outcome", COMMITTED),
+        Breach("torn transaction", WHOLE),
+    ),
 )

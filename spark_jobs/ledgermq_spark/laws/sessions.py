@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledgermq_spark.laws.law import Law
+from ledgermq_spark.laws.law import Breach, Law
 
 DENSE = """
 WITH numbered AS (
@@ -18,6 +18,5 @@ FROM numbered WHERE session_sequence <> due
 LAW = Law(
     letter="L",
     sentence="In a session each number acts once, and the numbers that act are dense from 1.",
-    kinds=("reordered",),
-    queries=(DENSE,),
+    breaches=(Breach("reordered", DENSE),),
 )

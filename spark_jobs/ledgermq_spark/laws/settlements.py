@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from ledgermq_spark.laws.law import Law
+from ledgermq_spark.laws.law import Breach, Law
 
 CONSUMED = """
 WITH
-named AS (
-    SELECT queue_manager, session, replied_at AS position, delivery
-    FROM {applied}
-        LATERAL VIEW posexplode(range_first) AS at, first
-        LATERAL VIEW explode(sequence(first, range_last[at])) AS delivery
-    WHERE kind IN ('Acknowledge', 'Commit') AND reply IN ('Accepted', 'Committed')
+settled AS (
+    SELECT *, TRUE AS is_settled FROM {named} WHERE kind IN ('Acknowledge', 'Commit')
 ),
 gone AS (
     SELECT queue_manager, session, position, delivery, store, sequence FROM {moves}
@@ -23,40 +19,33 @@ SELECT queue_manager, position, coalesce(store, -1) AS store,
         || 'settled') AS summary,
     IF(store IS NULL, 'consumed', 'in flight') AS expected,
     concat('delivery ', delivery) AS found
-FROM (SELECT *, TRUE AS is_named FROM named) FULL JOIN gone
-    USING (queue_manager, session, position, delivery)
-WHERE store IS NULL OR is_named IS NULL
+FROM settled FULL JOIN gone USING (queue_manager, session, position, delivery)
+WHERE store IS NULL OR is_settled IS NULL
 """
 # What an end brings back: all that the session has in flight, once.
 LEFT_BEHIND = """
-WITH ends AS (
-    SELECT queue_manager, session, position, max(number) AS number FROM {outcomes}
-    WHERE kind IN ('Returned', 'SessionEnded')
-    GROUP BY ALL
+WITH
+again AS (
+    SELECT queue_manager, session, position FROM {operations} WHERE session_sequence > 0
+    EXCEPT SELECT queue_manager, session, position FROM {applied}
 ),
-first_ends AS (
-    SELECT one.queue_manager, one.session, one.position, one.number FROM ends AS one
-    LEFT ANTI JOIN (
-        SELECT queue_manager, session, position FROM {operations}
-        WHERE session_sequence > 0
-        EXCEPT SELECT queue_manager, session, position FROM {applied}
-    ) AS again USING (queue_manager, session, position)
+ends AS (
+    SELECT DISTINCT queue_manager, session, position
+    FROM {outcomes} LEFT ANTI JOIN again USING (queue_manager, session, position)
+    WHERE kind IN ('Returned', 'SessionEnded')
 )
 SELECT flight.queue_manager, one.position, flight.store, flight.sequence, session,
     'a delivery stayed in flight though all of its session returned' AS summary,
     'returned' AS expected, concat('delivery ', flight.delivery) AS found
-FROM first_ends AS one JOIN {flights} AS flight USING (queue_manager, session)
+FROM ends AS one JOIN {flights} AS flight USING (queue_manager, session)
 WHERE flight.position < one.position AND (left_at IS NULL OR left_at > one.position)
 """
 # Only what the application saw counts as backed out; of a session that was lost, everything.
 BACKOUTS = """
 WITH
 seen AS (
-    SELECT queue_manager, session, replied_at AS left_at, delivery
-    FROM {applied}
-        LATERAL VIEW posexplode(range_first) AS at, first
-        LATERAL VIEW explode(sequence(first, range_last[at])) AS delivery
-    WHERE kind IN ('Rollback', 'Recover', 'Close') AND reply IN ('Returned', 'SessionEnded')
+    SELECT queue_manager, session, position AS left_at, delivery FROM {named}
+    WHERE kind IN ('Rollback', 'Recover', 'Close')
 ),
 lost AS (
     SELECT queue_manager, session, position AS left_at FROM {outcomes}
@@ -65,10 +54,7 @@ lost AS (
     SELECT queue_manager, number AS session, replied_at AS left_at FROM {applied}
     WHERE kind IN ('RollbackTransaction', 'EndSession') AND reply <> 'Refused'
 ),
-corrected AS (
-    SELECT queue_manager, number AS sequence, replied_at AS left_at FROM {applied}
-    WHERE kind = 'Correct' AND reply <> 'Refused'
-)
+corrected AS (SELECT queue_manager, sequence, position AS left_at FROM {corrected})
 SELECT queue_manager, left_at AS position, store, sequence, session,
     'a backout was counted that was none, or not counted' AS summary,
     backouts + due AS expected, left_backouts AS found
@@ -99,19 +85,14 @@ SELECT queue_manager, left_at AS position, store, sequence, session,
     'a delivery left flight and nobody had asked for it' AS summary,
     'in flight' AS expected, concat(left_to, ' ', left_as) AS found
 FROM {flights} LEFT ANTI JOIN asked USING (queue_manager, session, left_at)
-    LEFT ANTI JOIN (
-        SELECT queue_manager, number AS sequence, replied_at AS left_at FROM {applied}
-        WHERE kind = 'Correct' AND reply <> 'Refused'
-    ) AS corrected USING (queue_manager, sequence, left_at)
+    LEFT ANTI JOIN (SELECT queue_manager, sequence, position AS left_at FROM {corrected})
+        USING (queue_manager, sequence, left_at)
 WHERE left_at IS NOT NULL AND left_as <> 'consumed'
 """
 UNSEEN = """
 WITH unseen AS (
-    SELECT queue_manager, session, replied_at AS due_at, delivery
-    FROM {applied}
-        LATERAL VIEW posexplode(range_first) AS at, first
-        LATERAL VIEW explode(sequence(first, range_last[at])) AS delivery
-    WHERE kind IN ('CloseConsumer', 'GiveBack') AND reply = 'Accepted'
+    SELECT queue_manager, session, position AS due_at, delivery FROM {named}
+    WHERE kind IN ('CloseConsumer', 'GiveBack')
 )
 SELECT queue_manager, due_at AS position, coalesce(store, -1) AS store,
     coalesce(flight.sequence, -1) AS sequence, session,
@@ -124,6 +105,11 @@ LAW = Law(
     letter="D",
     sentence="An accepted settlement consumes exactly what it names; an end of a unit of work or "
     "session returns all it held; backouts count what was seen, and all of what was lost.",
-    kinds=("lost", "lost", "state mismatch", "unexpected", "lost"),
-    queries=(CONSUMED, LEFT_BEHIND, BACKOUTS, UNASKED, UNSEEN),
+    breaches=(
+        Breach("lost", CONSUMED),
+        Breach("lost", LEFT_BEHIND),
+        Breach("state mismatch", BACKOUTS),
+        Breach("unexpected", UNASKED),
+        Breach("lost", UNSEEN),
+    ),
 )

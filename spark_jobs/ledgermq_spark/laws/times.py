@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledgermq_spark.laws.law import Law
+from ledgermq_spark.laws.law import Breach, Law
 
 # PROTOCOL.md §6, entry by entry: each is compared with the reference, or with state time.
 STATE_TIME = """
@@ -76,6 +76,9 @@ LAW = Law(
     letter="G",
     sentence="State time is what the entries make it, and what waits to be born or for its "
     "redelivery delay goes on at the first entry at which its moment has come.",
-    kinds=("state mismatch", "reordered", "lost"),
-    queries=(STATE_TIME, WAITED, OVERDUE),
+    breaches=(
+        Breach("state mismatch", STATE_TIME),
+        Breach("reordered", WAITED),
+        Breach("lost", OVERDUE),
+    ),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledgermq_spark.laws.law import Law
+from ledgermq_spark.laws.law import Breach, Law
 
 HELD = """
 WITH
@@ -40,6 +40,5 @@ LAW = Law(
     letter="J",
     sentence="A topic's message is published while some subscription has a copy of it, and is "
     "dropped at once where none wants it.",
-    kinds=("state mismatch",),
-    queries=(HELD,),
+    breaches=(Breach("state mismatch", HELD),),
 )

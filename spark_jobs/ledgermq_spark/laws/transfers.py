@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ledgermq_spark.laws.law import Law
+from ledgermq_spark.laws.law import Breach, Law
 
 # What is moved arrives; what expires does where its destination says so.
 TRANSFERRED = """
@@ -35,6 +35,5 @@ LAW = Law(
     letter="I",
     sentence="What leaves a destination for another one arrives there once, at the same position; "
     "what nobody put or copied came from somewhere.",
-    kinds=("lost",),
-    queries=(TRANSFERRED,),
+    breaches=(Breach("lost", TRANSFERRED),),
 )

@@ -11,7 +11,7 @@ from typing import Any
 from ledgermq.core.entry import Move
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import NAMES
-from ledgermq.core.state.records import Subscription, Topic
+from ledgermq.core.state.records import Queue, Subscription, Topic
 from ledgermq_spark.log.rows import LONG, TEXT
 
 # `time_us` is state time after time passed for the entry, `store` where the queue, topic or
@@ -46,7 +46,7 @@ Row = tuple[Any, ...]
 
 
 class Testimony:
-    """Listens to a fold; `rows` are the moves since they were last taken."""
+    """Listens to a fold, and says what it heard and what stands in the end."""
 
     def __init__(self, state: QueueManager) -> None:
         self._state = state
@@ -58,7 +58,7 @@ class Testimony:
         key = (move.store, move.is_topic)
         name = self._names.get(key)
         if name is None:
-            name = self._names[key] = self._name(*key)
+            name = self._names[key] = _name_of(self._store(*key))
         self._rows.append(
             (move.position, move.step, self._state.time, move.store, *name, *move[4:])
         )
@@ -70,23 +70,22 @@ class Testimony:
 
     def standing(self) -> list[Row]:
         """How many messages there are of each kind at the end, as rows of `STANDING_COLUMNS`."""
-        state, found = self._state, []
-        for store in (*state.stores.values(), *state.topics.values()):
-            created, kind = (
-                store.created_position,
-                self._name(store.created_position, isinstance(store, Topic))[0],
-            )
+        found: list[Row] = []
+        for store in (*self._state.stores.values(), *self._state.topics.values()):
             counted = [*zip(NAMES, store.counts, strict=False), *store.gone.items()]
-            found += [(created, kind, what, count) for what, count in counted if count]
+            place = (store.created_position, _name_of(store)[0])
+            found += [(*place, what, count) for what, count in counted if count]
         return found
 
-    def _name(self, created: int, is_topic: bool) -> tuple[str, str, str | None]:
+    def _store(self, created: int, is_topic: bool) -> Queue:
         if is_topic:
-            topic = next(
-                one for one in self._state.topics.values() if one.created_position == created
-            )
-            return "topic", topic.destination, None
-        store = self._state.stores[created]
-        if isinstance(store, Subscription):
-            return "subscription", store.topic.destination, store.key.name
-        return "queue", store.destination, None
+            topics = self._state.topics.values()
+            return next(one for one in topics if one.created_position == created)
+        return self._state.stores[created]
+
+
+def _name_of(store: Queue) -> tuple[str, str, str | None]:
+    """Kind, destination, and the name of a subscription."""
+    if isinstance(store, Subscription):
+        return "subscription", store.destination, store.key.name
+    return "topic" if isinstance(store, Topic) else "queue", store.destination, None

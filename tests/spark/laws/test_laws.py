@@ -8,10 +8,7 @@ import pytest
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import MoveMessages
 from ledgermq_spark.laws.all_laws import LAWS
-from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS
-from ledgermq_spark.log.rows import OPERATION_COLUMNS
-from ledgermq_spark.rebuild.testimony import CLOCK_COLUMNS, MOVE_COLUMNS, STANDING_COLUMNS
-from support.audits.testimonies import Logs
+from support.audits.testimonies import COLUMNS, Logs
 from support.brokers.log_writer import Script, color_header
 from support.random_logs.random_log import RandomLog
 
@@ -66,19 +63,11 @@ def small_log() -> Script:
     return script
 
 
-MOVES = [name for name, _ in MOVE_COLUMNS]
-OUTCOMES = [name for name, _ in OUTCOME_COLUMNS]
-OPERATIONS = [name for name, _ in OPERATION_COLUMNS]
-STANDING = [name for name, _ in STANDING_COLUMNS]
-CLOCK = [name for name, _ in CLOCK_COLUMNS]
-
-
 def without(which, **told):
-    """Return what takes the one row out that has these values."""
+    """Return what takes the first row out that has these values."""
 
     def change(rows, names):
-        (row,) = [one for one in rows if matching(one, names, told)][:1]
-        rows.remove(row)
+        rows.remove(next(one for one in rows if matching(one, names, told)))
 
     return (which, change)
 
@@ -88,15 +77,15 @@ def other(which, told, **values):
 
     def change(rows, names):
         at = next(at for at, one in enumerate(rows) if matching(one, names, told))
-        named = dict(zip(names, rows[at][1:], strict=True)) | values
-        rows[at] = (rows[at][0], *named.values())
+        named = dict(zip(names, rows[at], strict=True)) | values
+        rows[at] = tuple(named.values())
 
     return (which, change)
 
 
 def matching(row, names, told):
     """Say whether a row has some values."""
-    named = dict(zip(names, row[1:], strict=True))
+    named = dict(zip(names, row, strict=True))
     return all(named[name] == value for name, value in told.items())
 
 
@@ -182,17 +171,10 @@ def judged(spark):
         logs.fold(name, entries)
     entries = small_log().entries
     logs.fold("as it was", entries)
-    columns = {
-        "moves": MOVES,
-        "outcomes": OUTCOMES,
-        "clock": CLOCK,
-        "standing": STANDING,
-        "operations": OPERATIONS,
-    }
     for name, (_, (which, change)) in TAMPERED.items():
         one = Logs()
         one.fold(name, entries)
-        change(getattr(one, which), columns[which])
+        change(one.rows[which], [column for column, _ in COLUMNS[which]])
         logs.add(one)
     letters = defaultdict(set)
     for row in logs.facts(spark).judge(LAWS).collect():

@@ -21,39 +21,43 @@ from support.brokers.log_writer import LOG_APPEND_TIME, Entry
 
 def operations_frame(spark: Any, entries: list[Entry]) -> Any:
     """Entries as decoded operations."""
-    rows = [
-        operation_row(
-            as_operation(entry.value, entry.stamp),
-            position,
-            entry.time_us,
-            entry.stamp == LOG_APPEND_TIME,
-        )
-        for position, entry in enumerate(entries)
-    ]
-    return _frame(spark, OPERATION_COLUMNS, rows)
+    rows = [decoded(position, entry) for position, entry in enumerate(entries)]
+    return frame(spark, OPERATION_COLUMNS, rows)
+
+
+def decoded(position: int, entry: Entry) -> tuple[Any, ...]:
+    """The row of an entry."""
+    operation = as_operation(entry.value, entry.stamp)
+    return operation_row(operation, position, entry.time_us, entry.stamp == LOG_APPEND_TIME)
+
+
+def folded(one: Addressed) -> tuple[Any, ...]:
+    """The row of an outcome as the fold makes it."""
+    previous = (one.previous_position, one.previous_index)
+    return outcome_row(one.outcome, one.connection, one.lane, previous, with_content=False)
 
 
 def outcomes_frame(spark: Any, outcomes: list[list[Addressed]], *, as_folded: bool = False) -> Any:
     """Outcomes as recorded on the lanes, one to a chunk, or as the fold makes them."""
+    made = [one for found in outcomes for one in found]
+    if as_folded:
+        return frame(spark, OUTCOME_COLUMNS, [folded(one) for one in made])
     rows = []
-    for found in outcomes:
-        for one in found:
-            previous = (one.previous_position, one.previous_index)
-            lane = one.lane if as_folded else max(one.lane, 0)
-            row = outcome_row(
-                one.outcome, one.connection, lane, previous, with_content=not as_folded
-            )
-            rows.append(row if as_folded else (*row, 0, lane, len(rows), None, None))
-    return _frame(spark, OUTCOME_COLUMNS if as_folded else RECORDED_COLUMNS, rows)
+    for at, one in enumerate(made):
+        previous, lane = (one.previous_position, one.previous_index), max(one.lane, 0)
+        row = outcome_row(one.outcome, one.connection, lane, previous, with_content=True)
+        rows.append((*row, 0, lane, at, None, None))
+    return frame(spark, RECORDED_COLUMNS, rows)
 
 
 def stored_frame(spark: Any, message_blocks: list[dict[str, Any]]) -> Any:
     """Numbered messages of a rebuilt state."""
     rows = [row for block in message_blocks for row in stored_rows(block)]
-    return _frame(spark, STORED_COLUMNS, rows)
+    return frame(spark, STORED_COLUMNS, rows)
 
 
-def _frame(spark: Any, columns: Any, rows: list[Any]) -> Any:
+def frame(spark: Any, columns: Any, rows: list[Any]) -> Any:
+    """Rows, tuples in the order of the columns, as a frame."""
     return spark.createDataFrame(pa.Table.from_batches([arrow_batch(columns, rows)]))
 
 
@@ -62,7 +66,7 @@ def recorded_frame(spark: Any, positions: Iterable[int], answers: Iterable[int] 
     told = [{"position": position, "index": 0, "kind": "Accepted"} for position in positions]
     told += [{"position": -1, "kind": "Answer", "number": position} for position in answers]
     rows = [tuple(one.get(name) for name, _ in RECORDED_COLUMNS) for one in told]
-    return _frame(spark, RECORDED_COLUMNS, rows)
+    return frame(spark, RECORDED_COLUMNS, rows)
 
 
 def anchored_frame(spark: Any, anchors: list[tuple[int, bytes]]) -> Any:
@@ -72,4 +76,4 @@ def anchored_frame(spark: Any, anchors: list[tuple[int, bytes]]) -> Any:
         tuple({"position": position, "chain_digest": digest}.get(name) for name in names)
         for position, digest in anchors
     ]
-    return _frame(spark, RECORDED_COLUMNS, rows)
+    return frame(spark, RECORDED_COLUMNS, rows)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ledgermq.core.apply import apply, new_state
+from ledgermq.core.entry import Listener
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.outcomes import Addressed, Delivered
@@ -72,8 +73,9 @@ def fold_one(
     contents: dict[tuple[int, int], bytes],
     position: int,
     entry: Entry,
+    listener: Listener | None = None,
 ) -> list[Addressed]:
-    """Folds one entry as a worker does."""
+    """Folds one entry as a worker does; a listener gets its moves."""
     operation: op.Operation = decode_operation(entry.value)
     time_us = entry.time_us
     if entry.stamp != LOG_APPEND_TIME:
@@ -82,7 +84,7 @@ def fold_one(
     if isinstance(operation, op.Put):
         for index, message in enumerate(operation.messages):
             contents[position, index] = message["content"]
-    found = apply(state, operation, position, time_us)
+    found = apply(state, operation, position, time_us, listener)
     for one in found:
         if isinstance(one.outcome, Delivered):
             for message in one.outcome.messages:
