@@ -19,7 +19,8 @@ class Move(NamedTuple):
     topic was made; `is_topic` tells a topic from a subscription, as one entry can make both.
     `sequence` is -1 as long as the message has no number. `session` puts it, gets or had it,
     `consumer` and `delivery` are those of a move into or out of flight; -1 and 0: none. `until` is
-    in µs, -1: it does not wait. `uncounted` of its backouts do not count.
+    in µs, -1: it does not wait. `uncounted` of its backouts do not count. `segment` has its room,
+    and its body stands at `body_position` and `body_index`.
     """
 
     position: int
@@ -38,6 +39,9 @@ class Move(NamedTuple):
     until: int
     backouts: int
     uncounted: int
+    segment: int
+    body_position: int
+    body_index: int
 
 
 Listener = Callable[[Move], object]

@@ -131,6 +131,7 @@ def report(
     for at, message in enumerate(messages):
         if after == UNBORN and message.times is not None:
             until = message.times.deliver_at
+        body = message.body_position
         entry.listener(
             Move(
                 position=entry.position,
@@ -149,6 +150,9 @@ def report(
                 until=until,
                 backouts=message.backout_count,
                 uncounted=store.doubts.get(message.sequence, 0),
+                segment=message.segment.number,
+                body_position=body[0],
+                body_index=body[1],
             )
         )
         entry.next_step += 1

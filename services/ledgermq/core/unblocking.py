@@ -106,7 +106,8 @@ def _try(
         detail = f"{destination} was deleted while the put waited for its quota"
         return Refusal(Reason.DESTINATION_UNKNOWN, detail)
     if queue is None:
-        found = use_destination(entry, destination)
+        # Made at the position of its Put: this entry may make others.
+        found = use_destination(state, destination, put.position)
         if isinstance(found, Refusal):
             return found
         queue = found

@@ -147,13 +147,16 @@ class ModelBase(ModelJournal):
         """A topic by name."""
         return next((one for one in self.topics if one["name"] == name), None)
 
-    def use(self, destination: str) -> Row:
-        """A destination's queue or topic, which is there now."""
+    def use(self, destination: str, position: int | None = None) -> Row:
+        """A destination's queue or topic, which is there now: made by this entry or another."""
         found = self.place(destination)
         if found is not None:
             return found
         add = self.add_topic if destination.startswith("topic:") else self.add_queue
-        return add(destination[6:])
+        made = add(destination[6:])
+        if position is not None:
+            made["created_position"] = position
+        return made
 
     def add_topic(self, name: str) -> Row:
         """A topic without subscriptions."""

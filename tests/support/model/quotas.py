@@ -106,7 +106,7 @@ class ModelQuotas(ModelDelivery):
 
     def take_in(self, session: Row, destination: str, added: list[Row], warning: str) -> Row:
         """Messages that may be put are open, or numbered."""
-        self.use(destination)
+        self.use(destination, added[0]["put_position"])
         self.begin_work(session)
         store = destination.removeprefix("queue:")
         self.store(added)

@@ -36,9 +36,12 @@ def find_destination(state: QueueManager, destination: str) -> Queue | None:
     return None
 
 
-def use_destination(entry: Entry, destination: str) -> Queue | Refusal:
-    """The queue or topic of a destination; one to be added, where one may be made on first use."""
-    found = find_destination(entry.state, destination) or _check_kind(destination)
+def use_destination(state: QueueManager, destination: str, position: int) -> Queue | Refusal:
+    """The queue or topic of a destination; one to be added, where one may be made on first use.
+
+    `position` is that of the operation that uses it, and the created position of what is made.
+    """
+    found = find_destination(state, destination) or _check_kind(destination)
     if found is not None:
         return found
     kind, _, name = destination.partition(":")
@@ -50,12 +53,12 @@ def use_destination(entry: Entry, destination: str) -> Queue | Refusal:
             Reason.DESTINATION_UNKNOWN,
             f"temporary {kind} {name} is not there: it was deleted, or its connection has ended",
         )
-    if not entry.state.automatic_creation:
+    if not state.automatic_creation:
         return Refusal(
             UNKNOWN[kind],
             f"{kind} {name} does not exist and automatic creation is off; create it",
         )
-    return new_destination(destination, entry.position)
+    return new_destination(destination, position)
 
 
 def find_given(state: QueueManager, destination: str) -> Queue | Refusal:
@@ -82,11 +85,21 @@ def new_destination(destination: str, position: int) -> Queue:
 
 
 def add_destination(state: QueueManager, found: Queue) -> None:
+    """Adds a queue or topic, unless it is there."""
     if isinstance(found, Topic):
-        state.topics.setdefault(found.name, found)
-    elif found.created_position not in state.stores:
-        state.queues[found.name] = found
-        state.stores[found.created_position] = found
+        assert state.topics.setdefault(found.name, found) is found, f"there is a {found.name}"
+        return
+    if state.queues.get(found.name) is found:
+        return
+    assert found.name not in state.queues, f"there is a {found.name}"
+    add_store(state, found)
+    state.queues[found.name] = found
+
+
+def add_store(state: QueueManager, store: Queue) -> None:
+    created = store.created_position
+    assert created not in state.stores, f"{store.destination}: another was made at {created}"
+    state.stores[created] = store
 
 
 def remove_destination(entry: Entry, found: Queue) -> None:

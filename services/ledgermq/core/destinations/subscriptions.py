@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ledgermq.core.destinations.by_name import add_store
 from ledgermq.core.destinations.numbering import add_to_topic, hand_no_more
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import move, purge, state_of
@@ -149,8 +150,8 @@ def new_subscription(
 
 
 def add_subscription(state: QueueManager, subscription: Subscription) -> None:
+    add_store(state, subscription)
     state.subscriptions[subscription.key] = subscription
-    state.stores[subscription.created_position] = subscription
     add_to_topic(subscription)
 
 

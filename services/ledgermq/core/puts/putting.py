@@ -36,7 +36,7 @@ def put(entry: Entry, session: Session, operation: Put) -> Reply | Refusal | Wai
     """
     if session.unit_of_work_ended_by:
         return unit_of_work_ended(session)
-    queue = use_destination(entry, operation.destination)
+    queue = use_destination(entry.state, operation.destination, entry.position)
     if isinstance(queue, Refusal):
         return queue
     if queue.settings.puts_disabled:

@@ -40,7 +40,7 @@ def open_consumer(entry: Entry, session: Session, operation: OpenConsumer) -> Re
     refusal = check_range("redelivery_delay_ms", delay_ms, -1, TIMING_MS_MAX)
     if refusal is not None:
         return refusal
-    found = use_destination(entry, operation.destination)
+    found = use_destination(entry.state, operation.destination, entry.position)
     if isinstance(found, Refusal):
         return found
     refusal = check_owner(found, session)
