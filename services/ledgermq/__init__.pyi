@@ -34,7 +34,6 @@ from ledgermq.client.sending.receipts import EnqueuedRun as EnqueuedRun
 from ledgermq.client.sending.receipts import ReceiptFuture as ReceiptFuture
 from ledgermq.client.sending.receipts import SendReceipt as SendReceipt
 from ledgermq.client.session import Session as Session
-from ledgermq.client.settings import AddressError as AddressError
 from ledgermq.client.settings import PickleWarning as PickleWarning
 from ledgermq.errors import *  # noqa: F403
 from ledgermq.errors.warnings import IncompleteGroupWarning as IncompleteGroupWarning
@@ -64,3 +63,4 @@ from ledgermq.protocol.documents.storage import SegmentState as SegmentState
 from ledgermq.protocol.documents.storage import StorageStatus as StorageStatus
 from ledgermq.wire.content.bodies import StreamBody as StreamBody
 from ledgermq.wire.content.objects import ObjectBody as ObjectBody
+from ledgermq.wire.topics.address import AddressError as AddressError

@@ -5,17 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from ledgermq.errors import ArgumentTypeError, IllegalStateError
+from ledgermq.errors.shown import shown
 from ledgermq.protocol.limits import TIMING_MS_MAX
 
 # A hundred years: less than what the clocks and locks of Python can wait for.
 SECONDS_MAX: Final = TIMING_MS_MAX // 1000
-SHOWN_CHARACTERS_MAX: Final = 160
-
-
-def shown(value: object) -> str:
-    """A value in a message: no more of it than a line or two."""
-    text = repr(value)
-    return text if len(text) <= SHOWN_CHARACTERS_MAX else text[:SHOWN_CHARACTERS_MAX] + "..."
 
 
 def wrong_type(name: str, value: object, wanted: str) -> ArgumentTypeError:

@@ -19,7 +19,7 @@ from typing import Final, Unpack
 
 from ledgermq.client.admin.admin import Admin
 from ledgermq.client.argument_types import typed
-from ledgermq.client.arguments import check_seconds, shown
+from ledgermq.client.arguments import check_seconds
 from ledgermq.client.closing import ClosingInAnyCase
 from ledgermq.client.engine.acknowledge_mode import AckMode
 from ledgermq.client.engine.engine import Engine
@@ -39,6 +39,7 @@ from ledgermq.errors import (
     LedgerMQError,
     WorkerUnavailableError,
 )
+from ledgermq.errors.shown import shown
 from ledgermq.protocol.limits import PUT_MESSAGES_MAX
 from ledgermq.protocol.operations import Close, Open
 from ledgermq.wire.framing.codec import encode_operation

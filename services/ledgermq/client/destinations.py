@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from ledgermq.client.arguments import shown
 from ledgermq.errors import InvalidDestinationError
+from ledgermq.errors.shown import shown
 from ledgermq.protocol.limits import is_name
 
 QUEUE: Final = "queue:"

@@ -8,9 +8,10 @@ import warnings
 from dataclasses import dataclass, field
 from typing import Any, Final, Unpack
 
-from ledgermq.client.arguments import SECONDS_MAX, check_number, shown
+from ledgermq.client.arguments import SECONDS_MAX, check_number
 from ledgermq.client.options import USUAL, ConnectOptions
-from ledgermq.errors import IllegalStateError, InvalidClientIDError, LedgerMQError
+from ledgermq.errors import IllegalStateError, InvalidClientIDError
+from ledgermq.errors.shown import shown
 from ledgermq.protocol.limits import (
     REDELIVERY_LIMIT_MAX,
     SUSPECT_TIMEOUT_MS_MAX,
@@ -18,12 +19,10 @@ from ledgermq.protocol.limits import (
     TIMING_MS_MAX,
     is_name,
 )
+from ledgermq.wire.topics.address import AddressError, parse_address
 from ledgermq.wire.topics.log_topics import TOPIC_PREFIX_DEFAULT, Topics
 
-QUEUE_MANAGER_DEFAULT: Final = "QM1"
 PREFETCH_DEFAULT: Final = 200
-SCHEME: Final = "kafka://"
-KAFKA_PORT_DEFAULT: Final = 9092
 # With what the library says of itself, less than an Open may say of its client.
 APPLICATION_CHARACTERS_MAX: Final = 1_000
 # Options of `connect` that are settings as they were given.
@@ -34,12 +33,6 @@ AS_GIVEN: Final = (
     "redelivery_delay_ms",
     "redelivery_limit",
 )
-
-
-class AddressError(LedgerMQError, ValueError):
-    """The address, or a setting of `connect`, cannot be used."""
-
-    code = "setting-invalid"
 
 
 class PickleWarning(UserWarning):
@@ -75,38 +68,6 @@ class ConnectionSettings:
     def suspect_timeout_ms(self) -> int:
         """The suspect time-out as the protocol writes it."""
         return round(self.suspect_timeout_seconds * 1000)
-
-
-def parse_address(address: str) -> tuple[str, str]:
-    """Servers and queue manager of `kafka://HOST[:PORT][,...][/NAME]`; else AddressError."""
-    form = "kafka://HOST:PORT[,HOST:PORT...]/QUEUE-MANAGER"
-    if not address.startswith(SCHEME):
-        raise AddressError(f"address {shown(address)} must begin with {SCHEME}, as in {form}")
-    hosts, _, path = address.removeprefix(SCHEME).partition("/")
-    queue_manager = path or QUEUE_MANAGER_DEFAULT
-    if not is_name(queue_manager):
-        raise AddressError(
-            f"{shown(queue_manager)} in address {shown(address)} is no queue manager name: "
-            "1 to 128 characters of A-Z a-z 0-9 . _ / % -"
-        )
-    servers = [_with_port(host.strip(), address) for host in hosts.split(",") if host.strip()]
-    if not servers:
-        raise AddressError(f"address {shown(address)} names no host, as in {form}")
-    return ",".join(servers), queue_manager
-
-
-def _with_port(host: str, address: str) -> str:
-    bare = host.rpartition("]")[2] if host.startswith("[") else host
-    name, colon, port = bare.rpartition(":")
-    if not colon:
-        return f"{host}:{KAFKA_PORT_DEFAULT}"
-    if (
-        not (port.isascii() and port.isdigit())
-        or not 0 < int(port) < 65536
-        or (not name and not host.startswith("["))
-    ):
-        raise AddressError(f"{shown(host)} in address {shown(address)} is no HOST:PORT")
-    return host
 
 
 def settings_from(address: str, **given: Unpack[ConnectOptions]) -> ConnectionSettings:

@@ -6,7 +6,6 @@ import ledgermq
 from ledgermq.client.link import route as routes
 from ledgermq.client.sending.making import Sending
 from ledgermq.client.settings import (
-    AddressError,
     ConnectionSettings,
     PickleWarning,
     settings_from,
@@ -15,6 +14,7 @@ from ledgermq.protocol import operations
 from ledgermq.protocol.operations import Get, OpenConsumer, Put
 from ledgermq.testing import MemoryBroker
 from ledgermq.wire.framing.answers import encode_answer
+from ledgermq.wire.topics.address import AddressError
 from support.brokers.hand_made import delivered
 
 

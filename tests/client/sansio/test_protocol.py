@@ -11,12 +11,12 @@ from ledgermq.client.sansio.buffer import ConsumerBuffer
 from ledgermq.client.sansio.chain import Chain
 from ledgermq.client.sansio.protocol import OUTSTANDING_MAX, SessionProtocol
 from ledgermq.client.sansio.ranges import DeliveryRanges
-from ledgermq.client.settings import AddressError, parse_address
 from ledgermq.errors import LedgerMQError, RefusedError
 from ledgermq.protocol.operations import Alive, Rollback
 from ledgermq.protocol.outcomes import Accepted, Delivered, Refused, Returned
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.codec import decode_operation
+from ledgermq.wire.topics.address import AddressError, parse_address
 
 
 def accepted(number, position=0):

@@ -59,7 +59,7 @@ class Target:
             AddressError: The address is none.
             BrokerUnavailableError: Nothing listens there.
         """
-        from ledgermq.client.settings import parse_address
+        from ledgermq.wire.topics.address import parse_address
 
         problems = []
         for server in parse_address(self.address)[0].split(","):

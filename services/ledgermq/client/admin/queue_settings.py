@@ -14,9 +14,9 @@ from datetime import timedelta
 from functools import cache
 from typing import Annotated, Any, Final, TypeAlias, TypedDict, Unpack, get_type_hints
 
-from ledgermq.client.arguments import shown
 from ledgermq.client.destinations import checked_destination
 from ledgermq.errors import ArgumentTypeError, IllegalStateError
+from ledgermq.errors.shown import shown
 from ledgermq.protocol.settings import FIFO_MODES, POLICIES, given_settings
 from ledgermq.redelivery import REDELIVERY_SETTINGS, parse_redelivery, parse_steps
 

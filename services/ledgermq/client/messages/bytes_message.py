@@ -9,7 +9,6 @@ from __future__ import annotations
 import struct
 from typing import Any, Final, Unpack
 
-from ledgermq.client.arguments import shown
 from ledgermq.client.messages.typed_message import WrittenThenRead
 from ledgermq.client.options import HeaderOptions
 from ledgermq.errors import (
@@ -18,6 +17,7 @@ from ledgermq.errors import (
     MessageUndecodableError,
     UnsupportedValueError,
 )
+from ledgermq.errors.shown import shown
 from ledgermq.wire.content.conversion import written_as
 
 UTF_BYTES_MAX: Final = 65535

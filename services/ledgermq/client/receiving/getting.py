@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from ledgermq.client.arguments import shown
 from ledgermq.errors import GetOptionsError
+from ledgermq.errors.shown import shown
 from ledgermq.protocol.get_options import Options, check
 from ledgermq.protocol.limits import GROUP_ID_BYTES, MESSAGE_ID_BYTES
 

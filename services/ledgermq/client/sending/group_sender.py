@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Unpack
 
 from ledgermq.client.argument_types import typed
-from ledgermq.client.arguments import shown
 from ledgermq.client.engine.steps import Steps
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.options import MessageOptions
@@ -21,6 +20,7 @@ from ledgermq.client.sending.putter import Putter
 from ledgermq.client.sending.putting import Grouping
 from ledgermq.client.sending.receipts import SendReceipt
 from ledgermq.errors import IllegalStateError, InvalidGroupError
+from ledgermq.errors.shown import shown
 from ledgermq.errors.warnings import give_warning
 from ledgermq.protocol.limits import GROUP_SEQUENCE_MAX
 

@@ -13,9 +13,9 @@ from collections import deque
 from dataclasses import dataclass, replace
 from typing import TypeAlias
 
-from ledgermq.client.arguments import shown
 from ledgermq.client.sending.eventual import Eventual
 from ledgermq.errors import IncompleteGroupError, IncompleteMessageError, InvalidGroupError
+from ledgermq.errors.shown import shown
 from ledgermq.errors.warnings import (
     IncompleteGroupWarning,
     IncompleteMessageWarning,

@@ -7,12 +7,13 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from ledgermq.client.arguments import check_flag, check_number, shown
+from ledgermq.client.arguments import check_flag, check_number
 from ledgermq.client.destinations import checked_destination
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.messages.property_access import PropertyAccess, check_property_names
 from ledgermq.client.sansio.sizes import MESSAGE_BYTES_MAX, encoded_bytes
 from ledgermq.errors import MessageFormatError, MessageTooLargeError
+from ledgermq.errors.shown import shown
 from ledgermq.protocol.header_size import header_bytes
 from ledgermq.protocol.limits import (
     CONTENT_BYTES_MAX,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Literal, Unpack
 
 from ledgermq.client.argument_types import typed
-from ledgermq.client.arguments import check_seconds, shown
+from ledgermq.client.arguments import check_seconds
 from ledgermq.client.closing import Closing, WhileOpen
 from ledgermq.client.engine.work import Work
 from ledgermq.client.messages.message_kinds import Sendable
@@ -16,6 +16,7 @@ from ledgermq.client.sending.grouping import GroupPlace
 from ledgermq.client.sending.putter import Putter
 from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
 from ledgermq.errors import IllegalStateError
+from ledgermq.errors.shown import shown
 
 
 @typed

@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from typing import Any, Final
 
-from ledgermq.client.arguments import shown
 from ledgermq.errors import IllegalStateError, MessageFormatError, MessageTooLargeError
+from ledgermq.errors.shown import shown
 from ledgermq.wire.content.content import encode_fields
 
 # A character of UTF-8 has at most so many bytes; a length is written with at most so many, too.

@@ -1,0 +1,51 @@
+"""Addresses of queue managers: `kafka://HOST[:PORT][,...][/NAME]`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ledgermq.errors import LedgerMQError
+from ledgermq.errors.shown import shown
+from ledgermq.protocol.limits import is_name
+
+QUEUE_MANAGER_DEFAULT: Final = "QM1"
+SCHEME: Final = "kafka://"
+KAFKA_PORT_DEFAULT: Final = 9092
+
+
+class AddressError(LedgerMQError, ValueError):
+    """The address, or a setting of `connect`, cannot be used."""
+
+    code = "setting-invalid"
+
+
+def parse_address(address: str) -> tuple[str, str]:
+    """Servers and queue manager of `kafka://HOST[:PORT][,...][/NAME]`; else AddressError."""
+    form = "kafka://HOST:PORT[,HOST:PORT...]/QUEUE-MANAGER"
+    if not address.startswith(SCHEME):
+        raise AddressError(f"address {shown(address)} must begin with {SCHEME}, as in {form}")
+    hosts, _, path = address.removeprefix(SCHEME).partition("/")
+    queue_manager = path or QUEUE_MANAGER_DEFAULT
+    if not is_name(queue_manager):
+        raise AddressError(
+            f"{shown(queue_manager)} in address {shown(address)} is no queue manager name: "
+            "1 to 128 characters of A-Z a-z 0-9 . _ / % -"
+        )
+    servers = [_with_port(host.strip(), address) for host in hosts.split(",") if host.strip()]
+    if not servers:
+        raise AddressError(f"address {shown(address)} names no host, as in {form}")
+    return ",".join(servers), queue_manager
+
+
+def _with_port(host: str, address: str) -> str:
+    bare = host.rpartition("]")[2] if host.startswith("[") else host
+    name, colon, port = bare.rpartition(":")
+    if not colon:
+        return f"{host}:{KAFKA_PORT_DEFAULT}"
+    if (
+        not (port.isascii() and port.isdigit())
+        or not 0 < int(port) < 65536
+        or (not name and not host.startswith("["))
+    ):
+        raise AddressError(f"{shown(host)} in address {shown(address)} is no HOST:PORT")
+    return host
