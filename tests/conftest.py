@@ -29,13 +29,18 @@ class GivenBroker:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what asks for a broker or for Spark, so that no test need say so of itself."""
+    """Marks what asks for a broker or for Spark, so that no test need say so of itself.
+
+    A test that is long by intent may take what it takes.
+    """
     for item in items:
         asked = set(getattr(item, "fixturenames", ()))
         if asked & {"broker", "installation"}:
             item.add_marker(pytest.mark.kafka)
         if "spark" in asked:
             item.add_marker(pytest.mark.spark)
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.timeout(0))
 
 
 @pytest.fixture(scope="session")
