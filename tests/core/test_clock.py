@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ledgermq.core import clock as clock_module
 from ledgermq.core.apply import apply, new_state, next_deadline
 from ledgermq.core.clock import time_after
 from ledgermq.protocol.operations import Open, Tick, TimeAgreed
@@ -12,7 +11,8 @@ from ledgermq.wire.framing.codec import decode_operation
 from support.checks import checks
 from support.checks.checked_histories import check_history, examples
 from support.generators.clock_generators import clock_histories
-from support.planted.planted_faults import Fault, expect_found_by
+from support.planted.fold_faults import CLOCK
+from support.planted.planted_faults import expect_found_by, named
 
 SECOND = 1_000_000
 DAY = 86_400 * SECOND
@@ -172,21 +172,7 @@ def test_a_state_restored_while_time_is_ahead_goes_on_as_the_one_that_was_not(hi
         assert checks.digest(restored) == checks.digest(state)
 
 
-def _full_pace(original):
-    return (1, 1)
-
-
-def _forever(original):
-    return original * 10
-
-
-@pytest.mark.parametrize(
-    "planted",
-    [
-        Fault(clock_module, "TIME_AHEAD_RATE", _full_pace),
-        Fault(clock_module, "TIME_LEAP_US", _forever),
-    ],
-)
-def test_fault_planted_in_the_clock_is_found(planted, monkeypatch):
+@pytest.mark.parametrize("planted", named(CLOCK))
+def test_fault_planted_in_the_clock_is_found(planted):
     """The properties are not blind: another pace, another limit of a leap turn them red."""
-    expect_found_by(monkeypatch, planted, clock_histories())
+    expect_found_by(CLOCK, planted)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from support.planted.planted_faults import expect_found
+from support.planted.all_faults import FAMILIES
+from support.planted.planted_faults import Fault, expect_found
 
 
 class Counter:
@@ -17,24 +18,29 @@ class Counter:
         return count + 1
 
 
+def fault(make, name="add") -> Fault:
+    """A fault of the counter."""
+    return Fault("a fault", Counter, name, make)
+
+
 def check() -> None:
     """A property of the counter."""
     assert Counter().add(1) == 2
 
 
-def test_a_fault_that_a_check_finds_is_found(monkeypatch):
+def test_a_fault_that_a_check_finds_is_found():
     """The check's own assertion fails."""
-    expect_found(monkeypatch, (Counter, "add", lambda original: lambda self, count: count), check)
+    expect_found(fault(lambda original: lambda self, count: count), check)
 
 
-def test_a_fault_that_no_check_finds_is_not_found(monkeypatch):
+def test_a_fault_that_no_check_finds_is_not_found():
     """A fault without effect proves that nothing looks."""
     with pytest.raises(pytest.fail.Exception):
-        expect_found(monkeypatch, (Counter, "add", lambda original: original), check)
+        expect_found(fault(lambda original: original), check)
 
 
 @pytest.mark.parametrize(
-    "fault",
+    "make",
     [
         lambda original: lambda self: 7,
         lambda original: lambda self, count: original(self),
@@ -42,7 +48,7 @@ def test_a_fault_that_no_check_finds_is_not_found(monkeypatch):
     ],
     ids=["another signature", "calls the original wrongly", "fails in its own line"],
 )
-def test_a_fault_that_no_longer_fits_is_not_found(monkeypatch, fault):
+def test_a_fault_that_no_longer_fits_is_not_found(make):
     """Its own error stops the check, and even an assertion then counts for nothing."""
 
     def wrapped() -> None:
@@ -52,11 +58,17 @@ def test_a_fault_that_no_longer_fits_is_not_found(monkeypatch, fault):
             raise AssertionError("the fold stopped") from error
 
     with pytest.raises(AssertionError, match="no longer fits add"):
-        expect_found(monkeypatch, (Counter, "add", fault), wrapped)
+        expect_found(fault(make), wrapped)
 
 
-def test_a_fault_of_another_kind_than_what_it_replaces_is_refused(monkeypatch):
+def test_a_fault_of_another_kind_than_what_it_replaces_is_refused():
     """A function in place of a value, or a value in place of a function."""
-    for name, fault in (("limit", lambda original: lambda: 3), ("add", lambda original: 3)):
+    for name, make in (("limit", lambda original: lambda: 3), ("add", lambda original: 3)):
         with pytest.raises(AssertionError, match="function"):
-            expect_found(monkeypatch, (Counter, name, fault), check)
+            expect_found(fault(make, name), check)
+
+
+def test_each_fault_has_a_title_of_its_own():
+    """Reports name faults by their titles."""
+    faults = {fault for family in FAMILIES for fault in family.faults}
+    assert len({fault.title for fault in faults}) == len(faults) >= 89

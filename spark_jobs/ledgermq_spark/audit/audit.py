@@ -1,4 +1,4 @@
-"""The audit: says whether operations, outcomes, tables, rebuild and live state agree.
+"""The audit: says whether operations, outcomes, laws, rebuild and live state agree.
 
 It compares what others computed and knows no fold. Each check is a function that returns evidence;
 `judge` puts primary findings before what merely follows from them, so that one fault is told once.
@@ -16,49 +16,39 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
-from ledgermq_spark.audit.claims import check_claims, check_numbers, check_refusals
-from ledgermq_spark.audit.classify import Identity, classify, holder_of
+from ledgermq_spark.audit.classify import Holders, Identity, classify, holder_of
 from ledgermq_spark.audit.compare import Differences, differences
-from ledgermq_spark.audit.conservation import check_counts, check_kept, kept_by, summary_of
+from ledgermq_spark.audit.conservation import check_counts, summary_of
+from ledgermq_spark.audit.contents import altered_contents
 from ledgermq_spark.audit.evidence import ANOMALY_KINDS, Evidence
 from ledgermq_spark.audit.judging import judge
-from ledgermq_spark.audit.moves import check_moves
+from ledgermq_spark.audit.lawfulness import breaches
 from ledgermq_spark.audit.naming import name_messages
-from ledgermq_spark.audit.quotas import check_quotas
 from ledgermq_spark.audit.relocations import altered_copies
-from ledgermq_spark.audit.states import (
-    compare_live,
-    compare_messages,
-    compare_queues,
-    compare_sessions,
-    compare_subscriptions,
-    untimed,
-)
-from ledgermq_spark.derivation.groups import stuck_groups, stuck_notes
-from ledgermq_spark.derivation.turns import check_turns
+from ledgermq_spark.audit.states import compare_live, compare_messages
+from ledgermq_spark.laws.all_laws import LAWS
+from ledgermq_spark.tables.totals import depth_over_time, totals_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ledgermq_spark.derivation.tables import Tables
+    from ledgermq_spark.laws.law import Facts, Law
     from ledgermq_spark.rebuild.checkpoints import Checkpoint
 
 __all__ = ["EXIT_CODES", "AuditReport", "Subject", "audit", "judge", "unreadable_chunks"]
 
 EXIT_CODES = {"agrees": 0, "anomalies": 1, "unproven": 5}
 LISTED_MAX = 500
-PUTS_SHOWN = ("put", "numbered", "resident", "consumed", "expired", "dropped")
-COPIES_SHOWN = ("added", "resident", "consumed", "expired", "dropped")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
     """What is audited: everything that was read and computed, up to one position.
 
-    `rebuilt_messages` holds the numbered messages of the rebuilt state; `chain` the digest chain at
-    the position; `first_findings` what was found before the outcomes could be compared,
-    `of_headers` what headers of records say against them, and `unproven` what is known not to be
-    provable.
+    `facts` are what laws are asked of; `rebuilt_messages` holds the numbered messages of the
+    rebuilt state; `chain` the digest chain at the position; `first_findings` what was found before
+    the outcomes could be compared, `of_headers` what headers of records say against them, and
+    `unproven` what is known not to be provable. `laws` are those that are asked.
     """
 
     queue_manager: str
@@ -68,16 +58,14 @@ class Subject:
     operations: DataFrame
     recorded: DataFrame
     expected: DataFrame
-    tables: Tables
-    root: dict[str, Any]
+    facts: Facts
     root_bytes: bytes
     blocks: Callable[[], list[bytes]]
     rebuilt_messages: DataFrame
     statuses: list[dict[str, Any]]
     topics: list[dict[str, Any]]
     subscriptions: list[dict[str, Any]]
-    totals: list[dict[str, Any]]
-    subscription_totals: list[dict[str, Any]]
+    groups: list[dict[str, Any]]
     digest: str
     chain: bytes
     live: Checkpoint | None
@@ -86,6 +74,7 @@ class Subject:
     first_findings: list[Evidence] = field(default_factory=list)
     of_headers: list[Evidence] = field(default_factory=list)
     unproven: list[str] = field(default_factory=list)
+    laws: tuple[Law, ...] = LAWS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,31 +140,24 @@ def audit(subject: Subject) -> AuditReport:
         floors=subject.floors,
         answered_until=subject.answered_until,
     )
-    receptions = subject.tables.facts.directory.receptions
-    holders = {(one.session, one.consumer): one.subscription for one in receptions}
+    holders = _holders(subject) if found.extra or found.missing or found.differing else {}
     unproven = [*subject.unproven, *_unproven(found)]
     primary = [
         *subject.first_findings,
         *classify(found, _delivered_before(subject, found, holders), holders),
+        *altered_contents(subject.operations, subject.recorded),
         *altered_copies(subject.operations, subject.expected),
     ]
-    stuck = stuck_groups(subject.tables.groups, subject.tables.messages)
-    notes = stuck_notes(stuck)
+    notes = _stuck_notes(subject.groups)
     live = _live(subject, notes)
-    secondary = [] if unproven else _second_opinions(subject)
-    if unproven:
-        notes.append("the tables were not compared: deliveries are missing that prove nothing")
-    timeless = untimed(subject.totals, subject.subscription_totals)
-    if timeless:
-        notes.append(
-            f"enqueue times of {timeless} topics and subscriptions without unconsumed messages "
-            "were not compared with the tables"
-        )
-    kept = kept_by(subject.tables, subject.totals, subject.subscription_totals)
-    law = [*check_kept(kept, subject.position), *_miscounted(subject)]
-    second = [*subject.of_headers, *secondary]
-    anomalies, consequences = judge([*primary, *live, *law], second)
-    anomalies = name_messages(anomalies, subject.tables)
+    totals = totals_of(subject.facts)
+    second = [
+        *subject.of_headers,
+        *breaches(subject.facts, subject.laws),
+        *compare_messages(subject.facts, subject.rebuilt_messages, subject.position),
+    ]
+    anomalies, consequences = judge([*primary, *live, *_miscounted(subject)], second)
+    anomalies = name_messages(anomalies, subject.facts)
     verdict = "anomalies" if anomalies else "unproven" if unproven else "agrees"
     refusals, records = _refused(subject.expected)
     return AuditReport(
@@ -187,81 +169,80 @@ def audit(subject: Subject) -> AuditReport:
         consequences=consequences,
         unproven=unproven,
         notes=notes,
-        compared=_compared(subject, found),
-        conservation=summary_of(kept),
-        totals=subject.totals,
-        subscription_totals=subject.subscription_totals,
+        compared=_compared(subject, found, totals),
+        conservation=summary_of(totals),
+        totals=[one for one in totals if one["kind"] != "subscription"],
+        subscription_totals=_described(totals, subject.subscriptions),
         refusals=refusals,
         refused_records=records,
-        corrections=[one._asdict() for one in subject.tables.facts.directory.corrections],
+        corrections=_corrections(subject.facts),
         digest=subject.digest,
-        stuck_groups=stuck,
+        stuck_groups=subject.groups,
         chain=subject.chain.hex() if subject.position >= 0 else "",
+        depth=depth_over_time(subject.facts),
     )
 
 
-def _compared(subject: Subject, found: Differences) -> dict[str, int]:
+# Which subscription the consumers of topics get from, as far as they got anything.
+HOLDERS = """
+SELECT DISTINCT session, consumer, store FROM {moves}
+WHERE delivery > 0 AND kind = 'subscription'
+"""
+CORRECTIONS = """
+SELECT replied_at AS position, target AS queue, number AS sequence, action, actor, why AS reason
+FROM {applied} WHERE kind = 'Correct' AND reply <> 'Refused'
+ORDER BY position
+"""
+
+
+def _holders(subject: Subject) -> Holders:
+    rows = subject.facts.query(HOLDERS).collect()
+    return {(row["session"], row["consumer"]): row["store"] for row in rows}
+
+
+def _corrections(facts: Facts) -> list[dict[str, Any]]:
+    """What administrators put right, by hand."""
+    return [row.asDict() for row in facts.query(CORRECTIONS).limit(LISTED_MAX).collect()]
+
+
+def _stuck_notes(stuck: list[dict[str, Any]]) -> list[str]:
+    """What a report says of groups that are not complete beside its table of them."""
+    if not stuck:
+        return []
+    oldest = sum(1 for one in stuck if one["oldest"])
+    told = f"{len(stuck)} groups with messages that wait are not complete"
+    return [f"{told}, {oldest} of them the oldest in their queues"]
+
+
+def _compared(subject: Subject, found: Differences, totals: list[dict[str, Any]]) -> dict[str, int]:
     """How many of what were compared."""
+    kinds = Counter(one["kind"] for one in totals)
+    puts = [one for one in totals if one["kind"] != "subscription"]
     return {
         "operations": subject.position + 1,
         "outcomes": found.compared,
         "recorded outcomes": found.recorded,
-        "messages": sum(one["put"] for one in subject.totals),
-        "deliveries": sum(one["deliveries"] for one in subject.totals),
-        "queues": sum(one["kind"] == "queue" for one in subject.totals),
-        "topics": sum(one["kind"] == "topic" for one in subject.totals),
-        "subscriptions": len(subject.subscription_totals),
-        "groups": subject.tables.groups.count(),
+        "messages": sum(one["put"] for one in puts),
+        "deliveries": sum(one["deliveries"] for one in totals),
+        "queues": kinds["queue"],
+        "topics": kinds["topic"],
+        "subscriptions": kinds["subscription"],
     }
 
 
-def _second_opinions(subject: Subject) -> list[Evidence]:
-    """What tables and claims say, against the operations and the rebuild."""
-    tables = subject.tables
-    return [
-        *check_numbers(tables),
-        *check_claims(tables),
-        *check_turns(tables, subject.recorded),
-        *compare_messages(tables, subject.rebuilt_messages, subject.position),
-        *compare_queues(subject.totals, subject.statuses, subject.topics, subject.position),
-        *compare_subscriptions(
-            subject.subscription_totals, subject.subscriptions, subject.position
-        ),
-        *compare_sessions(tables, subject.root, subject.position),
-        *check_refusals(tables, subject.expected),
-        *_unbalanced(subject),
-        *check_moves(tables),
-        *check_quotas(tables),
-    ]
-
-
-def _unbalanced(subject: Subject) -> list[Evidence]:
-    queues = [
-        (f"{one['kind']}", one["queue"], {name: one[name] for name in PUTS_SHOWN})
-        for one in subject.totals
-        if not one["balances"]
-    ]
-    subscriptions = [
-        (
-            f"subscription made at {one['created_position']}",
-            one["topic"],
-            {name: one[name] for name in COPIES_SHOWN},
-        )
-        for one in subject.subscription_totals
-        if not one["balances"]
-    ]
-    return [
-        Evidence(
-            kind="state mismatch",
-            source="tables",
-            summary=f"the totals of the {what} do not add up",
-            queue=queue,
-            position=subject.position,
-            field="balance",
-            found=str(shown),
-        )
-        for what, queue, shown in [*queues, *subscriptions]
-    ]
+def _described(
+    totals: list[dict[str, Any]], standing: list[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """The totals of subscriptions, with their kinds and what those that stand ask for."""
+    gone = {"kind": "gone", "client_id": "", "selector": "", "no_local": False}
+    known = {one["created_position"]: one for one in standing}
+    described = []
+    for one in totals:
+        if one["kind"] == "subscription":
+            status = known.get(one["store"], gone)
+            asked = {name: status[name] for name in ("client_id", "selector", "no_local")}
+            described.append(one | asked | {"standing": status["kind"]})
+    return described
 
 
 def _miscounted(subject: Subject) -> list[Evidence]:
@@ -323,9 +304,7 @@ def _unproven(found: Differences) -> list[str]:
     return told
 
 
-def _delivered_before(
-    subject: Subject, found: Differences, holders: dict[tuple[int, int], int]
-) -> set[Identity]:
+def _delivered_before(subject: Subject, found: Differences, holders: Holders) -> set[Identity]:
     """Of the messages that are delivered too often: those the log had delivered before."""
     suspects: dict[Identity, int] = {}
     rows = [*found.extra.values(), *(row for _, told in found.differing.values() for row in told)]

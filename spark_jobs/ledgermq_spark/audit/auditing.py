@@ -15,9 +15,8 @@ from ledgermq_spark.audit.audit import AuditReport, Subject, audit
 from ledgermq_spark.audit.evidence import Evidence
 from ledgermq_spark.audit.judging import judge
 from ledgermq_spark.audit.witnesses import Noted, Witnesses, hear
-from ledgermq_spark.derivation.tables import Tables, build_tables
-from ledgermq_spark.derivation.totals import depth_over_time, queue_totals, subscription_totals
 from ledgermq_spark.jobs.work import STEPS, Work
+from ledgermq_spark.laws.law import Facts
 from ledgermq_spark.log.record_headers import check_operation_headers
 from ledgermq_spark.log.rows import OPERATION_COLUMNS
 from ledgermq_spark.log.skipped import declaration_notes, operations_of, recorded_of
@@ -27,11 +26,15 @@ from ledgermq_spark.rebuild.checkpoints import (
     Checkpoints,
     read_checkpoints,
 )
+from ledgermq_spark.rebuild.fold import TOLD
 from ledgermq_spark.rebuild.rebuild import Rebuilt, fold_log
 from ledgermq_spark.rebuild.stopping import hole_told
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
+
+# So few moves that all that is made of them fits the memory of one machine.
+SMALL_MOVES = 100_000
 
 
 class Auditing:
@@ -41,11 +44,11 @@ class Auditing:
         self,
         work: Work,
         position: int,
-        with_tables: Callable[[Tables], None],
+        with_facts: Callable[[Facts], None],
         noted: Noted,
     ) -> None:
         self._work = work
-        self._with_tables = with_tables
+        self._with_facts = with_facts
         self._noted = noted
         self._asked = position
         self._findings: list[Evidence] = []
@@ -53,7 +56,7 @@ class Auditing:
         self._unproven: list[str] = []
 
     def run(self, live_position: int | None) -> AuditReport:
-        """Read, align, fold, build the tables, compare."""
+        """Read, align, fold, ask the laws, compare."""
         work, position, findings = self._work, self._asked, self._findings
         with work.stage("reading checkpoints"):
             checkpoints = checkpoints_of(work)
@@ -99,22 +102,36 @@ class Auditing:
         live: Checkpoint | None,
     ) -> AuditReport:
         work = self._work
-        with work.stage("building the tables", 4):
-            tables = build_tables(work.store, operations, recorded, rebuilt.outcomes())
-            totals = queue_totals(tables)
-            self._with_tables(tables)
-        with work.stage("comparing", 5):
-            subject = _subject(work, rebuilt, operations, recorded, tables, live)
+        facts = facts_of(work, rebuilt, operations)
+        self._with_facts(facts)
+        with work.stage("comparing, and asking the laws", 4):
+            subject = _subject(work, rebuilt, operations, recorded, live, facts)
             subject = replace(
                 subject,
                 first_findings=self._findings,
                 of_headers=self._of_headers,
                 unproven=self._unproven,
-                totals=totals,
-                subscription_totals=subscription_totals(tables),
             )
             report = audit(subject)
-        return replace(report, depth=depth_over_time(tables), seconds=work.seconds)
+        return replace(report, seconds=work.seconds)
+
+
+def facts_of(work: Work, rebuilt: Rebuilt, operations: DataFrame) -> Facts:
+    """What laws and tables are asked of, for one queue manager."""
+    frames = {
+        "operations": operations,
+        "outcomes": rebuilt.told("outcome"),
+        "moves": rebuilt.told("move"),
+        "clock": rebuilt.told("clock"),
+        "standing": rebuilt.told("standing"),
+        "segments": rebuilt.told("segment"),
+    }
+    name = f.lit(work.claim.queue_manager)
+    named = {one: frame.withColumn("queue_manager", name) for one, frame in frames.items()}
+    if frames["moves"].count() > SMALL_MOVES:
+        return Facts(work.spark, named, work.store.keep)
+    held = {one: work.store.hold(one, frame) for one, frame in named.items()}
+    return Facts(work.spark, held, work.store.hold)
 
 
 def checkpoints_of(work: Work) -> Checkpoints:
@@ -178,13 +195,20 @@ def tell_of_cut(told: Witnesses, proof: ChainProof, findings: list[Evidence]) ->
     return replace(proof, differs_from=end, differs_to=told.above.lowest)
 
 
-def _read_all(work: Work, position: int) -> tuple[Rebuilt, DataFrame, DataFrame]:
+def read_log(work: Work, position: int) -> tuple[Rebuilt, DataFrame]:
     """Folds and decodes at once: the fold of one queue manager keeps but one core busy."""
-    with ThreadPoolExecutor(max_workers=2) as pool:
+    with ThreadPoolExecutor(max_workers=1) as pool:
         folding = pool.submit(_fold, work, position)
-        reading = pool.submit(lambda: (work.operations(position), work.outcomes(position)))
-        operations, recorded = reading.result()
-        return folding.result(), operations, recorded
+        operations = work.operations(position)
+        return folding.result(), operations
+
+
+def _read_all(work: Work, position: int) -> tuple[Rebuilt, DataFrame, DataFrame]:
+    """The log, and meanwhile what the lanes hold."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        reading = pool.submit(read_log, work, position)
+        recorded = work.outcomes(position)
+        return *reading.result(), recorded
 
 
 def _fold(work: Work, position: int) -> Rebuilt:
@@ -194,8 +218,7 @@ def _fold(work: Work, position: int) -> Rebuilt:
         work.claim,
         work.log,
         position,
-        with_outcomes=True,
-        with_links=True,
+        tells=(*TOLD, "links"),
         directory=work.store.path / f"to-{position}",
     )
 
@@ -253,8 +276,8 @@ def _subject(
     rebuilt: Rebuilt,
     operations: DataFrame,
     recorded: DataFrame,
-    tables: Tables,
     live: Checkpoint | None,
+    facts: Facts,
 ) -> Subject:
     answered = None
     if live is None:
@@ -267,17 +290,15 @@ def _subject(
         lanes=work.claim.lanes,
         operations=operations,
         recorded=recorded,
-        expected=rebuilt.outcomes(),
-        tables=tables,
-        root=rebuilt.root,
+        expected=rebuilt.told("outcome"),
+        facts=facts,
         root_bytes=rebuilt.root_bytes,
         blocks=rebuilt.block_bytes,
         rebuilt_messages=rebuilt.messages(),
         statuses=rebuilt.statuses,
         topics=rebuilt.topics,
         subscriptions=rebuilt.subscriptions,
-        totals=[],
-        subscription_totals=[],
+        groups=rebuilt.groups,
         digest=rebuilt.digest,
         chain=rebuilt.chain,
         live=live,

@@ -32,7 +32,7 @@ def _follows(one: Evidence, earlier: Evidence) -> bool:
         return True
     if one.message_id or one.session >= 0:
         # Another message is passed over, or resident, because one of the same queue is astray.
-        return one.source in ("claims", "tables") and bool(one.queue) and one.queue == earlier.queue
+        return one.source in ("laws", "moves") and bool(one.queue) and one.queue == earlier.queue
     if one.queue:
         return earlier.queue in ("", one.queue)
     return one.position == earlier.position

@@ -5,20 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as f
-
 from ledgermq_spark.audit.evidence import MESSAGES_NAMED_MAX, Evidence, hexadecimal
 
 if TYPE_CHECKING:
-    from ledgermq_spark.derivation.tables import Tables
+    from ledgermq_spark.laws.law import Facts
 
 
-SOURCES = ("outcomes", "claims")
+SOURCES = ("outcomes", "laws")
+# Messages that moved at some positions, in the order in which they were put.
+MOVED_AT = """
+SELECT DISTINCT position, destination, message_id, put_position, put_index
+FROM {{moves}} JOIN {{puts}} USING (queue_manager, put_position, put_index)
+WHERE position IN ({positions})
+ORDER BY put_position, put_index
+"""
 
 Named = dict[int, list[tuple[str, str]]]
 
 
-def name_messages(anomalies: list[Evidence], tables: Tables) -> list[Evidence]:
+def name_messages(anomalies: list[Evidence], facts: Facts) -> list[Evidence]:
     """Add the messages that were put, numbered, settled or delivered at an anomaly's position."""
     nameless = {
         one.position
@@ -27,7 +32,7 @@ def name_messages(anomalies: list[Evidence], tables: Tables) -> list[Evidence]:
     }
     if not nameless:
         return anomalies
-    known = _messages_at(tables, nameless)
+    known = _messages_at(facts, nameless)
     return [
         _with_names(one, known.get(one.position, []))
         if not one.message_id and one.source in SOURCES
@@ -48,23 +53,13 @@ def _with_names(one: Evidence, messages: list[tuple[str, str]]) -> Evidence:
     )
 
 
-def _messages_at(tables: Tables, positions: set[int]) -> Named:
-    """Messages by position, in the order in which they were put; each once."""
-    spark = tables.messages.sparkSession
-    wanted = f.broadcast(spark.createDataFrame([(one,) for one in positions], "at long"))
-    columns = ["queue", "message_id", "put_position", "put_index"]
-    parts = [
-        tables.messages.select(f.col(place).alias("at"), *columns)
-        for place in ("put_position", "numbered_position", "fate_position")
-    ]
-    parts.append(tables.deliveries.select(f.col("position").alias("at"), *columns))
-    parts.append(tables.deliveries.select(f.col("settled_position").alias("at"), *columns))
+def _messages_at(facts: Facts, positions: set[int]) -> Named:
+    """Messages by position, each once."""
     found: Named = {}
-    for part in parts:
-        rows = part.join(wanted, "at", how="inner").orderBy("put_position", "put_index").collect()
-        for row in rows:
-            named = found.setdefault(row["at"], [])
-            message = (row["queue"], hexadecimal(row["message_id"]))
-            if message not in named:
-                named.append(message)
+    text = MOVED_AT.format(positions=", ".join(map(str, sorted(positions))))
+    for row in facts.query(text).collect():
+        named = found.setdefault(row["position"], [])
+        message = (row["destination"].removeprefix("queue:"), hexadecimal(row["message_id"]))
+        if message not in named:
+            named.append(message)
     return found

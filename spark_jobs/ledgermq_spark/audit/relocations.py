@@ -9,21 +9,15 @@ from pyspark.sql import functions as f
 from ledgermq_spark.audit.evidence import Evidence, hexadecimal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from pyspark.sql import DataFrame
-
-    from ledgermq_spark.derivation.tables import Tables
 
 
 EVIDENCE_MAX = 200
-ACTOR_MAX, REASON_MAX, MESSAGES_MAX, PLACES_MAX = 128, 1_024, 1_000, 10_000
 TOLD = (
     "put_positions array<long>, put_indexes array<long>, places array<array<array<long>>>, "
     "headers_max long"
 )
 FIELDS = ("message_id", "priority", "persistent", "size_bytes", "content_digest", "header")
-Relocation = tuple[int, str, str]
 
 
 def _entries(operations: DataFrame) -> DataFrame:
@@ -99,74 +93,3 @@ def altered_copies(operations: DataFrame, outcomes: DataFrame) -> list[Evidence]
         )
         for row in rows
     ]
-
-
-def relocation_refusals(tables: Tables) -> list[tuple[int, str]]:
-    """Positions and reasons of the Relocates in turn that are refused."""
-    facts = tables.facts
-    in_turn = facts.acts.where("what = 'act' AND reason IS NULL").select("position")
-    entries = _entries(facts.operations).join(in_turn, "position", how="left_semi")
-    if entries.isEmpty():
-        return []
-    places = "aggregate(told.places, 0L, (sum, one) -> sum + size(one))"
-    wrong = (
-        f.when(~f.length("actor").between(1, ACTOR_MAX), "reason-invalid")
-        .when(~f.length("why").between(1, REASON_MAX), "reason-invalid")
-        .when(~f.size("message_ids").between(1, MESSAGES_MAX), "message-invalid")
-        .when(f.expr(f"{places} > {PLACES_MAX} OR told.headers_max > 1"), "message-invalid")
-    )
-    checked = entries.withColumn("wrong", wrong)
-    found = [
-        (row["position"], row["wrong"])
-        for row in checked.where("wrong IS NOT NULL").select("position", "wrong").collect()
-    ]
-    differing = _differing(tables, checked.where("wrong IS NULL").drop("wrong", "told"))
-    return [*found, *((row["position"], "message-differs") for row in differing.collect())]
-
-
-def _differing(tables: Tables, entries: DataFrame) -> DataFrame:
-    """Relocates of which a copy is not of the message that was at its place."""
-    fields = ("message_id", "priority", "persistent", "size_bytes")
-    stays = _stays(tables.messages.where("copies IS NULL"), "queue_created", fields).unionByName(
-        _stays(tables.copies, "subscription", fields)
-    )
-    each = _copies(entries).withColumn("place", f.explode("places"))
-    each = each.withColumn("created", f.expr("place[0]")).withColumn("number", f.expr("place[1]"))
-    differs = " OR ".join(f"NOT ({name} <=> put_{name})" for name in fields)
-    there = "numbered < position AND (gone IS NULL OR gone > position)"
-    keys = ["created", "number", "put_position", "put_index"]
-    joined = each.join(stays, keys, how="inner").where(there)
-    return joined.where(differs).select("position").distinct()
-
-
-def _stays(frame: DataFrame, store: str, fields: tuple[str, ...]) -> DataFrame:
-    return frame.select(
-        f.col(store).alias("created"),
-        f.col("sequence").alias("number"),
-        "put_position",
-        "put_index",
-        f.col("numbered_position").alias("numbered"),
-        f.col("fate_position").alias("gone"),
-        *(f.col(name).alias(f"put_{name}") for name in fields),
-    )
-
-
-def relocations_of(tables: Tables, put_position: int, put_index: int) -> Iterator[Relocation]:
-    """Where a message was written again, who asked for it and why, in the order of the log."""
-    facts = tables.facts
-    in_turn = facts.acts.where("what = 'act' AND reason IS NULL").select("position")
-    entries = facts.operations.where("kind = 'Relocate'")
-    refused = {position for position, _ in relocation_refusals(tables)}
-    its = (f.col("put_position") == put_position) & (f.col("put_index") == put_index)
-    rows = (
-        _copies(entries)
-        .where(its)
-        .select("position")
-        .join(in_turn, "position", how="left_semi")
-        .join(entries.select("position", "actor", "why"), "position")
-        .distinct()
-        .orderBy("position")
-    )
-    for row in rows.collect():
-        if row["position"] not in refused:
-            yield (row["position"], row["actor"], row["why"])

@@ -11,10 +11,12 @@ from typing import Any
 from ledgermq_spark.audit.audit import AuditReport
 from ledgermq_spark.audit.chart import depth_chart
 from ledgermq_spark.audit.evidence import Evidence
+from ledgermq_spark.tables.totals import FATES
 
 EVIDENCE_SHOWN_MAX = 200
 SUMMARIES = {
-    "agrees": "Operations, outcomes, tables and rebuilt state agree in every field compared.",
+    "agrees": "Operations, outcomes and rebuilt state agree in every field compared, and no law is "
+    "broken.",
     "anomalies": "Something disagrees. Each finding below says what was expected and what was "
     "found.",
     "unproven": "Nothing that is there disagrees, but some of the proof is missing.",
@@ -33,32 +35,22 @@ MEANINGS = {
     "state mismatch": "Two computations of the same state differ in a field.",
     "digest mismatch": "The log, or a checkpoint, is not the one that the digest was made of.",
 }
+FATE_COLUMNS = tuple((one.replace(" ", "_"), one.capitalize()) for one in FATES)
 TOTAL_COLUMNS = (
     ("put", "Put"),
+    ("came", "of these from elsewhere"),
     ("resident", "Resident"),
     ("in_flight", "of these in flight"),
-    ("consumed", "Consumed"),
-    ("expired", "Expired"),
-    ("moved", "Moved"),
-    ("dropped", "Dropped"),
-    ("removed", "Removed"),
-    ("purged", "Purged"),
-    ("rolled_back", "Rolled back"),
+    *FATE_COLUMNS,
     ("uncommitted", "Uncommitted"),
-    ("numbered", "Next number"),
+    ("numbered", "Numbered"),
     ("backouts", "Backouts"),
 )
-
-
 COPY_COLUMNS = (
-    ("added", "Added"),
+    ("put", "Added"),
     ("resident", "Resident"),
     ("in_flight", "of these in flight"),
-    ("consumed", "Consumed"),
-    ("expired", "Expired"),
-    ("moved", "Moved"),
-    ("removed", "Removed"),
-    ("dropped", "Dropped"),
+    *(one for one in FATE_COLUMNS if one[0] != "rolled_back"),
     ("backouts", "Backouts"),
 )
 
@@ -226,45 +218,41 @@ def _conservation(told: dict[str, Any]) -> str:
 def _totals(totals: list[dict[str, Any]]) -> str:
     rows = []
     for one in totals:
-        gone = f"<br><small>deleted at {one['queue_deleted']}</small>"
-        name = escape(one["queue"]) + (gone if one["queue_deleted"] is not None else "")
-        verdict = (
-            '<span class="good">yes</span>' if one["balances"] else '<span class="bad">no</span>'
-        )
-        rows.append([name, *(_number(one[name]) for name, _ in TOTAL_COLUMNS), verdict])
+        name = escape(one["destination"]) + f"<br><small>made at {one['store']}</small>"
+        rows.append([name, *(_number(one[name]) for name, _ in TOTAL_COLUMNS), _balances(one)])
     head = ["Queue or topic", *(title for _, title in TOTAL_COLUMNS), "Balances"]
+    gone = " + ".join(FATES)
     note = (
-        "put = resident + consumed + expired + moved + dropped + removed + purged + rolled back + "
-        "uncommitted; "
-        "next number = resident + consumed + expired + moved + dropped + removed + purged."
+        f"put = resident + {gone} + uncommitted. What comes from elsewhere was moved or copied, or "
+        "came as it expired or was returned too often. Numbered: what got a sequence number."
     )
     columns = frozenset(range(1, len(TOTAL_COLUMNS) + 1))
     return _section("Balancing totals per queue and topic", _table(head, rows, columns), note)
 
 
+def _balances(one: dict[str, Any]) -> str:
+    good, told = ("good", "yes") if one["balances"] else ("bad", "no")
+    return f'<span class="{good}">{told}</span>'
+
+
 def _subscriptions(totals: list[dict[str, Any]]) -> str:
     rows = []
     for one in totals:
-        name = escape(one["name"])
+        name = escape(one["subscription"])
         if one["client_id"]:
             name += f"<br><small>client id {escape(one['client_id'])}</small>"
         asked = f"<code>{escape(one['selector'])}</code>" if one["selector"] else ""
         asked += " noLocal" if one["no_local"] else ""
-        ended = "" if one["ended_position"] is None else f"{one['ended_position']}: {one['why']}"
-        kind = one["kind"] + (", shared" if one["kind"] == "durable" and one["shared"] else "")
-        verdict = (
-            '<span class="good">yes</span>' if one["balances"] else '<span class="bad">no</span>'
-        )
         counts = (_number(one[column]) for column, _ in COPY_COLUMNS)
-        text = [escape(one["topic"]), escape(kind), name, asked]
-        made = str(one["created_position"])
-        rows.append([*text, made, escape(ended), *counts, verdict])
-    head = ["Topic", "Kind", "Name", "Asks for", "Made at", "Ended at"]
+        text = [escape(one["destination"]), name, escape(one["standing"]), asked]
+        rows.append([*text, str(one["store"]), *counts, _balances(one)])
+    head = ["Topic", "Name", "Kind", "Asks for", "Made at"]
     head = [*head, *(title for _, title in COPY_COLUMNS), "Balances"]
-    columns = frozenset(range(6, 6 + len(COPY_COLUMNS)))
+    columns = frozenset(range(4, 5 + len(COPY_COLUMNS)))
     note = (
-        "added = resident + consumed + expired + moved + removed + dropped, where dropped went "
-        "with the subscription, or came back too often."
+        "added = resident + "
+        + " + ".join(title.lower() for _, title in COPY_COLUMNS[3:-1])
+        + ", where purged went with the subscription. What is gone asks for nothing any more."
     )
     return _section("Balancing totals per subscription", _table(head, rows, columns), note)
 
@@ -275,9 +263,9 @@ def _stuck(report: AuditReport) -> str:
             escape(one["queue"]),
             f"<code>{one['group_id']}</code>",
             _missing(one),
-            _number(one["resident"]),
-            _number(one["clashing"]),
-            str(one["first_resident"]) + ("<br><small>oldest</small>" if one["oldest"] else ""),
+            _number(one["items"]),
+            _number(len(one["clashing"])),
+            str(one["first_sequence"]) + ("<br><small>oldest</small>" if one["oldest"] else ""),
             _time(one["first_enqueued_at"]),
             f"{(report.time - one['first_enqueued_at']) / 1_000_000:,.1f} s",
         ]
@@ -293,9 +281,11 @@ def _stuck(report: AuditReport) -> str:
 
 def _missing(group: dict[str, Any]) -> str:
     """What a group lacks, in words."""
-    told = [f"messages {group['missing']}"] if group["missing"] else []
-    if group["missing_segments"]:
-        told.append(f"segments of message {group['missing_segments']}")
+    numbers = (str(low) if low == high else f"{low}-{high}" for low, high in group["missing"])
+    told = ["messages " + ", ".join(numbers)] if group["missing"] else []
+    for gap in group["missing_segments"]:
+        until = f" to {gap['to']}" if gap["to"] >= 0 else ""
+        told.append(f"message {gap['group_sequence']} from {gap['from']}{until}")
     if group["in_group"] and not group["last_group_sequence"]:
         told.append("the last message")
     return escape("; ".join(told))

@@ -1,4 +1,4 @@
-"""Compares states: rebuilt against live (checkpoints), and rebuilt against the set-based tables."""
+"""Compares states: the rebuilt one against the live one, and against where the moves end."""
 
 from __future__ import annotations
 
@@ -10,12 +10,11 @@ from pyspark.sql import functions as f
 
 from ledgermq.wire.framing.codec import decode_record
 from ledgermq_spark.audit.evidence import Evidence, hexadecimal, shown
-from ledgermq_spark.derivation.destinations import TOPIC_PREFIX, is_topic
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-    from ledgermq_spark.derivation.tables import Tables
+    from ledgermq_spark.laws.law import Facts
     from ledgermq_spark.rebuild.checkpoints import Checkpoint
 
 
@@ -33,86 +32,29 @@ LISTS = {
     "messages": "put_index",
     "bonds": "bucket",
 }
-QUEUE_FIELDS = (
-    "created_position",
-    "description",
-    "message_bytes_max",
-    "unacknowledged_max",
-    "group_affinity",
-    "groups",
-    "temporary",
-    "gets_disabled",
-    "settings",
-    "message_count",
-    "sent_and_committed",
-    "expired",
-    "unborn",
-    "delayed",
-    "removed_by_administration",
-    "moved",
-    "dropped",
-    "min_sequence",
-    "max_sequence",
-    "next_sequence",
-    "current",
-    "uncommitted_puts",
-    "receivers",
-)
-TOPIC_FIELDS = (
-    *("created_position", "description", "message_bytes_max", "temporary", "settings"),
-    *(
-        "unacknowledged_max",
-        "subscriptions",
-        "receivers",
-        "message_count",
-        "sent_and_committed",
-        "expired",
-    ),
-    *("moved", "dropped"),
-    *("min_sequence", "max_sequence", "next_sequence", "uncommitted_puts"),
-)
-SUBSCRIPTION_FIELDS = (
-    *("topic", "kind", "name", "client_id", "shared", "selector", "no_local", "receivers"),
-    *("message_count", "added", "sent_and_committed", "min_sequence", "max_sequence", "current"),
-    *(
-        "expired",
-        "removed_by_administration",
-        "moved",
-        "dropped",
-        "unborn",
-        "delayed",
-        "pending",
-        "unacknowledged",
-        "uncommitted_gets",
-    ),
-)
-# Without an unconsumed message they tell of the one that went last, which the tables do not order.
-ENQUEUE_TIMES = ("first_enqueued_at", "last_enqueued_at")
 MESSAGE_FIELDS = (
-    "message_id",
     "put_position",
     "put_index",
+    "message_id",
     "priority",
     "persistent",
-    "size_bytes",
     "enqueued_at",
     "backout_count",
     "uncounted_backout_count",
-    "group",
-    "in_unit_of_work",
-    "origin",
 )
-SESSION_FIELDS = (
-    "acknowledge_mode",
-    "confirmed",
-    "suspected",
-    "last_sequence",
-    "answered_through",
-    "next_delivery",
-    "consumer_highest",
-    "client_id",
-    "subscriptions",
-)
+# Where the moves leave each message that is still there.
+LEFT = """
+SELECT store AS queue_created, sequence, any_value(destination) AS destination,
+    named_struct('put_position', any_value(put_position), 'put_index', any_value(put_index),
+        'message_id', any_value(message_id), 'priority', any_value(priority),
+        'persistent', any_value(persistent), 'enqueued_at', min(time_us),
+        'backout_count', max_by(backouts, (position, step)),
+        'uncounted_backout_count', max_by(uncounted, (position, step))) AS moves
+FROM {moves} JOIN {puts} USING (queue_manager, put_position, put_index)
+WHERE sequence >= 0 AND kind <> 'topic'
+GROUP BY store, sequence
+HAVING max_by(after, (position, step)) <> 'gone'
+"""
 
 
 class _Comparison:
@@ -221,171 +163,38 @@ def _stored(blocks: Iterable[bytes]) -> dict[tuple[str, int, int], dict[str, Any
     return found
 
 
-def compare_queues(
-    totals: list[dict[str, Any]],
-    statuses: list[dict[str, Any]],
-    topics: list[dict[str, Any]],
-    position: int,
-) -> list[Evidence]:
-    """Compare the tables' totals of each standing queue and topic with the rebuilt status."""
-    comparison = _Comparison("tables", position)
-    mine = {one["queue"]: one["status"] for one in totals if one["queue_deleted"] is None}
-    rebuilt = {one["name"]: one for one in statuses}
-    rebuilt |= {TOPIC_PREFIX + one["name"]: one for one in topics}
-    told: list[Evidence] = []
-    for name in sorted(mine.keys() | rebuilt.keys()):
-        expected, found = rebuilt.get(name), mine.get(name)
-        where = name if is_topic(name) else f"queue {name}"
-        if expected and found:
-            # Of settings that no rule here asks for the tables know those that were given.
-            known = {one: expected["settings"].get(one) for one in found["settings"]}
-            expected = {**expected, "settings": known}
-        names = _timed(TOPIC_FIELDS, found) if is_topic(name) else QUEUE_FIELDS
-        told.extend(comparison.fields(where, names, expected, found, queue=name))
-    return told
-
-
-def compare_subscriptions(
-    totals: list[dict[str, Any]], statuses: list[dict[str, Any]], position: int
-) -> list[Evidence]:
-    """Compare the tables' totals of each standing subscription with the rebuilt status."""
-    comparison = _Comparison("tables", position)
-    mine = {
-        one["created_position"]: one["status"] for one in totals if one["ended_position"] is None
-    }
-    rebuilt = {one["created_position"]: one for one in statuses}
-    told: list[Evidence] = []
-    for created in sorted(mine.keys() | rebuilt.keys()):
-        expected, found = rebuilt.get(created), mine.get(created)
-        topic = TOPIC_PREFIX + (expected or found or {})["topic"]
-        where = f"the subscription of {topic} made at {created}"
-        names = _timed(SUBSCRIPTION_FIELDS, found)
-        told.extend(comparison.fields(where, names, expected, found, queue=topic))
-    return told
-
-
-def _timed(names: tuple[str, ...], found: dict[str, Any] | None) -> tuple[str, ...]:
-    """The fields to compare: enqueue times are known of messages that are still there."""
-    return names + ENQUEUE_TIMES if found and found["message_count"] else names
-
-
-def untimed(totals: list[dict[str, Any]], subscriptions: list[dict[str, Any]]) -> int:
-    """How many standing topics and subscriptions there are whose enqueue times are not compared."""
-    topics = [one for one in totals if one["kind"] == "topic" and one["queue_deleted"] is None]
-    standing = [one for one in subscriptions if one["ended_position"] is None]
-    return sum(not one["status"]["message_count"] for one in [*topics, *standing])
-
-
-def compare_messages(tables: Tables, rebuilt: DataFrame, position: int) -> list[Evidence]:
-    """Compare resident messages of the tables with those rebuilt, field by field.
+def compare_messages(facts: Facts, rebuilt: DataFrame, position: int) -> list[Evidence]:
+    """Compare where the moves leave messages with the rebuilt ones, field by field.
 
     `rebuilt` has the columns queue, queue_created, sequence and those of a stored message; of a
     topic message, a row for each subscription that has it, with the creation of that.
     """
-    comparison = _Comparison("tables", position)
-    keys = ["queue", "queue_created", "sequence"]
-    columns = [*keys, *MESSAGE_FIELDS]
-    copies = (
-        tables.copies.where("fate = 'resident'")
-        .withColumn("group", f.lit(None).cast("string"))
-        .withColumn("in_unit_of_work", f.lit(False))
-    )
-    resident = (
-        tables.messages.where("fate = 'resident' AND copies IS NULL")
-        .select(*columns)
-        .unionByName(copies.withColumn("queue_created", f.col("subscription")).select(*columns))
-    )
-    mine = resident.select(*keys, f.struct(*MESSAGE_FIELDS).alias("tables"))
-    other = rebuilt.select(*keys, f.struct(*MESSAGE_FIELDS).alias("rebuilt"))
+    comparison = _Comparison("moves", position)
+    keys = ["queue_created", "sequence"]
+    # All backouts count: -1.
+    uncounted = f.greatest("uncounted_backout_count", f.lit(0).cast("long"))
+    stood = rebuilt.withColumn("uncounted_backout_count", uncounted)
+    stood = stood.select(*keys, "queue", f.struct(*MESSAGE_FIELDS).alias("rebuilt"))
     rows = (
-        mine.join(other, keys, how="full_outer")
-        .where("NOT (tables <=> rebuilt)")
+        facts.query(LEFT)
+        .join(stood, keys, how="full_outer")
+        .where("NOT (moves <=> rebuilt)")
         .orderBy(*keys)
         .limit(EVIDENCE_MAX)
         .collect()
     )
     told: list[Evidence] = []
     for row in rows:
-        known = row["tables"] or row["rebuilt"]
+        known = row["moves"] or row["rebuilt"]
+        queue = row["queue"] or row["destination"].removeprefix("queue:")
         told.extend(
             comparison.fields(
-                f"message {row['sequence']} of queue {row['queue']}",
+                f"message {row['sequence']} of queue {queue}",
                 MESSAGE_FIELDS,
                 row["rebuilt"] and row["rebuilt"].asDict(),
-                row["tables"] and row["tables"].asDict(),
-                queue=row["queue"],
+                row["moves"] and row["moves"].asDict(),
+                queue=queue,
                 message_id=hexadecimal(known["message_id"]),
             )
         )
     return told
-
-
-def compare_sessions(tables: Tables, root: dict[str, Any], position: int) -> list[Evidence]:
-    """Compare the sessions that stand, and the deliveries they hold, with those rebuilt."""
-    comparison = _Comparison("tables", position)
-    subscribed: dict[int, list[tuple[int, int]]] = {}
-    for one in tables.facts.directory.receptions:
-        if one.closed is None:
-            subscribed.setdefault(one.session, []).append((one.consumer, one.subscription))
-    standing = tables.facts.acts.where("what = 'alive'")
-    clients = tables.facts.operations.where("kind = 'Open'").select(
-        f.col("position").alias("session"), "client_id"
-    )
-    alive = {
-        row["session"]: {
-            "acknowledge_mode": row["kind"],
-            "confirmed": row["flag"],
-            "suspected": row["text"] == "suspected",
-            "last_sequence": row["unit"],
-            "answered_through": row["last"],
-            "next_delivery": row["first"],
-            "consumer_highest": row["consumer"],
-            "client_id": row["client_id"],
-            "subscriptions": subscribed.get(row["session"], []),
-        }
-        for row in standing.join(clients, "session", how="left").collect()
-    }
-    rebuilt = _rebuilt_sessions(root)
-    told: list[Evidence] = []
-    for handle in sorted(alive.keys() | rebuilt.keys()):
-        expected, found = rebuilt.get(handle), alive.get(handle)
-        told.extend(
-            comparison.fields(f"session {handle}", SESSION_FIELDS, expected, found, session=handle)
-        )
-    told.extend(_holdings(comparison, tables, root))
-    return told[:EVIDENCE_MAX]
-
-
-def _rebuilt_sessions(root: dict[str, Any]) -> dict[int, dict[str, Any]]:
-    """Sessions with their client id, and which consumer gets from which subscription."""
-    clients = {one["connection"]: one["client_id"] for one in root["connections"]}
-    created = {one["created_position"] for one in root["subscriptions"]}
-    return {
-        one["session"]: one
-        | {
-            "client_id": clients[one["connection"]],
-            "subscriptions": [
-                (consumer["consumer"], consumer["created_position"])
-                for consumer in one["consumers"]
-                if consumer["open"] and consumer["created_position"] in created
-            ],
-        }
-        for one in root["sessions"]
-    }
-
-
-def _holdings(comparison: _Comparison, tables: Tables, root: dict[str, Any]) -> Iterator[Evidence]:
-    """Deliveries in flight: which message each session holds under which number."""
-    rows = tables.deliveries.where("settled = 'open'").select("session", "delivery", "sequence")
-    held = {(row["session"], row["delivery"]): row["sequence"] for row in rows.collect()}
-    wanted = {
-        (one["session"], delivery["delivery"]): delivery["sequence"]
-        for one in root["sessions"]
-        for delivery in one["deliveries"]
-    }
-    for key in sorted(held.keys() | wanted.keys()):
-        if held.get(key) != wanted.get(key):
-            where = f"delivery {key[1]} of session {key[0]}"
-            yield comparison.differs(
-                where, "sequence", wanted.get(key), held.get(key), session=key[0]
-            )

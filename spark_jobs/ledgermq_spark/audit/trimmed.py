@@ -74,7 +74,7 @@ def audit_of_rest(
         rest = recorded.where(f.col("position").between(base.position + 1, rebuilt.position))
         found = _differences(work, rebuilt, rest, live)
         findings.extend(classify(found, set(), {}))
-        findings.extend(altered_copies(operations, rebuilt.outcomes()))
+        findings.extend(altered_copies(operations, rebuilt.told("outcome")))
         notes = _compare_states(rebuilt, live, findings)
     if rebuilt.stopped is not None:
         unproven.append(f"the fold stopped above position {rebuilt.position}")
@@ -114,8 +114,7 @@ def _fold(work: Work, base: Checkpoint, position: int) -> Rebuilt:
         work.log,
         position,
         checkpoint=base,
-        with_outcomes=True,
-        with_links=True,
+        tells=("outcome", "links"),
         directory=work.store.path / f"to-{position}",
     )
 
@@ -139,7 +138,7 @@ def _differences(
         highest = recorded.agg(f.max("position")).collect()[0][0]
         answered = -1 if highest is None else highest
     return differences(
-        rebuilt.outcomes(),
+        rebuilt.told("outcome"),
         recorded,
         work.claim.lanes,
         floors=lane_floors(work, recorded),
@@ -154,7 +153,7 @@ def _compare_states(
     states = (rebuilt.statuses, rebuilt.topics, rebuilt.subscriptions)
     findings.extend(check_counts(*states, rebuilt.position))
     notes = [
-        "the tables were not made: they need the log from position 0 on",
+        "no law was asked: laws need the log from position 0 on",
         f"{CONSERVATION}: that the counts of the rebuilt state add up was all there is to check",
     ]
     if live is None or live.position != rebuilt.position:

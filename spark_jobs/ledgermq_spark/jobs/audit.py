@@ -15,7 +15,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     Exit codes: 0 agrees, 1 anomalies, 2 wrong use, 3 cluster not reachable, 5 unproven.
     """
-    options = parser("Audit a queue manager: do log, outcomes, tables and live state agree?")
+    options = parser("Audit a queue manager: do log, outcomes, laws and live state agree?")
     options.add_argument("--live-position", type=int, help="checkpoint to compare as live state")
     given = options.parse_args(arguments)
 

@@ -7,22 +7,22 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pyspark.sql import functions as f
-
 from ledgermq_spark.audit.above import archive_anchors
 from ledgermq_spark.audit.anchors import Anchor
 from ledgermq_spark.audit.audit import AuditReport
-from ledgermq_spark.audit.auditing import Auditing, audit_of_nothing
+from ledgermq_spark.audit.auditing import Auditing, audit_of_nothing, facts_of, read_log
 from ledgermq_spark.audit.trimmed import audit_of_rest
 from ledgermq_spark.audit.witnesses import Noted
-from ledgermq_spark.derivation.history import Life, life_of
-from ledgermq_spark.derivation.tables import Tables, build_tables, write_tables
 from ledgermq_spark.jobs.work import STEPS, Work, begin
+from ledgermq_spark.laws.law import Facts
 from ledgermq_spark.log.positions import (
     PositionOutOfRangeError,
     resolve_at,
 )
 from ledgermq_spark.rebuild.rebuild import Progress, rebuild_at
+from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
+from ledgermq_spark.tables.all_tables import TABLES
+from ledgermq_spark.tables.life import Life, life_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,28 +40,33 @@ def run_tables(
     directory: Path | None = None,
     output: Path | None = None,
     progress: Progress | None = None,
-) -> Tables:
-    """Build the tables (`tables.TABLES`) as of a position or time.
+    tunes: bool = True,
+) -> Facts:
+    """State what happened up to a position or time, for tables to be asked of.
 
-    They are written as Parquet below `output`, if given; `directory` keeps intermediate results.
+    They (`history.tables.TABLES`) are written as Parquet below `output`, if given; `directory`
+    keeps intermediate results.
 
     Raises:
         PositionOutOfRangeError: `at` lies before the log's start or after its end.
         QueueManagerUnknownError: Nobody claimed that name.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
+        FoldStoppedError: The log has a hole, or an entry of an unknown protocol version.
     """
-    work = begin(bootstrap, queue_manager, topic_prefix, spark, directory, progress)
+    work = begin(bootstrap, queue_manager, topic_prefix, spark, directory, progress, tunes=tunes)
     position = resolve_at(bootstrap, work.log, at)
     _refuse_trimmed(work, queue_manager)
-    with work.stage("reading the log", 1):
-        operations, recorded = work.operations(position), work.outcomes(position)
-    with work.stage("building the tables", 3):
-        recorded = recorded.where(f.col("position").between(0, position))
-        tables = build_tables(work.store, operations, recorded)
-    if output is not None:
-        write_tables(tables, output)
+    with work.stage("folding and reading the log", 1):
+        rebuilt, operations = read_log(work, position)
+    if rebuilt.stopped is not None:
+        raise FoldStoppedError(why_stopped(queue_manager, rebuilt.stopped))
+    facts = facts_of(work, rebuilt, operations)
+    with work.stage("making the tables", 3):
+        if output is not None:
+            for name, text in TABLES.items():
+                facts.query(text).write.mode("overwrite").parquet(str(output / name))
     work.tell("done", STEPS, STEPS)
-    return tables
+    return facts
 
 
 def _refuse_trimmed(work: Work, queue_manager: str) -> None:
@@ -95,7 +100,7 @@ def trace_message(
         raise PositionOutOfRangeError(
             f"{message_id!r} is no message id: it has 32 hexadecimal digits"
         ) from None
-    tables = run_tables(
+    facts = run_tables(
         bootstrap,
         queue_manager,
         topic_prefix=topic_prefix,
@@ -103,7 +108,7 @@ def trace_message(
         directory=directory,
         progress=progress,
     )
-    return life_of(tables, queue_manager, identifier)
+    return life_of(facts, queue_manager, identifier)
 
 
 def run_audit(
@@ -116,11 +121,11 @@ def run_audit(
     spark: SparkSession | None = None,
     directory: Path | None = None,
     progress: Progress | None = None,
-    with_tables: Callable[[Tables], None] | None = None,
+    with_facts: Callable[[Facts], None] | None = None,
     anchors: Sequence[Anchor] = (),
     archive: Path | None = None,
 ) -> AuditReport:
-    """Audit a queue manager: operations, outcomes, tables, rebuild and live state at one position.
+    """Audit a queue manager: operations, outcomes, laws, rebuild and live state at one position.
 
     Args:
         bootstrap: Address of the Kafka cluster.
@@ -132,7 +137,7 @@ def run_audit(
         spark: The session to use; one is started if not given.
         directory: Where intermediate results are kept; a fresh temporary one if not given.
         progress: Called as the audit goes on.
-        with_tables: Called with the tables that were built, for those who want more of them.
+        with_facts: Called with what tables are asked of, for those who want more of them.
         anchors: Positions with the digest chain that somebody noted there, to hold it against.
         archive: A directory of backups of the journal: each noted the digest chain of its time.
 
@@ -154,4 +159,4 @@ def run_audit(
     position = resolve_at(bootstrap, work.log, at if live_position is None else live_position)
     if work.log.start > 0:
         return audit_of_rest(work, position, live_position, noted)
-    return Auditing(work, position, with_tables or (lambda _: None), noted).run(live_position)
+    return Auditing(work, position, with_facts or (lambda _: None), noted).run(live_position)

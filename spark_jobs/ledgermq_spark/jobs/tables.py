@@ -6,9 +6,9 @@ import json
 import sys
 from pathlib import Path
 
-from ledgermq_spark.derivation.tables import TABLES
 from ledgermq_spark.jobs.arguments import parser, run, tell
 from ledgermq_spark.jobs.run import run_tables
+from ledgermq_spark.tables.all_tables import TABLES
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -17,7 +17,7 @@ def main(arguments: list[str] | None = None) -> int:
 
     def job() -> int:
         output = given.output or Path("ledgermq-tables")
-        tables = run_tables(
+        facts = run_tables(
             given.bootstrap,
             given.queue_manager,
             given.at,
@@ -25,7 +25,7 @@ def main(arguments: list[str] | None = None) -> int:
             output=output,
             progress=tell,
         )
-        counts = {name: getattr(tables, name).count() for name in TABLES}
+        counts = {name: facts.query(text).count() for name, text in TABLES.items()}
         if given.json:
             print(json.dumps({"directory": str(output), "rows": counts}))
         else:

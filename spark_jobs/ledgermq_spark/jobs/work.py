@@ -14,17 +14,17 @@ from pyspark.sql import functions as f
 
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.registry import Claim
-from ledgermq_spark.derivation.derive import Store
 from ledgermq_spark.log.positions import PartitionRange, partition_ranges
 from ledgermq_spark.log.read_log import read_operations, read_outcomes
 from ledgermq_spark.log.session import spark_session
+from ledgermq_spark.log.store import Store
 from ledgermq_spark.rebuild.rebuild import Progress, locate
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-STEPS = 6
+STEPS = 5
 SHORT_LOG_RECORDS = 20_000
 NO_CODEGEN = "NO_CODEGEN"
 
@@ -77,9 +77,14 @@ def begin(
     topic_prefix: str,
     spark: SparkSession | None,
     directory: Path | None,
-    progress: Progress | None,
+    progress: Progress | None = None,
+    *,
+    tunes: bool = True,
 ) -> Work:
-    """Pins what is read: lanes first, so that every outcome's operation is on the log read."""
+    """Pins what is read: lanes first, so that every outcome's operation is on the log read.
+
+    It `tunes` a session of its own for the length of the log; that of somebody else it leaves.
+    """
     tell = progress or (lambda *_: None)
     tell("locating the queue manager", 0, STEPS)
     topics = Topics(topic_prefix)
@@ -88,7 +93,8 @@ def begin(
     lanes = partition_ranges(bootstrap, topics.outcomes, numbers)
     (log,) = partition_ranges(bootstrap, topics.operations, [claim.partition])
     spark = spark or spark_session()
-    _tune(spark, log)
+    if tunes:
+        _tune(spark, log)
     path = directory or Path(tempfile.mkdtemp(prefix="ledgermq-spark-"))
     store = Store(spark, path / "work")
     return Work(

@@ -7,9 +7,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from ledgermq.selector import parse_selector
 from ledgermq.wire.content.journaled import JournaledMessage
-from ledgermq_spark.derivation.matching import Selected, matches
 from ledgermq_spark.log.headers import header_text
+from ledgermq_spark.log.matching import Selected, matches
 
 EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -39,7 +40,7 @@ class Choice:
         if self.until is not None and one.enqueued_at >= self.until:
             return False
         return not self.selector or matches(
-            self.selector,
+            parse_selector(self.selector),
             Selected(
                 bytes.fromhex(one.message_id),
                 one.priority,

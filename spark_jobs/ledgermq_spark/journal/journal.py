@@ -17,11 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 from pyspark.sql import functions as f
 from pyspark.sql import types as t
 
+from ledgermq.protocol.limits import TIME_ROUNDING_US
 from ledgermq.protocol.operations import Put
 from ledgermq.wire.framing.codec import encode_record
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import Claim
-from ledgermq_spark.derivation.rounding import ROUNDING_US
 from ledgermq_spark.journal.archive import Archive, Archived, JournalArchiveError
 from ledgermq_spark.journal.summary import JOURNAL_COLUMNS, Journal
 from ledgermq_spark.log.positions import PartitionRange
@@ -98,7 +98,7 @@ def journal_of(
         log,
         log.end - 1,
         checkpoint=checkpoint,
-        with_inbound=True,
+        tells=("move",),
         directory=path,
     )
     if rebuilt.stopped is not None:
@@ -159,7 +159,7 @@ def _journal(
     told = root["journal"] or {"intervals": [], "lifetime_ms": LIFETIME_MS_DEFAULT}
     intervals = [(one["first"], one["end"]) for one in told["intervals"]]
     kept_from = told["kept_from"] if intervals else None
-    arrivals = rebuilt.inbound().where(_within(intervals, "put_position"))
+    arrivals = rebuilt.told("move").where(ARRIVALS).where(_within(intervals, "put_position"))
     needed = log.end if kept_from is None else max(log.start, told["needed_from"])
     puts = read_raw(spark, bootstrap, [replace(log, start=needed)], split=2)
     rows = _messages(arrivals.where(f.col("position") >= (kept_from or 0)), puts)
@@ -184,6 +184,11 @@ def _journal(
     )
 
 
+# Moves by which messages that were put get their numbers; what comes from elsewhere nobody puts.
+ARRIVALS: Final = (
+    "before IN ('new', 'uncommitted put') AND sequence >= 0 AND session >= 0 "
+    "AND kind <> 'subscription'"
+)
 # The columns that do not depend on when one looks.
 _KEPT: Final = tuple(name for name in JOURNAL_COLUMNS if name not in ("expires_at", "expired"))
 
@@ -214,18 +219,17 @@ def _messages(arrivals: DataFrame, raw: DataFrame) -> DataFrame:
     """One row per message: where it came in, and what its Put says of it."""
     chosen = raw.select("offset", "timestamp_type", "value")
     puts = chosen.mapInArrow(_decode_puts, spark_schema(PUT_COLUMNS))
-    at = f.col("at").cast("int")
+    at = f.col("put_index").cast("int")
     told = ("message_ids", "priorities", "persistents", "properties", "headers", "contents")
     return (
         arrivals.join(puts, "put_position", how="inner")
-        .withColumn("at", f.explode(f.expr("sequence(put_index, put_index + count - 1)")))
         .select(
             "position",
             "put_position",
-            f.col("at").alias("put_index"),
+            "put_index",
             "destination",
-            (f.col("sequence") + f.col("at") - f.col("put_index")).alias("sequence"),
-            f.timestamp_micros("enqueued_at").alias("enqueued_at"),
+            "sequence",
+            f.timestamp_micros("time_us").alias("enqueued_at"),
             *(f.get(name, at).alias(name) for name in told),
         )
         .withColumnsRenamed(dict(zip(told, _KEPT_OF_PUT, strict=True)))
@@ -265,8 +269,8 @@ def _with_expiry(rows: DataFrame, lifetime_ms: int, time: int) -> DataFrame:
     ends = f.lit(None).cast("timestamp")
     if lifetime_ms:
         # In whole numbers: a double does not tell microseconds of today apart once divided.
-        moment = f"unix_micros(enqueued_at) + {lifetime_ms * 1000 + ROUNDING_US - 1}L"
-        ends = f.expr(f"timestamp_micros(({moment}) div {ROUNDING_US}L * {ROUNDING_US}L)")
+        moment = f"unix_micros(enqueued_at) + {lifetime_ms * 1000 + TIME_ROUNDING_US - 1}L"
+        ends = f.expr(f"timestamp_micros(({moment}) div {TIME_ROUNDING_US}L * {TIME_ROUNDING_US}L)")
     expired = f.coalesce(f.unix_micros("expires_at") <= f.lit(time), f.lit(False))
     return (
         rows.withColumn("expires_at", ends).withColumn("expired", expired).select(*JOURNAL_COLUMNS)

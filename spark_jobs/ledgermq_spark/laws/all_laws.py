@@ -17,6 +17,10 @@ from ledgermq_spark.laws import (
     transfers,
 )
 from ledgermq_spark.laws.law import Law
+from ledgermq_spark.laws.limits import quotas, redelivery
+from ledgermq_spark.laws.order import order_law
+from ledgermq_spark.laws.refusals import refusals
+from ledgermq_spark.laws.storage import segments
 
 LAWS: Final[tuple[Law, ...]] = (
     lives.LAW,
@@ -24,9 +28,14 @@ LAWS: Final[tuple[Law, ...]] = (
     puts.LAW,
     settlements.LAW,
     deliveries.LAW,
+    order_law.LAW,
     times.LAW,
+    redelivery.LAW,
     transfers.LAW,
     topics.LAW,
+    quotas.LAW,
     sessions.LAW,
+    refusals.LAW,
     conservation.LAW,
+    segments.LAW,
 )

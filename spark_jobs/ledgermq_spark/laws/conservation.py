@@ -25,17 +25,59 @@ told AS (
     WHERE what <> 'gone'
     GROUP BY ALL
 ),
-known AS (SELECT DISTINCT queue_manager, store, kind, TRUE AS is_known FROM {standing})
+known AS (SELECT DISTINCT queue_manager, store, kind, TRUE AS is_known FROM {standing}),
+standing AS (SELECT * FROM {standing} WHERE what <> 'most')
 SELECT queue_manager, -1 AS position, store, -1 AS sequence, -1 AS session,
     concat('a ', kind, ' has or had another number of messages than came to it: ', what) AS summary,
     coalesce(told, 0) AS expected, coalesce(count, 0) AS found
-FROM told FULL JOIN {standing} USING (queue_manager, store, kind, what)
+FROM told FULL JOIN standing USING (queue_manager, store, kind, what)
     LEFT JOIN known USING (queue_manager, store, kind)
 WHERE coalesce(told, 0) <> coalesce(count, 0)
     AND (is_known OR what NOT IN ('consumed', 'expired', 'moved', 'dropped', 'removed'))
 """
+# The most that a store ever held shows where messages come to it: what is there then has to fit.
+SIZED = """
+WITH
+sizes AS (
+    SELECT queue_manager, position AS put_position, put_index,
+        size_bytes + headers_bytes[put_index] AS size_bytes
+    FROM {operations} LATERAL VIEW posexplode(sizes_bytes) AS put_index, size_bytes
+    WHERE kind = 'Put'
+),
+turns AS (
+    SELECT queue_manager, store, kind, before, after, position, step, size_bytes
+    FROM {moves} JOIN sizes USING (queue_manager, put_position, put_index)
+),
+held AS (
+    SELECT *,
+        sum(IF(before = 'new', 1, 0) - IF(after = 'gone', 1, 0)) OVER turn AS count,
+        sum(size_bytes * (IF(before = 'new', 1, 0) - IF(after = 'gone', 1, 0))) OVER turn
+            AS held_bytes
+    FROM turns
+    WINDOW turn AS (PARTITION BY queue_manager, store, kind ORDER BY position, step)
+),
+told AS (
+    SELECT queue_manager, store, kind, 'most' AS what,
+        max(count) AS count, max(held_bytes) AS size_bytes
+    FROM held GROUP BY ALL
+    UNION ALL
+    SELECT queue_manager, store, kind, what, NULL, sum(size_bytes) FROM (
+        SELECT queue_manager, store, kind, after AS what, size_bytes FROM turns
+        WHERE after <> 'gone'
+        UNION ALL
+        SELECT queue_manager, store, kind, before, -size_bytes FROM turns WHERE before <> 'new'
+    )
+    GROUP BY ALL
+)
+SELECT queue_manager, -1 AS position, store, -1 AS sequence, -1 AS session,
+    concat('a ', kind, ' has or had more or less than came to it: ', what) AS summary,
+    concat_ws(' ', told.count, 'messages', told.size_bytes, 'bytes') AS expected,
+    concat_ws(' ', standing.count, 'messages', standing.size_bytes, 'bytes') AS found
+FROM told JOIN {standing} AS standing USING (queue_manager, store, kind, what)
+WHERE told.size_bytes <> standing.size_bytes OR told.count <> standing.count
+"""
 LAW = Law(
     letter="N",
     sentence="Put = present + gone by cause, for each queue, subscription and topic.",
-    breaches=(Breach("state mismatch", CONSERVED),),
+    breaches=(Breach("state mismatch", CONSERVED), Breach("state mismatch", SIZED)),
 )

@@ -33,9 +33,50 @@ FROM (
 ) FULL JOIN made USING (queue_manager, position, session, delivery)
 WHERE NOT (made <=> told)
 """
+# What is told of a message is what was put, and when it got its number where it was got. Lanes that
+# were read without contents have no digests.
+AS_PUT = """
+WITH
+told AS (
+    SELECT queue_manager, position, session, first_delivery + at AS delivery, put_index,
+        put_positions[at] AS put_position, enqueued_ats[at] AS enqueued_at,
+        concat_ws(' ', hex(message_ids[at]), priorities[at], persistent[at]) AS identity,
+        content_digests[at] AS content_digest
+    FROM (SELECT DISTINCT queue_manager, position, session, first_delivery, put_positions,
+            put_indexes, message_ids, priorities, persistent, enqueued_ats, content_digests
+        FROM {outcomes} WHERE kind = 'Delivered')
+        LATERAL VIEW posexplode(put_indexes) AS at, put_index
+),
+puts AS (
+    SELECT queue_manager, position AS put_position, put_index,
+        concat_ws(' ', hex(message_id), priorities[put_index], persistent[put_index]) AS put,
+        content_digests[put_index] AS put_digest
+    FROM {operations} LATERAL VIEW posexplode(message_ids) AS put_index, message_id
+    WHERE kind = 'Put'
+),
+got AS (
+    SELECT queue_manager, session, delivery, store, kind, sequence FROM {moves}
+    WHERE after IN ('unacknowledged', 'uncommitted get')
+),
+numbered AS (
+    SELECT queue_manager, store, kind, sequence, min(time_us) AS numbered_us FROM {moves}
+    WHERE before IN ('new', 'uncommitted put') AND sequence >= 0
+    GROUP BY ALL
+)
+SELECT queue_manager, position, store, sequence, session,
+    'a message was delivered otherwise than it was put' AS summary,
+    concat_ws(' ', put, IF(content_digest IS NULL, NULL, put_digest), numbered_us) AS expected,
+    concat_ws(' ', identity, content_digest, enqueued_at) AS found
+FROM told
+    JOIN got USING (queue_manager, session, delivery)
+    LEFT JOIN puts USING (queue_manager, put_position, put_index)
+    LEFT JOIN numbered USING (queue_manager, store, kind, sequence)
+WHERE NOT (identity <=> put AND enqueued_at <=> numbered_us)
+    OR content_digest IS NOT NULL AND NOT (content_digest <=> put_digest)
+"""
 LAW = Law(
     letter="E",
     sentence="What the lanes say was delivered is what moved into flight: same message, consumer, "
-    "delivery number and backouts.",
-    breaches=(Breach("altered outcome", DELIVERED),),
+    "delivery number and backouts; and each message is told as it was put.",
+    breaches=(Breach("altered outcome", DELIVERED), Breach("altered outcome", AS_PUT)),
 )

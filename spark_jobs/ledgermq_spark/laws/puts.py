@@ -95,7 +95,8 @@ SELECT queue_manager, position, store, -1 AS sequence, session,
     coalesce(CAST(ended_at AS STRING), 'open') AS found
 FROM due
 WHERE is_end = 0 AND NOT (ended_at <=> due_at)
-    AND NOT (cause IN ('purged', 'dropped') AND (due_at IS NULL OR ended_at < due_at))
+    AND NOT (coalesce(cause IN ('purged', 'dropped'), FALSE)
+        AND (due_at IS NULL OR ended_at < due_at))
 """
 LAW = Law(
     letter="C",

@@ -1,4 +1,4 @@
-"""Law L: in a session each number acts once, and the numbers that act are dense."""
+"""Law L: a session's numbers act once, its replies stay, and it ends when its time is over."""
 
 from __future__ import annotations
 
@@ -15,8 +15,161 @@ SELECT queue_manager, position, -1 AS store, -1 AS sequence, session,
     due AS expected, session_sequence AS found
 FROM numbered WHERE session_sequence <> due
 """
+GAPS = """
+WITH numbered AS (
+    SELECT *, 1 + count_if(told IS NULL) OVER (
+        PARTITION BY queue_manager, session ORDER BY position
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS due
+    FROM (
+        SELECT queue_manager, session, position, session_sequence, NULL AS told FROM {applied}
+        UNION ALL
+        SELECT queue_manager, session, position, session_sequence, number FROM {outcomes}
+        WHERE reason = 'session-sequence-gap'
+    )
+)
+SELECT queue_manager, position, -1 AS store, -1 AS sequence, session,
+    'an operation was turned away for a gap that was none' AS summary,
+    due AS expected, concat_ws(' ', session_sequence, told) AS found
+FROM numbered WHERE told IS NOT NULL AND NOT (session_sequence > due AND told = due)
+"""
+# What is sent again is answered again as it was, until its writer said that it has the answer;
+# while it waits it is answered by nothing. What the writer says counts as far as numbers acted.
+AGAIN = """
+WITH
+told AS (
+    SELECT queue_manager, session, session_sequence, position, index,
+        coalesce(reason, '') IN ('session-unknown', 'session-sequence-gap',
+            'session-window-full') AS is_turned_away,
+        concat_ws(' ', kind, reason, number, count, runs) AS reply
+    FROM {outcomes} WHERE session_sequence > 0
+),
+acted AS (
+    SELECT queue_manager, session, session_sequence, applied.position, replied_at,
+        told.reply AS due
+    FROM {applied} AS applied
+    LEFT JOIN told USING (queue_manager, session, session_sequence)
+    WHERE told.position <=> replied_at
+),
+sent AS (
+    SELECT queue_manager, session, session_sequence, position, least(answered_through,
+            count(acted.queue_manager) OVER (
+                PARTITION BY queue_manager, session ORDER BY position
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) AS answered
+    FROM {operations} LEFT JOIN acted USING (queue_manager, session, session_sequence, position)
+    WHERE session_sequence > 0
+),
+known AS (
+    SELECT *, max(answered) OVER (
+        PARTITION BY queue_manager, session ORDER BY position) AS answered_through
+    FROM sent
+),
+compared AS (
+    SELECT queue_manager, position, session, told.reply, CASE
+        WHEN coalesce(replied_at >= known.position, TRUE) THEN 'nothing'
+        WHEN session_sequence <= answered_through THEN 'Refused reply-forgotten 0'
+        ELSE due END AS due
+    FROM known
+    JOIN (SELECT queue_manager, session, session_sequence, replied_at, due FROM acted) AS acted
+        USING (queue_manager, session, session_sequence)
+    LEFT ANTI JOIN (SELECT queue_manager, session, session_sequence, position FROM acted) AS first
+        USING (queue_manager, session, session_sequence, position)
+    LEFT JOIN told USING (queue_manager, session, session_sequence, position)
+    WHERE NOT coalesce(told.is_turned_away, FALSE)
+)
+SELECT queue_manager, position, -1 AS store, -1 AS sequence, session,
+    'what was sent again was answered otherwise' AS summary,
+    due AS expected, coalesce(reply, 'nothing') AS found
+FROM compared WHERE due <> coalesce(reply, 'nothing')
+"""
+# A session has a deadline from its Open to its first sign of life, and while it is suspected: it
+# ends at the first entry at which its deadline has come, and at no other without being asked.
+# A deadline counts from the later of state time and the time of its entry, in steps of 50 ms. A
+# second suspicion in a row changes nothing, and an end by time comes before what its entry does.
+DEADLINES = """
+WITH
+opened AS (
+    SELECT queue_manager, position AS session, suspect_timeout_ms FROM {operations}
+    JOIN (SELECT queue_manager, position FROM {outcomes} WHERE kind = 'Opened')
+        USING (queue_manager, position)
+),
+turns AS (
+    SELECT queue_manager, session, session AS position, 'open' AS turn, 30000000 AS lasts_us,
+        1 AS rank
+    FROM opened
+    UNION ALL
+    SELECT queue_manager, session, position, 'life', NULL, 1
+    FROM {operations} LEFT ANTI JOIN (
+        SELECT queue_manager, position FROM {outcomes} WHERE reason = 'session-unknown'
+    ) USING (queue_manager, position)
+    WHERE session_sequence IS NOT NULL
+    UNION ALL
+    SELECT DISTINCT queue_manager, opened.session, position, 'suspicion',
+        opened.suspect_timeout_ms * 1000, 1
+    FROM (SELECT queue_manager, position, explode(sessions) AS session FROM {operations}
+            WHERE kind = 'Suspect')
+        JOIN opened USING (queue_manager, session)
+    WHERE session < position
+    UNION ALL
+    SELECT queue_manager, session, position,
+        IF(reason IN ('LOST', 'UNCONFIRMED'), reason, 'end'), NULL,
+        IF(reason IN ('LOST', 'UNCONFIRMED'), 0, 2)
+    FROM {outcomes} WHERE kind = 'SessionEnded'
+),
+effective AS (
+    SELECT * FROM (
+        SELECT *, lag(turn) OVER turn AS before_it, max(rank <> 1) OVER (
+                PARTITION BY queue_manager, session ORDER BY position, rank
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS is_over,
+            count_if(turn = 'life') OVER turn AS lives
+        FROM turns WINDOW turn AS (PARTITION BY queue_manager, session ORDER BY position, rank)
+    )
+    WHERE NOT coalesce(is_over, FALSE)
+        AND NOT coalesce(turn = 'suspicion' AND before_it = 'suspicion', FALSE)
+),
+entries AS (
+    SELECT queue_manager, position, time_us, lag(time_us) OVER entry AS before_us,
+        max(time_us) OVER (PARTITION BY queue_manager) AS end_us,
+        greatest(time_us, IF(trusted, append_time_us, time_us)) AS begins_us
+    FROM {operations} JOIN {clock} USING (queue_manager, position)
+    WINDOW entry AS (PARTITION BY queue_manager ORDER BY position)
+),
+told AS (
+    SELECT queue_manager, session, position, number AS told_us FROM {outcomes}
+    WHERE kind = 'Suspected'
+),
+due AS (
+    SELECT queue_manager, session, position, turn, lives, end_us, told_us,
+        (begins_us + lasts_us + 49999) DIV 50000 * 50000 AS due_us,
+        lead(turn) OVER turn AS next_turn, lead(before_us) OVER turn AS next_before_us,
+        lead(time_us) OVER turn AS next_us
+    FROM effective
+        JOIN entries USING (queue_manager, position)
+        LEFT JOIN told USING (queue_manager, session, position)
+    WINDOW turn AS (PARTITION BY queue_manager, session ORDER BY position, rank)
+)
+SELECT queue_manager, position, -1 AS store, -1 AS sequence, session, CASE
+        WHEN NOT (told_us <=> IF(turn = 'suspicion', due_us, NULL))
+            THEN 'a suspicion was told otherwise than it is'
+        WHEN next_turn IN ('LOST', 'UNCONFIRMED') THEN 'a session ended before its time was over'
+        ELSE 'a session did not end though its time was over' END AS summary,
+    concat_ws(' ', turn, due_us) AS expected,
+    concat_ws(' ', told_us, next_turn, coalesce(next_us, end_us)) AS found
+FROM due
+WHERE NOT (told_us <=> IF(turn = 'suspicion', due_us, NULL))
+    OR next_turn IN ('LOST', 'UNCONFIRMED') AND NOT (
+        due_us IS NOT NULL AND next_before_us < due_us AND due_us <= next_us
+        AND next_turn = IF(lives > 0, 'LOST', 'UNCONFIRMED'))
+    OR coalesce(next_turn, '') NOT IN ('LOST', 'UNCONFIRMED')
+        AND due_us <= coalesce(next_us, end_us)
+"""
 LAW = Law(
     letter="L",
-    sentence="In a session each number acts once, and the numbers that act are dense from 1.",
-    breaches=(Breach("reordered", DENSE),),
+    sentence="In a session each number acts once, the numbers that act are dense from 1, and what "
+    "is sent again is answered as it was; a session ends by itself exactly when its time is over.",
+    breaches=(
+        Breach("reordered", DENSE),
+        Breach("altered outcome", GAPS),
+        Breach("altered outcome", AGAIN),
+        Breach("state mismatch", DEADLINES),
+    ),
 )

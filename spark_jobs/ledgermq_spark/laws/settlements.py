@@ -33,12 +33,25 @@ ends AS (
     SELECT DISTINCT queue_manager, session, position
     FROM {outcomes} LEFT ANTI JOIN again USING (queue_manager, session, position)
     WHERE kind IN ('Returned', 'SessionEnded')
+),
+timeline AS (
+    SELECT queue_manager, session, position, 1 AS is_flight, NULL AS end_at, store, sequence,
+        delivery, left_at
+    FROM {flights}
+    UNION ALL
+    SELECT queue_manager, session, position, 0, position, NULL, NULL, NULL, NULL FROM ends
+),
+due AS (
+    SELECT *, first(end_at, TRUE) OVER (
+        PARTITION BY queue_manager, session ORDER BY position, is_flight
+        ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS due_at
+    FROM timeline
 )
-SELECT flight.queue_manager, one.position, flight.store, flight.sequence, session,
+SELECT queue_manager, due_at AS position, store, sequence, session,
     'a delivery stayed in flight though all of its session returned' AS summary,
-    'returned' AS expected, concat('delivery ', flight.delivery) AS found
-FROM ends AS one JOIN {flights} AS flight USING (queue_manager, session)
-WHERE flight.position < one.position AND (left_at IS NULL OR left_at > one.position)
+    'returned' AS expected, concat('delivery ', delivery) AS found
+FROM due
+WHERE is_flight = 1 AND due_at IS NOT NULL AND (left_at IS NULL OR left_at > due_at)
 """
 # Only what the application saw counts as backed out; of a session that was lost, everything.
 BACKOUTS = """
@@ -89,27 +102,74 @@ FROM {flights} LEFT ANTI JOIN asked USING (queue_manager, session, left_at)
         USING (queue_manager, sequence, left_at)
 WHERE left_at IS NOT NULL AND left_as <> 'consumed'
 """
-UNSEEN = """
-WITH unseen AS (
-    SELECT queue_manager, session, position AS due_at, delivery FROM {named}
-    WHERE kind IN ('CloseConsumer', 'GiveBack')
+# What an operation names goes where it says at once. After its unit of work was ended by hand, a
+# Rollback names nothing.
+RETURNED = """
+WITH
+turns AS (
+    SELECT queue_manager, session, replied_at AS position, TRUE AS is_rollback FROM {applied}
+    WHERE kind = 'Rollback' AND reply = 'Returned'
+    UNION ALL
+    SELECT queue_manager, number AS session, replied_at AS position, FALSE FROM {applied}
+    WHERE kind = 'RollbackTransaction' AND reply <> 'Refused'
+),
+over AS (
+    SELECT queue_manager, session, position FROM (
+        SELECT *, lag(is_rollback) OVER (
+            PARTITION BY queue_manager, session ORDER BY position) AS was_rollback
+        FROM turns
+    )
+    WHERE is_rollback AND NOT was_rollback
+),
+named AS (
+    SELECT queue_manager, session, position, position AS due_at, delivery, kind
+    FROM {named} LEFT ANTI JOIN over USING (queue_manager, session, position)
+    WHERE kind NOT IN ('Acknowledge', 'Commit')
 )
 SELECT queue_manager, due_at AS position, coalesce(store, -1) AS store,
     coalesce(flight.sequence, -1) AS sequence, session,
-    'a delivery that was given back did not return' AS summary,
-    due_at AS expected, coalesce(left_at, -1) AS found
-FROM unseen LEFT JOIN {flights} AS flight USING (queue_manager, session, delivery)
+    concat('a delivery that a ', kind, ' names did not return by it') AS summary,
+    concat('delivery ', delivery, ' at ', due_at) AS expected,
+    coalesce(CAST(left_at AS STRING), 'nothing') AS found
+FROM named LEFT JOIN {flights} AS flight USING (queue_manager, session, delivery)
 WHERE NOT (left_at <=> due_at)
+"""
+# What is done by hand touches as many messages as it says; others may be moved at its entry too.
+BY_HAND = """
+WITH
+asked AS (
+    SELECT queue_manager, replied_at AS position, session, kind, CASE
+        WHEN kind = 'Correct' THEN IF(action = 'REMOVE', 1, 0)
+        ELSE reply_number END AS due
+    FROM {applied}
+    WHERE kind = 'Correct' AND reply = 'Accepted' OR reply = 'Administered'
+        AND kind IN ('PurgeQueue', 'DeleteMessages', 'MoveMessages')
+),
+touched AS (
+    SELECT queue_manager, position, count_if(cause = 'removed') AS removed,
+        count_if(cause = 'moved') AS moved
+    FROM {moves} WHERE cause IN ('removed', 'moved')
+    GROUP BY ALL
+)
+SELECT queue_manager, position, -1 AS store, -1 AS sequence, coalesce(session, -1) AS session,
+    'another number of messages was touched by hand than was asked for and told' AS summary,
+    concat_ws(' ', kind, coalesce(due, 0)) AS expected,
+    concat_ws(' ', coalesce(removed, 0), 'removed', coalesce(moved, 0), 'moved') AS found
+FROM asked FULL JOIN touched USING (queue_manager, position)
+WHERE IF(kind = 'MoveMessages', coalesce(moved, 0) < due OR coalesce(removed, 0) > 0,
+    coalesce(removed, 0) <> coalesce(due, 0))
 """
 LAW = Law(
     letter="D",
-    sentence="An accepted settlement consumes exactly what it names; an end of a unit of work or "
-    "session returns all it held; backouts count what was seen, and all of what was lost.",
+    sentence="An accepted settlement consumes or returns exactly what it names; an end of a unit "
+    "of work or session returns all it held; backouts count what was seen, and all of what was "
+    "lost; what is done by hand touches as many messages as it says.",
     breaches=(
         Breach("lost", CONSUMED),
         Breach("lost", LEFT_BEHIND),
         Breach("state mismatch", BACKOUTS),
         Breach("unexpected", UNASKED),
-        Breach("lost", UNSEEN),
+        Breach("lost", RETURNED),
+        Breach("state mismatch", BY_HAND),
     ),
 )

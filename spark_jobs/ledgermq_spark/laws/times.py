@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ledgermq_spark.laws.law import Breach, Law
+from ledgermq_spark.laws.limits import expiry
 
 # PROTOCOL.md §6, entry by entry: each is compared with the reference, or with state time.
 STATE_TIME = """
@@ -75,10 +76,12 @@ WHERE move.after IN ('unborn', 'delayed') AND move.until_us <= end_us
 LAW = Law(
     letter="G",
     sentence="State time is what the entries make it, and what waits to be born or for its "
-    "redelivery delay goes on at the first entry at which its moment has come.",
+    "redelivery delay goes on at the first entry at which its moment has come; so does what nobody "
+    "holds expire, and nothing does before.",
     breaches=(
         Breach("state mismatch", STATE_TIME),
         Breach("reordered", WAITED),
         Breach("lost", OVERDUE),
+        *expiry.BREACHES,
     ),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ledgermq_spark.laws.law import Breach, Law
+from ledgermq_spark.laws.storage import relocations
 
 # What is moved arrives; what expires does where its destination says so.
 TRANSFERRED = """
@@ -34,6 +35,12 @@ WHERE coalesce(came, 0) NOT BETWEEN coalesce(must, 0) AND coalesce(may, 0)
 LAW = Law(
     letter="I",
     sentence="What leaves a destination for another one arrives there once, at the same position; "
-    "what nobody put or copied came from somewhere.",
-    breaches=(Breach("lost", TRANSFERRED),),
+    "what nobody put or copied came from somewhere; its body stands where it was written last.",
+    breaches=(
+        Breach("lost", TRANSFERRED),
+        Breach("altered outcome", relocations.COUNTED),
+        Breach("altered copy", relocations.ALTERED),
+        Breach("state mismatch", relocations.STANDING),
+        Breach("state mismatch", relocations.CARRIED),
+    ),
 )

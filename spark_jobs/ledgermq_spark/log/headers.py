@@ -69,7 +69,7 @@ def header_text(header: op.Header | None) -> str | None:
     }
     times: dict[str, Any] = dict(header)
     told |= {short: times[name] for name, short in _TIMES.items() if times[name]}
-    if header.get("redelivery_limit", -1) >= 0:
+    if header.get("redelivery_limit", -1) != -1:
         told["r"] = header["redelivery_limit"]
     group = header.get("group")
     if group is not None:
@@ -77,11 +77,6 @@ def header_text(header: op.Header | None) -> str | None:
         if group["logical_order"]:
             told["k"] = True
     return _compact(told)
-
-
-def is_timed(header: op.Header | None) -> bool:
-    """Whether a message expires, or is not to be delivered at once."""
-    return header is not None and bool(header["time_to_live_ms"] or header["delivery_delay_ms"])
 
 
 def origin_text(origin: Mapping[str, Any] | None) -> str | None:
@@ -123,13 +118,6 @@ def _relocated(operation: Relocate) -> dict[str, Any]:
         ],
         "headers_max": max((len(one["header"]) for one in copies), default=0),
     }
-
-
-def settings_timed(operation: op.Operation) -> bool:
-    """Whether settings give messages a time to live or a delivery delay that they did not ask."""
-    told = getattr(operation, "settings", None) or {}
-    overrides = ("time_to_live_override_ms", "delivery_delay_override_ms")
-    return any((told.get(name) or 0) > 0 for name in overrides)
 
 
 def _options_text(options: op.GetOptions | None) -> str | None:

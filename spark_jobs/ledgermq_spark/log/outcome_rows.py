@@ -58,7 +58,8 @@ def outcome_row(
     """The row of one outcome; `number`, `count` and `runs` mean what the kind has a use for.
 
     Accepted and Enqueued: a warning as reason. Enqueued: first sequence number, count. Committed:
-    consumed, messages numbered, its runs as text. Returned and SessionEnded: returned, discarded.
+    consumed, messages numbered, its runs as text. Administered: affected, skipped. Returned and
+    SessionEnded: returned, discarded.
     Refused: the sequence expected. Suspected: the deadline. Opened: nothing beyond its key.
     """
     head = (outcome.position, outcome.index, connection, lane, *previous)
@@ -85,6 +86,8 @@ def outcome_row(
             f"{run['destination']} {run['first_sequence']}+{run['count']}"
             for run in outcome.enqueued
         )
+    elif isinstance(outcome, out.Administered):
+        number, count = outcome.affected, outcome.skipped
     elif isinstance(outcome, out.Returned):
         number, count = outcome.returned, outcome.discarded
     elif isinstance(outcome, out.SessionEnded):

@@ -26,9 +26,7 @@ from ledgermq_spark.log.headers import (
     content_digest,
     grouping,
     header_text,
-    is_timed,
     settings_columns,
-    settings_timed,
 )
 
 LONG = t.LongType()
@@ -80,7 +78,6 @@ OPERATION_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
     ("client_id", TEXT),
     ("takeover", BYTES),
     ("unacknowledged_max", LONG),
-    ("timed", FLAG),
     ("handed_through", LONG),
     ("options", TEXT),
     ("group_affinity", FLAG),
@@ -101,6 +98,8 @@ _ARROW: dict[t.DataType, pa.DataType] = {
 def _arrow_type(kind: t.DataType) -> pa.DataType:
     if isinstance(kind, t.ArrayType):
         return pa.list_(_arrow_type(kind.elementType))
+    if isinstance(kind, t.StructType):
+        return pa.struct([(one.name, _arrow_type(one.dataType)) for one in kind.fields])
     return _ARROW[kind]
 
 
@@ -113,11 +112,33 @@ def arrow_batch(
     columns: Sequence[tuple[str, t.DataType]], rows: Iterable[tuple[Any, ...]]
 ) -> pa.RecordBatch:
     """Turn rows, tuples in the order of the columns, into one Arrow batch."""
+    return pa.RecordBatch.from_arrays(_arrays(columns, rows), names=[name for name, _ in columns])
+
+
+def _arrays(
+    columns: Sequence[tuple[str, t.DataType]], rows: Iterable[tuple[Any, ...]]
+) -> list[pa.Array]:
     turned = list(zip(*rows, strict=True)) or [()] * len(columns)
-    arrays = [
+    return [
         pa.array(values, type=_arrow_type(kind))
         for values, (_, kind) in zip(turned, columns, strict=True)
     ]
+
+
+def batch_of(
+    columns: Sequence[tuple[str, t.DataType]], struct: str, rows: Sequence[tuple[Any, ...]]
+) -> pa.RecordBatch:
+    """Rows of one column that is a struct; the first column says its name, all others are null."""
+    arrays = []
+    for name, kind in columns:
+        if name == struct:
+            assert isinstance(kind, t.StructType)
+            fields = [(one.name, one.dataType) for one in kind.fields]
+            names = [one.name for one in kind.fields]
+            arrays.append(pa.StructArray.from_arrays(_arrays(fields, rows), names=names))
+        else:
+            arrays.append(pa.nulls(len(rows), _arrow_type(kind)))
+    arrays[0] = pa.array([struct] * len(rows), type=pa.string())
     return pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in columns])
 
 
@@ -133,9 +154,8 @@ def operation_row(
     `flag` the purge of a DeleteQueue or DeleteTopic, `gets_disabled` of an AlterQueue,
     `automatic_creation` of an AlterQueueManager. `target` is a destination, or the bare name where
     only queues are meant. `settings` are those given, as JSON. `headers` is null where no message
-    of a Put has one. `timed` says that messages may expire or wait to be born, `grouped` that the
-    operation has to do with groups, get options or group affinity. `redelivery_delay_ms` is that of
-    an Open or OpenConsumer.
+    of a Put has one. `grouped` says that the operation has to do with groups, get options or group
+    affinity. `redelivery_delay_ms` is that of an Open or OpenConsumer.
     """
     head = _first_columns(operation, position, append_time_us, trusted)
     handed = getattr(operation, "handed_through", None)
@@ -180,22 +200,21 @@ def _selection(operation: op.Operation) -> tuple[Any, ...]:
     if isinstance(operation, op.Put):
         headers = [header_text(message.get("header")) for message in operation.messages]
         given = headers if any(one is not None for one in headers) else None
-        timed = any(is_timed(message.get("header")) for message in operation.messages)
-        return (given, *_NOTHING[:8], timed)
+        return (given, *_NOTHING[:8])
     if isinstance(operation, Relocate):
         headers = [header_text(next(iter(one["header"]), None)) for one in operation.messages]
-        return (headers, *_NOTHING[:9])
+        return (headers, *_NOTHING[:8])
     if isinstance(operation, op.OpenConsumer):
         one = operation
         fields = (one.selector, one.no_local, one.subscription, one.durable, one.shared)
-        return (None, *fields, *_NOTHING[:4])
+        return (None, *fields, *_NOTHING[:3])
     if isinstance(operation, op.Unsubscribe):
-        return (*_NOTHING[:3], operation.subscription, *_NOTHING[:6])
+        return (*_NOTHING[:3], operation.subscription, *_NOTHING[:5])
     if isinstance(operation, op.Open):
-        return (*_NOTHING[:6], operation.client_id, operation.takeover, None, None)
+        return (*_NOTHING[:6], operation.client_id, operation.takeover, None)
     if isinstance(operation, op.CreateQueue | op.AlterQueue | op.CreateTopic | op.AlterTopic):
-        return (*_NOTHING[:8], operation.unacknowledged_max, settings_timed(operation))
-    return _NOTHING[:10]
+        return (*_NOTHING[:8], operation.unacknowledged_max)
+    return _NOTHING[:9]
 
 
 def _tail(

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # One Arrow batch holds decoded operations of up to 8 MiB each: bounded by bytes, then by records.
 ARROW_BATCH_BYTES_MAX = 64 * 1024 * 1024
 ARROW_BATCH_RECORDS_MAX = 2_000
-QUICK_START = "-XX:TieredStopAtLevel=1"
+QUICK_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 
 
 class SparkUnavailableError(LedgerMQError):

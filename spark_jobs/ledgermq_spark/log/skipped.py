@@ -1,4 +1,4 @@
-"""Positions that were declared skipped, and the entries by which versions come (PROTOCOL.md §8)."""
+"""Positions that were declared skipped (PROTOCOL.md §8)."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from ledgermq.protocol.limits import VERSION_MAX
 from ledgermq.protocol.operations import Unreadable
 from ledgermq_spark.log.rows import OPERATION_COLUMNS, operation_row, spark_schema
 
@@ -28,25 +27,6 @@ class Skipped:
     first: int
     last: int
     hole: bool
-
-
-class Versions:
-    """The protocol version that is active, and the highest that a worker offered."""
-
-    def __init__(self) -> None:
-        self._active = self._offered = 1
-
-    def offer(self, version: int | None) -> None:
-        """Takes an offer, if it is one."""
-        if version is not None and version <= VERSION_MAX:
-            self._offered = max(self._offered, version)
-
-    def upgrade(self, version: int | None) -> bool:
-        """Makes a version the active one, if it can be."""
-        if version is None or not self._active < version <= self._offered:
-            return False
-        self._active = version
-        return True
 
 
 def operations_of(operations: DataFrame, skipped: Sequence[Skipped]) -> DataFrame:
@@ -92,17 +72,3 @@ def declaration_notes(operations: DataFrame) -> list[str]:
         f"position {row['position']} by {row['actor']}: {row['why']}"
         for row in rows
     ]
-
-
-def entry_refusals(operations: DataFrame) -> DataFrame:
-    """Refused offers of versions and declarations, as `position` and `reason`."""
-    offers = operations.where(
-        f"kind = 'VersionOffered' AND NOT number BETWEEN 1 AND {VERSION_MAX}"
-    ).select("position", f.lit("version-invalid").alias("reason"))
-    who = "length(actor) BETWEEN 1 AND 128 AND length(why) BETWEEN 1 AND 1024"
-    below = "0 <= range_first[0] AND range_first[0] <= range_last[0] AND range_last[0] < position"
-    skips = operations.where(f"kind = 'PositionsSkipped' AND NOT ({who} AND {below})").select(
-        "position",
-        f.when(f.expr(who), "selection-invalid").otherwise("reason-invalid").alias("reason"),
-    )
-    return offers.unionByName(skips)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.queries.destination_status import subscription_statuses, topic_statuses
+from ledgermq.core.queries.group_status import group_statuses
 from ledgermq.core.queries.questions import queue_statuses
 from ledgermq.core.snapshot.state_records import blocks, restore, root_of
 from ledgermq.core.state.manager import QueueManager
@@ -27,32 +28,47 @@ from ledgermq.wire.framing.checkpoint_chunks import encode_block_record
 from ledgermq.wire.framing.codec import decode_record, outcome_from_union
 from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS, outcome_row
 from ledgermq_spark.log.read_log import as_operation
-from ledgermq_spark.log.rows import BYTES, LONG, TEXT, arrow_batch
+from ledgermq_spark.log.rows import BYTES, LONG, TEXT, arrow_batch, batch_of, spark_schema
 from ledgermq_spark.log.skipped import Skipped
 from ledgermq_spark.rebuild.checkpoints import encode_root
-from ledgermq_spark.rebuild.inbound import Arrival, Inbound
+from ledgermq_spark.rebuild.testimony import (
+    CLOCK_COLUMNS,
+    MOVE_COLUMNS,
+    SEGMENT_COLUMNS,
+    STANDING_COLUMNS,
+    Testimony,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 
-# `part` says what a row is: outcome, root, block, chain (at the end), links (the chain at every
-# position from `block` on, 32 bytes each), stopped, the statuses of queues (statuses), topics or
-# subscriptions, or inbound: messages of a Put that came in and got their numbers, `queue` their
-# destination, `created_position` and `block` the first one's place, `number` its sequence number. A
-# large block has several rows, `number` from 0 on.
+# What a fold can be asked to tell on its way: each is rows of a struct of its own.
+TOLD = {
+    "outcome": OUTCOME_COLUMNS,
+    "move": MOVE_COLUMNS,
+    "clock": CLOCK_COLUMNS,
+    "standing": STANDING_COLUMNS,
+    "segment": SEGMENT_COLUMNS,
+}
+# `part` says what a row is: one of `TOLD`, or, with a payload, root, block, chain (at the end),
+# links (the chain at every position from `block` on, 32 bytes each), stopped, skipped, the statuses
+# of queues (statuses), topics or subscriptions, and groups that lack something. A large block has
+# several rows, `number` from 0 on.
 FOLD_COLUMNS = (
     ("part", TEXT),
     ("partition", LONG),
     ("queue", TEXT),
     ("created_position", LONG),
     ("block", LONG),
+    ("number", LONG),
     ("payload", BYTES),
-    *OUTCOME_COLUMNS,
+    *((name, spark_schema(columns)) for name, columns in TOLD.items()),
 )
-NO_OUTCOME = (None,) * len(OUTCOME_COLUMNS)
-NUMBER_AT = [name for name, _ in OUTCOME_COLUMNS].index("number")
+NOTHING_TOLD = (None,) * len(TOLD)
 ROWS_PER_BATCH = 4_000
+PAYLOADS_PER_BATCH = 64
+GROUPS_MAX = 200
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,9 +80,8 @@ class FoldPlan:
     root: bytes | None = None
     blocks: list[bytes] = field(default_factory=list)
     chain: bytes = bytes(32)
-    with_outcomes: bool = False
-    with_links: bool = False
-    with_inbound: bool = False
+    # Which of `TOLD`, and "links".
+    tells: tuple[str, ...] = ()
     # Positions that were declared skipped, once somebody has looked ahead for them.
     skips: tuple[tuple[int, int], ...] = ()
     looked_ahead: bool = False
@@ -92,10 +107,7 @@ def _row(
     block: int | None = None,
     number: int | None = None,
 ) -> Row:
-    rest: Row = NO_OUTCOME
-    if number is not None:
-        rest = (*NO_OUTCOME[:NUMBER_AT], number, *NO_OUTCOME[NUMBER_AT + 1 :])
-    return (part, partition, queue, created_position, block, payload, *rest)
+    return (part, partition, queue, created_position, block, number, payload, *NOTHING_TOLD)
 
 
 def starting_state(plan: FoldPlan) -> QueueManager:
@@ -128,6 +140,18 @@ def state_rows(state: QueueManager, partition: int, chain: bytes) -> Iterator[Ro
     yield _row("statuses", partition, json.dumps(queue_statuses(state)).encode())
     yield _row("topics", partition, json.dumps(topic_statuses(state)).encode())
     yield _row("subscriptions", partition, json.dumps(subscription_statuses(state)).encode())
+    yield _row("groups", partition, json.dumps(incomplete_groups(state)).encode())
+
+
+def incomplete_groups(state: QueueManager) -> list[dict[str, Any]]:
+    """Groups that lack something, the oldest first, as their statuses with their queue."""
+    found = []
+    for queue in state.queues.values():
+        for one in group_statuses(queue, b"", GROUPS_MAX)["groups"]:
+            if not one["complete"]:
+                oldest = one["first_sequence"] == min(queue.messages)
+                found.append({"queue": queue.name, "oldest": oldest, **one})
+    return sorted(found, key=lambda one: (one["first_enqueued_at"], one["queue"]))[:GROUPS_MAX]
 
 
 def fold_task(plans: dict[int, FoldPlan]) -> Callable[[Iterable[Any]], Iterator[pa.RecordBatch]]:
@@ -145,26 +169,26 @@ def fold_task(plans: dict[int, FoldPlan]) -> Callable[[Iterable[Any]], Iterator[
             if fold is None:
                 fold = _Fold(plans[columns[0][0]])
             assert columns[0][0] == fold.plan.partition, "one queue manager to a task"
-            rows = fold.take(*columns[1:])
-            for start in range(0, len(rows), ROWS_PER_BATCH):
-                yield arrow_batch(FOLD_COLUMNS, rows[start : start + ROWS_PER_BATCH])
+            fold.take(*columns[1:])
+            yield from fold.told()
         if fold is not None:
-            rows = list(state_rows(fold.state, fold.plan.partition, fold.chain))
-            for start in range(0, len(rows), 64):
-                yield arrow_batch(FOLD_COLUMNS, rows[start : start + 64])
+            fold.end()
+            yield from fold.told()
 
     return run
 
 
 class _Fold:
-    """One queue manager's state on its way through the log."""
+    """One queue manager's state on its way through the log, and what is yet to be told of it."""
 
     def __init__(self, plan: FoldPlan) -> None:
         self.plan = plan
         self.state = starting_state(plan)
         self.chain = plan.chain
         self.stopped = False
-        self.inbound = Inbound(self.state) if plan.with_inbound else None
+        self.testimony = Testimony(self.state)
+        self._rows: list[Row] = []
+        self._told: dict[str, list[Row]] = {name: [] for name in TOLD}
 
     def take(
         self,
@@ -172,52 +196,68 @@ class _Fold:
         times_ms: list[int],
         stamps: list[int],
         values: list[bytes | None],
-    ) -> list[Row]:
-        """Folds records; returns the rows that they give."""
-        rows: list[Row] = []
+    ) -> None:
+        """Folds records."""
         if self.stopped:
-            return rows
-        state, partition = self.state, self.plan.partition
-        tells, inbound = self.plan.with_outcomes, self.inbound
+            return
+        state, plan = self.state, self.plan
+        listener = self.testimony.hear if "move" in plan.tells else None
+        tells_outcomes, tells_clock = "outcome" in plan.tells, "clock" in plan.tells
+        outcome_rows, clock_rows = self._told["outcome"], self._told["clock"]
         links: list[bytes] = []
         sha256 = hashlib.sha256
-        chain = self.chain
+
+        def fold(operation: Operation, position: int, time_us: int) -> None:
+            outcomes = apply(state, operation, position, time_us, listener)
+            if tells_outcomes:
+                outcome_rows.extend(map(_outcome_row, outcomes))
+            if tells_clock:
+                clock_rows.append((position, state.time, state.time_reference))
+            links.append(self.chain)
+
         for offset, time_ms, stamp, value in zip(offsets, times_ms, stamps, values, strict=True):
             hole = self._hole_before(offset)
             if hole is not None:
                 for position in range(hole.first, hole.last + 1):
-                    chain = sha256(chain + position.to_bytes(8, "big") + bytes(8)).digest()
-                    outcomes = apply(state, SKIPPED, position, time_of_hole(state))
-                    rows.extend(_outcome_rows(partition, outcomes) if tells else ())
-                    links.append(chain)
-                rows.append(_skipped_row(partition, hole))
+                    head = position.to_bytes(8, "big") + bytes(8)
+                    self.chain = sha256(self.chain + head).digest()
+                    fold(SKIPPED, position, time_of_hole(state))
+                self._rows.append(_skipped_row(plan.partition, hole))
             operation = as_operation(value, stamp)
             problem = self._problem(offset, operation)
             if problem is not None:
-                rows.append(_row("stopped", partition, json.dumps(problem).encode()))
+                self._rows.append(_row("stopped", plan.partition, json.dumps(problem).encode()))
                 self.stopped = True
                 break
-            if may_be_skipped(state, operation) and self.plan.skips_all(offset, offset):
+            if may_be_skipped(state, operation) and plan.skips_all(offset, offset):
                 operation = SKIPPED
-                rows.append(_skipped_row(partition, Skipped(offset, offset, False)))
+                self._rows.append(_skipped_row(plan.partition, Skipped(offset, offset, False)))
             head = offset.to_bytes(8, "big") + time_ms.to_bytes(8, "big", signed=True)
-            chain = sha256(chain + head + (value or b"")).digest()
+            self.chain = sha256(self.chain + head + (value or b"")).digest()
             # A time that nobody trusts moves no clock.
-            time_us = time_ms * 1000 if stamp == 1 else state.time
-            if inbound is not None:
-                inbound.ask(state, operation, offset)
-            outcomes = apply(state, operation, offset, time_us)
-            if inbound is not None:
-                found = inbound.hear((one.outcome for one in outcomes), state.time)
-                rows.extend(_inbound_row(partition, one) for one in found)
-            if tells:
-                rows.extend(_outcome_rows(partition, outcomes))
-            links.append(chain)
-        self.chain = chain
-        if self.plan.with_links and links:
+            fold(operation, offset, time_ms * 1000 if stamp == 1 else state.time)
+        self._told["move"] = self.testimony.take()
+        if "links" in plan.tells and links:
             first = state.position + 1 - len(links)
-            rows.append(_row("links", partition, b"".join(links), block=first))
-        return rows
+            self._rows.append(_row("links", plan.partition, b"".join(links), block=first))
+
+    def end(self) -> None:
+        """Tells of the state at the end."""
+        self._rows += state_rows(self.state, self.plan.partition, self.chain)
+        if "standing" in self.plan.tells:
+            self._told["standing"] = self.testimony.standing()
+        if "segment" in self.plan.tells:
+            self._told["segment"] = self.testimony.segments()
+
+    def told(self) -> Iterator[pa.RecordBatch]:
+        """What is to be told since the last call."""
+        rows, self._rows = self._rows, []
+        for start in range(0, len(rows), PAYLOADS_PER_BATCH):
+            yield arrow_batch(FOLD_COLUMNS, rows[start : start + PAYLOADS_PER_BATCH])
+        for name, told in self._told.items():
+            self._told[name] = []
+            for start in range(0, len(told), ROWS_PER_BATCH):
+                yield batch_of(FOLD_COLUMNS, name, told[start : start + ROWS_PER_BATCH])
 
     def _hole_before(self, offset: int) -> Skipped | None:
         """The positions without a record before the next one, if all were declared skipped."""
@@ -242,34 +282,6 @@ def _skipped_row(partition: int, one: Skipped) -> Row:
     return _row("skipped", partition, json.dumps([one.first, one.last, one.hole]).encode())
 
 
-def _outcome_rows(partition: int, outcomes: list[Addressed]) -> list[Row]:
-    return [
-        (
-            "outcome",
-            partition,
-            None,
-            None,
-            None,
-            None,
-            *outcome_row(
-                one.outcome,
-                one.connection,
-                one.lane,
-                (one.previous_position, one.previous_index),
-                with_content=False,
-            ),
-        )
-        for one in outcomes
-    ]
-
-
-def _inbound_row(partition: int, one: Arrival) -> Row:
-    told = {
-        "position": one.position,
-        "number": one.sequence,
-        "count": one.messages,
-        "enqueued_ats": [one.enqueued_at],
-    }
-    columns = (told.get(name) for name, _ in OUTCOME_COLUMNS)
-    place = (one.destination, one.put_position, one.put_index)
-    return ("inbound", partition, *place, None, *columns)
+def _outcome_row(one: Addressed) -> Row:
+    previous = (one.previous_position, one.previous_index)
+    return outcome_row(one.outcome, one.connection, one.lane, previous, with_content=False)

@@ -20,7 +20,6 @@ from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import Claim, find_queue_manager
 from ledgermq.wire.topics.skipping import LookAhead
 from ledgermq_spark.log.headers import group_text, origin_text
-from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS
 from ledgermq_spark.log.positions import (
     PartitionRange,
     QueueManagerUnknownError,
@@ -90,6 +89,7 @@ class Rebuilt:
     statuses: list[dict[str, Any]]
     topics: list[dict[str, Any]]
     subscriptions: list[dict[str, Any]]
+    groups: list[dict[str, Any]]
     rows: DataFrame
     seconds: float
     operations: int
@@ -117,31 +117,14 @@ class Rebuilt:
         blocks = self.rows.where("part = 'block'").select("payload")
         return blocks.mapInArrow(_stored_messages, spark_schema(STORED_COLUMNS))
 
-    def outcomes(self) -> DataFrame:
-        """The outcomes that the fold made, if it was asked to tell them."""
-        told = self.rows.where("part = 'outcome'")
-        return told.select(*(name for name, _ in OUTCOME_COLUMNS))
+    def told(self, name: str) -> DataFrame:
+        """What the fold told on its way, if it was asked to: one of `fold.TOLD`."""
+        return self.rows.where(f.col("part") == name).select(f"{name}.*")
 
     def links(self) -> DataFrame:
         """The digest chain, if it was asked for: `position` of the first link, and the links."""
         told = self.rows.where("part = 'links'")
         return told.select(f.col("block").alias("position"), "payload")
-
-    def inbound(self) -> DataFrame:
-        """Messages that came in, as many as one Put brought in a row, if it was asked for.
-
-        Columns `position` (of the entry that numbered them), `destination`, `put_position`,
-        `put_index` (of the first), `count`, `sequence` (of the first), `enqueued_at`.
-        """
-        return self.rows.where("part = 'inbound'").select(
-            "position",
-            f.col("queue").alias("destination"),
-            f.col("created_position").alias("put_position"),
-            f.col("block").alias("put_index"),
-            "count",
-            f.col("number").alias("sequence"),
-            f.col("enqueued_ats")[0].alias("enqueued_at"),
-        )
 
     def queue_statuses(self, spark: SparkSession) -> DataFrame:
         """The statuses of the queues as a DataFrame, one row per queue."""
@@ -292,7 +275,7 @@ def rebuild_at(
 
 
 # Parts of which there is one row, and which fit the driver.
-SMALL = ("end", "chain", "root", "statuses", "topics", "subscriptions", "stopped")
+SMALL = ("end", "chain", "root", "statuses", "topics", "subscriptions", "groups", "stopped")
 
 
 def fold_log(
@@ -303,12 +286,12 @@ def fold_log(
     position: int,
     *,
     checkpoint: Checkpoint | None = None,
-    with_outcomes: bool = False,
-    with_links: bool = False,
-    with_inbound: bool = False,
+    tells: tuple[str, ...] = (),
     directory: Path | None = None,
 ) -> Rebuilt:
     """Fold a queue manager's log up to a position, from zero or from a checkpoint below it.
+
+    On its way it `tells` what it is asked to: any of `fold.TOLD`, and "links", the digest chain.
 
     Raises:
         LogTrimmedError: The start of the log is gone and no checkpoint stands in for it.
@@ -320,9 +303,7 @@ def fold_log(
         root=None if checkpoint is None else checkpoint.root,
         blocks=[] if checkpoint is None else checkpoint.blocks,
         chain=bytes(32) if checkpoint is None else checkpoint.manifest["chain"],
-        with_outcomes=with_outcomes,
-        with_links=with_links,
-        with_inbound=with_inbound,
+        tells=tells,
     )
     if plan.start < log.start:
         raise LogTrimmedError(
@@ -353,6 +334,7 @@ def fold_log(
         statuses=json.loads(small["statuses"]),
         topics=json.loads(small["topics"]),
         subscriptions=json.loads(small["subscriptions"]),
+        groups=json.loads(small["groups"]),
         rows=rows,
         seconds=time.monotonic() - started,
         operations=end["position"] + 1 - plan.start,

@@ -12,7 +12,7 @@ from ledgermq.core.entry import Move
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import NAMES
 from ledgermq.core.state.records import Queue, Subscription, Topic
-from ledgermq_spark.log.rows import LONG, TEXT
+from ledgermq_spark.log.rows import FLAG, LONG, TEXT
 
 # `time_us` is state time after time passed for the entry, `store` where the queue, topic or
 # subscription was made; `kind` says which of the three it is, `destination` where it is put to or
@@ -37,11 +37,30 @@ MOVE_COLUMNS = (
     ("until_us", LONG),
     ("backouts", LONG),
     ("uncounted", LONG),
+    ("segment", LONG),
+    ("body_position", LONG),
+    ("body_index", LONG),
 )
 # State time after each entry, and the reference while the clock is behind it (PROTOCOL.md §6).
 CLOCK_COLUMNS = (("position", LONG), ("time_us", LONG), ("reference_us", LONG))
-# How many messages a store has in a state, and how many are gone from it for a cause.
-STANDING_COLUMNS = (("store", LONG), ("kind", TEXT), ("what", TEXT), ("count", LONG))
+# How many messages a store has in a state, with their bytes, and how many are gone from it for a
+# cause, whose bytes nobody counts; and the most of both that it ever held, as `most`.
+STANDING_COLUMNS = (
+    ("store", LONG),
+    ("kind", TEXT),
+    ("what", TEXT),
+    ("count", LONG),
+    ("size_bytes", LONG),
+)
+# The segments that there are in the end: what was appended since they were clean, what is live.
+SEGMENT_COLUMNS = (
+    ("segment", LONG),
+    ("is_active", FLAG),
+    ("appended_bytes", LONG),
+    ("live_bytes", LONG),
+    ("live_messages", LONG),
+)
+MOST = "most"
 Row = tuple[Any, ...]
 
 
@@ -72,10 +91,22 @@ class Testimony:
         """How many messages there are of each kind at the end, as rows of `STANDING_COLUMNS`."""
         found: list[Row] = []
         for store in (*self._state.stores.values(), *self._state.topics.values()):
-            counted = [*zip(NAMES, store.counts, strict=False), *store.gone.items()]
             place = (store.created_position, _name_of(store)[0])
-            found += [(*place, what, count) for what, count in counted if count]
+            counted = [
+                *zip(NAMES, store.counts, store.sizes, strict=False),
+                *((cause, count, None) for cause, count in store.gone.items()),
+                (MOST, store.messages_high, store.bytes_high),
+            ]
+            found += [(*place, *one) for one in counted if one[1] or one[0] == MOST]
         return found
+
+    def segments(self) -> list[Row]:
+        """The segments that there are at the end, as rows of `SEGMENT_COLUMNS`."""
+        storage = self._state.storage
+        return [
+            (one.number, one is storage.active, one.bytes, one.live_bytes, one.live_messages)
+            for one in storage.segments.values()
+        ]
 
     def _store(self, created: int, is_topic: bool) -> Queue:
         if is_topic:

@@ -2,11 +2,9 @@
 
 import pytest
 
-from ledgermq.core import moves
-from ledgermq.core.manual import message_operations
 from ledgermq.core.queries import questions as query
-from ledgermq.core.state.message_states import DELAYED
-from support.planted.planted_faults import expect_found, named
+from support.planted.planted_faults import expect_found_by, named
+from support.planted.put_faults import HANDLING
 from support.scripts.play import Player, play
 from support.scripts.script import read_scripts
 
@@ -119,22 +117,7 @@ def test_a_question_changes_nothing():
     assert len(player.state.queues["e"].messages) == 1
 
 
-def _does_nothing(original):
-    return lambda *arguments: None
-
-
-def _counts_as_delayed(original):
-    return lambda message: DELAYED
-
-
-FAULTS = [
-    (moves, "_take_out", _does_nothing),
-    (message_operations, "state_of", _counts_as_delayed),
-]
-
-
-@pytest.mark.parametrize("planted", named(FAULTS))
-def test_a_message_that_leaves_and_is_still_known_or_counted_is_noticed(monkeypatch, planted):
+@pytest.mark.parametrize("planted", named(HANDLING))
+def test_a_message_that_leaves_and_is_still_known_or_counted_is_noticed(planted):
     """The checks after every entry find a fault planted in the handling."""
-    lines = ("open", "put q A B -> enqueued 0..1", "purge q 0 -> administered 1")
-    expect_found(monkeypatch, planted, lambda: played(*lines))
+    expect_found_by(HANDLING, planted)

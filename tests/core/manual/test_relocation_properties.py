@@ -8,8 +8,6 @@ import pytest
 from hypothesis import Phase, given, settings
 
 from ledgermq.core.apply import new_state
-from ledgermq.core.destinations import numbering
-from ledgermq.core.manual import relocation as relocating
 from ledgermq.protocol.outcomes import Administered, Delivered, Outcome, Refused
 from support.checks.checked_histories import (
     FOLD,
@@ -20,6 +18,7 @@ from support.checks.checked_histories import (
 )
 from support.generators.relocation_generators import relocation_histories
 from support.planted.planted_faults import expect_found_by, named
+from support.planted.put_faults import RELOCATION
 
 
 @examples(120)
@@ -65,31 +64,7 @@ def note(seen: Counter[str], outcome: Outcome) -> None:
         seen["delivered"] += any("body" in one for one in outcome.messages)
 
 
-def _finds_none(original):
-    return lambda state, place, copy: None
-
-
-def _permits(original):
-    return lambda message, copy: None
-
-
-def _forgets_body(original):
-    def made(self, kind, queue):
-        found = original(self, kind, queue)
-        found.body = None
-        return found
-
-    return made
-
-
-FAULTS = [
-    (relocating, "_message_at", _finds_none),
-    (relocating, "_difference", _permits),
-    (numbering, "_made_as", _forgets_body, 1),
-]
-
-
-@pytest.mark.parametrize("planted", named(FAULTS))
-def test_planted_fault_of_relocation_is_found(planted, monkeypatch):
+@pytest.mark.parametrize("planted", named(RELOCATION))
+def test_planted_fault_of_relocation_is_found(planted):
     """The properties are not blind: each fault planted in the fold turns them red."""
-    expect_found_by(monkeypatch, planted, relocation_histories())
+    expect_found_by(RELOCATION, planted)

@@ -7,16 +7,13 @@ from collections import Counter
 import pytest
 from hypothesis import Phase, given, settings
 
-from ledgermq.core import moves
 from ledgermq.core.apply import new_state
-from ledgermq.core.order import orders
 from ledgermq.core.state import group_order
 from ledgermq.core.state.group_order import GroupOrder
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.settings import given_settings
 from support.brokers.log_writer import Script, color_header
-from support.checkout import SCRIPTS
 from support.checks.checked_histories import (
     FOLD,
     check_every_split,
@@ -25,9 +22,8 @@ from support.checks.checked_histories import (
     fold_entry,
 )
 from support.generators.group_order_generators import group_order_histories
-from support.planted.planted_faults import expect_found, expect_found_by, named
-from support.scripts.play import play
-from support.scripts.script import ScriptError, read_scripts
+from support.planted.order_faults import GROUP_ORDER, GROUP_ORDER_SCRIPTS
+from support.planted.planted_faults import expect_found_by, named
 
 
 @examples(150)
@@ -127,54 +123,16 @@ def held_back(state: QueueManager) -> int:
     return sum(map(held_in, state.stores.values()))
 
 
-def _nothing(original):
-    return lambda *arguments: None
-
-
-def _never(original):
-    return lambda *arguments: False
-
-
-def _none_waited(original):
-    return lambda *arguments: []
-
-
-FAULTS = [
-    (GroupOrder, "holds_back", _never),
-    (GroupOrder, "hold", _nothing),
-    (GroupOrder, "free", _none_waited),
-    (GroupOrder, "park", _nothing),
-    (GroupOrder, "_come_to_parked", _nothing),
-]
-
-
-@pytest.mark.parametrize("planted", named(FAULTS))
-def test_planted_fault_of_group_order_is_found(planted, monkeypatch):
+@pytest.mark.parametrize("planted", named(GROUP_ORDER))
+def test_planted_fault_of_group_order_is_found(planted):
     """The properties are not blind: each fault planted in the fold turns them red."""
-    expect_found_by(monkeypatch, planted, group_order_histories())
+    expect_found_by(GROUP_ORDER, planted)
 
 
-def test_what_comes_back_to_a_parked_group_and_stays_there_is_found(monkeypatch):
-    """A script shows it, because random histories seldom come to it (INF-12)."""
-
-    def play_scripts() -> None:
-        for script in read_scripts((SCRIPTS / "group_order.txt").read_text(encoding="utf-8")):
-            play(script)
-
-    expect_found(monkeypatch, (GroupOrder, "came_back", _nothing), play_scripts)
-
-
-def test_what_is_never_offered_again_is_found(monkeypatch):
-    """The scripts are not blind either: what was passed over has to come back."""
-    for module in (moves, orders):
-        monkeypatch.setattr(module, "offer_again", _nothing(None))
-    failed = 0
-    for script in read_scripts((SCRIPTS / "group_order.txt").read_text(encoding="utf-8")):
-        try:
-            play(script)
-        except (AssertionError, ScriptError):
-            failed += 1
-    assert failed >= 5
+@pytest.mark.parametrize("planted", named(GROUP_ORDER_SCRIPTS))
+def test_planted_fault_of_group_order_is_found_by_scripts(planted):
+    """Random histories seldom come to what these need (INF-12)."""
+    expect_found_by(GROUP_ORDER_SCRIPTS, planted)
 
 
 def test_a_get_looks_at_what_is_held_back_once_and_not_again(monkeypatch):

@@ -6,17 +6,13 @@ from collections import Counter
 
 import pytest
 
-from ledgermq.core import moves
 from ledgermq.core.apply import new_state
-from ledgermq.core.destinations import by_name, subscriptions
-from ledgermq.core.puts import putting
-from ledgermq.core.state.records import Topic
-from ledgermq.core.state.storage import Segment, Storage
 from ledgermq.protocol.outcomes import Refused
 from support.checks.checked_histories import check_every_split, fold_entry
 from support.generators.generators import Entry
 from support.generators.storage_generators import storage_history
-from support.planted.planted_faults import expect_found, named
+from support.planted.planted_faults import expect_found_by, named
+from support.planted.put_faults import STORAGE
 from support.scripts.play import Player
 
 
@@ -61,71 +57,7 @@ def test_storage_that_comes_from_a_checkpoint_goes_on_the_same_at_every_split(se
     check_every_split(storage_history(seed, steps=40))
 
 
-def _does_nothing(original):
-    return lambda *arguments: None
-
-
-def _true(original):
-    return lambda *arguments: True
-
-
-def _forgets_bytes(original):
-    def free(self, size_bytes, count=1):
-        original(self, 0, count)
-
-    return free
-
-
-def _last_free(original):
-    def following(self):
-        self.free.sort(reverse=True)
-        return original(self)
-
-    return following
-
-
-def _keeps_subscribers(original):
-    def enqueue(entry, target, messages, before, session=None):
-        first = original(entry, target, messages, before, session)
-        for message in messages if isinstance(target, Topic) else ():
-            message.segment.hold(message.size_bytes)
-        return first
-
-    return enqueue
-
-
-def _frees_for_each(original):
-    def leave_topic(entry, topic, messages, cause):
-        original(entry, topic, messages, cause)
-        moves._free_room(messages)
-
-    return leave_topic
-
-
-FAULTS = [
-    (Segment, "free", _does_nothing),
-    (Segment, "free", _forgets_bytes),
-    (Segment, "hold", _does_nothing),
-    (Storage, "clean", _does_nothing),
-    (Storage, "fits", _true),
-    (Storage, "change", _does_nothing),
-    (Storage, "_next", _last_free),
-    (putting, "check_transaction_size", _does_nothing),
-    (Storage, "append", _does_nothing),
-    (moves, "_free_room", _does_nothing),
-    (by_name, "purge", _does_nothing),
-    (subscriptions, "purge", _does_nothing),
-    (putting, "enqueue", _keeps_subscribers),
-    (moves, "_leave_topic", _frees_for_each),
-]
-
-
-@pytest.mark.parametrize("planted", named(FAULTS))
-def test_fault_planted_in_the_storage_is_found(planted, monkeypatch):
+@pytest.mark.parametrize("planted", named(STORAGE))
+def test_fault_planted_in_the_storage_is_found(planted):
     """Histories of scarce storage are not blind to what is wrong with it."""
-
-    def check_histories() -> None:
-        for seed in range(30):
-            check_history(storage_history(seed))
-
-    expect_found(monkeypatch, planted, check_histories)
+    expect_found_by(STORAGE, planted)

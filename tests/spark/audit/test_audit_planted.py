@@ -1,5 +1,6 @@
 """Tests that the audit finds each anomaly once, names its message, and finds none where none is."""
 
+import json
 from copy import deepcopy
 from dataclasses import replace
 
@@ -14,32 +15,91 @@ from ledgermq_spark.audit.compare import differences
 from ledgermq_spark.audit.conservation import CONSERVATION
 from ledgermq_spark.audit.evidence import Evidence, hexadecimal
 from ledgermq_spark.audit.judging import judge
-from ledgermq_spark.derivation.totals import queue_totals
+from ledgermq_spark.audit.report import html_report, json_report
 from ledgermq_spark.rebuild.checkpoints import BLOCK, ROOT, Checkpoint
 from support.audits.audits import audited, subject_of
 from support.audits.frames import outcomes_frame
 from support.brokers.log_writer import LANES, Script, ScriptSession, fold
-from support.planted.planting import PLANTS, conversation
+from support.planted.group_planting import GROUP_PLANTS
+from support.planted.planting import (
+    END_PLANTS,
+    PLANTS,
+    TOPIC_PLANTS,
+    conversation,
+    departure,
+    publication,
+    selection,
+)
+from support.random_logs.random_groups import group_id
 from support.random_logs.random_log import RandomLog
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 
-def test_every_planted_fault_is_found_once_and_names_its_message(spark, tmp_path):
-    """One log, a fault in each of its queues: as many anomalies, each of its kind and message."""
-    script = Script()
+def with_stories_to_plant_in(script):
+    """Grow a queue or topic for each fault, each with what the fault needs."""
     for queue, _, _ in PLANTS:
         conversation(script, queue, settle=queue != "half")
+    for queue, _, _ in END_PLANTS:
+        departure(script, queue)
+    for name, _, _ in TOPIC_PLANTS:
+        (selection if name.startswith("queue") else publication)(script, name)
+    for queue, before, _ in GROUP_PLANTS:
+        before(script, queue)
+
+
+@pytest.fixture(scope="module")
+def planted(spark):
+    """Return the audit of one log with a fault in each of its queues and topics, and the faults."""
+    script = Script()
+    with_stories_to_plant_in(script)
     recorded = deepcopy(script.outcomes)
-    planted = []
-    for queue, plant, kind in PLANTS:
-        planted.append((kind, plant(recorded, queue)))
-    report = audited(spark, tmp_path, script.entries, recorded)
-    assert sorted((one.kind, one.message_id) for one in report.anomalies) == sorted(planted)
+    faults = [(kind, plant(recorded, queue)) for queue, plant, kind in PLANTS]
+    faults += [
+        (kind, plant(recorded, name, script)) for name, plant, kind in (*END_PLANTS, *TOPIC_PLANTS)
+    ]
+    faults += [("unexpected", plant(recorded, queue, script)) for queue, _, plant in GROUP_PLANTS]
+    return audited(spark, script.entries, recorded, laws=()), faults
+
+
+def test_every_planted_fault_is_found_once_and_names_its_message(planted):
+    """As many anomalies as faults, each of its kind and message, wherever messages end.
+
+    What a selector does not match, what went with its subscription, what is gone; what is out of
+    logical order, incomplete, kept for another or bonded to another (GRP-03, GRP-20).
+    """
+    report, faults = planted
+    assert sorted((one.kind, one.message_id) for one in report.anomalies) == sorted(faults)
     assert report.exit_code == 1
 
 
-def test_what_merely_looks_like_an_anomaly_is_none(spark, tmp_path):
+def test_a_group_that_lacks_its_last_message_is_no_anomaly(planted):
+    """It is information, in the report and on its page."""
+    report, _ = planted
+    (stuck,) = [one for one in report.stuck_groups if one["queue"] == "incomplete"]
+    assert (stuck["group_id"], stuck["items"]) == (group_id("Y").hex(), 2)
+    assert (stuck["oldest"], stuck["first_sequence"]) == (True, 0)
+    assert any("are not complete, " in one for one in report.notes)
+    page = html_report(report)
+    assert "Groups that are not complete" in page
+    assert "the last message" in page
+
+
+def test_the_page_of_an_audit_shows_what_became_of_everything(planted):
+    """Conservation, and a row for each queue, topic and subscription with what it asks for."""
+    report, _ = planted
+    page = html_report(report)
+    assert "<h2>INF-19 conservation</h2>" in page
+    assert 'it <span class="good">holds</span>' in page
+    assert "<td>queue:removed<br>" in page
+    assert "Balancing totals per subscription" in page
+    assert "<td>sblue</td>" in page
+    assert "<code>color = &#x27;red&#x27;</code>" in page
+    assert "<td>gone</td>" in page
+    assert json.loads(json_report(report))["conservation"]["holds"]
+
+
+def test_what_merely_looks_like_an_anomaly_is_none(spark):
     """A random log with everything in it, repeats included, agrees."""
     script = Script()
     RandomLog(script).grow(250)
@@ -47,7 +107,7 @@ def test_what_merely_looks_like_an_anomaly_is_none(spark, tmp_path):
     # A worker that restarts tells again what it told.
     for entry in recorded[100:160]:
         entry.extend(deepcopy(entry))
-    report = audited(spark, tmp_path, script.entries, recorded)
+    report = audited(spark, script.entries, recorded)
     assert report.anomalies == []
     assert report.verdict == "agrees"
     assert all(one["balances"] for one in report.totals)
@@ -83,14 +143,14 @@ def test_the_text_of_a_refusal_is_compared(spark):
 
 
 @pytest.fixture(scope="module")
-def small(spark, tmp_path_factory):
-    """A small clean log as the audit looks at it, with its live state."""
+def small(spark):
+    """A small clean log as the audit looks at it, with its live state; laws are not its subject."""
     script = Script()
     conversation(script, "q")
-    subject = subject_of(spark, tmp_path_factory.mktemp("small"), script.entries)
+    subject = subject_of(spark, script.entries)
     manifest = {"position": subject.position, "digest": ""}
     live = Checkpoint(manifest=manifest, root=subject.root_bytes, blocks=subject.blocks())
-    return replace(subject, live=live)
+    return replace(subject, live=live, laws=())
 
 
 def test_what_headers_deny_is_an_anomaly_beside_others(small):
@@ -110,7 +170,7 @@ def test_a_live_state_that_is_the_rebuilt_one_agrees(small):
     told = report.conservation
     assert (told["rule"], told["holds"]) == (CONSERVATION, True)
     of_queues = told["queues"]
-    assert of_queues["accepted"] == sum(one["put"] for one in small.totals) > 0
+    assert of_queues["accepted"] == sum(one["put"] for one in report.totals) > 0
     whole = of_queues["current"] + of_queues["pending"] + sum(of_queues["removed"].values())
     assert whole == of_queues["accepted"]
 
@@ -138,14 +198,12 @@ def test_one_field_of_the_live_queue_manager_is_found(small):
 
 
 def test_a_put_that_is_nowhere_is_named(small):
-    """The operations put it there, the tables have lost it (INF-19)."""
-    lacking = small.tables.messages.where("sequence != 0")
-    tables = replace(small.tables, messages=lacking)
-    report = audit(replace(small, tables=tables, totals=queue_totals(tables)))
-    (found,) = [one for one in report.anomalies if one.field == CONSERVATION]
-    assert (found.kind, found.queue, found.source) == ("state mismatch", "q", "tables")
-    assert found.summary.startswith("INF-19 conservation: not every put of queue q made at ")
-    assert not report.conservation["holds"]
+    """The rebuilt state has lost it; the moves know where it is (INF-19)."""
+    lost = small.rebuilt_messages.where("sequence != 2")
+    (found,) = audit(replace(small, rebuilt_messages=lost)).anomalies
+    assert (found.kind, found.queue, found.source) == ("state mismatch", "q", "moves")
+    assert (found.field, found.expected, found.found) == ("presence", "absent", "there")
+    assert found.message_id
 
 
 def test_expired_outcomes_are_unproven_not_lost(small):

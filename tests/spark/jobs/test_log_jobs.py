@@ -100,7 +100,7 @@ def test_the_life_of_a_message_is_told_step_by_step(spark, log):
         log.bootstrap, "QM1", hexadecimal(message["message_id"]), spark=spark, **log.where
     )
     assert life is not None
-    assert [one.what for one in life.steps] == ["put", "committed", "delivered", "get committed"]
+    assert [one.what for one in life.steps] == ["put", "numbered", "delivered", "consumed"]
     assert (life.queue, life.sequence, life.fate) == ("talk", 0, "consumed")
     assert trace_message(log.bootstrap, "QM1", "00" * 16, spark=spark, **log.where) is None
 

@@ -24,7 +24,7 @@ def folded(**plan):
     """What the fold of the records tells, by part."""
     columns = [pa.array(list(column)) for column in zip(*RECORDS, strict=True)]
     batch = pa.RecordBatch.from_arrays(columns, names=NAMES)
-    task = fold_task({0: FoldPlan(partition=0, with_outcomes=True, with_links=True, **plan)})
+    task = fold_task({0: FoldPlan(partition=0, tells=("outcome", "links"), **plan)})
     told = {}
     for found in task([batch]):
         for row in found.to_pylist():
@@ -61,7 +61,7 @@ def test_what_was_declared_is_refused_and_counts_in_the_chain():
         [2, 2, True],
         [4, 5, True],
     ]
-    reasons = {row["position"]: row["reason"] for row in told["outcome"]}
+    reasons = {row["outcome"]["position"]: row["outcome"]["reason"] for row in told["outcome"]}
     assert reasons == dict.fromkeys((1, 2, 4, 5), "position-skipped")
     chain, values = bytes(32), {offset: (time, value) for _, offset, time, _, value in RECORDS}
     for position in range(7):

@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from ledgermq.core.apply import new_state
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.protocol.outcomes import Addressed
 from ledgermq_spark.laws.law import Facts
 from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS
 from ledgermq_spark.log.rows import OPERATION_COLUMNS, TEXT
 from ledgermq_spark.rebuild.testimony import (
     CLOCK_COLUMNS,
     MOVE_COLUMNS,
+    SEGMENT_COLUMNS,
     STANDING_COLUMNS,
     Testimony,
 )
@@ -26,6 +29,7 @@ COLUMNS = {
         "moves": MOVE_COLUMNS,
         "clock": CLOCK_COLUMNS,
         "standing": STANDING_COLUMNS,
+        "segments": SEGMENT_COLUMNS,
     }.items()
 }
 
@@ -36,17 +40,23 @@ class Logs:
     def __init__(self) -> None:
         self.rows: dict[str, list[tuple[Any, ...]]] = {name: [] for name in COLUMNS}
 
-    def fold(self, name: str, entries: Sequence[Entry]) -> None:
-        """Folds a log and keeps what was written, answered and stated."""
+    def fold(
+        self, name: str, entries: Sequence[Entry]
+    ) -> tuple[QueueManager, list[list[Addressed]]]:
+        """Folds a log and keeps what was written, answered and stated; returns how it ended."""
+        answered: list[list[Addressed]] = []
         state, contents = new_state(), {}
         testimony, rows = Testimony(state), self.rows
         for position, entry in enumerate(entries):
             outcomes = fold_one(state, contents, position, entry, testimony.hear)
+            answered.append(outcomes)
             rows["operations"].append((name, *decoded(position, entry)))
             rows["outcomes"] += [(name, *folded(one)) for one in outcomes]
             rows["moves"] += [(name, *row) for row in testimony.take()]
             rows["clock"].append((name, position, state.time, state.time_reference))
         rows["standing"] += [(name, *row) for row in testimony.standing()]
+        rows["segments"] += [(name, *row) for row in testimony.segments()]
+        return state, answered
 
     def add(self, others: Logs) -> None:
         """Takes in what others have."""
@@ -56,4 +66,6 @@ class Logs:
     def facts(self, spark: Any) -> Facts:
         """The frames of all logs."""
         frames = {name: frame(spark, COLUMNS[name], rows) for name, rows in self.rows.items()}
-        return Facts(spark, {name: one.cache() for name, one in frames.items()})
+        kept = {name: one.cache() for name, one in frames.items()}
+        # Spark fails to checkpoint some frames here ("key not found"); these are small.
+        return Facts(spark, kept, lambda _, one: spark.createDataFrame(one.toArrow()))

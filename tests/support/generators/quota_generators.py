@@ -20,7 +20,7 @@ QUOTA_WEIGHTS = (
     *(one for one in WEIGHTS if one != "administer"),
     *("put", "put", "put", "put", "settle", "settle", "settle", "back", "close"),
     *("quota", "quota", "wait", "wait", "go_on", "go_on", "retry", "retry", "correct"),
-    *("end_other", "end_other"),
+    *("end_other", "end_other", "newcomers", "newcomers"),
 )
 PLACES = (BUSY, BUSY, BUSY, "queue:r", "topic:t", "topic:t")
 
@@ -94,8 +94,7 @@ class QuotaWriter(Writer):
         elif kind == "storage":
             self.write(op.AlterQueueManager(**self.common(session), **self.draw(manager_settings)))
         elif kind == "none":
-            none = {"messages_max": 0, "bytes_max": 0}
-            self.write(op.AlterQueueManager(**self.common(session), **none))
+            self.set_manager_quota(session, 0)
         else:
             self.set_quota(session, kind, settings)
 
@@ -113,6 +112,36 @@ class QuotaWriter(Writer):
         name = self.one(("q", "q", "r"))
         queues = op.CreateQueue if self.model.queue(name) is None else op.AlterQueue
         self.write(queues(**common, queue=name, settings=full))
+
+    def newcomers(self, session: dict[str, Any]) -> None:
+        """Puts to what is not there while there is no room; then room, where more may be made."""
+        model = self.model
+        brief = sample_message(len(self.history) * 10, 4, 1, "", (1_000, 0, 0))
+        self.write(op.Put(**self.common(session), destination="queue:n", messages=[brief]))
+        held = sum(len(model.held(one["id"])) for one in (*model.queues, *model.topics))
+        self.set_manager_quota(session, max(1, held))
+        name = f"n{model.position}"
+        new = (f"queue:{name}", f"queue:{name}/", f"topic:{name}")
+        for place in self.draw(st.permutations(new)):
+            if model.sessions:
+                self.put(self.one(model.sessions), place)
+        kind = self.one(("quota", "quota", "subscribe", "subscribe", "none"))
+        if kind == "none" or not model.sessions:
+            return
+        getter = self.one(model.sessions)
+        if kind == "quota":
+            self.set_manager_quota(getter, 0)
+            return
+        # The brief one expires meanwhile.
+        self.time += self.one((1_000_000, 2_000_000))
+        number = max((one["number"] for one in model.consumers_of(getter)), default=0) + 1
+        told = {"consumer": number, "destination": f"topic:{name}/", "selector": ""}
+        self.write(op.OpenConsumer(**self.common(getter), **told))
+
+    def set_manager_quota(self, session: dict[str, Any], messages_max: int) -> None:
+        """A quota of messages of all together, and none of bytes."""
+        quota = {"messages_max": messages_max, "bytes_max": 0}
+        self.write(op.AlterQueueManager(**self.common(session), **quota))
 
     def retry(self, session: dict[str, Any]) -> None:
         """An operation that waits, or another one, once more, byte by byte."""

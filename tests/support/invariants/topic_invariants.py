@@ -26,6 +26,8 @@ def check_topics(state: QueueManager) -> None:
         _check_subscription(state, subscription)
         assert key == subscription.key, f"{key} stands under another key"
     assert len(state.stores) == len(state.queues) + len(state.subscriptions), "stores"
+    made = {one.created_position for one in state.topics.values()}
+    assert len(made) == len(state.topics), "two topics were made at one position"
     _check_connections(state)
 
 

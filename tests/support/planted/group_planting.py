@@ -59,15 +59,15 @@ def deliver(number: int) -> Callable[[Recorded, str, Script], str]:
     return plant
 
 
-# Queue, what goes before, what to plant, and what the operations alone say that it is.
+# Queue, what goes before, and what to plant: a delivery that is unexpected.
 GROUP_PLANTS: tuple[
-    tuple[str, Callable[[Script, str], None], Callable[[Recorded, str, Script], str], str], ...
+    tuple[str, Callable[[Script, str], None], Callable[[Recorded, str, Script], str]], ...
 ] = (
-    ("inside", inside, deliver(3), "reordered"),
-    ("other", inside, deliver(2), "reordered"),
-    ("incomplete", outside, deliver(0), "unexpected"),
-    ("kept", beside, deliver(1), "unexpected"),
-    ("bonded", beside, deliver(1), "unexpected"),
+    ("inside", inside, deliver(3)),
+    ("other", inside, deliver(2)),
+    ("incomplete", outside, deliver(0)),
+    ("kept", beside, deliver(1)),
+    ("bonded", beside, deliver(1)),
 )
 
 

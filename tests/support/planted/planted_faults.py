@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
-from itertools import starmap
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from types import CodeType, TracebackType
 from typing import Any, NamedTuple
 
@@ -20,6 +20,8 @@ from hypothesis.strategies import SearchStrategy
 
 from support.checks.checked_histories import FOLD, check_history
 from support.generators.generators import Entry
+from support.scripts.play import play
+from support.scripts.script import Script
 
 # The first tenth of what is drawn for one test is kept small, and shows little: short rounds soon
 # come to more.
@@ -30,59 +32,103 @@ class Fault(NamedTuple):
     """A fault in the fold.
 
     Attributes:
+        title: What is wrong, in words that no other fault has.
         place: What has the thing that is replaced.
         name: The name of that thing.
         make: Makes the faulty thing of the right one.
         seed: Of the round of random histories that is the first to show it.
+        others: What else has the thing by its name.
     """
 
+    title: str
     place: Any
     name: str
     make: Callable[[Any], Any]
     seed: int = 0
+    others: tuple[Any, ...] = ()
 
 
-def named(faults: Iterable[tuple[Any, ...]]) -> list[Any]:
-    """The faults as parameters of a test, named after what they replace and how."""
-    return [
-        pytest.param(fault, id=f"{fault.name}{fault.make.__name__}")
-        for fault in starmap(Fault, faults)
-    ]
+class Family(NamedTuple):
+    """Faults that the same histories show.
+
+    Attributes:
+        name: What the faults are about.
+        faults: All of them.
+        histories: The histories of a round, by its number; none are left where there are none.
+    """
+
+    name: str
+    faults: tuple[Fault, ...]
+    histories: Callable[[int], Iterable[list[Entry]]]
 
 
-def expect_found_by(
-    monkeypatch: pytest.MonkeyPatch, planted: Fault, histories: SearchStrategy[list[Entry]]
-) -> None:
-    """One of 1,000 random histories must show the fault; it need not be made simpler."""
-
-    def run() -> None:
-        for number in range(planted.seed, planted.seed + ROUNDS):
-            _check_histories(histories, number)
-
-    expect_found(monkeypatch, planted, run)
+def named(family: Family) -> list[Any]:
+    """The faults as parameters of a test."""
+    return [pytest.param(fault, id=fault.title) for fault in family.faults]
 
 
-def _check_histories(histories: SearchStrategy[list[Entry]], number: int) -> None:
-    @seed(number)
-    @settings(FOLD, max_examples=ROUND_EXAMPLES, phases=[Phase.generate])
-    @given(histories)
-    def run(history: list[Entry]) -> None:
-        check_history(history)
+def drawn(histories: SearchStrategy[list[Entry]]) -> Callable[[int], list[list[Entry]]]:
+    """Rounds of random histories, the same in every run; the fold has no part in them."""
 
-    run()
+    def draw(number: int) -> list[list[Entry]]:
+        found: list[list[Entry]] = []
+
+        @seed(number)
+        @settings(FOLD, max_examples=ROUND_EXAMPLES, phases=[Phase.generate])
+        @given(histories)
+        def run(history: list[Entry]) -> None:
+            found.append(history)
+
+        run()
+        return found
+
+    return draw
 
 
-def expect_found(
-    monkeypatch: pytest.MonkeyPatch, planted: tuple[Any, ...], check: Callable[[], object]
-) -> None:
+def played(read: Callable[[], Sequence[Script]]) -> Callable[[int], list[list[Entry]]]:
+    """The logs of scripts, all in the first round."""
+
+    def draw(number: int) -> list[list[Entry]]:
+        players = [play(script, with_model=False) for script in read()] if number == 0 else []
+        return [[Entry(value, time) for value, time in one.log] for one in players]
+
+    return draw
+
+
+def expect_found_by(family: Family, fault: Fault) -> None:
+    """One of the histories must show the fault; it need not be made simpler."""
+    for number in range(fault.seed, fault.seed + ROUNDS):
+        for history in family.histories(number):
+            if _is_found(fault, functools.partial(check_history, history)):
+                return
+    pytest.fail("no history shows the fault")
+
+
+def expect_found(fault: Fault, check: Callable[[], object]) -> None:
     """Runs a check with the fault planted; it must fail by an assertion, the fault must not."""
-    place, name, make, _ = Fault(*planted)
+    if not _is_found(fault, check):
+        pytest.fail("the check does not find the fault")
+
+
+def _is_found(fault: Fault, check: Callable[[], object]) -> bool:
+    with plant(fault) as misfits:
+        try:
+            check()
+        except AssertionError:
+            assert not misfits, f"the fault no longer fits {fault.name}: {misfits[0]}"
+            return True
+    return False
+
+
+@contextmanager
+def plant(fault: Fault) -> Iterator[list[str]]:
+    """Plants a fault for a while; yields what shows that it does not fit."""
     misfits: list[str] = []
-    original = getattr(place, name)
-    monkeypatch.setattr(place, name, _watched(original, make(original), misfits))
-    with pytest.raises(AssertionError):
-        check()
-    assert not misfits, f"the fault no longer fits {name}: {misfits[0]}"
+    with pytest.MonkeyPatch.context() as patch:
+        for place in (fault.place, *fault.others):
+            original = getattr(place, fault.name)
+            patch.setattr(place, fault.name, _watched(original, fault.make(original), misfits))
+        yield misfits
 
 
 def _watched(original: Any, faulty: Any, misfits: list[str]) -> Any:
@@ -118,3 +164,18 @@ def _innermost(traceback: TracebackType | None) -> CodeType | None:
     while traceback.tb_next is not None:
         traceback = traceback.tb_next
     return traceback.tb_frame.f_code
+
+
+def does_nothing(original: Any) -> Any:
+    """A fault: nothing is done, and None comes back."""
+    return lambda *arguments, **options: None
+
+
+def always(original: Any) -> Any:
+    """A fault: the answer is yes."""
+    return lambda *arguments: True
+
+
+def never(original: Any) -> Any:
+    """A fault: the answer is no."""
+    return lambda *arguments: False

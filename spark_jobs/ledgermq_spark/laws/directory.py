@@ -1,0 +1,264 @@
+"""Queues, topics and subscriptions from when until when, and the settings in force for each.
+
+Read off the operations that took effect, so also what never had a message is known. An entry is
+applied in two parts: what falls due, and its operation with all that follows from it. What an
+operation at `from_position` gives is in force for its own part of that entry; what fell due before
+it went by the row whose `until_position` is that.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+# Each session with its connection and its end, if it has ended.
+SESSION_ENDS = """
+WITH moments AS (
+    SELECT queue_manager, session,
+        min(IF(kind = 'Opened', struct(position, index), NULL)) AS opened_at,
+        min(IF(kind = 'SessionEnded', struct(position, index), NULL)) AS ended_at
+    FROM {outcomes} WHERE kind IN ('Opened', 'SessionEnded')
+    GROUP BY ALL
+)
+SELECT queue_manager, session, lower(hex(connection)) AS connection, client_id, opened_at, ended_at
+FROM moments
+JOIN (
+    SELECT queue_manager, position AS session, connection, client_id
+    FROM {operations} WHERE kind = 'Open'
+) USING (queue_manager, session)
+"""
+# A connection ends with the last of its sessions (SES-39).
+CONNECTION_ENDS = """
+WITH changes AS (
+    SELECT queue_manager, connection, opened_at AS at, 1 AS change FROM {session_ends}
+    UNION ALL
+    SELECT queue_manager, connection, ended_at, -1 FROM {session_ends} WHERE ended_at IS NOT NULL
+)
+SELECT queue_manager, connection, at.position AS position, at.index AS index
+FROM (
+    SELECT *, sum(change) OVER (PARTITION BY queue_manager, connection ORDER BY at) AS sessions
+    FROM changes
+)
+WHERE sessions = 0
+"""
+# A queue or topic begins with what creates it, or with its first use, and ends by Delete or with
+# its connection: an era of its name for each end. It is there from `made_at`; `store` is the
+# position of the operation, which is an earlier one where a Put waited before it was let in (§16).
+DESTINATIONS = """
+WITH
+uses AS (
+    SELECT queue_manager, replied_at AS position, reply_index AS index, position AS store,
+        IF(kind IN ('CreateQueue', 'DeleteQueue'), concat('queue:', target), target) AS destination,
+        kind IN ('DeleteQueue', 'DeleteTopic') AS is_end, kind = 'CreateTemporary' AS is_temporary
+    FROM {applied}
+    WHERE reply <> 'Refused' AND kind IN ('Put', 'OpenConsumer', 'CreateQueue', 'CreateTopic',
+        'CreateTemporary', 'DeleteQueue', 'DeleteTopic')
+),
+moments AS (
+    SELECT queue_manager, position, index, store, destination, is_end FROM uses
+    UNION ALL
+    SELECT DISTINCT queue_manager, ended.position, ended.index, NULL, destination, TRUE
+    FROM (SELECT *, split_part(destination, '/', 2) AS connection FROM uses WHERE is_temporary)
+        JOIN {connection_ends} AS ended USING (queue_manager, connection)
+),
+eras AS (
+    SELECT *, count_if(is_end) OVER (
+        PARTITION BY queue_manager, destination ORDER BY position, index
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS era
+    FROM moments
+)
+SELECT queue_manager, destination, split_part(destination, ':', 1) AS kind, made.store,
+    made.position AS made_at, gone_at
+FROM (
+    SELECT queue_manager, destination,
+        min(IF(is_end, NULL, struct(position, index, store))) AS made,
+        max(IF(is_end, position, NULL)) AS gone_at
+    FROM eras
+    GROUP BY queue_manager, destination, era
+)
+WHERE made IS NOT NULL
+"""
+# Consumers of topics: the subscription that each asked for, and when it was closed.
+TOPIC_CONSUMERS = """
+WITH closes AS (
+    SELECT queue_manager, session, consumer,
+        min(struct(replied_at AS position, reply_index AS index)) AS closed_at
+    FROM {applied} WHERE kind = 'CloseConsumer' AND reply <> 'Refused'
+    GROUP BY ALL
+)
+SELECT queue_manager, session, consumer, replied_at AS position, reply_index AS index,
+    CASE WHEN durable THEN 'durable' WHEN shared THEN 'shared' ELSE 'consumer' END AS life,
+    IF(durable OR shared, subscription, concat_ws('/', session, consumer)) AS subscription,
+    one.client_id, shared,
+    struct(topic.store AS topic_store, destination, no_local,
+        IF(trim(BOTH ' \\t\\f\\r\\n' FROM selector) = '', '', selector) AS selector) AS wanted,
+    topic.gone_at AS topic_gone_at, least(closed_at, ended_at) AS closed_at
+FROM (
+    SELECT * EXCEPT (client_id), target AS destination FROM {applied}
+    WHERE kind = 'OpenConsumer' AND reply <> 'Refused' AND target LIKE 'topic:%'
+)
+JOIN {session_ends} AS one USING (queue_manager, session)
+JOIN {destinations} AS topic USING (queue_manager, destination)
+LEFT JOIN closes USING (queue_manager, session, consumer)
+WHERE topic.made_at <= replied_at AND (topic.gone_at IS NULL OR replied_at < topic.gone_at)
+"""
+# A subscription is there from the first consumer that none of its identity suits: durable until
+# Unsubscribe, else until the last consumer is closed; what is in flight then may still return.
+STORES = """
+WITH
+changes AS (
+    SELECT queue_manager, life, subscription, client_id, position, index, 1 AS change
+    FROM {topic_consumers}
+    UNION ALL
+    SELECT queue_manager, life, subscription, client_id, closed_at.position, closed_at.index, -1
+    FROM {topic_consumers} WHERE closed_at IS NOT NULL
+),
+moments AS (
+    SELECT queue_manager, life, subscription, client_id, position, index, shared, wanted,
+        topic_gone_at
+    FROM {topic_consumers}
+    UNION ALL
+    SELECT DISTINCT queue_manager, life, subscription, client_id, position, index, NULL, NULL, NULL
+    FROM (
+        SELECT *, sum(change) OVER (PARTITION BY queue_manager, life, subscription, client_id
+            ORDER BY position, index) AS consumers
+        FROM changes
+    )
+    WHERE life <> 'durable' AND consumers = 0
+    UNION ALL
+    SELECT queue_manager, 'durable', subscription, one.client_id, replied_at, reply_index, NULL,
+        NULL, NULL
+    FROM (
+        SELECT * EXCEPT (client_id) FROM {applied}
+        WHERE kind = 'Unsubscribe' AND reply <> 'Refused'
+    )
+    JOIN {session_ends} AS one USING (queue_manager, session)
+),
+turns AS (
+    SELECT *, NOT lag(wanted) OVER identity <=> wanted OR wanted IS NULL AS is_turn FROM moments
+    WINDOW identity AS (PARTITION BY queue_manager, life, subscription, client_id
+        ORDER BY position, index)
+),
+lives AS (
+    SELECT *, lead(position) OVER (PARTITION BY queue_manager, life, subscription, client_id
+        ORDER BY position, index) AS ended_at
+    FROM turns WHERE is_turn
+)
+SELECT queue_manager, position AS store, 'subscription' AS kind, wanted.destination, subscription,
+    life, client_id, shared, wanted.selector, wanted.no_local, wanted.topic_store,
+    position AS made_at, least(ended_at, topic_gone_at) AS gone_at
+FROM lives WHERE wanted IS NOT NULL
+UNION ALL
+SELECT queue_manager, store, kind, destination, NULL, NULL, NULL, NULL, NULL, NULL, NULL, made_at,
+    gone_at
+FROM {destinations}
+"""
+# What the settings of an operation may give (§14 to §18), and what each is until it is given.
+GIVEN: Final = {
+    "time_to_live_override_ms": ("BIGINT", "-1"),
+    "delivery_delay_override_ms": ("BIGINT", "-1"),
+    "expiry_destination": ("STRING", "''"),
+    "puts_disabled": ("BOOLEAN", "FALSE"),
+    "fifo_mode": ("STRING", "'CONCURRENT'"),
+    "redelivery_delay_override_ms": ("BIGINT", "-1"),
+    "redelivery_limit": ("BIGINT", "-1"),
+    "redelivery_delay_multiplier_percent": ("BIGINT", "100"),
+    "redelivery_delay_max_ms": ("BIGINT", "0"),
+    "redelivery_steps": ("ARRAY<STRUCT<retries: BIGINT, delay_ms: BIGINT>>", "array()"),
+    "error_destination": ("STRING", "''"),
+    "keeps_group_order": ("BOOLEAN", "FALSE"),
+    "messages_max": ("BIGINT", "0"),
+    "bytes_max": ("BIGINT", "0"),
+    "blocking_send_policy": ("STRING", "'FIFO'"),
+}
+# Those that operations give in fields of their own.
+FIELDS: Final = {
+    "message_bytes_max": "0",
+    "unacknowledged_max": "0",
+    "gets_disabled": "FALSE",
+    "group_affinity": "FALSE",
+}
+MANAGER_GIVEN: Final = {
+    "segment_bytes": ("BIGINT", "16777216"),
+    "segments_min": ("BIGINT", "4"),
+    "segments_max": ("BIGINT", "0"),
+    "messages_max": ("BIGINT", "0"),
+    "bytes_max": ("BIGINT", "0"),
+    "journaling": ("BOOLEAN", "FALSE"),
+    "journal_lifetime_ms": ("BIGINT", "0"),
+}
+MANAGER_FIELDS: Final = {"automatic_creation": "TRUE", "maximum_lifetime_ms": "2592000000"}
+
+
+def _schema(given: dict[str, tuple[str, str]]) -> str:
+    return ", ".join(f"{name} {kind}" for name, (kind, _) in given.items())
+
+
+def _in_force(given: dict[str, tuple[str, str]], fields: dict[str, str]) -> str:
+    """Each setting as it was given last, over a window `life`."""
+    sources = {name: (f"told.{name}", default) for name, (_, default) in given.items()}
+    sources |= {name: (name, default) for name, default in fields.items()}
+    return ", ".join(
+        f"coalesce(last({source}, TRUE) OVER life, {default}) AS {name}"
+        for name, (source, default) in sources.items()
+    )
+
+
+DESTINATION_SETTINGS = f"""
+WITH
+given AS (
+    SELECT queue_manager, replied_at AS position,
+        IF(kind IN ('CreateQueue', 'AlterQueue'), concat('queue:', target), target) AS destination,
+        message_bytes_max, unacknowledged_max, group_affinity,
+        IF(kind = 'AlterQueue', flag, NULL) AS gets_disabled,
+        from_json(settings, '{_schema(GIVEN)}') AS told
+    FROM {{applied}}
+    WHERE reply <> 'Refused' AND kind IN ('CreateQueue', 'AlterQueue', 'CreateTopic', 'AlterTopic')
+),
+beginnings AS (
+    SELECT queue_manager, kind, destination, store, gone_at, made_at AS position
+    FROM {{destinations}}
+    UNION
+    SELECT queue_manager, kind, destination, store, gone_at, position
+    FROM {{destinations}} JOIN given USING (queue_manager, destination)
+    WHERE made_at <= position AND (gone_at IS NULL OR position < gone_at)
+)
+SELECT queue_manager, kind, destination, store, position AS from_position,
+    coalesce(lead(position) OVER life, gone_at) AS until_position,
+    {_in_force(GIVEN, FIELDS)}
+FROM beginnings LEFT JOIN given USING (queue_manager, destination, position)
+WINDOW life AS (PARTITION BY queue_manager, destination, store ORDER BY position)
+"""
+# Settings of a topic are those of its subscriptions too, as long as anything of them is there.
+SETTINGS = f"""
+SELECT * FROM {{destination_settings}}
+UNION ALL
+SELECT one.queue_manager, one.kind, destination, one.store,
+    greatest(from_position, one.store), until_position, {", ".join((*GIVEN, *FIELDS))}
+FROM {{stores}} AS one JOIN {{destination_settings}} AS topic USING (queue_manager, destination)
+WHERE one.kind = 'subscription' AND topic.store = one.topic_store
+    AND (until_position IS NULL OR one.store < until_position)
+"""
+# Those of the queue manager: the first row is before all entries.
+MANAGER_SETTINGS = f"""
+WITH given AS (
+    SELECT queue_manager, replied_at AS position, flag AS automatic_creation, maximum_lifetime_ms,
+        from_json(settings, '{_schema(MANAGER_GIVEN)}') AS told
+    FROM {{applied}} WHERE reply <> 'Refused' AND kind = 'AlterQueueManager'
+    UNION ALL
+    SELECT DISTINCT queue_manager, -1, NULL, NULL, from_json(NULL, '{_schema(MANAGER_GIVEN)}')
+    FROM {{operations}}
+)
+SELECT queue_manager, position AS from_position, lead(position) OVER life AS until_position,
+    {_in_force(MANAGER_GIVEN, MANAGER_FIELDS)}
+FROM given WINDOW life AS (PARTITION BY queue_manager ORDER BY position)
+"""
+FRAMES: Final = {
+    "session_ends": SESSION_ENDS,
+    "connection_ends": CONNECTION_ENDS,
+    "destinations": DESTINATIONS,
+    "topic_consumers": TOPIC_CONSUMERS,
+    "stores": STORES,
+    "destination_settings": DESTINATION_SETTINGS,
+    "settings": SETTINGS,
+    "manager_settings": MANAGER_SETTINGS,
+}

@@ -1,0 +1,1 @@
+"""Laws of redelivery, expiry and quotas, and the frames that only they are asked of."""

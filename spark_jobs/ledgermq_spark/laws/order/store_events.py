@@ -1,0 +1,235 @@
+"""What happens to each store, as the rows that the pass over it takes (law F)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ledgermq_spark.laws.refusals.expressions import stands
+
+# Columns of `store_pass.Event` after those that say which store it is.
+EVENT_TYPES: Final = {
+    "position": "BIGINT",
+    "step": "BIGINT",
+    "index": "BIGINT",
+    "what": "STRING",
+    "before": "STRING",
+    "cause": "STRING",
+    "sequence": "BIGINT",
+    "session": "BIGINT",
+    "consumer": "BIGINT",
+    "number": "BIGINT",
+    "text": "STRING",
+    "time_us": "BIGINT",
+    "priority": "BIGINT",
+    "message_id": "BINARY",
+    "is_persistent": "BOOLEAN",
+    "flag": "BOOLEAN",
+}
+# Where an entry answered its own operation: what that did comes before the deliveries behind it.
+ANSWERED: Final = """
+SELECT queue_manager, position, min(outcome.index) AS index
+FROM {operations} AS operation
+JOIN {outcomes} AS outcome USING (queue_manager, position, session, session_sequence)
+WHERE session_sequence > 0
+GROUP BY ALL
+"""
+# `flag` of what is numbered: it may be in a group, as nothing is that was on a topic. Of what
+# leaves flight: a lost session held it, so it is in doubt. Of what moved: not by hand. Open puts
+# matter as far as they are in groups; `number` of what is put is the position of the Put.
+MOVES: Final = """
+WITH
+put AS (
+    SELECT queue_manager, position AS put_position, at AS put_index, message_id,
+        priorities[at] AS priority, persistent[at] AS is_persistent, headers[at] AS text
+    FROM {operations} LATERAL VIEW posexplode(message_ids) AS at, message_id
+    WHERE kind = 'Put'
+),
+published AS (
+    SELECT queue_manager, put_position, put_index, min(struct(position, step)) AS published_at
+    FROM {moves} WHERE kind = 'topic'
+    GROUP BY ALL
+),
+delivered AS (
+    SELECT queue_manager, position, session, first_delivery + at AS delivery, index
+    FROM {outcomes} LATERAL VIEW posexplode(sequences) AS at, sequence
+    WHERE kind = 'Delivered'
+),
+lost AS (
+    SELECT queue_manager, position, session, TRUE AS is_lost FROM {outcomes}
+    WHERE kind = 'SessionEnded' AND session_sequence = 0
+),
+by_hand AS (
+    SELECT queue_manager, position, TRUE AS is_by_hand FROM {operations}
+    WHERE kind = 'MoveMessages'
+),
+moved AS (
+    SELECT *, before IN ('new', 'uncommitted put') AS is_new FROM {moves}
+    WHERE (sequence >= 0 OR before IN ('new', 'uncommitted put')) AND kind <> 'topic'
+)
+SELECT move.queue_manager, store, move.position, step, delivered.index, after AS what, before,
+    cause, sequence, move.session, consumer, IF(is_new, move.put_position, delivery) AS number,
+    put.text, time_us, put.priority, put.message_id, put.is_persistent,
+    CASE WHEN is_new THEN kind = 'queue'
+            AND coalesce(published_at > struct(move.position, step), TRUE)
+        WHEN cause = 'moved' THEN is_by_hand IS NULL
+        ELSE is_lost IS NOT NULL END AS flag
+FROM moved AS move
+LEFT JOIN put ON is_new AND move.queue_manager = put.queue_manager
+    AND move.put_position = put.put_position AND move.put_index = put.put_index
+LEFT JOIN published ON is_new AND move.queue_manager = published.queue_manager
+    AND move.put_position = published.put_position AND move.put_index = published.put_index
+LEFT JOIN delivered USING (queue_manager, position, session, delivery)
+LEFT JOIN by_hand ON cause = 'moved' AND move.queue_manager = by_hand.queue_manager
+    AND move.position = by_hand.position
+LEFT JOIN lost ON NOT is_new AND move.queue_manager = lost.queue_manager
+    AND move.position = lost.position AND move.session = lost.session
+WHERE sequence >= 0 OR put.text LIKE '%"g":%'
+"""
+# `number` of what is opened: 1 where administration had ended the unit of work of its session.
+CONSUMERS: Final = """
+WITH
+works AS (
+    SELECT queue_manager, opened_at AS position, session, consumer, selector,
+        CAST(NULL AS BIGINT) AS is_ended
+    FROM {consumers}
+    UNION ALL
+    SELECT queue_manager, replied_at, IF(kind = 'Rollback', session, number), -1, NULL,
+        IF(kind = 'Rollback', 0, 1)
+    FROM {applied}
+    WHERE kind IN ('Rollback', 'RollbackTransaction') AND reply <> 'Refused'
+),
+opened AS (
+    SELECT *, last(is_ended, TRUE) OVER (PARTITION BY queue_manager, session ORDER BY position)
+        AS is_work_ended
+    FROM works
+),
+ended AS (
+    SELECT queue_manager, position AS closed_at, session, min(index) AS index FROM {outcomes}
+    WHERE kind = 'SessionEnded'
+    GROUP BY ALL
+),
+told AS (
+    SELECT queue_manager, session, position, consumer, 'opened' AS what,
+        CAST(NULL AS BIGINT) AS told_index, coalesce(is_work_ended, 0) AS number, selector AS text
+    FROM opened WHERE consumer >= 0
+    UNION ALL
+    SELECT queue_manager, session, closed_at, consumer, 'closed', index, 0, NULL
+    FROM {consumers} LEFT JOIN ended USING (queue_manager, session, closed_at)
+    WHERE closed_at IS NOT NULL
+    UNION ALL
+    SELECT queue_manager, session, position, consumer, kind, NULL, credit, options FROM {credits}
+    UNION ALL
+    SELECT queue_manager, session, replied_at, consumer, kind, NULL, 0, NULL FROM {applied}
+    WHERE kind = 'GiveBack' AND reply = 'Accepted' AND size(range_first) > 0
+    UNION ALL
+    SELECT queue_manager, session, position, consumer, 'refused Get', NULL, 0, options
+    FROM {conduct}
+    WHERE conduct = 'next' AND kind = 'Get' AND told_reason = 'match-options-invalid'
+)
+SELECT queue_manager, store, position, coalesce(told_index, index) AS index, what, session,
+    consumer, number, text
+FROM told
+JOIN {consumers} USING (queue_manager, session, consumer)
+LEFT JOIN {answered} USING (queue_manager, position)
+"""
+# What becomes of a session becomes of its consumers: it is suspected, until anything comes of it;
+# it says what it has handed over, which matters where something in doubt was delivered.
+SESSIONS: Final = """
+WITH
+doubtful AS (
+    SELECT DISTINCT queue_manager, session, consumer FROM {outcomes}
+    WHERE kind = 'Delivered' AND in_doubt
+),
+heard AS (
+    SELECT queue_manager, position, session, index, 'suspected' AS what FROM {outcomes}
+    WHERE kind = 'Suspected'
+    UNION ALL
+    SELECT queue_manager, position, session, answered.index, 'trusted'
+    FROM {operations} LEFT JOIN {answered} AS answered USING (queue_manager, position)
+    WHERE session_sequence > 0
+),
+turns AS (
+    SELECT *, lag(what) OVER (PARTITION BY queue_manager, session ORDER BY position) AS before
+    FROM heard
+),
+told AS (
+    SELECT queue_manager, session, consumer, position, index, what, 0 AS number
+    FROM turns JOIN {consumers} USING (queue_manager, session)
+    WHERE what = 'suspected' OR before = 'suspected'
+    UNION ALL
+    SELECT queue_manager, session, doubtful.consumer, position, index, 'handed', handed_through
+    FROM {operations} JOIN doubtful USING (queue_manager, session)
+        LEFT JOIN {answered} USING (queue_manager, position)
+    WHERE handed_through > 0
+    UNION ALL
+    SELECT queue_manager, session, doubtful.consumer, position, index, 'handing', number
+    FROM (
+        SELECT queue_manager, session, replied_at AS position, number FROM {applied}
+        WHERE kind = 'Alive' AND number > 0 AND reply = 'Accepted'
+    ) JOIN doubtful USING (queue_manager, session)
+        LEFT JOIN {answered} USING (queue_manager, position)
+)
+SELECT queue_manager, store, position, index, what, session, consumer, number
+FROM told JOIN {consumers} USING (queue_manager, session, consumer)
+WHERE opened_at < position AND coalesce(closed_at >= position, TRUE)
+"""
+# Each message in a group of a Put that was refused at once, for its groups (`cause`) or for what is
+# asked after them: `number` is its place in the Put, `before` the state that it would have had.
+REFUSED_PUTS: Final = f"""
+SELECT one.queue_manager, store, position, one.index, 'refused put' AS what,
+    IF(mode = 'TRANSACTED', 'uncommitted put', 'new') AS before, told_reason AS cause, session,
+    at AS number, header AS text, priorities[at] AS priority, TRUE AS flag
+FROM (
+    SELECT queue_manager, position, told_index AS index, mode, told_reason, session, target,
+        priorities, at, header
+    FROM {{conduct}} LATERAL VIEW posexplode(headers) AS at, header
+    WHERE conduct = 'next' AND kind = 'Put' AND grouped AND told_reason IN ('group-clash',
+        'unit-of-work-inconsistent', 'transaction-too-large', 'setting-invalid', 'commit-waiting',
+        'quota-exceeded', 'storage-full') AND header LIKE '%"g":%'
+) AS one
+JOIN (
+    SELECT queue_manager, destination AS target, store, from_position, until_position
+    FROM {{settings}} WHERE kind = 'queue'
+) AS place ON place.queue_manager = one.queue_manager AND place.target = one.target
+    AND {stands("from_position", "until_position", "position")}
+"""
+SETTINGS: Final = """
+SELECT queue_manager, store, position, index, 'settings' AS what, to_json(struct(
+    gets_disabled, unacknowledged_max, group_affinity, fifo_mode, keeps_group_order,
+    error_destination)) AS text
+FROM (SELECT *, from_position AS position FROM {settings} WHERE kind <> 'topic')
+LEFT JOIN {answered} USING (queue_manager, position)
+"""
+KEYS: Final = ("queue_manager", "store")
+
+
+REFUSED_COLUMNS: Final = (
+    *("position", "index", "what", "before", "cause", "session", "number", "text"),
+    *("priority", "flag"),
+)
+
+
+def _as_events(query: str, *columns: str) -> str:
+    """A query whose other columns are null or, of numbers, 0."""
+    defaults = {"BIGINT": "0"}
+    chosen = [
+        f"CAST({name if name in columns else _default(name, kind, defaults)} AS {kind}) AS {name}"
+        for name, kind in EVENT_TYPES.items()
+    ]
+    return f"SELECT {', '.join((*KEYS, *chosen))} FROM ({query})"
+
+
+def _default(name: str, kind: str, defaults: dict[str, str]) -> str:
+    return "NULL" if name in ("step", "index") else defaults.get(kind, "NULL")
+
+
+EVENTS: Final = " UNION ALL ".join(
+    (
+        _as_events(MOVES, *EVENT_TYPES),
+        _as_events(CONSUMERS, "position", "index", "what", "session", "consumer", "number", "text"),
+        _as_events(SESSIONS, "position", "index", "what", "session", "consumer", "number"),
+        _as_events(SETTINGS, "position", "index", "what", "text"),
+        _as_events(REFUSED_PUTS, *REFUSED_COLUMNS),
+    )
+)
+FRAMES: Final = {"answered": ANSWERED, "store_events": EVENTS}

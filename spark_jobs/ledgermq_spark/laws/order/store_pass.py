@@ -1,0 +1,422 @@
+"""One pass over what happens to a store: each delivery is held against what is due (law F).
+
+The events of an entry are taken together. Moves stand in their own order; what becomes of consumers
+and settings is put between them by the outcomes: what an outcome comes behind has happened before
+it. Deliveries that nothing stands between are made at once: they are what is due one after the
+other, but the moves have them consumer by consumer.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import takewhile
+from typing import Any, NamedTuple
+
+from ledgermq.protocol.get_options import Options
+from ledgermq.protocol.reasons import Reason
+from ledgermq.selector import Selector, parse_selector
+from ledgermq_spark.laws.order.group_puts import GroupPuts
+from ledgermq_spark.laws.order.parked_groups import ParkedGroups
+from ledgermq_spark.laws.order.store import Settings, Store
+from ledgermq_spark.laws.order.store_records import (
+    IN_FLIGHT,
+    Consumer,
+    Message,
+    group_key,
+    group_place,
+)
+from ledgermq_spark.laws.refusals.text_checks import groups_are_wrong
+
+# A store in which nothing is as it is due is not told of any further.
+FINDINGS_MAX = 20
+OF_GROUPS = (Reason.GROUP_CLASH, Reason.UNIT_OF_WORK_INCONSISTENT)
+
+
+class Event(NamedTuple):
+    """Something that happens to a store: a move if it has a step, else to a consumer or settings.
+
+    `what` is the state after a move. `told_index` is that of the outcome by which it was told: of a
+    Delivered, else of the operation's reply. `number` is a delivery of a move, a credit, or a
+    delivery up to which something was handed over; `text` is the header of a message, a selector,
+    options or settings.
+    """
+
+    position: int
+    step: int | None
+    told_index: int | None
+    what: str
+    before: str | None
+    cause: str | None
+    sequence: int
+    session: int
+    consumer: int
+    number: int
+    text: str | None
+    time_us: int
+    priority: int
+    message_id: bytes | None
+    is_persistent: bool | None
+    flag: bool | None
+
+    @property
+    def is_delivery(self) -> bool:
+        return self.step is not None and self.what in IN_FLIGHT
+
+    @property
+    def is_put_in_group(self) -> bool:
+        return (
+            self.step is not None
+            and self.before == "new"
+            and self.session >= 0
+            and bool(self.flag)
+            and '"g":' in (self.text or "")
+        )
+
+
+class Finding(NamedTuple):
+    """Something that is not as it is due."""
+
+    kind: str
+    position: int
+    sequence: int
+    session: int
+    summary: str
+    expected: str
+    found: str
+
+
+class StorePass:
+    """What is known of a store, and the events of the entry that is being taken."""
+
+    def __init__(self) -> None:
+        self._store = Store()
+        self._parked = ParkedGroups()
+        self._group_puts = GroupPuts()
+        self._events: list[Event] = []
+        self._count = 0
+        self._position = -1
+
+    def take(self, event: Event) -> Iterator[Finding]:
+        """Takes an event; those of an entry are judged when it is over."""
+        if self._events and self._events[0].position != event.position:
+            yield from self.finish()
+        self._events.append(event)
+
+    def finish(self) -> Iterator[Finding]:
+        """Judges the entry taken last."""
+        events, self._events = self._events, []
+        if not events:
+            return
+        self._position = events[0].position
+        for finding in self._judge(events):
+            self._count += 1
+            if self._count <= FINDINGS_MAX:
+                yield finding
+
+    def _judge(self, events: list[Event]) -> Iterator[Finding]:
+        others = [one for one in events if one.step is None and one.what != "refused put"]
+        others.sort(key=lambda one: (_index(one), one.consumer))
+        yield from self._settled(events)
+        grouped: dict[int, list[Event]] = {}
+        for one in events:
+            if one.is_put_in_group:
+                grouped.setdefault(one.number, []).append(one)
+        given: list[Event] = []
+        for move in sorted(_moves(events), key=_step):
+            is_next = others and _index(others[0]) < _index(move)
+            if given and (not move.is_delivery or is_next):
+                yield from self._deliver(given)
+                given = []
+            if move.is_delivery:
+                while others and _index(others[0]) < _index(move):
+                    yield from self._change(others.pop(0))
+                given.append(move)
+            else:
+                if move.is_put_in_group and move.number in grouped:
+                    yield from self._put_in_groups(grouped.pop(move.number))
+                self._move(move)
+        if given:
+            yield from self._deliver(given)
+        for other in others:
+            yield from self._change(other)
+        refused = [one for one in events if one.what == "refused put"]
+        # What waited and came later in the entry may be what it did not contradict.
+        if refused and not any(one.is_put_in_group for one in events):
+            yield from self._refused_of_groups(refused)
+        yield from self._deliver([])
+        for message in self._parked.take_left():
+            yield Finding(
+                kind="lost",
+                position=self._position,
+                sequence=message.sequence,
+                session=-1,
+                summary="a message of a parked group did not follow to the error destination (§15)",
+                expected="moved",
+                found=message.state,
+            )
+
+    def _settled(self, events: list[Event]) -> Iterator[Finding]:
+        """What was settled before its turn (§18)."""
+        consumed = [one.sequence for one in _moves(events) if one.cause == "consumed"]
+        known = [self._store.messages[one] for one in consumed if one in self._store.messages]
+        found = self._store.out_of_turn(known) if known else None
+        if found is not None:
+            late, first = found
+            yield Finding(
+                kind="reordered",
+                position=events[0].position,
+                sequence=late.sequence,
+                session=-1,
+                summary="a message was settled before another one that comes first (§18)",
+                expected=f"message {first.sequence}",
+                found=f"message {late.sequence}",
+            )
+
+    def _put_in_groups(self, events: list[Event]) -> Iterator[Finding]:
+        """Holds a Put against the groups that it is for, before any of it is there (§13)."""
+        # Those that are not born yet may stand behind others.
+        events.sort(key=lambda one: (one.sequence, _step(one)))
+        messages = [_message(one) for one in events]
+        session = events[0].session
+        for message, reason in self._group_puts.reasons(session, messages, self._store.group):
+            yield Finding(
+                kind="unexpected",
+                position=self._position,
+                sequence=message.sequence,
+                session=session,
+                summary="a message was put that its group does not admit (§13)",
+                expected=f"refused {reason}",
+                found="put",
+            )
+        self._group_puts.open(session, messages)
+
+    def _refused_of_groups(self, events: list[Event]) -> Iterator[Finding]:
+        """Holds a Put that was refused against the groups that it was for."""
+        events.sort(key=lambda one: one.number)
+        right = list(takewhile(lambda one: not groups_are_wrong([one.text]), events))
+        session, messages = events[0].session, [_message(one) for one in right]
+        reasons = self._group_puts.reasons(session, messages, self._store.group)
+        _, due = next(reasons, (None, Reason.GROUP_INVALID if len(right) < len(events) else None))
+        told = events[0].cause
+        if due != told and (due is not None or told in OF_GROUPS):
+            yield Finding(
+                kind="unexpected",
+                position=self._position,
+                sequence=-1,
+                session=session,
+                summary="a Put into groups was refused for another reason than what is there (§13)",
+                expected="not refused for its groups" if due is None else f"refused {due}",
+                found=f"refused {told}",
+            )
+
+    def _move(self, event: Event) -> None:
+        """A message goes anywhere but into flight."""
+        if event.before == "uncommitted put":
+            self._group_puts.end_unit(event.session)
+        if event.sequence < 0:
+            return
+        message = self._store.messages.get(event.sequence)
+        if message is None:
+            message = _message(event)
+            if event.what != "gone":
+                self._store.add(message)
+                self._store.move(message, event.what)
+                if event.before == "new" and event.session < 0:
+                    self._parked.unpark(message)
+                self._parked.look_at(message)
+        elif event.what == "gone":
+            self._store.remove(message, consumed=event.cause == "consumed")
+            if event.cause == "moved" and event.flag and self._does_park():
+                self._parked.park(message, self._store.messages.values())
+        else:
+            # What a lost session held is in doubt until it leaves the store (H20).
+            message.is_in_doubt |= bool(event.flag) and event.before in IN_FLIGHT
+            self._store.move(message, event.what)
+            self._parked.look_at(message)
+
+    def _does_park(self) -> bool:
+        settings = self._store.settings
+        return settings.keeps_group_order and settings.error_destination != ""
+
+    def _change(self, event: Event) -> Iterator[Finding]:
+        """Something becomes of a consumer or of the settings."""
+        store = self._store
+        if event.what == "settings":
+            store.set(Settings(**json.loads(event.text or "{}")))
+            if not self._does_park():
+                self._parked.unpark_all()
+            return
+        if event.what == "opened":
+            consumer = _consumer(event, parse_selector(event.text))
+            consumer.is_work_ended = event.number > 0
+            store.open(consumer)
+            return
+        known = store.consumers.get((event.session, event.consumer))
+        if known is not None:
+            if event.what in ("Get", "refused Get"):
+                yield from self._match_options(known, event)
+            self._change_consumer(known, event)
+
+    def _match_options(self, consumer: Consumer, event: Event) -> Iterator[Finding]:
+        """What a Get asks for that contradicts the place of its consumer (§13)."""
+        options = _options(event.text)
+        disagrees = options is not None and self._store.disagrees(consumer, options)
+        answers = ("accepted", f"refused {Reason.MATCH_OPTIONS_INVALID}")
+        was_refused = event.what == "refused Get"
+        if disagrees != was_refused:
+            yield Finding(
+                kind="unexpected",
+                position=self._position,
+                sequence=-1,
+                session=consumer.session,
+                summary="a Get asked for another item than the one that logical order brings next"
+                if disagrees
+                else "a Get was refused that asked for what logical order brings next",
+                expected=answers[disagrees],
+                found=answers[was_refused],
+            )
+
+    def _change_consumer(self, consumer: Consumer, event: Event) -> None:
+        store, number = self._store, event.number
+        match event.what:
+            case "closed":
+                store.close(consumer)
+            case "Get":
+                store.get(consumer, number, _options(event.text))
+            case "Rollback" | "Recover" | "RollbackTransaction":
+                consumer.credit = 0
+                consumer.is_work_ended = event.what == "RollbackTransaction"
+                store.go_to(consumer, consumer.settled_position)
+            case "GiveBack":
+                last = consumer.held.get(max(consumer.held, default=0))
+                settled = consumer.settled_position
+                store.go_to(consumer, last.position_after() if last else settled)
+            case "suspected":
+                consumer.is_suspected = True
+            case "trusted":
+                consumer.is_suspected = False
+            case "handed":
+                if consumer.doubt <= number:
+                    consumer.doubt = 0
+            case "handing":
+                if number in consumer.held and consumer.doubt <= number:
+                    consumer.doubt = 0
+
+    def _deliver(self, given: list[Event]) -> Iterator[Finding]:
+        """Holds deliveries against those that are due, until nothing is."""
+        store = self._store
+        shares: dict[tuple[int, int], list[Event]] = {}
+        for one in given:
+            shares.setdefault((one.session, one.consumer), []).append(one)
+        while (due := store.next()) is not None:
+            consumer, unit = due
+            share = shares.get((consumer.session, consumer.number), [])
+            count = len(unit)
+            if [one.sequence for one in share[:count]] != [one.sequence for one in unit]:
+                yield self._other_than_due(due, shares)
+                break
+            store.give(consumer, unit, [one.number for one in share[:count]])
+            del share[:count]
+        else:
+            left = [one for share in shares.values() for one in share]
+            if left:
+                yield self._not_due(left[0], "nothing")
+        for share in shares.values():
+            for one in share:
+                self._give(one)
+
+    def _give(self, event: Event) -> None:
+        """Follows a delivery that was not due."""
+        message = self._store.messages.get(event.sequence)
+        consumer = self._store.consumers.get((event.session, event.consumer))
+        if message is None or message.state in IN_FLIGHT:
+            return
+        if consumer is None:
+            consumer = _consumer(event, None)
+            consumer.is_open = False
+        self._store.give(consumer, [message], [event.number])
+        consumer.credit = max(consumer.credit, 0)
+
+    def _other_than_due(
+        self,
+        due: tuple[Consumer, list[Message]],
+        shares: dict[tuple[int, int], list[Event]],
+    ) -> Finding:
+        """Why what is due was not what was done."""
+        consumer, unit = due
+        first = unit[0]
+        expected = f"message {first.sequence} to {consumer}"
+        mine = shares.get((consumer.session, consumer.number))
+        left = [one for share in shares.values() for one in share]
+        if mine:
+            return self._not_due(mine[0], expected)
+        others = [one for one in left if one.sequence == first.sequence]
+        if others or left:
+            return self._not_due((others or left)[0], expected)
+        return Finding(
+            kind="lost",
+            position=self._position,
+            sequence=first.sequence,
+            session=consumer.session,
+            summary="a consumer with credit was left beside a message that it may have",
+            expected=expected,
+            found="nothing",
+        )
+
+    def _not_due(self, one: Event, expected: str) -> Finding:
+        """A delivery that is not what is due: not permitted, or before another one."""
+        message = self._store.messages.get(one.sequence)
+        consumer = self._store.consumers.get((one.session, one.consumer))
+        why = self._store.why_not(consumer, message)
+        return Finding(
+            kind="unexpected" if why else "reordered",
+            position=one.position,
+            sequence=one.sequence,
+            session=one.session,
+            summary=f"a message was delivered that was not due: {why or 'another one comes first'}",
+            expected=expected,
+            found=f"message {one.sequence} to consumer {one.consumer} of session {one.session}",
+        )
+
+
+def _moves(events: list[Event]) -> list[Event]:
+    return [one for one in events if one.step is not None]
+
+
+def _index(event: Event) -> int:
+    return -1 if event.told_index is None else event.told_index
+
+
+def _step(event: Event) -> int:
+    return event.step or 0
+
+
+def _message(event: Event) -> Message:
+    header = json.loads(event.text) if event.text else {}
+    group = group_place(header) if event.flag else None
+    return Message(
+        sequence=event.sequence,
+        rank=(-event.priority, event.sequence),
+        message_id=event.message_id or b"",
+        is_persistent=bool(event.is_persistent),
+        enqueued_at_us=event.time_us,
+        header=event.text,
+        group=group,
+        is_in_unit=event.before == "uncommitted put" or event.what == "uncommitted put",
+        keeps_order=bool(header.get("k")),
+        key=group_key(header, group),
+    )
+
+
+def _consumer(event: Event, selector: Selector | None) -> Consumer:
+    return Consumer(session=event.session, number=event.consumer, selector=selector)
+
+
+def _options(text: str | None) -> Options | None:
+    if text is None:
+        return None
+    told: dict[str, Any] = json.loads(text)
+    for name in ("message_id", "group_id"):
+        told[name] = bytes.fromhex(told[name])
+    return Options(**told)

@@ -1,0 +1,1 @@
+"""Law M: which operations are refused, and why, as PROTOCOL.md lists it page by page."""

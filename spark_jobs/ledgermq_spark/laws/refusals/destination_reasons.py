@@ -1,0 +1,157 @@
+"""Why destinations and settings are not made, altered or deleted: PROTOCOL.md §5, §14 to §21."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ledgermq.protocol.limits import (
+    CONTENT_BYTES_MAX,
+    CREDIT_MAX,
+    DESCRIPTION_CHARACTERS_MAX,
+    QUOTA_MAX,
+    TIMING_MS_MAX,
+)
+from ledgermq_spark.laws.refusals.expressions import is_destination, is_name, name_in, stands
+
+SEGMENT_BYTES_MAX: Final = 2**40
+SEGMENTS_MAX: Final = 99_999
+IN_FLIGHT: Final = "('unacknowledged', 'uncommitted get')"
+
+
+def _target_refusal(target: str, place: str) -> str:
+    """Why a setting may not name a destination, as part of a CASE (§14)."""
+    return f"""
+    WHEN {target} = one.destination THEN 'setting-invalid'
+    WHEN {target} <> '' AND NOT {is_destination(target)} THEN 'destination-invalid'
+    WHEN {target} <> '' AND {name_in(target)} LIKE 'temporary/%' THEN 'setting-invalid'
+    WHEN {target} <> '' AND {place} IS NULL THEN 'destination-unknown'"""
+
+
+# What is to be made, altered or deleted, with the one that is there; what ends with its entry is
+# what the operation deletes, or a temporary one whose connection ended before.
+NAMED_PLACES: Final = """
+SELECT one.*, store, made_at
+FROM (
+    SELECT *, IF(kind IN ('CreateQueue', 'AlterQueue', 'DeleteQueue'), concat('queue:', target),
+            target) AS destination,
+        coalesce(get_json_object(settings, '$.expiry_destination'), '') AS expiry_target,
+        coalesce(get_json_object(settings, '$.error_destination'), '') AS error_target
+    FROM {conduct} WHERE conduct = 'next' AND kind IN ('CreateQueue', 'AlterQueue',
+        'DeleteQueue', 'CreateTopic', 'AlterTopic', 'DeleteTopic', 'CreateTemporary')
+) AS one
+LEFT JOIN {destinations} AS place ON place.queue_manager = one.queue_manager
+    AND place.destination = one.destination AND made_at < one.position
+    AND (gone_at IS NULL OR gone_at > one.position
+        OR gone_at = one.position AND told = 'Accepted')
+"""
+MAKING: Final = f"""
+WITH
+places AS (SELECT queue_manager, destination, store, made_at, gone_at FROM {{destinations}})
+SELECT one.queue_manager, one.position, FALSE AS late, CASE
+    WHEN one.kind = 'CreateTemporary' THEN CASE
+        WHEN NOT ({is_destination("one.destination")} AND {is_name(name_in("one.destination"))}
+            AND startswith({name_in("one.destination")}, concat('temporary/', of_connection, '/')))
+            THEN 'name-invalid'
+        WHEN one.store IS NOT NULL THEN 'queue-exists' END
+    WHEN one.kind LIKE 'Create%' AND (NOT {is_name(name_in("one.destination"))}
+        OR {name_in("one.destination")} LIKE 'temporary/%') THEN 'name-invalid'
+    WHEN one.kind LIKE 'Create%' AND one.store IS NOT NULL
+        THEN IF(one.kind = 'CreateQueue', 'queue-exists', 'topic-exists')
+    WHEN one.kind LIKE 'Alter%' AND one.store IS NULL
+        THEN IF(one.kind = 'AlterQueue', 'queue-unknown', 'topic-unknown')
+    WHEN length(description) > {DESCRIPTION_CHARACTERS_MAX}
+        OR message_bytes_max NOT BETWEEN 0 AND {CONTENT_BYTES_MAX}
+        OR unacknowledged_max NOT BETWEEN 0 AND {CREDIT_MAX}
+        OR settings_are_wrong(settings) THEN 'setting-invalid'
+    {_target_refusal("expiry_target", "expiry.store")}
+    {_target_refusal("error_target", "error.store")}
+    END AS due
+FROM (SELECT * FROM {{named_places}} WHERE kind NOT LIKE 'Delete%') AS one
+LEFT JOIN places AS expiry ON expiry.queue_manager = one.queue_manager
+    AND expiry.destination = expiry_target
+    AND {stands("expiry.made_at", "expiry.gone_at", "one.position")}
+LEFT JOIN places AS error ON error.queue_manager = one.queue_manager
+    AND error.destination = error_target
+    AND {stands("error.made_at", "error.gone_at", "one.position")}
+"""
+DELETING: Final = f"""
+WITH
+asked AS (
+    SELECT queue_manager, position, kind, destination, of_connection, store, made_at,
+        flag AS purges
+    FROM {{named_places}} WHERE kind LIKE 'Delete%'
+),
+receivers AS (
+    SELECT asked.queue_manager, position, count(*) AS consumers
+    FROM asked JOIN {{consumers}} AS one ON one.queue_manager = asked.queue_manager
+        AND one.destination = asked.destination AND {stands("opened_at", "closed_at", "position")}
+    GROUP BY ALL
+),
+held AS (
+    SELECT asked.queue_manager, asked.position,
+        count_if(after = 'uncommitted put') - count_if(before = 'uncommitted put') AS open_puts,
+        count_if(after IN {IN_FLIGHT}) - count_if(before IN {IN_FLIGHT}) AS in_flight,
+        count_if(after <> 'gone') - count_if(before <> 'new') AS resident
+    FROM asked JOIN {{moves}} AS one ON one.queue_manager = asked.queue_manager
+        AND one.destination = asked.destination AND one.position >= asked.made_at
+        AND one.position <= asked.position
+    WHERE NOT (one.position = asked.position AND cause <=> 'purged')
+    GROUP BY ALL
+),
+named AS (
+    SELECT asked.queue_manager, position, count(*) AS names
+    FROM asked JOIN (
+        SELECT queue_manager, from_position, until_position, named FROM {{settings}}
+        LATERAL VIEW explode(array(expiry_destination, error_destination)) AS named
+        WHERE kind <> 'subscription'
+    ) AS one ON one.queue_manager = asked.queue_manager AND named = destination
+        AND {stands("from_position", "until_position", "position")}
+    GROUP BY ALL
+),
+durable AS (
+    SELECT asked.queue_manager, position, count(*) AS subscriptions
+    FROM asked JOIN {{stores}} AS one ON one.queue_manager = asked.queue_manager
+        AND one.topic_store = asked.store AND life = 'durable' AND one.made_at < position
+        AND (gone_at IS NULL OR gone_at >= position)
+    GROUP BY ALL
+)
+SELECT queue_manager, position, FALSE AS late, CASE
+    WHEN store IS NULL THEN IF(kind = 'DeleteQueue', 'queue-unknown', 'topic-unknown')
+    WHEN {name_in("destination")} LIKE 'temporary/%' AND NOT startswith({name_in("destination")},
+        concat('temporary/', of_connection, '/')) THEN 'temporary-foreign'
+    WHEN coalesce(consumers, 0) + coalesce(open_puts, 0) + coalesce(in_flight, 0)
+        + coalesce(names, 0) > 0 THEN IF(kind = 'DeleteQueue', 'queue-in-use', 'topic-in-use')
+    WHEN kind = 'DeleteQueue' AND NOT purges AND resident > 0 THEN 'queue-not-empty'
+    WHEN kind = 'DeleteTopic' AND NOT purges AND subscriptions > 0 THEN 'topic-not-empty'
+    END AS due
+FROM asked LEFT JOIN receivers USING (queue_manager, position)
+    LEFT JOIN held USING (queue_manager, position) LEFT JOIN named USING (queue_manager, position)
+    LEFT JOIN durable USING (queue_manager, position)
+"""
+# Settings of the queue manager; those of the storage as they would be after the change (§19).
+MANAGING: Final = f"""
+WITH asked AS (
+    SELECT one.queue_manager, one.position, one.maximum_lifetime_ms, told.*,
+        coalesce(told.segment_bytes, before.segment_bytes) AS due_bytes,
+        coalesce(told.segments_min, before.segments_min) AS due_min,
+        coalesce(told.segments_max, before.segments_max) AS due_max
+    FROM (
+        SELECT queue_manager, position, maximum_lifetime_ms, from_json(settings, 'segment_bytes '
+            || 'BIGINT, segments_min BIGINT, segments_max BIGINT, messages_max BIGINT, bytes_max '
+            || 'BIGINT, journal_lifetime_ms BIGINT') AS told
+        FROM {{conduct}} WHERE conduct = 'next' AND kind = 'AlterQueueManager'
+    ) AS one JOIN {{manager_settings}} AS before ON before.queue_manager = one.queue_manager
+        AND from_position < position AND (until_position IS NULL OR until_position >= position)
+)
+SELECT queue_manager, position, FALSE AS late, IF(
+    coalesce(maximum_lifetime_ms NOT BETWEEN 0 AND {TIMING_MS_MAX}, FALSE)
+    OR coalesce(journal_lifetime_ms NOT BETWEEN 0 AND {TIMING_MS_MAX}, FALSE)
+    OR coalesce(messages_max NOT BETWEEN 0 AND {QUOTA_MAX}, FALSE)
+    OR coalesce(bytes_max NOT BETWEEN 0 AND {QUOTA_MAX}, FALSE)
+    OR due_bytes NOT BETWEEN 1 AND {SEGMENT_BYTES_MAX}
+    OR due_min NOT BETWEEN 1 AND {SEGMENTS_MAX}
+    OR due_max <> 0 AND due_max NOT BETWEEN due_min AND {SEGMENTS_MAX},
+    'setting-invalid', NULL) AS due
+FROM asked
+"""
+FRAMES: Final = {"named_places": NAMED_PLACES}

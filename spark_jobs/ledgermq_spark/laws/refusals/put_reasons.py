@@ -1,0 +1,76 @@
+"""Why a Put is refused: PROTOCOL.md §5, §13, §16, §19.
+
+What rests on the groups that a queue holds, on how much it and the storage hold, and on who waits
+before, is told by the moves of many: there the answer is believed, where it can be.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ledgermq.protocol.limits import (
+    CONTENT_BYTES_MAX,
+    HEADER_BYTES_MAX,
+    PRIORITY_MAX,
+    PUT_MESSAGES_MAX,
+    TIMING_MS_MAX,
+    UNIT_OF_WORK_DESTINATIONS_MAX,
+)
+from ledgermq_spark.laws.refusals.expressions import is_destination, is_name, name_in, stands
+
+PUTTING: Final = f"""
+WITH
+asked AS (
+    SELECT one.*, late, open_puts, open_bytes, unit_ended, commit_waits,
+        size(message_ids) AS count,
+        aggregate(zip_with(sizes_bytes, headers_bytes, (body, header) -> body + header), 0L,
+            (sum, one) -> sum + one) AS bytes,
+        array_max(zip_with(sizes_bytes, headers_bytes, (body, header) -> body + header))
+            AS largest_bytes,
+        place.store, coalesce(place.puts_disabled, FALSE) AS puts_disabled,
+        coalesce(nullif(place.message_bytes_max, 0), {CONTENT_BYTES_MAX}) AS content_bytes_max,
+        coalesce(place.messages_max, 0) AS messages_max, coalesce(place.bytes_max, 0) AS bytes_max,
+        manager.automatic_creation, manager.segment_bytes, manager.segments_max,
+        manager.messages_max AS all_messages_max, manager.bytes_max AS all_bytes_max
+    FROM {{conduct}} AS one JOIN {{units}} USING (queue_manager, session, position)
+    JOIN {{manager_settings}} AS manager ON manager.queue_manager = one.queue_manager
+        AND {stands("manager.from_position", "manager.until_position", "one.position")}
+    LEFT JOIN {{settings}} AS place ON place.queue_manager = one.queue_manager
+        AND place.destination = one.target AND place.kind <> 'subscription'
+        AND {stands("place.from_position", "place.until_position", "one.position")}
+    WHERE one.kind = 'Put'
+)
+SELECT queue_manager, position, late, CASE
+    WHEN late THEN IF(first_reason IN ('destination-unknown', 'queue-unknown', 'topic-unknown',
+        'quota-exceeded', 'group-clash', 'unit-of-work-inconsistent', 'transaction-too-large'),
+        first_reason, NULL)
+    WHEN unit_ended THEN 'unit-of-work-ended'
+    WHEN NOT ({is_destination("target")} AND {is_name(name_in("target"))})
+        THEN 'destination-invalid'
+    WHEN store IS NULL AND {name_in("target")} LIKE 'temporary/%' THEN 'destination-unknown'
+    WHEN store IS NULL AND NOT automatic_creation
+        THEN IF(target LIKE 'queue:%', 'queue-unknown', 'topic-unknown')
+    WHEN puts_disabled THEN 'puts-disabled'
+    WHEN count NOT BETWEEN 1 AND {PUT_MESSAGES_MAX}
+        OR NOT forall(priorities, one -> one BETWEEN 0 AND {PRIORITY_MAX})
+        OR array_min(sizes_bytes) < 1 OR times_are_wrong(headers) THEN 'message-invalid'
+    WHEN array_max(sizes_bytes) > content_bytes_max
+        OR array_max(headers_bytes) > {HEADER_BYTES_MAX} THEN 'message-too-large'
+    WHEN grouped AND target LIKE 'topic:%' THEN 'group-not-allowed'
+    WHEN grouped AND told_reason IN ('group-clash', 'unit-of-work-inconsistent') THEN told_reason
+    WHEN groups_are_wrong(headers) THEN 'group-invalid'
+    WHEN open_puts >= {UNIT_OF_WORK_DESTINATIONS_MAX} AND told_reason = 'transaction-too-large'
+        THEN told_reason
+    WHEN mode = 'TRANSACTED' AND open_bytes + bytes > segment_bytes
+        OR largest_bytes > segment_bytes THEN 'transaction-too-large'
+    WHEN number NOT BETWEEN 0 AND {TIMING_MS_MAX} THEN 'setting-invalid'
+    WHEN commit_waits THEN 'commit-waiting'
+    WHEN messages_max > 0 AND count > messages_max OR bytes_max > 0 AND bytes > bytes_max
+        OR all_messages_max > 0 AND count > all_messages_max
+        OR all_bytes_max > 0 AND bytes > all_bytes_max THEN 'quota-exceeded'
+    WHEN told_reason = 'storage-full' AND segments_max > 0 AND number = 0 THEN told_reason
+    WHEN told_reason = 'quota-exceeded' AND (messages_max > 0 OR bytes_max > 0
+        OR all_messages_max > 0 OR all_bytes_max > 0 OR segments_max > 0) THEN told_reason
+    END AS due
+FROM asked
+"""

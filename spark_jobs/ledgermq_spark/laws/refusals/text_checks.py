@@ -1,0 +1,133 @@
+"""What texts decide by themselves: selectors, settings, headers, options and selections."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final
+
+from ledgermq.protocol import get_options
+from ledgermq.protocol.limits import (
+    GROUP_ID_BYTES,
+    GROUP_SEQUENCE_MAX,
+    OFFSET_MAX,
+    REDELIVERY_LIMIT_MAX,
+    SELECTED_RANGES_MAX,
+    TIMING_MS_MAX,
+)
+from ledgermq.protocol.settings import DEFAULTS, changed, wrong_in
+from ledgermq.selector import SelectorError, parse_selector
+from ledgermq_spark.journal.backups import Backups
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Headers = list[str | None] | None
+
+
+def selector_is_wrong(text: str | None) -> bool:
+    """Whether a text is no selector (§12)."""
+    try:
+        parse_selector(text or "")
+    except SelectorError:
+        return True
+    return False
+
+
+def settings_are_wrong(text: str | None) -> bool:
+    """Whether a setting that is given is out of range; the others were checked when given."""
+    return wrong_in(changed(DEFAULTS, json.loads(text or "{}"))) is not None
+
+
+def kind_of_options(text: str | None) -> str:
+    """`none`, or of get options that are given: `wrong`, `logical`, `plain` or `other`."""
+    if text is None:
+        return "none"
+    told = json.loads(text)
+    for name in ("message_id", "group_id"):
+        told[name] = bytes.fromhex(told[name])
+    options = get_options.Options(**told)
+    if get_options.check(options) is not None:
+        return "wrong"
+    if options.logical_order:
+        return "logical"
+    return "plain" if options == get_options.PLAIN else "other"
+
+
+def times_are_wrong(headers: Headers) -> bool:
+    """Whether a message has a time or redelivery limit out of range; what is not told is right."""
+    for told in _each(headers):
+        if not all(0 <= told.get(name, 0) <= TIMING_MS_MAX for name in ("l", "d", "a")):
+            return True
+        if not -1 <= told.get("r", -1) <= REDELIVERY_LIMIT_MAX:
+            return True
+    return False
+
+
+def groups_are_wrong(headers: Headers) -> bool:
+    """Whether no message can have the place in a group that one has (§13)."""
+    return any(_is_wrong_group(told["g"]) for told in _each(headers) if "g" in told)
+
+
+def selection_is_wrong(text: str | None) -> bool:
+    """Whether what an operation by hand asks for selects no messages (§17)."""
+    asked = json.loads(text or "{}")
+    selection = asked["selection"]
+    ranges = selection["sequences"]
+    if selection["limit"] < 0 or selection["after_sequence"] < -1:
+        return True
+    places = [-1]
+    for one in ranges:
+        if not places[-1] < one["first"] <= one["last"]:
+            return True
+        places.append(one["last"])
+    if len(ranges) > SELECTED_RANGES_MAX:
+        return True
+    names_none = not ranges and not selection["selector"].strip(" \t\f\r\n")
+    return asked["kind"] == "DeleteMessages" and names_none
+
+
+def backup_reasons(entries: list[Any]) -> list[tuple[int, str | None]]:
+    """Why each BackUpJournal is refused, among the changes of settings that came between (§21)."""
+    backups = Backups()
+    judged = []
+    for position, kind, text in entries:
+        if kind == "BackUpJournal":
+            judged.append((position, backups.refusal(position, text)))
+        else:
+            backups.altered(position, text)
+    return judged
+
+
+def _each(headers: Headers) -> list[dict[str, Any]]:
+    return [json.loads(one) for one in headers or () if one is not None]
+
+
+def _is_wrong_group(told: dict[str, Any]) -> bool:
+    number, flags, group_id = told["n"], told["f"], told["i"]
+    if len(group_id) != 2 * GROUP_ID_BYTES or not group_id.strip("0"):
+        return True
+    if not 1 <= number <= GROUP_SEQUENCE_MAX:
+        return True
+    if "s" in flags:
+        in_range = 0 <= told["o"] <= OFFSET_MAX and 1 <= told["l"] <= OFFSET_MAX
+    else:
+        in_range = not told["o"] and not told["l"] and "e" not in flags and "g" in flags
+    return not in_range or ("g" not in flags and ("m" in flags or number != 1))
+
+
+CHECKS: Final[dict[str, tuple[Callable[..., Any], str]]] = {
+    "selector_is_wrong": (selector_is_wrong, "boolean"),
+    "settings_are_wrong": (settings_are_wrong, "boolean"),
+    "kind_of_options": (kind_of_options, "string"),
+    "times_are_wrong": (times_are_wrong, "boolean"),
+    "groups_are_wrong": (groups_are_wrong, "boolean"),
+    "selection_is_wrong": (selection_is_wrong, "boolean"),
+    "backup_reasons": (backup_reasons, "array<struct<position: bigint, reason: string>>"),
+}
+
+
+def register(spark: SparkSession) -> None:
+    """Lets queries ask these by name."""
+    for name, (check, kind) in CHECKS.items():
+        spark.udf.register(name, check, kind)

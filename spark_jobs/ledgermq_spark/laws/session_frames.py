@@ -1,0 +1,113 @@
+"""Frames of sessions: from when until when each is there, and how its operations are numbered.
+
+What falls due at an entry happens before its operation: `ended_due` says that a session, or
+`connection_ended_due` that the last one of its connection, was gone when that operation came.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ledgermq.protocol.limits import REPLIES_MAX
+
+# Each session that was opened. A connection is there from the first of its sessions on until all
+# have ended; its lane, client id and takeover are those of that first one (PROTOCOL.md §5).
+SESSIONS: Final = """
+WITH
+ends AS (
+    SELECT queue_manager, session AS position, min(position) AS ended_at,
+        min_by(reason, position) AS ended_as
+    FROM {outcomes} WHERE kind = 'SessionEnded'
+    GROUP BY queue_manager, session
+),
+opened AS (
+    SELECT queue_manager, position AS session, acknowledge_mode, suspect_timeout_ms,
+        redelivery_delay_ms, lower(hex(connection)) AS connection, lane, client_id,
+        lower(hex(takeover)) AS takeover, ended_at, ended_as,
+        coalesce(ended_as IN ('LOST', 'UNCONFIRMED'), FALSE) AS ended_due
+    FROM {operations}
+    LEFT SEMI JOIN (SELECT queue_manager, position FROM {outcomes} WHERE kind = 'Opened')
+        USING (queue_manager, position)
+    LEFT JOIN ends USING (queue_manager, position)
+    WHERE kind = 'Open'
+),
+eras AS (
+    SELECT *, count_if(is_first) OVER (PARTITION BY queue_manager, connection ORDER BY session)
+        AS era
+    FROM (
+        SELECT *, coalesce(session >= max(coalesce(ended_at, 9223372036854775807)) OVER (
+            PARTITION BY queue_manager, connection ORDER BY session
+            ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), TRUE) AS is_first
+        FROM opened
+    )
+),
+connections AS (
+    SELECT queue_manager, connection, era, min(session) AS connection_opened_at,
+        IF(count(*) = count(ended_at), max(ended_at), NULL) AS connection_ended_at,
+        max_by(ended_due, (ended_at, NOT ended_due)) AS connection_ended_due
+    FROM eras GROUP BY ALL
+)
+SELECT eras.* EXCEPT (era, is_first), connection_opened_at, connection_ended_at,
+    connection_ended_due
+FROM eras JOIN connections USING (queue_manager, connection, era)
+"""
+# Every operation of a session, with what was told at once of it, and with what §4 makes of its
+# number: `session-unknown`, `reply-forgotten`, `session-sequence-gap`, `session-window-full`;
+# `again` a retry that is given the first answer, `waits` one of what waits; `next` is the session's
+# next operation. `told_index` is where among the outcomes of its entry its answer is; null: none.
+CONDUCT: Final = f"""
+WITH
+answers AS (
+    SELECT queue_manager, session, session_sequence, position, max(index) AS told_index,
+        max_by(kind, index) AS told, max_by(IF(kind = 'Refused', reason, NULL), index)
+            AS told_reason, max_by(number, index) AS told_number
+    FROM {{outcomes}}
+    WHERE session_sequence IS NOT NULL AND kind <> 'Delivered'
+    GROUP BY ALL
+),
+first AS (
+    SELECT queue_manager, session, session_sequence, one.position AS first_at, replied_at,
+        told_reason AS first_reason
+    FROM {{applied}} AS one LEFT JOIN answers USING (queue_manager, session, session_sequence)
+    WHERE replied_at IS NULL OR replied_at = answers.position
+),
+asked AS (
+    SELECT operation.*, told_index, told, told_reason, told_number,
+        one.acknowledge_mode AS mode, one.connection AS of_connection,
+        one.client_id AS of_client_id, one.session IS NOT NULL AS is_open,
+        first_at, replied_at, first_reason, coalesce(first_at = position, FALSE) AS is_applied
+    FROM (
+        SELECT * EXCEPT (acknowledge_mode, connection, client_id, lane, session_key, takeover,
+            suspect_timeout_ms)
+        FROM {{operations}} WHERE session IS NOT NULL
+    ) AS operation
+    LEFT JOIN answers USING (queue_manager, session, session_sequence, position)
+    LEFT JOIN first USING (queue_manager, session, session_sequence)
+    LEFT JOIN {{sessions}} AS one ON one.queue_manager = operation.queue_manager
+        AND one.session = operation.session AND one.session < operation.position
+        AND (ended_at IS NULL OR ended_at > operation.position
+            OR ended_at = operation.position AND NOT ended_due)
+),
+numbered AS (
+    SELECT *, coalesce(max(IF(is_applied, session_sequence, NULL)) OVER (
+        PARTITION BY queue_manager, session, is_open ORDER BY position
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS last_number
+    FROM asked
+),
+answered AS (
+    SELECT *, greatest(0, max(least(answered_through, last_number)) OVER (
+        PARTITION BY queue_manager, session, is_open ORDER BY position)) AS answered_number
+    FROM numbered
+)
+SELECT *, CASE
+    WHEN NOT is_open THEN 'session-unknown'
+    WHEN session_sequence <= last_number AND first_at < position
+        AND (replied_at IS NULL OR replied_at >= position) THEN 'waits'
+    WHEN session_sequence <= answered_number THEN 'reply-forgotten'
+    WHEN session_sequence <= last_number THEN 'again'
+    WHEN session_sequence > last_number + 1 THEN 'session-sequence-gap'
+    WHEN last_number - answered_number >= {REPLIES_MAX} THEN 'session-window-full'
+    ELSE 'next' END AS conduct
+FROM answered
+"""
+FRAMES: Final = {"sessions": SESSIONS, "conduct": CONDUCT}

@@ -1,0 +1,1 @@
+"""Storage: the room of messages in segments, and where their bodies stand."""

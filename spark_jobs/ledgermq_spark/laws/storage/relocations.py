@@ -1,0 +1,118 @@
+"""What is written again: law I asks where the bodies of messages stand (PROTOCOL.md §22)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# The places that accepted Relocates name, each with what is there: `is_there` says that the message
+# of that Put is there, so that its body stands at the position of the entry, at `body_index`.
+RELOCATED: Final = """
+WITH
+told AS (
+    SELECT queue_manager, session, replied_at AS position, message_ids, priorities, persistent,
+        sizes_bytes, headers_bytes, from_json(settings, 'put_positions ARRAY<BIGINT>, '
+            || 'put_indexes ARRAY<BIGINT>, places ARRAY<ARRAY<ARRAY<BIGINT>>>') AS told
+    FROM {applied} WHERE kind = 'Relocate' AND reply = 'Administered'
+),
+places AS (
+    SELECT queue_manager, position, session, body_index, put_position,
+        told.put_indexes[body_index] AS put_index, place[0] AS store, place[1] AS sequence,
+        struct(hex(message_ids[body_index]), priorities[body_index], persistent[body_index],
+            sizes_bytes[body_index] + headers_bytes[body_index]) AS copy
+    FROM told
+        LATERAL VIEW posexplode(told.put_positions) AS body_index, put_position
+        LATERAL VIEW explode(told.places[body_index]) AS place
+),
+lives AS (
+    SELECT queue_manager, store, sequence, put_position, put_index, min(position) AS come_at,
+        max(IF(after = 'gone', position, NULL)) AS gone_at
+    FROM {moves} WHERE kind <> 'topic' AND sequence >= 0
+    GROUP BY ALL
+)
+SELECT places.*, coalesce(come_at <= places.position
+    AND (gone_at IS NULL OR gone_at > places.position), FALSE) AS is_there
+FROM places LEFT JOIN lives USING (queue_manager, store, sequence, put_position, put_index)
+"""
+# A writer is told how many places had the message, and how many had not.
+COUNTED: Final = """
+WITH
+due AS (
+    SELECT queue_manager, position, session, count_if(is_there) AS affected,
+        count_if(NOT is_there) AS skipped
+    FROM {relocated} GROUP BY ALL
+),
+told AS (
+    SELECT queue_manager, replied_at AS position, session, answer.number, answer.count
+    FROM {applied} AS entry JOIN {outcomes} AS answer
+        USING (queue_manager, session, session_sequence)
+    WHERE entry.kind = 'Relocate' AND answer.kind = 'Administered'
+        AND answer.position = entry.replied_at
+)
+SELECT queue_manager, position, -1 AS store, -1 AS sequence, session,
+    'other messages were relocated than were there' AS summary,
+    concat_ws(' ', coalesce(affected, 0), 'relocated', coalesce(skipped, 0), 'skipped') AS expected,
+    concat_ws(' ', number, 'relocated', count, 'skipped') AS found
+FROM told LEFT JOIN due USING (queue_manager, position, session)
+WHERE number <> coalesce(affected, 0) OR count <> coalesce(skipped, 0)
+"""
+# A copy that is not what was put is refused where its message is there, as far as sizes tell.
+ALTERED: Final = """
+WITH puts AS (
+    SELECT queue_manager, position AS put_position, put_index, struct(hex(message_id),
+        priorities[put_index], persistent[put_index],
+        sizes_bytes[put_index] + headers_bytes[put_index]) AS original
+    FROM {operations} LATERAL VIEW posexplode(message_ids) AS put_index, message_id
+    WHERE kind = 'Put'
+)
+SELECT queue_manager, position, store, sequence, session,
+    'a copy was taken for a message that it is not' AS summary,
+    CAST(original AS STRING) AS expected, CAST(copy AS STRING) AS found
+FROM {relocated} JOIN puts USING (queue_manager, put_position, put_index)
+WHERE is_there AND CAST(original AS STRING) <> CAST(copy AS STRING)
+"""
+# A body stands where it was written last; elsewhere too. What moves at the entry of a Relocate may
+# do so before or after it.
+STANDING: Final = """
+WITH
+turns AS (
+    SELECT queue_manager, store, sequence, position, step, body_position, body_index,
+        concat(body_position, ' ', body_index) AS body,
+        IF(before IN ('new', 'uncommitted put'), put_position, NULL) AS put_position, put_index,
+        session, before, 0 AS is_written
+    FROM {moves} WHERE kind <> 'topic' AND sequence >= 0
+    UNION ALL
+    SELECT queue_manager, store, sequence, position, 9223372036854775807, position, body_index,
+        concat(position, ' ', body_index), NULL, NULL, session, NULL, 1
+    FROM {relocated} WHERE is_there
+),
+compared AS (
+    SELECT *, lag(body) OVER life AS due, max(IF(is_written = 1, position, -1)) OVER (
+            PARTITION BY queue_manager, store, sequence, position) AS written_at
+    FROM turns
+    WINDOW life AS (
+        PARTITION BY queue_manager, store, sequence ORDER BY position, step, is_written)
+)
+SELECT queue_manager, position, store, sequence, session,
+    'the body of a message stands elsewhere than it was written' AS summary,
+    due AS expected, body AS found
+FROM compared
+WHERE is_written = 0 AND written_at <> position AND body <> due
+"""
+# What comes from elsewhere has the body that it had there.
+CARRIED: Final = """
+WITH
+left_for AS (
+    SELECT queue_manager, position, put_position, put_index,
+        collect_set(struct(body_position, body_index)) AS bodies
+    FROM {moves} WHERE after = 'gone' AND kind <> 'topic'
+    GROUP BY ALL
+)
+SELECT queue_manager, position, store, sequence, session,
+    'a message came with another body than it had' AS summary,
+    CAST(bodies AS STRING) AS expected, concat_ws(' ', body_position, body_index) AS found
+FROM {moves} LEFT JOIN left_for USING (queue_manager, position, put_position, put_index)
+WHERE before = 'new' AND kind = 'queue' AND IF(session >= 0,
+    struct(body_position, body_index) <> struct(put_position, put_index),
+    bodies IS NOT NULL AND NOT array_contains(bodies, struct(body_position, body_index)))
+"""
+FRAMES: Final = {"relocated": RELOCATED}

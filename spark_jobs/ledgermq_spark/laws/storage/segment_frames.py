@@ -1,0 +1,73 @@
+"""What is in segments: the settings of the storage in force, and what comes and goes."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# What segments can hold and how many there may be, from a position until another (§19).
+STORAGE_SETTINGS: Final = """
+WITH given AS (
+    SELECT queue_manager, replied_at AS since,
+        CAST(get_json_object(settings, '$.segment_bytes') AS BIGINT) AS segment_bytes,
+        CAST(get_json_object(settings, '$.segments_max') AS BIGINT) AS segments_max
+    FROM {applied} WHERE kind = 'AlterQueueManager' AND reply = 'Accepted'
+    UNION ALL SELECT DISTINCT queue_manager, -1, 16777216, 0 FROM {operations}
+)
+SELECT queue_manager, since, coalesce(lead(since) OVER change, 9223372036854775807) AS until,
+    last(segment_bytes, TRUE) OVER change AS segment_bytes,
+    last(segments_max, TRUE) OVER change AS segments_max
+FROM given WINDOW change AS (PARTITION BY queue_manager ORDER BY since)
+"""
+# Each time a segment gets or loses a live message. `rank` 0: it is appended by a Put, whose
+# messages are appended together and in their order; 1: it comes from elsewhere; 2: it is gone. A
+# message of a topic takes its room once, whoever has copies. A segment without a live message is
+# clean after its entry, or before the next Put that looks for room; `epoch` counts how often.
+ROOM: Final = """
+WITH
+sizes AS (
+    SELECT queue_manager, position AS put_position, put_index,
+        size_bytes + headers_bytes[put_index] AS size_bytes
+    FROM {operations} LATERAL VIEW posexplode(sizes_bytes) AS put_index, size_bytes
+    WHERE kind = 'Put'
+),
+told AS (
+    SELECT queue_manager, segment, position, put_index, size_bytes, step, before, after,
+        session >= 0 AS is_put, min(step) OVER (
+            PARTITION BY queue_manager, position, put_position, before = 'new') AS first_step
+    FROM {moves} JOIN sizes USING (queue_manager, put_position, put_index)
+    WHERE kind <> 'subscription'
+),
+turns AS (
+    SELECT queue_manager, segment, position, IF(is_put, first_step, step) AS step,
+        IF(is_put, 0, 1) AS rank, put_index, size_bytes, 1 AS live
+    FROM told WHERE before = 'new'
+    UNION ALL
+    SELECT queue_manager, segment, position, step, 2, put_index, size_bytes, -1
+    FROM told WHERE after = 'gone'
+),
+counted AS (
+    SELECT *, sum(live) OVER turn AS live_messages, sum(live * size_bytes) OVER turn AS live_bytes,
+        lead(position) OVER turn AS next_position, lead(rank) OVER turn AS next_rank
+    FROM turns
+    WINDOW turn AS (PARTITION BY queue_manager, segment ORDER BY position, step, rank, put_index)
+),
+cleaned AS (
+    SELECT *, live_messages = 0 AND (next_position IS NULL OR next_position > position
+        OR next_rank = 0) AS is_clean
+    FROM counted
+),
+numbered AS (
+    SELECT *, count_if(is_clean) OVER (
+        PARTITION BY queue_manager, segment ORDER BY position, step, rank, put_index
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS epoch
+    FROM cleaned
+)
+SELECT *,
+    sum(IF(rank = 0, size_bytes, 0)) OVER (
+        PARTITION BY queue_manager, segment, epoch ORDER BY position, step, rank, put_index)
+        AS appended_bytes,
+    max(IF(is_clean, struct(position, step), NULL)) OVER (
+        PARTITION BY queue_manager, segment, epoch) AS clean_at
+FROM numbered
+"""
+FRAMES: Final = {"storage_settings": STORAGE_SETTINGS, "room": ROOM}

@@ -1,0 +1,120 @@
+"""Law O: the room of messages is accounted for in segments, filled and cleaned in turn."""
+
+from __future__ import annotations
+
+from ledgermq_spark.laws.law import Breach, Law
+
+# Another segment is begun when a message does not fit into the active one, and only then.
+FILLED = """
+WITH
+puts AS (
+    SELECT *, lag(struct(segment, appended_bytes, clean_at)) OVER (
+        PARTITION BY queue_manager ORDER BY position, step, put_index) AS active
+    FROM {room} WHERE rank = 0
+),
+compared AS (
+    SELECT puts.*, segment_bytes, active.segment IS NULL OR active.segment = segment AS stays,
+        size_bytes + IF(coalesce(active.clean_at < struct(puts.position, step), FALSE), 0,
+            coalesce(active.appended_bytes, 0)) AS due_bytes
+    FROM puts JOIN {storage_settings} AS setting
+        ON puts.queue_manager = setting.queue_manager AND position > since AND position <= until
+)
+SELECT queue_manager, position, -1 AS store, -1 AS sequence, -1 AS session,
+    IF(stays, 'a segment took more than it may', 'a segment was left before it was full, or one '
+        || 'was begun that is not clean') AS summary,
+    concat(segment_bytes, ' bytes') AS expected,
+    concat('segment ', hex(segment), ': ', appended_bytes, ' of ', due_bytes) AS found
+FROM compared
+WHERE IF(stays, appended_bytes > segment_bytes,
+        due_bytes <= segment_bytes OR appended_bytes <> size_bytes)
+    AND NOT (queue_manager, position) IN (SELECT queue_manager, since FROM {storage_settings})
+"""
+# Of free segments the one with the lowest number is next. One that is passed over is gone.
+PASSED_OVER = """
+WITH
+known AS (
+    SELECT queue_manager, segment FROM {segments}
+    UNION SELECT queue_manager, segment FROM {room}
+),
+idle AS (
+    SELECT queue_manager, segment, struct(position, step) AS since,
+        lead(struct(position, step)) OVER (
+            PARTITION BY queue_manager, segment ORDER BY position, step, rank, put_index) AS until,
+        is_clean
+    FROM (
+        SELECT queue_manager, segment, position, step, rank, put_index, is_clean FROM {room}
+        WHERE rank = 0 OR is_clean
+        UNION ALL SELECT queue_manager, segment, -1, -1, -1, -1, TRUE FROM known
+    )
+),
+begun AS (
+    SELECT queue_manager, segment, position, step, before_it FROM (
+        SELECT *, lag(segment) OVER (
+            PARTITION BY queue_manager ORDER BY position, step, put_index) AS before_it
+        FROM {room} WHERE rank = 0
+    )
+    WHERE before_it <> segment
+)
+SELECT begun.queue_manager, begun.position, -1 AS store, -1 AS sequence, -1 AS session,
+    'a free segment was passed over' AS summary,
+    concat('segment ', hex(idle.segment)) AS expected,
+    concat('segment ', hex(begun.segment)) AS found
+FROM idle
+    LEFT JOIN {segments} AS there USING (queue_manager, segment)
+    JOIN begun ON idle.queue_manager = begun.queue_manager AND idle.segment < begun.segment
+        AND idle.segment <> begun.before_it
+        AND since < struct(begun.position, begun.step)
+        AND (until > struct(begun.position, begun.step)
+            OR until IS NULL AND there.segment IS NOT NULL)
+WHERE is_clean
+"""
+# There are no more segments with something in them than there may be, as far as they are new.
+TOO_MANY = """
+WITH
+turns AS (
+    SELECT queue_manager, segment, position, step, 1 AS more FROM {room}
+    WHERE rank = 0 AND appended_bytes = size_bytes
+    UNION ALL
+    SELECT queue_manager, segment, position, step, -1 FROM {room}
+    WHERE is_clean
+),
+used AS (
+    SELECT *, sum(more) OVER (PARTITION BY queue_manager ORDER BY position, step, more) AS count
+    FROM turns
+)
+SELECT used.queue_manager, position, -1 AS store, -1 AS sequence, -1 AS session,
+    'more segments are in use than there may be' AS summary,
+    segments_max AS expected, count AS found
+FROM used JOIN {storage_settings} AS setting
+    ON used.queue_manager = setting.queue_manager AND position > since AND position <= until
+WHERE more > 0 AND segments_max > 0 AND count > segments_max
+"""
+# What a segment has in the end is what was appended to it since it was clean, less what is gone.
+HELD = """
+WITH last AS (
+    SELECT queue_manager, segment, max_by(struct(live_messages, live_bytes, IF(is_clean, 0,
+        appended_bytes) AS appended_bytes), (position, step, rank, put_index)) AS due
+    FROM {room} GROUP BY queue_manager, segment
+)
+SELECT queue_manager, -1 AS position, -1 AS store, -1 AS sequence, -1 AS session,
+    concat('segment ', hex(segment), ' does not hold what was put into it and is there') AS summary,
+    concat_ws(' ', coalesce(due.live_messages, 0), 'messages', coalesce(due.live_bytes, 0), 'of',
+        coalesce(due.appended_bytes, 0), 'bytes') AS expected,
+    IF(told.segment IS NULL, 'gone', concat_ws(' ', live_messages, 'messages', live_bytes, 'of',
+        appended_bytes, 'bytes')) AS found
+FROM last FULL JOIN {segments} AS told USING (queue_manager, segment)
+WHERE NOT (coalesce(due.live_messages, 0) <=> coalesce(live_messages, 0)
+    AND coalesce(due.live_bytes, 0) <=> coalesce(live_bytes, 0)
+    AND coalesce(due.appended_bytes, 0) <=> coalesce(appended_bytes, 0))
+"""
+LAW = Law(
+    letter="O",
+    sentence="Messages are appended to segments in turn, none of which takes more than it may, and "
+    "each of which is clean again once nothing in it is live.",
+    breaches=(
+        Breach("state mismatch", FILLED),
+        Breach("state mismatch", PASSED_OVER),
+        Breach("state mismatch", TOO_MANY),
+        Breach("state mismatch", HELD),
+    ),
+)

@@ -1,0 +1,166 @@
+"""Tests of what the life of a message tells: each step, where, through whom and why."""
+
+import pytest
+
+from ledgermq.protocol import operations as op
+from ledgermq.wire.framing.codec import decode_operation
+from ledgermq_spark.tables.life import life_of
+from support.audits.testimonies import Logs
+from support.brokers.log_writer import Script
+from support.random_logs.random_ends import timed_message
+from support.stories import endings, losses, moving, topics
+from support.stories.written_again import Relocated
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+OVER = "its time to live or the maximum lifetime is over"
+
+
+def put_of(script, destination, nth=0):
+    """Return the id of the nth message put to a destination."""
+    operations = [decode_operation(entry.value) for entry in script.entries]
+    puts = [one for one in operations if isinstance(one, op.Put) and one.destination == destination]
+    return [message["message_id"] for put in puts for message in put.messages][nth]
+
+
+def born_late():
+    """Return a log in which a message waits, comes, and expires as it comes back; and its id."""
+    script = Script()
+    session = script.session()
+    session.consumer("q", credit=1)
+    message = timed_message(script, (5_000, 2_000, 0))
+    session.send(op.Put, destination="queue:q", messages=[message])
+    script.wait(3)
+    session.send(op.Alive)
+    script.wait(4)
+    session.recover(1)
+    return script, message["message_id"]
+
+
+@pytest.fixture(scope="module")
+def lives(spark):
+    """Return the life of a message of each story, by a name of ours."""
+    logs, asked = Logs(), {}
+
+    def ask(name, script, **messages):
+        logs.fold(name, script.entries)
+        asked.update({one: (name, message_id) for one, message_id in messages.items()})
+
+    script, message_id = born_late()
+    ask("late", script, late=message_id)
+    script = endings.told()[0]
+    ask("endings", script, unborn=put_of(script, "queue:unborn_when_purged"))
+    script = topics.made_anew()
+    published = ("first", "second", "third", "fourth")
+    ask("anew", script, **{one: put_of(script, "topic:t", at) for at, one in enumerate(published)})
+    script, message = moving.wandering()
+    ask("wandering", script, wandering=message["message_id"], copied=put_of(script, "queue:old", 4))
+    script, messages = moving.parked_and_sent_back()
+    ask("sent back", script, **messages)
+    script = losses.two_losses()
+    ask("losses", script, lost=put_of(script, "queue:q"))
+    again = Relocated()
+    ask("again", again.script, again=again.message["message_id"])
+    facts = logs.facts(spark)
+    return {name: life_of(facts, *place) for name, place in asked.items()}
+
+
+def steps_of(life):
+    """Return what happened, and what is told of it."""
+    return [(one.what, one.reason) for one in life.steps]
+
+
+def whats(life):
+    """Return what happened, without what is told of it."""
+    return [one.what for one in life.steps]
+
+
+def test_the_life_of_a_message_tells_its_birth_and_its_end(lives):
+    """It waited, came, and expired as it came back when its time was over."""
+    life = lives["late"]
+    assert (life.queue, life.sequence, life.fate, life.backout_count) == ("q", 0, "expired", 1)
+    assert steps_of(life) == [
+        ("put", "queue q: by itself, session 0; number 0"),
+        ("born", "queue q: its delivery delay is over"),
+        (
+            "delivered",
+            "queue q: for the first time, delivery 1 of session 0 to consumer 1, delivery count 1",
+        ),
+        ("expired", f"queue q: {OVER}, as delivery 1 of session 0 came back"),
+    ]
+
+
+def test_the_life_of_a_message_that_was_purged_unborn_tells_no_birth(lives):
+    """Though its delay was over later."""
+    assert whats(lives["unborn"]) == ["put", "purged"]
+
+
+def test_the_life_of_a_topic_message_tells_of_its_copies(lives):
+    """Consumed by its one subscription, wanted by none, or dropped as those two are gone."""
+    life = lives["third"]
+    assert (life.queue, life.sequence, life.fate) == ("topic:t", 2, "consumed")
+    assert whats(life) == ["put", "added", "delivered", "consumed", "consumed"]
+    assert steps_of(lives["second"]) == [
+        ("dropped", "topic t: no subscription wants it, session 0; number 1")
+    ]
+    assert steps_of(lives["fourth"]) == [
+        ("put", "topic t: by itself, session 0; number 3"),
+        ("added", "subscription s of topic t: the subscription wants it; number 3"),
+        ("added", "subscription 1/3 of topic t: the subscription wants it; number 3"),
+        ("purged", "subscription s of topic t: its subscription was unsubscribed"),
+        ("purged", "subscription 1/3 of topic t: its subscription ended with its last consumer"),
+        ("dropped", "topic t: no subscription has it"),
+    ]
+
+
+def test_the_life_of_a_message_is_told_across_queues(lives):
+    """Where it left each place for, and under which number it came to the next."""
+    life = lives["wandering"]
+    assert (life.queue, life.fate) == ("late", "available")
+    away = [one for one in steps_of(life) if one[0] in ("expired", "arrived")]
+    assert away == [
+        ("expired", f"queue q: {OVER}"),
+        ("arrived", "queue old: it came from queue q; number 1"),
+        ("expired", f"queue old: {OVER}"),
+        ("arrived", "topic over: it came from queue old; number 1"),
+        (
+            "expired",
+            f"subscription s of topic over: {OVER}",
+        ),
+        ("expired", f"topic over: {OVER}"),
+        ("arrived", "queue late: it came from topic over; number 2"),
+    ]
+    copied = ("arrived", "queue q: copied by administration; number 2; op: test")
+    assert steps_of(lives["copied"])[-1] == copied
+
+
+def test_the_life_of_a_message_says_why_it_was_moved_and_who_moved_it(lives):
+    """Rules of the queue are told as such; what is done by hand, by whom and why (§14, §17)."""
+    exceeded = "its redelivery limit is exceeded"
+    assert steps_of(lives["limited"])[-5:] == [
+        ("moved", f"queue limited: {exceeded}, as delivery 1 of session 0 came back"),
+        ("arrived", "queue dead: it came from queue limited; number 0"),
+        ("moved", "queue dead: by administration; op: mended"),
+        ("arrived", "queue limited: it came from queue dead; number 1; op: mended"),
+        ("removed", "queue limited: by administration; op: mended"),
+    ]
+    nowhere = f"queue lossy: {exceeded}, and it has nowhere to go, as delivery 2 of session 0"
+    assert steps_of(lives["lossy"])[-1] == ("dropped", f"{nowhere} came back")
+
+
+def test_the_life_of_a_message_says_whether_a_loss_counts_against_it(lives):
+    """The first return does not, the second does: it was being handed over (H20)."""
+    lost = "queue q: the session was lost: nothing was heard of its client in time"
+    assert [one for one in steps_of(lives["lost"]) if one[0] == "returned"] == [
+        ("returned", f"{lost}, delivery 1 of session 0; backout count 1, 1 not against it"),
+        ("returned", f"{lost}, delivery 1 of session 6; backout count 2, 1 not against it"),
+    ]
+
+
+def test_the_life_of_a_message_tells_where_it_was_written_again(lives):
+    """Who wanted it, and why; a refused Relocate is no step of it (H24)."""
+    again, life = Relocated(), lives["again"]
+    steps = [one for one in life.steps if one.what == "written again"]
+    assert [one.position for one in steps] == [again.first, again.second, again.late]
+    assert steps[0].reason == "operator: disk; the message is what and where it was"
+    assert whats(life)[-2:] == ["consumed", "written again"]

@@ -1,0 +1,107 @@
+"""`message_events` alone tells the state of every queue at any position."""
+
+import random
+import re
+
+import pytest
+
+from ledgermq.core.apply import new_state
+from ledgermq.core.moves import state_of
+from ledgermq.core.state.message_states import NAMES
+from ledgermq.core.state.records import Subscription, Topic
+from ledgermq_spark.tables.all_tables import TABLES
+from support.audits.testimonies import Logs
+from support.brokers.log_writer import Script, fold_one
+from support.checkout import ROOT
+from support.random_logs.random_log import RandomLog
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+FLAVOURS = (
+    {},
+    {"topics": True, "ends": True},
+    {"groups": True, "moves": True},
+    {"redelivery": True, "quotas": True, "topics": True},
+)
+# The state of every message at a position is where its last move up to it took it.
+STATE_AT = """
+SELECT kind, store, sequence, put_position, put_index, state, backouts
+FROM (
+    SELECT kind, store, sequence, put_position, put_index,
+        max_by(after, (position, step)) AS state, max_by(backouts, (position, step)) AS backouts
+    FROM {events}
+    WHERE queue_manager = '%s' AND position <= %d AND event <> 'blocked'
+    GROUP BY kind, store, sequence, put_position, put_index
+)
+WHERE state NOT IN ('gone', 'published')
+"""
+
+
+def standing(state):
+    """Where every message of a state is, as the query tells it."""
+    found = set()
+    for store in (*state.stores.values(), *state.topics.values()):
+        kind = "queue"
+        if isinstance(store, Topic):
+            continue
+        if isinstance(store, Subscription):
+            kind = "subscription"
+        for one in store.messages.values():
+            place = (one.sequence, one.put_position, one.put_index)
+            row = (kind, store.created_position, *place, NAMES[state_of(one)], one.backout_count)
+            found.add(row)
+    return found
+
+
+@pytest.fixture(scope="module")
+def logs(spark):
+    """Return the frames of random logs, and what stood at some positions of each."""
+    logs, stood = Logs(), {}
+    chosen = random.Random(4)
+    for seed, flavour in enumerate(FLAVOURS):
+        script = Script(random=random.Random(seed + 50))
+        RandomLog(script, **flavour).grow(150)
+        logs.fold(f"L{seed}", script.entries)
+        positions = sorted(chosen.sample(range(20, len(script.entries)), 3))
+        state, contents = new_state(), {}
+        for position, entry in enumerate(script.entries):
+            fold_one(state, contents, position, entry)
+            if position in positions:
+                stood[f"L{seed}", position] = standing(state)
+    return logs.facts(spark), stood
+
+
+def test_the_state_at_any_position_is_one_query_over_the_events(logs):
+    """State of every queue at T, equal to the fold's state at T."""
+    facts, stood = logs
+    for (name, position), expected in stood.items():
+        rows = facts.query(STATE_AT % (name, position)).collect()
+        numbered = {tuple(row) for row in rows if row["state"] != "uncommitted put"}
+        assert numbered == expected, f"{name}@{position}"
+
+
+def contracts():
+    """Columns with their types, key and example query of each table, as the documents have them."""
+    text = (ROOT / "docs" / "tables.md").read_text(encoding="utf-8")
+    found = {}
+    for section in text.split("\n## ")[1:]:
+        name = section.partition("\n")[0]
+        columns = re.findall(r"^\| (\w+) \| (\w+) \|", section, re.MULTILINE)[1:]
+        (key,) = re.findall(r"^Key: `(.+)`$", section, re.MULTILINE)
+        (query,) = re.findall(r"```sql\n(.+?)\n```", section, re.DOTALL)
+        found[name] = (columns, key.split(", "), query)
+    return found
+
+
+def test_every_table_is_what_its_contract_says(logs, spark):
+    """Its columns, types and key; its example query can be asked (data contracts)."""
+    facts, _ = logs
+    told = contracts()
+    assert list(told) == list(TABLES)
+    for name, (columns, key, query) in told.items():
+        table = facts.query(TABLES[name]).localCheckpoint()
+        fields = [(one.name, one.dataType.simpleString()) for one in table.schema.fields]
+        assert fields == columns, name
+        assert table.count() == table.dropDuplicates(key).count() > 0, name
+        marked = re.sub(rf"\bFROM {name}\b", f"FROM {{{name}}}", query)
+        spark.sql(marked, **{name: table}).collect()

@@ -1,0 +1,20 @@
+"""All faults that are planted in the fold, with the histories that show them."""
+
+from __future__ import annotations
+
+from support.planted import fold_faults, order_faults, put_faults
+
+FAMILIES = (
+    fold_faults.FOLD,
+    fold_faults.JOURNAL,
+    fold_faults.CLOCK,
+    fold_faults.CONNECTIONS,
+    put_faults.QUOTAS,
+    put_faults.STORAGE,
+    put_faults.RELOCATION,
+    put_faults.HANDLING,
+    order_faults.GROUPS,
+    order_faults.FIFO,
+    order_faults.GROUP_ORDER,
+    order_faults.GROUP_ORDER_SCRIPTS,
+)

@@ -1,0 +1,51 @@
+"""Stories of sessions that are lost, and of the messages that are in doubt then (H20)."""
+
+from __future__ import annotations
+
+from ledgermq.protocol import operations as op
+from support.brokers.log_writer import Script
+from support.random_logs.random_doubts import lose
+from support.random_logs.random_groups import SEGMENT, options, place, put_group
+
+
+def two_losses() -> Script:
+    """Two messages that a session had when it was lost, one of which fells the next one too."""
+    script = Script()
+    with_two = script.session(suspect_timeout_ms=1_000)
+    with_two.put("q", "one", "two")
+    with_two.consumer("q", 1, credit=2)
+    lose(script, with_two)
+    other = script.session(suspect_timeout_ms=1_000)
+    other.consumer("q", 1, credit=2)
+    other.send(op.Alive, handing=1)
+    lose(script, other)
+    return script
+
+
+def inside_a_message_in_doubt() -> Script:
+    """Segments are got complete twice and lost, then by one who is inside: one by one.
+
+    Together the segments are handed over by one Alive, else each by its own (GRP-38).
+    """
+    script = Script()
+    put_group(
+        script.session(),
+        "q",
+        *(place("S", 1, SEGMENT * at, in_group=False, last_segment=at == 2) for at in range(3)),
+    )
+    complete, logical = options(complete_message=True), options(logical_order=True)
+    for alive in (False, True):
+        session = script.session(suspect_timeout_ms=1_000)
+        session.consumer("q")
+        session.send(op.Get, consumer=1, credit=1, options=complete)
+        if alive:
+            session.send(op.Alive, handing=3)
+        lose(script, session)
+    inside = script.session(suspect_timeout_ms=1_000)
+    inside.consumer("q")
+    inside.send(op.Get, consumer=1, credit=1, options=logical)
+    inside.send(op.Alive, handing=1)
+    both: op.GetOptions = {**logical, "complete_message": True}
+    inside.send(op.Get, consumer=1, credit=2, options=both)
+    lose(script, inside)
+    return script

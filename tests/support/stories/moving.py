@@ -1,0 +1,98 @@
+"""Stories of messages that go elsewhere: as they expire, by a rule of their queue, by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ledgermq.protocol import administration
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.settings import given_settings
+from support.brokers.log_writer import Script, ScriptSession
+from support.random_logs.random_ends import timed_message
+
+
+def expiring_to(destination: str) -> op.Settings:
+    """Settings with an expiry destination."""
+    return given_settings({"expiry_destination": destination})
+
+
+def of_queue(queue: str, *numbers: int) -> administration.MessageSelection:
+    """A selection of some messages of a queue, or of all."""
+    return {
+        "source": f"queue:{queue}",
+        "subscription": "",
+        "client_id": "",
+        "durable": False,
+        "selector": "",
+        "after_sequence": -1,
+        "limit": 0,
+        "sequences": [{"first": numbers[0], "last": numbers[-1]}] if numbers else [],
+    }
+
+
+def wandering() -> tuple[Script, op.PutMessage]:
+    """One message goes from queue to queue as it expires; others wait where it comes."""
+    script = Script()
+    session = script.session()
+    session.send(op.CreateQueue, queue="late")
+    session.send(op.CreateTopic, topic="over", settings=expiring_to("queue:late"))
+    session.send(op.CreateQueue, queue="old", settings=expiring_to("topic:over"))
+    session.send(op.CreateQueue, queue="q", settings=expiring_to("queue:old"))
+    session.subscribe("over", 1, subscription="s", durable=True, shared=True)
+    session.put("old", "waits")
+    session.put("late", "waits")
+    message = timed_message(script, (1_000, 0, 0))
+    session.send(op.Put, destination="queue:q", messages=[message])
+    script.wait(2)
+    session.put("old", "comes after it")
+    session.consumer("old", 2, credit=2)
+    session.recover(2)
+    session.send(op.AlterQueueManager, maximum_lifetime_ms=5_000)
+    script.wait(6)
+    session.send(op.Alive)
+    session.close()
+    script.wait(6)
+    script.add(op.Tick(worker="w"))
+    last = script.session()
+    last.consumer("late", credit=1)
+    by_hand(last)
+    return script, message
+
+
+def by_hand(session: ScriptSession) -> None:
+    """Of three messages one is deleted, one moved and one copied; there is nowhere for the rest."""
+    session.put("old", "deleted", "moved", "copied")
+    who = {"actor": "op", "reason": "test"}
+    session.send(administration.DeleteMessages, selection=of_queue("old", 3), **who)
+    to: dict[str, Any] = {**who, "target": "queue:q"}
+    session.send(administration.MoveMessages, selection=of_queue("old", 4), **to)
+    session.send(administration.CopyMessages, selection=of_queue("old", 5), **to)
+    to["target"] = "queue:none"
+    session.send(administration.MoveMessages, selection=of_queue("old", 0, 7), **to)
+
+
+def parked_and_sent_back() -> tuple[Script, dict[str, bytes]]:
+    """Two messages come back too often: one is parked, sent back and removed, one is dropped.
+
+    Returns their ids, too, by their queues.
+    """
+    script = Script()
+    session = script.session()
+    session.send(op.CreateQueue, queue="dead")
+    settings = {
+        "limited": {"redelivery_limit": 0, "error_destination": "queue:dead"},
+        "lossy": {"redelivery_limit": 0},
+    }
+    messages = {}
+    for number, queue in enumerate(settings, 1):
+        session.send(op.CreateQueue, queue=queue, settings=given_settings(settings[queue]))
+        message = script.message()
+        messages[queue] = message["message_id"]
+        session.send(op.Put, destination=f"queue:{queue}", messages=[message])
+        session.consumer(queue, number, credit=1)
+    session.recover(1, 2)
+    who = {"actor": "op", "reason": "mended"}
+    moved: dict[str, Any] = {"selection": of_queue("dead"), "target": "", "to_origin": True}
+    session.send(administration.MoveMessages, **moved, **who)
+    session.send(administration.DeleteMessages, selection=of_queue("limited", 1), **who)
+    return script, messages

@@ -1,0 +1,87 @@
+"""Stories of queues whose groups keep their order while a message is delayed (PROTOCOL.md §15)."""
+
+from __future__ import annotations
+
+from ledgermq.protocol import administration
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.settings import given_settings
+from support.brokers.log_writer import Script, color_header
+from support.scripts.verbs import message_of
+
+SETTINGS = {"redelivery_delay_override_ms": 5_000}
+
+
+def of_group(script: Script, name: str) -> op.PutMessage:
+    """A message of a group."""
+    header = color_header("red")
+    header["properties"]["JMSXGroupID"] = name
+    return script.message(header=header)
+
+
+def delayed(*, kept: bool, grouped: bool) -> Script:
+    """The first of a group is delayed; others come before or after it, as the setting says."""
+    script = Script()
+    session = script.session("INDIVIDUAL")
+    settings = given_settings({**SETTINGS, "keeps_group_order": kept})
+    session.send(op.CreateQueue, queue="q", settings=settings)
+    session.send(op.CreateTopic, topic="t", settings=settings)
+    subscribed = {"subscription": "s", "durable": True, "shared": True}
+    session.subscribe("t", 7, **subscribed)
+    for destination in ("queue:q", "topic:t"):
+        messages = [of_group(script, name) for name in "xxyx"]
+        session.send(op.Put, destination=destination, messages=messages)
+    if grouped:
+        group = [message_of(f"Y{one}{{g=Y.{one}}}") for one in (1, 2, 3)]
+        session.send(op.Put, destination="queue:q", messages=group)
+    session.consumer("q", 8, credit=1)
+    session.get(1, 7)
+    session.recover((1, 2))
+    for number in (8, 7):
+        session.get(9, number)
+    session.put("q", "of no group")
+    script.wait(6)
+    script.add(op.Tick(worker="w"))
+    session.close()
+    return script
+
+
+def parked() -> Script:
+    """A message exceeds its limit; its group follows: waiting, in other hands, put later."""
+    script = Script()
+    session, other = script.session("INDIVIDUAL"), script.session("INDIVIDUAL")
+    session.send(op.CreateQueue, queue="dead")
+    told = {"keeps_group_order": True, "redelivery_limit": 0, "error_destination": "queue:dead"}
+    session.send(op.CreateQueue, queue="q", settings=given_settings(told))
+    session.send(op.CreateTopic, topic="t", settings=given_settings(told))
+    session.subscribe("t", 7, subscription="s", durable=True, shared=True)
+    other.consumer("q", 8, credit=0)
+    session.consumer("q", 8, credit=0)
+    for destination in ("queue:q", "topic:t"):
+        messages = [of_group(script, name) for name in "xxyx"]
+        session.send(op.Put, destination=destination, messages=messages)
+    session.get(1, 8)
+    other.get(1, 8)
+    session.get(1, 7)
+    session.recover((1, 2))
+    for destination in ("queue:q", "topic:t"):
+        session.send(op.Put, destination=destination, messages=[of_group(script, "x")])
+    # Nobody saw it: it returns without a backout.
+    other.recover()
+    for one in (8, 7):
+        session.get(9, one)
+    session.consumer("dead", 9, credit=2)
+    session.acknowledge((5, 6))
+    selection = {
+        **dict.fromkeys(("subscription", "client_id", "selector"), ""),
+        "source": "queue:dead",
+        "durable": False,
+        "sequences": [],
+        "after_sequence": -1,
+        "limit": 0,
+    }
+    asked = {"selection": selection, "to_origin": True, "actor": "a", "reason": "r"}
+    session.send(administration.MoveMessages, **asked)
+    session.send(op.Put, destination="queue:q", messages=[of_group(script, "x")])
+    session.close()
+    other.close()
+    return script

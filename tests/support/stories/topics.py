@@ -1,0 +1,74 @@
+"""Stories of subscriptions that are made, made anew, and end with what they have."""
+
+from __future__ import annotations
+
+from ledgermq.protocol import operations as op
+from support.brokers.log_writer import Script
+
+
+def ended_in_flight() -> Script:
+    """Shared subscriptions end while deliveries are in flight: settled, given back, still held."""
+    script = Script()
+    publisher = script.session()
+    sessions = [script.session() for _ in range(3)]
+    for one in sessions:
+        one.subscribe("t", shared=True, subscription="s", credit=2)
+        for word in ("first", "second", "third"):
+            publisher.publish("t", word)
+        one.send(op.CloseConsumer, consumer=1, unseen=[])
+    publisher.publish("t", "late")
+    sessions[0].acknowledge(1)
+    sessions[0].recover(2)
+    sessions[1].acknowledge(2)
+    script.session().subscribe("t", shared=True, subscription="s", selector="color = 'red'")
+    publisher.publish("t", "red", color="red")
+    return script
+
+
+def made_anew() -> Script:
+    """A durable subscription is made anew and unsubscribed; one of a consumer goes with it."""
+    script = Script()
+    publisher = script.session()
+    one = script.session(client_id="c")
+    durable = {"durable": True, "subscription": "s"}
+    one.subscribe("t", selector="color = 'red'", **durable)
+    publisher.publish("t", "first", color="red")
+    publisher.publish("t", "second", color="blue")
+    one.send(op.CloseConsumer, consumer=1, unseen=[])
+    one.subscribe("t", 2, **durable, credit=1)
+    publisher.publish("t", "third")
+    one.acknowledge(1)
+    one.subscribe("t", 3)
+    publisher.publish("t", "fourth")
+    one.send(op.CloseConsumer, consumer=2, unseen=[])
+    one.send(op.Unsubscribe, subscription="s")
+    one.close()
+    return script
+
+
+def ended_with_a_connection() -> tuple[Script, str]:
+    """An open put to a temporary queue vanishes; a takeover returns what the older one held.
+
+    Returns the name of the temporary queue, too.
+    """
+    script = Script()
+    owner = script.session()
+    connection = script.state.sessions[owner.handle].connection.identity
+    name = f"temporary/{connection.hex()}/reply"
+    owner.send(op.CreateTemporary, destination=f"queue:{name}")
+    other = script.session("TRANSACTED")
+    other.put(name, "answer")
+    other.put("q", "kept")
+    owner.close()
+    other.commit(puts=2)
+    other.commit(puts=1)
+    older = script.session(client_id="c", takeover=b"t")
+    older.subscribe("t", durable=True, subscription="s", credit=1)
+    other.publish("t", "news")
+    other.commit()
+    newer = script.session(client_id="c", takeover=b"t")
+    newer.subscribe("t", durable=True, subscription="s", credit=1)
+    newer.acknowledge(1)
+    older.get(1)
+    script.session(client_id="c")
+    return script, name

@@ -1,0 +1,54 @@
+"""A story of puts and a commit that wait for a quota, and are let in or wait in vain."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ledgermq.protocol import operations as op
+from ledgermq.protocol.settings import given_settings
+from support.brokers.log_writer import Script
+
+
+class Waited(NamedTuple):
+    """The positions of what waited, and of the acknowledgement that let the first one in."""
+
+    let_in: int
+    acknowledged: int
+    in_unit: int
+    commit: int
+    held_by_all: int
+    in_vain: int
+    at_the_end: int
+
+
+def held_up() -> tuple[Script, Waited]:
+    """Puts and a commit that wait, are let in by what others do, or wait in vain."""
+    script = Script()
+    script.blocking_ms = lambda: 2_000
+    first, second, unit = script.session(), script.session(), script.session("TRANSACTED")
+    first.send(op.CreateQueue, queue="q", settings=given_settings({"messages_max": 2}))
+    first.put("q", "one", "two")
+    let_in = second.put("q", "three")
+    in_unit = unit.put("q", "four")
+    commit = unit.commit()
+    first.consumer("q", 1, credit=1)
+    acknowledged = first.acknowledge(1)
+    first.get(1)
+    first.acknowledge(2)
+    in_vain = second.put("q", "five")
+    script.wait(3)
+    script.add(op.Tick(worker="w"))
+    first.send(op.AlterQueueManager, messages_max=3)
+    second.put("r", "six")
+    held_by_all = second.put("r", "seven")
+    first.send(op.AlterQueueManager, messages_max=0)
+    at_the_end = second.put("q", "eight")
+    return script, Waited(
+        let_in=let_in,
+        acknowledged=acknowledged,
+        in_unit=in_unit,
+        commit=commit,
+        held_by_all=held_by_all,
+        in_vain=in_vain,
+        at_the_end=at_the_end,
+    )
