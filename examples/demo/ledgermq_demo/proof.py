@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ledgermq_demo.screen import Screen
     from ledgermq_demo.stage import Stage
     from ledgermq_spark.audit.audit import AuditReport
-    from ledgermq_spark.derivation.history import Life
+    from ledgermq_spark.tables.life import Life
 
 
 ANOMALIES_SHOWN_MAX = 20
@@ -76,7 +76,7 @@ def _tell_a_life(shown: Screen, life: Life | None) -> None:
         "it was put and committed, delivered, returned by a rollback, delivered again, and "
         "consumed by a commit",
         holds=_in_order(
-            ["put", "committed", "delivered", "returned", "redelivered", "get committed"], steps
+            ["put", "numbered", "delivered", "returned", "delivered", "consumed"], steps
         ),
         otherwise=f"the steps were {steps}",
     )
@@ -96,10 +96,10 @@ def audit_all(
     report_directory: Path,
     engine: Engine,
 ) -> None:
-    """Audit everything at the position of the live state; the tables tell a life on the way."""
+    """Audit everything at the position of the live state, and tell a life on the way."""
     from ledgermq_spark.audit.report import write_report
-    from ledgermq_spark.derivation.history import life_of
     from ledgermq_spark.jobs.run import run_audit
+    from ledgermq_spark.tables.life import life_of
 
     lives: list[Life | None] = []
     message_id = bytes.fromhex(course.counts.rolled_back[0])
@@ -111,14 +111,12 @@ def audit_all(
             live_position=checkpoint.position,
             topic_prefix=stage.topic_prefix,
             progress=tell,
-            with_tables=lambda tables: lives.append(
-                life_of(tables, stage.queue_manager, message_id)
-            ),
+            with_facts=lambda facts: lives.append(life_of(facts, stage.queue_manager, message_id)),
             **engine.options("audit"),
         )
         page, data = write_report(report, report_directory)
     _tell_a_life(shown, lives[0] if lives else None)
-    shown.heading("The audit: log, recorded outcomes, tables, rebuild and live state")
+    shown.heading("The audit: log, recorded outcomes, laws, rebuild and live state")
     compared = ", ".join(f"{count:,} {what}" for what, count in report.compared.items())
     shown.say(f"compared up to {stage.named(report.position)}: {compared}")
     shown.console.print()
@@ -135,8 +133,8 @@ def audit_all(
         otherwise=f"the live state has {checkpoint.digest}",
     )
     shown.check(
-        "the totals of every queue balance: put = consumed + resident + removed + purged + "
-        "rolled back + uncommitted",
+        "the totals of every queue balance: put = resident + uncommitted + what is gone for each "
+        "reason",
         holds=all(one["balances"] for one in report.totals),
     )
     shown.check(
@@ -148,10 +146,11 @@ def audit_all(
 
 def _totals(report: AuditReport) -> list[dict[str, Any]]:
     """The departure queues and the rotations each, the arrival queues together."""
-    alone = {ROTATIONS_QUEUE, *(departures_queue(origin) for origin in ORIGINS)}
-    rows = [one for one in report.totals if one["queue"] in alone]
-    rest = [one for one in report.totals if one["queue"] not in alone]
-    together: dict[str, Any] = {"queue": f"{len(rest)} arrival queues"}
+    queues = (ROTATIONS_QUEUE, *(departures_queue(origin) for origin in ORIGINS))
+    alone = {f"queue:{one}" for one in queues}
+    rows = [one for one in report.totals if one["destination"] in alone]
+    rest = [one for one in report.totals if one["destination"] not in alone]
+    together: dict[str, Any] = {"destination": f"{len(rest)} arrival queues"}
     for column in TOTALS_COLUMNS[1:]:
         values = [one[column.key] for one in rest]
         together[column.key] = all(values) if column.key == "balances" else sum(values)

@@ -37,6 +37,8 @@ _COMMANDS: Final = {
     "storage": "ledgermq.cli.commands.storage:storage",
     "trace": "ledgermq.cli.commands.trace:trace",
     "rebuild": "ledgermq.cli.commands.rebuild:rebuild",
+    "sql": "ledgermq.cli.commands.history:sql",
+    "tables": "ledgermq.cli.commands.history:tables",
     "audit": "ledgermq.cli.commands.audit:audit",
     "checkpoint": "ledgermq.cli.commands.checkpoint:checkpoint",
     "chain": "ledgermq.cli.commands.chain:chain",

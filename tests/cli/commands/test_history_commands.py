@@ -6,6 +6,7 @@ import json
 import uuid
 from pathlib import Path
 
+import pyarrow.parquet
 import pytest
 
 from ledgermq.cli.printing.exits import OK, REFUSED
@@ -83,8 +84,7 @@ def test_trace_tells_the_life_of_a_message(cli, lived):
     life = cli("trace", lived["message_id"], "--json").document
     assert (life["queue"], life["sequence"], life["backout_count"]) == (lived["queue"], 0, 1)
     steps = [step["what"] for step in life["steps"]]
-    wanted = ["put", "committed", "delivered", "returned", "redelivered", "get committed"]
-    assert steps == wanted
+    assert steps == ["put", "numbered", "delivered", "returned", "delivered", "consumed"]
 
 
 @pytest.mark.long
@@ -108,7 +108,8 @@ def test_audit_agrees_and_writes_its_report(cli, lived, tmp_path):
     assert answer.code == OK, answer.out
     document = answer.document
     assert (document["verdict"], document["anomalies"], document["unproven"]) == ("agrees", [], [])
-    (total,) = [one for one in document["totals"] if one["queue"] == lived["queue"]]
+    name = f"queue:{lived['queue']}"
+    (total,) = [one for one in document["totals"] if one["destination"] == name]
     assert (total["put"], total["consumed"], total["resident"]) == (3, 1, 2)
     assert all(one["balances"] for one in document["totals"])
     assert document["conservation"]["holds"]
@@ -123,10 +124,37 @@ def test_audit_of_the_past_prints_totals_and_a_verdict(cli, lived):
     answer = cli("audit", "--at", lived["before"].position)
     assert answer.code == OK, answer.err
     heading, *rows = [line.split("\t") for line in answer.lines]
-    assert (heading[0], heading[-1]) == ("QUEUE", "BALANCES")
-    (row,) = [row for row in rows if row[0] == lived["queue"]]
+    assert (heading[0], heading[-1]) == ("QUEUE OR TOPIC", "BALANCES")
+    (row,) = [row for row in rows if row[0] == f"queue:{lived['queue']}"]
     assert (row[1], row[-1]) == ("3", "yes")
     assert f"QM1@{lived['before'].position}" in answer.err
     assert "the live state was not compared" in answer.err
     assert "INF-19 conservation holds: queues: " in answer.err
     assert "verdict: agrees" in answer.err
+
+
+def test_sql_answers_from_the_tables(cli, lived):
+    """A query over the fate of messages, with its columns in the order asked for."""
+    query = (
+        "SELECT fate, count(*) AS messages, max(enqueued_at) AS newest FROM messages "
+        f"WHERE destination = 'queue:{lived['queue']}' GROUP BY fate ORDER BY fate"
+    )
+    rows = cli("sql", query, "--json").document
+    assert [(row["fate"], row["messages"]) for row in rows] == [(None, 2), ("consumed", 1)]
+    assert rows[0]["newest"].endswith("+00:00")
+
+
+def test_sql_refuses_what_is_no_query_and_writes_nothing(cli, lived):
+    """The error says what it does not understand."""
+    answer = cli("sql", "SELECT nothing FROM nowhere")
+    assert answer.code == REFUSED
+    assert "nowhere" in answer.err
+
+
+def test_tables_are_written_for_other_programs(cli, lived, tmp_path):
+    """Parquet that anything reads, a directory for each table."""
+    assert cli("tables", "write", tmp_path / "tables").code == OK
+    found = pyarrow.parquet.read_table(tmp_path / "tables" / "message_events").to_pylist()
+    mine = [one for one in found if one["message_id"] == lived["message_id"]]
+    mine.sort(key=lambda one: (one["position"], one["step"]))
+    assert [one["event"] for one in mine][:2] == ["put", "numbered"]

@@ -29,23 +29,21 @@ def _counts(*keys: str, detail: bool) -> list[Column]:
 
 
 TOTALS_COLUMNS: Final = (
-    Column(key="queue", heading="QUEUE", whole=True),
-    *_counts("put", "consumed", "resident", "expired", "moved", "dropped", detail=True),
+    Column(key="destination", heading="QUEUE OR TOPIC", whole=True),
+    *_counts("put", "came", "consumed", "resident", "expired", "moved", "dropped", detail=True),
     *_counts("removed", "purged", "rolled_back", "uncommitted", detail=True),
     *_counts("deliveries", "backouts", detail=True),
     Column(key="balances", heading="BALANCES"),
 )
 SUBSCRIPTION_COLUMNS: Final = (
-    Column(key="topic", heading="TOPIC"),
-    Column(key="kind", heading="KIND"),
-    Column(key="name", heading="SUBSCRIPTION"),
+    Column(key="destination", heading="TOPIC"),
+    Column(key="subscription", heading="SUBSCRIPTION"),
+    Column(key="standing", heading="KIND"),
     Column(key="client_id", heading="CLIENT ID"),
-    Column(key="created_position", heading="MADE AT", number=True),
-    Column(key="ended_position", heading="ENDED AT", number=True),
-    Column(key="why", heading="WHY"),
-    *_counts(
-        "added", "consumed", "resident", "expired", "moved", "removed", "dropped", detail=False
-    ),
+    Column(key="store", heading="MADE AT", number=True),
+    Column(key="put", heading="ADDED", number=True),
+    *_counts("consumed", "resident", "expired", "moved", "removed", "dropped", detail=False),
+    *_counts("purged", detail=False),
     Column(key="balances", heading="BALANCES"),
 )
 ANOMALY_COLUMNS: Final = (
@@ -96,7 +94,7 @@ def audit(
     anchors: tuple[Any, ...],
     directory: Path | None,
 ) -> int:
-    """Audit the queue manager: log, recorded outcomes, tables, rebuild and live state.
+    """Audit the queue manager: log, recorded outcomes, laws, rebuild and live state.
 
     The exit code is 0 if everything agrees, 1 if anything does not, and 5 if records that would
     prove it are gone.

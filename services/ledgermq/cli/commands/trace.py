@@ -13,7 +13,7 @@ from ledgermq.cli.printing.output import Column, Output, iso_time
 from ledgermq.errors import LedgerMQError
 
 if TYPE_CHECKING:
-    from ledgermq_spark.derivation.history import Life
+    from ledgermq_spark.tables.life import Life
 
 
 LIFE_COLUMNS: Final = (

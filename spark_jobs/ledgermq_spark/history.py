@@ -1,0 +1,114 @@
+"""What happened to messages, as tables: `history.read(spark, "kafka://HOST:PORT/QM1").events()`."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ledgermq.wire.topics.address import parse_address
+from ledgermq_spark.jobs.run import run_tables
+from ledgermq_spark.tables.all_tables import TABLES
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ledgermq_spark.laws.law import Facts
+
+
+class History:
+    """The history of one queue manager up to a position, as tables that are made when asked for.
+
+    Times are timestamps in UTC; `docs/tables` has the contract of each table.
+    """
+
+    def __init__(self, facts: Facts) -> None:
+        self._facts = facts
+
+    def table(self, name: str) -> DataFrame:
+        """A table by its name, one of `TABLES`.
+
+        Raises:
+            KeyError: There is no such table.
+        """
+        return self._facts.query(TABLES[name])
+
+    def events(self) -> DataFrame:
+        """`message_events`: each move of each message, and each put that had to wait."""
+        return self.table("message_events")
+
+    def operations(self) -> DataFrame:
+        """What was asked for, entry by entry."""
+        return self.table("operations")
+
+    def outcomes(self) -> DataFrame:
+        """What was answered, as the fold answers it."""
+        return self.table("outcomes")
+
+    def messages(self) -> DataFrame:
+        """Each stay of a message in a queue, topic or subscription."""
+        return self.table("messages")
+
+    def deliveries(self) -> DataFrame:
+        """Each time a session was given a message."""
+        return self.table("deliveries")
+
+    def units_of_work(self) -> DataFrame:
+        """What was put and got together."""
+        return self.table("units_of_work")
+
+    def sessions(self) -> DataFrame:
+        """Sessions from their Open to their end."""
+        return self.table("sessions")
+
+    def groups(self) -> DataFrame:
+        """Groups, queue by queue."""
+        return self.table("groups")
+
+    def subscriptions(self) -> DataFrame:
+        """Subscriptions of topics, with what became of their copies."""
+        return self.table("subscriptions")
+
+    def queue_depth(self) -> DataFrame:
+        """Depth, bytes and age of the oldest message after each entry that changed them."""
+        return self.table("queue_depth")
+
+
+def read(
+    spark: SparkSession,
+    address: str,
+    at: int | str | datetime | None = None,
+    *,
+    topic_prefix: str = "ledgermq",
+    directory: Path | None = None,
+) -> History:
+    """Read a queue manager's history from its log, on a Spark session whose settings stay.
+
+    The log is folded once, now; what that gives is kept in a directory.
+
+    Args:
+        spark: Any session that has the connector for Kafka.
+        address: `kafka://HOST[:PORT][,...][/NAME]`.
+        at: A position (`1234`, `QM1@1234`), a time (aware datetime or ISO 8601), None: the end.
+        topic_prefix: Of the installation's log topics.
+        directory: Where what was folded is kept, one that all of Spark sees; a fresh temporary one
+            if not given.
+
+    Raises:
+        AddressError: The address is none.
+        PositionOutOfRangeError: `at` lies before the log's start or after its end.
+        QueueManagerUnknownError: Nobody claimed that name.
+        LogUnreachableError: The cluster does not answer, or lacks the topics.
+        FoldStoppedError: The log has a hole, or an entry of an unknown protocol version.
+    """
+    bootstrap, queue_manager = parse_address(address)
+    facts = run_tables(
+        bootstrap,
+        queue_manager,
+        at,
+        topic_prefix=topic_prefix,
+        spark=spark,
+        directory=directory,
+        tunes=False,
+    )
+    return History(facts)

@@ -1,0 +1,1 @@
+"""Tables of what happened: plain queries over what the fold states of each move."""
