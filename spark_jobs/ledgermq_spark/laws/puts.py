@@ -84,9 +84,9 @@ timeline AS (
     SELECT queue_manager, session, position, 0, NULL, store, ended_at, cause FROM puts
 ),
 due AS (
-    SELECT *, first(end_at, TRUE) OVER (
-        PARTITION BY queue_manager, session ORDER BY position, is_end
-        ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS due_at
+    SELECT *, last(end_at, TRUE) OVER (
+        PARTITION BY queue_manager, session ORDER BY position DESC, is_end DESC
+        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS due_at
     FROM timeline
 )
 SELECT queue_manager, position, store, -1 AS sequence, session,

@@ -42,9 +42,9 @@ timeline AS (
     SELECT queue_manager, session, position, 0, position, NULL, NULL, NULL, NULL FROM ends
 ),
 due AS (
-    SELECT *, first(end_at, TRUE) OVER (
-        PARTITION BY queue_manager, session ORDER BY position, is_flight
-        ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS due_at
+    SELECT *, last(end_at, TRUE) OVER (
+        PARTITION BY queue_manager, session ORDER BY position DESC, is_flight DESC
+        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS due_at
     FROM timeline
 )
 SELECT queue_manager, due_at AS position, store, sequence, session,

@@ -126,9 +126,9 @@ timeline AS (
 SELECT queue_manager, session, position, step, turn = 0 AS is_put, end.position AS end_position,
     end.ended_as AS ended_as
 FROM (
-    SELECT * EXCEPT (end), first(end, TRUE) OVER (
-        PARTITION BY queue_manager, session ORDER BY position, turn
-        ROWS BETWEEN CURRENT ROW AND UNBOUNDED FOLLOWING) AS end
+    SELECT * EXCEPT (end), last(end, TRUE) OVER (
+        PARTITION BY queue_manager, session ORDER BY position DESC, turn DESC
+        ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS end
     FROM timeline
 )
 WHERE step >= 0
