@@ -128,7 +128,9 @@ def facts_of(work: Work, rebuilt: Rebuilt, operations: DataFrame) -> Facts:
     }
     name = f.lit(work.claim.queue_manager)
     named = {one: frame.withColumn("queue_manager", name) for one, frame in frames.items()}
-    if frames["moves"].count() > SMALL_MOVES:
+    is_long = frames["moves"].count() > SMALL_MOVES
+    work.tune(is_long)
+    if is_long:
         return Facts(work.spark, named, work.store.keep)
     held = {one: work.store.hold(one, frame) for one, frame in named.items()}
     return Facts(work.spark, held, work.store.hold)

@@ -41,6 +41,8 @@ class Work:
     lanes: list[PartitionRange]
     store: Store
     tell: Progress
+    # Whether the Spark session is the job's own, to be set for how much there is.
+    tunes: bool = True
     seconds: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -50,6 +52,14 @@ class Work:
         started = time.monotonic()
         yield
         self.seconds[name] = round(time.monotonic() - started, 3)
+
+    def tune(self, is_long: bool) -> None:
+        """Compiles code where there is much to read: for little, compiling takes longer."""
+        if self.tunes:
+            conf, long = self.spark.conf, str(is_long).lower()
+            conf.set("spark.sql.codegen.wholeStage", long)
+            conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if is_long else NO_CODEGEN)
+            conf.set("spark.sql.adaptive.enabled", long)
 
     def operations(self, position: int) -> DataFrame:
         """The decoded operations up to a position, kept on disk."""
@@ -93,11 +103,9 @@ def begin(
     lanes = partition_ranges(bootstrap, topics.outcomes, numbers)
     (log,) = partition_ranges(bootstrap, topics.operations, [claim.partition])
     spark = spark or spark_session()
-    if tunes:
-        _tune(spark, log)
     path = directory or Path(tempfile.mkdtemp(prefix="ledgermq-spark-"))
     store = Store(spark, path / "work")
-    return Work(
+    work = Work(
         spark=spark,
         bootstrap=bootstrap,
         topics=topics,
@@ -106,12 +114,7 @@ def begin(
         lanes=lanes,
         store=store,
         tell=tell,
+        tunes=tunes,
     )
-
-
-def _tune(spark: SparkSession, log: PartitionRange) -> None:
-    """Compiles code for long logs only: on a short one it takes longer than all the rest."""
-    long = str(log.end - log.start > SHORT_LOG_RECORDS).lower()
-    spark.conf.set("spark.sql.codegen.wholeStage", long)
-    spark.conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if long == "true" else NO_CODEGEN)
-    spark.conf.set("spark.sql.adaptive.enabled", long)
+    work.tune(log.end - log.start > SHORT_LOG_RECORDS)
+    return work
