@@ -22,12 +22,12 @@ from ledgermq_spark.log.positions import (
 from ledgermq_spark.rebuild.rebuild import Progress, rebuild_at
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
 from ledgermq_spark.tables.all_tables import TABLES
-from ledgermq_spark.tables.life import Life, life_of
+from ledgermq_spark.tables.life import Life, lives_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, SparkSession
 
-__all__ = ["rebuild_at", "run_audit", "run_tables", "trace_message"]
+__all__ = ["rebuild_at", "run_audit", "run_tables", "trace_messages"]
 
 
 def run_tables(
@@ -77,29 +77,24 @@ def _refuse_trimmed(work: Work, queue_manager: str) -> None:
         )
 
 
-def trace_message(
+def trace_messages(
     bootstrap: str,
     queue_manager: str,
-    message_id: str,
+    chosen: Column,
+    most: int,
     *,
     topic_prefix: str = "ledgermq",
     spark: SparkSession | None = None,
     directory: Path | None = None,
     progress: Progress | None = None,
-) -> Life | None:
-    """Tell the life of a message by its message id (32 hexadecimal digits); None if unknown.
+) -> list[Life]:
+    """Tell the lives of the messages that `tables.life.meant` chooses, at most so many.
 
     Raises:
         QueueManagerUnknownError: Nobody claimed that name.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
-        PositionOutOfRangeError: The message id is none, or the log's start is gone.
+        PositionOutOfRangeError: The log's start is gone.
     """
-    try:
-        identifier = bytes.fromhex(message_id.removeprefix("ID:"))
-    except ValueError:
-        raise PositionOutOfRangeError(
-            f"{message_id!r} is no message id: it has 32 hexadecimal digits"
-        ) from None
     facts = run_tables(
         bootstrap,
         queue_manager,
@@ -108,7 +103,7 @@ def trace_message(
         directory=directory,
         progress=progress,
     )
-    return life_of(facts, queue_manager, identifier)
+    return lives_of(facts, queue_manager, chosen, most)
 
 
 def run_audit(

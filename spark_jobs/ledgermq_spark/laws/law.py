@@ -98,10 +98,10 @@ class Facts:
             "queue_manager", f"'{law.letter}' AS law", f"'{breach.kind}' AS kind", *FOUND
         )
 
-    def query(self, text: str) -> DataFrame:
-        """The answer to a query over the frames, which it names in braces."""
+    def query(self, text: str, **given: DataFrame) -> DataFrame:
+        """The answer to a query over the frames and those given, which it names in braces."""
         named = {name for name in (*self._frames, *DERIVED) if f"{{{name}}}" in text}
-        frames: dict[str, Any] = {name: self.frame(name) for name in sorted(named)}
+        frames: dict[str, Any] = {name: self.frame(name) for name in sorted(named)} | given
         return self._spark.sql(text, **frames)
 
     def frame(self, name: str) -> DataFrame:

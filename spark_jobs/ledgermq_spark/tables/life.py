@@ -1,11 +1,19 @@
-"""The life of one message, step by step, with positions, times and reasons."""
+"""The lives of messages, step by step, with positions, times and reasons."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import reduce
+from operator import and_
 from typing import TYPE_CHECKING, Any, Final
 
+from pyspark.sql import functions as f
+
 if TYPE_CHECKING:
+    from pyspark.sql import Column, Row
+
     from ledgermq_spark.laws.law import Facts
 
 
@@ -45,34 +53,72 @@ class Life:
         return plain | {"steps": steps}
 
 
-# All events of the puts that bear an id, and where the first was written again for a trim.
+# All that happened to the messages that are meant, and where they were written again for a trim.
 EVENTS: Final = """
-SELECT * FROM {{events}}
-WHERE queue_manager = '{queue_manager}' AND message_id = unhex('{message_id}')
+SELECT one.* FROM {events} AS one JOIN {chosen} USING (queue_manager, put_position, put_index)
 """
 WRITTEN_AGAIN: Final = """
-SELECT position, time_us, actor, why FROM {{applied}} JOIN {{clock}} USING (queue_manager, position)
-WHERE queue_manager = '{queue_manager}' AND kind = 'Relocate' AND reply = 'Administered'
-    AND exists(arrays_zip(
-        from_json(settings, 'put_positions array<long>').put_positions,
-        from_json(settings, 'put_indexes array<long>').put_indexes),
-        one -> one.put_positions = {put_position} AND one.put_indexes = {put_index})
-ORDER BY position
+SELECT DISTINCT again.* FROM {chosen} JOIN (
+    SELECT queue_manager, position, time_us, actor, why, inline(arrays_zip(
+        from_json(settings, 'put_positions array<bigint>').put_positions,
+        from_json(settings, 'put_indexes array<bigint>').put_indexes))
+        AS (put_position, put_index)
+    FROM {applied} JOIN {clock} USING (queue_manager, position)
+    WHERE kind = 'Relocate' AND reply = 'Administered'
+) AS again USING (queue_manager, put_position, put_index)
 """
+
+
+def meant(
+    *,
+    message_id: bytes | None = None,
+    correlation_id: str | None = None,
+    group_id: bytes | None = None,
+    properties: Mapping[str, str] | None = None,
+) -> Column:
+    """Which messages are meant, a condition over `puts`: all that is given must be true of one.
+
+    The values of properties are told as JSON tells them: `5`, `true`, the text of a string.
+    """
+    conditions = [f.lit(True)]
+    if message_id is not None:
+        conditions.append(f.col("message_id") == f.lit(message_id))
+    if correlation_id is not None:
+        conditions.append(f.col("correlation_id") == correlation_id)
+    if group_id is not None:
+        conditions.append(f.col("group_id") == group_id.hex())
+    told = f.from_json(f.get_json_object("header", "$.p"), "map<string, string>")
+    conditions += [told[name] == value for name, value in (properties or {}).items()]
+    return reduce(and_, conditions)
+
+
+def lives_of(facts: Facts, queue_manager: str, chosen: Column, most: int) -> list[Life]:
+    """Tell the lives of messages, at most so many, the first that were put.
+
+    A message that was moved is told from its Put to where it is now. What was put by an operation
+    that was refused has no life.
+    """
+    one = ("queue_manager", "put_position", "put_index")
+    lived = facts.frame("events").select(*one).distinct()
+    puts = facts.frame("puts").where((f.col("queue_manager") == queue_manager) & chosen)
+    wanted = puts.join(lived, [*one], "left_semi").select(*one).orderBy(*one).limit(most)
+    places = {"chosen": wanted}
+    events: defaultdict[tuple[int, int], list[Row]] = defaultdict(list)
+    for row in facts.query(EVENTS, **places).collect():
+        events[row["put_position"], row["put_index"]].append(row)
+    again: defaultdict[tuple[int, int], list[Row]] = defaultdict(list)
+    for row in facts.query(WRITTEN_AGAIN, **places).collect():
+        again[row["put_position"], row["put_index"]].append(row)
+    return [_life(rows, again[put]) for put, rows in sorted(events.items())]
 
 
 def life_of(facts: Facts, queue_manager: str, message_id: bytes) -> Life | None:
-    """Tell the life of the message with that id; the first put, should two bear it.
+    """Tell the life of the message with that id; the first put, should two bear it."""
+    found = lives_of(facts, queue_manager, meant(message_id=message_id), 1)
+    return found[0] if found else None
 
-    A message that was moved is told from its Put to where it is now.
-    """
-    named = {"queue_manager": queue_manager, "message_id": message_id.hex()}
-    found = facts.query(EVENTS.format(**named)).collect()
-    if not found:
-        return None
-    first = min((row["put_position"], row["put_index"]) for row in found)
-    put = dict(zip(("put_position", "put_index"), first, strict=True))
-    rows = [row for row in found if (row["put_position"], row["put_index"]) == first]
+
+def _life(rows: list[Row], again: list[Row]) -> Life:
     rows.sort(key=lambda row: (row["position"], row["step"]))
     steps = [
         LifeStep(
@@ -90,21 +136,22 @@ def life_of(facts: Facts, queue_manager: str, message_id: bytes) -> Life | None:
             what="written again",
             reason=f"{row['actor']}: {row['why']}; the message is what and where it was",
         )
-        for row in facts.query(WRITTEN_AGAIN.format(**named, **put)).collect()
+        for row in sorted(again, key=lambda row: row["position"])
     ]
     last = [row for row in rows if row["kind"] != "subscription"][-1]
     backouts = {row["store"]: row["backouts"] for row in rows if row["store"] is not None}
     is_topic = last["kind"] == "topic"
     return Life(
-        queue_manager=queue_manager,
-        message_id=message_id.hex(),
+        queue_manager=last["queue_manager"],
+        message_id=last["message_id"].hex(),
         queue=last["destination"].removeprefix("queue:"),
         sequence=last["sequence"],
         priority=last["priority"],
         fate=last["event"] if last["after"] == "gone" else last["after"],
+        put_position=last["put_position"],
+        put_index=last["put_index"],
         backout_count=sum(backouts.values()) if is_topic else last["backouts"],
         steps=sorted(steps, key=lambda step: step.position),
-        **put,
     )
 
 

@@ -1,4 +1,4 @@
-"""`ledgermq rebuild`, `trace` and `audit` on a real log, by Spark."""
+"""`ledgermq rebuild`, `trace`, `diff`, `sql` and `audit` on a real log, by Spark."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 import pyarrow.parquet
 import pytest
 
-from ledgermq.cli.printing.exits import OK, REFUSED
+from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
@@ -28,7 +28,11 @@ def lived(connection, history) -> dict[str, object]:
     queue = history["queue"]
     with connection.session(transacted=True) as session:
         producer = session.producer(f"queue:{queue}")
-        receipts = [producer.send(body) for body in ("a", "b", "c")]
+        given = ({"region": "EU", "size": 7}, {"region": "EU", "size": 7}, {"region": "US"})
+        receipts = [
+            producer.send(body, properties=properties, correlation_id=queue)
+            for body, properties in zip("abc", given, strict=True)
+        ]
         session.commit()
         status = connection.admin.queue_status(queue)
         consumer = session.consumer(f"queue:{queue}", prefetch=1)
@@ -85,6 +89,61 @@ def test_trace_tells_the_life_of_a_message(cli, lived):
     assert (life["queue"], life["sequence"], life["backout_count"]) == (lived["queue"], 0, 1)
     steps = [step["what"] for step in life["steps"]]
     assert steps == ["put", "numbered", "delivered", "returned", "delivered", "consumed"]
+
+
+def test_trace_tells_the_lives_of_all_that_options_mean(cli, lived):
+    """By correlation id and property together, the first that were put; more are told of."""
+    queue = lived["queue"]
+    lives = cli("trace", "--correlation-id", queue, "--property", "region=EU", "--json").document
+    assert [(one["queue"], one["sequence"]) for one in lives] == [(queue, 0), (queue, 1)]
+    assert lives[0]["message_id"] == lived["message_id"]
+    answer = cli("trace", "--correlation-id", queue, "--property", "size=7", "--limit", "1")
+    assert answer.code == OK
+    assert "more messages are meant than these 1" in answer.err
+
+
+@pytest.mark.parametrize(
+    "options",
+    [(), ("--group", "12"), ("--property", "region"), ("--limit", "0")],
+)
+def test_trace_wants_to_know_which_messages(cli, options):
+    """Without a choice, and with one that can mean nothing, Spark is not even started."""
+    answer = cli("trace", *options)
+    assert answer.code == USAGE
+    assert answer.out == ""
+
+
+def test_diff_tells_what_changed_and_through_which_operations(cli, lived):
+    """Since an earlier status, one message was rolled back, then consumed."""
+    answer = cli("diff", "--from", lived["before"].position, "--json")
+    assert answer.code == OK
+    document = answer.document
+    (place,) = [
+        one for one in document["places"] if one["destination"] == f"queue:{lived['queue']}"
+    ]
+    assert (place["before"], place["came"], place["went"], place["after"]) == (3, 0, 1, 2)
+    assert place["events"] == {"delivered": 2, "returned": 1, "consumed": 1}
+    assert place["operations"]["Commit"] == 1
+    assert document["operations"]["Rollback"] >= 1
+
+
+def test_diff_is_a_table_when_piped(cli, lived):
+    """A line for each queue in which something happened."""
+    answer = cli("diff", "--from", lived["before"].position)
+    assert answer.code == OK, answer.err
+    heading, *rows = [line.split("\t") for line in answer.lines]
+    assert heading[0] == "QUEUE, TOPIC OR SUBSCRIPTION"
+    (row,) = [row for row in rows if row[0] == f"queue:{lived['queue']}"]
+    assert row[1:5] == ["3", "0", "1", "2"]
+    assert "Rollback 1" in row[6]
+
+
+def test_diff_refuses_moments_in_the_wrong_order(cli, lived):
+    """The error names both, and says what to do."""
+    answer = cli("diff", "--from", "5", "--to", "2")
+    assert answer.code == USAGE
+    assert "QM1@5" in answer.err
+    assert "turn them round" in answer.err
 
 
 @pytest.mark.long

@@ -1,21 +1,33 @@
-"""`ledgermq sql` and `ledgermq tables`: what happened to messages, as tables, read from the log."""
+"""`ledgermq sql`, `tables` and `diff`: what happened to messages, as tables, read from the log."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ledgermq.cli.options.moments import at_option, position_at
+from ledgermq.cli.options.moments import MOMENT, at_option, position_at
 from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.printing.output import Column, Output
+from ledgermq.cli.printing.output import Column, Output, count_of
 from ledgermq.errors import LedgerMQError
 
+if TYPE_CHECKING:
+    from ledgermq_spark.tables.changes import PlaceChanges
+
 ROWS_MAX_DEFAULT = 1_000
+CHANGES_COLUMNS: Final = (
+    Column(key="place", heading="QUEUE, TOPIC OR SUBSCRIPTION", whole=True),
+    Column(key="before", heading="BEFORE", number=True),
+    Column(key="came", heading="CAME", number=True),
+    Column(key="went", heading="WENT", number=True),
+    Column(key="after", heading="AFTER", number=True),
+    Column(key="events", heading="WHAT HAPPENED"),
+    Column(key="operations", heading="THROUGH"),
+)
 
 
 class QueryInvalidError(LedgerMQError, ValueError):
@@ -102,3 +114,54 @@ def write(target: Target, output: Output, directory: Path, at: Any) -> None:
         f"{len(TABLES)} tables are in {directory}",
         {"directory": str(directory), "tables": list(TABLES)},
     )
+
+
+@click.command()
+@click.option("--from", "since", type=MOMENT, required=True, help="A log position or a time.")
+@click.option("--to", "until", type=MOMENT, help="The later one.  [default: the log's end]")
+@target_options
+def diff(target: Target, output: Output, since: Any, until: Any) -> None:
+    """Show what changed after one moment, up to another, and through which operations."""
+    from ledgermq_spark.jobs.run import run_tables
+    from ledgermq_spark.tables.changes import changes_since
+
+    target.check_broker()
+    first, last = position_at(target, since), position_at(target, until)
+    assert first is not None
+    if last is not None and first > last:
+        raise click.UsageError(
+            f"--from {target.named(first)} lies after --to {target.named(last)}; turn them round"
+        )
+    with spark_job(target, output, "diff") as job:
+        changes = changes_since(run_tables(at=last, **job), first)
+    if output.as_json:
+        document = changes.as_dict()
+        output.document({"queue_manager": target.queue_manager, "from": first, **document})
+        return
+    asked = count_of(sum(changes.operations.values()), "operation")
+    caption = f"after {target.named(first)}, up to {target.named(changes.position)}: {asked}"
+    caption += f": {_counted(changes.operations)}" if changes.operations else ""
+    caption += f"\nrefused: {_counted(changes.refused)}" if changes.refused else ""
+    output.table(CHANGES_COLUMNS, [_change_row(one) for one in changes.places], caption=caption)
+
+
+def _change_row(one: PlaceChanges) -> dict[str, Any]:
+    place = one.destination
+    if one.subscription is not None:
+        place += f" to {one.subscription or 'a subscription without a name'}"
+    made = (["made"] if one.made else []) + (["ended"] if one.gone else [])
+    return {
+        "place": place,
+        "before": one.before,
+        "came": one.came,
+        "went": one.went,
+        "after": one.after,
+        "events": ", ".join([*made, _counted(one.events)] if one.events else made),
+        "operations": _counted(one.operations),
+    }
+
+
+def _counted(counts: Mapping[str, int]) -> str:
+    """Names with their counts, the largest first."""
+    ordered = sorted(counts.items(), key=lambda one: (-one[1], one[0]))
+    return ", ".join(f"{name} {count:,}" for name, count in ordered)

@@ -1,16 +1,19 @@
-"""`ledgermq trace`: the life of one message, read by Spark from the log alone."""
+"""`ledgermq trace`: the lives of messages, read by Spark from the log alone."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ledgermq.cli.options.bodies import properties_from
 from ledgermq.cli.options.moments import MESSAGE_ID
 from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, iso_time
 from ledgermq.errors import LedgerMQError
+from ledgermq.protocol.limits import GROUP_ID_BYTES
 
 if TYPE_CHECKING:
     from ledgermq_spark.tables.life import Life
@@ -24,34 +27,96 @@ LIFE_COLUMNS: Final = (
 )
 
 
+LIVES_DEFAULT: Final = 20
+GROUP_ID: Final = re.compile(rf"(ID:)?[0-9a-fA-F]{{{2 * GROUP_ID_BYTES}}}")
+
+
 class MessageUnknownError(LedgerMQError, LookupError):
-    """The log holds no put of a message with this id."""
+    """The log holds no put of a message that is meant."""
 
     code = "message-unknown"
 
 
 @click.command()
-@click.argument("message_id")
+@click.argument("message_id", required=False)
+@click.option("--correlation-id", metavar="TEXT", help="Messages with this correlation id.")
+@click.option("--group", metavar="ID", help="Messages of the group with this id.")
+@click.option(
+    "--property",
+    "properties",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Messages with this property; all of them, if repeated.",
+)
+@click.option(
+    "--limit",
+    type=click.IntRange(min=1),
+    default=LIVES_DEFAULT,
+    show_default=True,
+    help="How many messages at most, the first that were put.",
+)
 @target_options
-def trace(target: Target, output: Output, message_id: str) -> None:
-    """Show the life of the message with MESSAGE_ID, from its put to now, from the log alone."""
-    from ledgermq_spark.jobs.run import trace_message
+def trace(
+    target: Target,
+    output: Output,
+    message_id: str | None,
+    correlation_id: str | None,
+    group: str | None,
+    properties: tuple[str, ...],
+    limit: int,
+) -> None:
+    """Show the lives of messages, from their put to now, from the log alone.
 
-    if not MESSAGE_ID.fullmatch(message_id):
+    Of the one with MESSAGE_ID, or of all that the options mean.
+    """
+    from ledgermq_spark.jobs.run import trace_messages
+    from ledgermq_spark.tables.life import meant
+
+    if message_id is None and correlation_id is None and group is None and not properties:
+        raise click.UsageError(
+            "say which messages: give MESSAGE_ID, --correlation-id, --group or --property"
+        )
+    if message_id is not None and not MESSAGE_ID.fullmatch(message_id):
         raise click.UsageError(
             f"{message_id!r} is no message id: it has 32 hexadecimal digits, see `ledgermq browse`"
         )
+    if group is not None and not GROUP_ID.fullmatch(group):
+        raise click.UsageError(
+            f"{group!r} is no group id: it has 48 hexadecimal digits, see `ledgermq group list`"
+        )
+    properties_from(properties)
     target.check_broker()
     with spark_job(target, output, "trace") as job:
-        life = trace_message(message_id=message_id, **job)
-    if life is None:
+        chosen = meant(
+            message_id=_bytes_of(message_id),
+            correlation_id=correlation_id,
+            group_id=_bytes_of(group),
+            properties=dict(text.split("=", 1) for text in properties),
+        )
+        lives = trace_messages(chosen=chosen, most=limit + 1, **job)
+    if not lives:
+        what = "of those that are meant" if message_id is None else message_id
         raise MessageUnknownError(
-            f"no message {message_id} was ever put on {target.queue_manager}; see "
+            f"no message {what} was ever put on {target.queue_manager}; see "
             "`ledgermq browse QUEUE` for those that wait"
         )
     if output.as_json:
-        output.document(life.as_dict())
-        return
+        documents = [life.as_dict() for life in lives[:limit]]
+        output.document(documents if message_id is None else documents[0])
+    else:
+        for number, life in enumerate(lives[: limit if message_id is None else 1]):
+            if number:
+                click.echo()
+            _print(output, life)
+    if message_id is None and len(lives) > limit:
+        output.remark(f"more messages are meant than these {limit:,}; ask for more with --limit")
+
+
+def _bytes_of(text: str | None) -> bytes | None:
+    return None if text is None else bytes.fromhex(text.removeprefix("ID:"))
+
+
+def _print(output: Output, life: Life) -> None:
     topic = life.queue.startswith("topic:")
     number = "none" if life.sequence is None else str(life.sequence)
     output.fields(
