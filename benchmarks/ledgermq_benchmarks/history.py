@@ -21,10 +21,13 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
+from ledgermq import Connection
 from ledgermq.core.apply import apply, new_state
+from ledgermq.core.queries.destination_status import queue_statuses
 from ledgermq.embedded import EmbeddedBroker
 from ledgermq.protocol import operations as op
-from ledgermq.protocol.outcomes import Delivered
+from ledgermq.protocol.limits import SUSPECT_TIMEOUT_MS_MAX
+from ledgermq.protocol.outcomes import Delivered, Refused
 from ledgermq.wire.content.content import Content, encode_content
 from ledgermq.wire.framing.codec import encode_operation
 from ledgermq_benchmarks.environment import environment
@@ -38,7 +41,6 @@ TRANSACTED, PUBLISHED, GROUPED = 50, 10, 10
 # Of the deliveries: how many are given back once.
 RETURNED_SHARE: Final = 0.05
 START_US: Final = 1_700_000_000_000_000
-PATIENCE_MS: Final = 86_400_000
 PLAIN_HEADER: Final[dict[str, Any]] = {
     "properties": {},
     "correlation_id": None,
@@ -92,6 +94,10 @@ class History:
                 self._take(taker)
             yield from self._taken()
 
+    def consumed(self) -> dict[str, int]:
+        """How many messages of each queue were consumed."""
+        return {one["name"]: one["sent_and_committed"] for one in queue_statuses(self._state)}
+
     def _taken(self) -> list[bytes]:
         given, self._given = self._given, []
         return given
@@ -104,7 +110,7 @@ class History:
                 lane=0,
                 session_key=key,
                 acknowledge_mode=mode,
-                suspect_timeout_ms=PATIENCE_MS,
+                suspect_timeout_ms=SUSPECT_TIMEOUT_MS_MAX,
             )
         )
         return self._state.position
@@ -120,6 +126,7 @@ class History:
         self._given.append(encode_operation(operation))
         for one in apply(self._state, operation, position, START_US + position):
             found = one.outcome
+            assert not isinstance(found, Refused), found
             if isinstance(found, Delivered):
                 first = found.first_delivery
                 held = self._held.setdefault(found.session, [])
@@ -171,14 +178,14 @@ class History:
             self._get(session, len(held))
 
 
-def write(place: BenchPlace, messages: int, seed: int) -> int:
+def write(place: BenchPlace, history: History) -> int:
     """Appends the operations of a life to a place's log; how many there are."""
     from confluent_kafka import Producer
 
     settings = {"bootstrap.servers": place.bootstrap, "linger.ms": 5, "enable.idempotence": True}
     producer = Producer(settings | {"message.max.bytes": 9_000_000})
     count = 0
-    for value in History(messages, seed).records():
+    for value in history.records():
         count += 1
         while True:
             try:
@@ -189,6 +196,12 @@ def write(place: BenchPlace, messages: int, seed: int) -> int:
         producer.poll(0)
     assert producer.flush(60) == 0, "the broker takes them"
     return count
+
+
+def check(connection: Connection, history: History) -> None:
+    """Sees that the worker answered the log as it was meant: a log of refusals measures nothing."""
+    live = {one.name: one.sent_and_committed for one in connection.admin.list_queues()}
+    assert live == history.consumed(), "the worker answered otherwise than the log was made for"
 
 
 class Memory:
@@ -281,10 +294,12 @@ def main(arguments: list[str] | None = None) -> int:
         directory = Path(name)
         with EmbeddedBroker(directory / "broker") as broker, BenchPlace(broker.bootstrap) as place:
             started = time.monotonic()
-            document["operations"] = write(place, given.messages, given.seed)
+            history = History(given.messages, given.seed)
+            document["operations"] = write(place, history)
             document["written_seconds"] = round(time.monotonic() - started, 1)
             with place.connect() as connection:
                 document["position"] = connection.admin.checkpoint().position
+                check(connection, history)
             document["answered_seconds"] = round(time.monotonic() - started, 1)
             place.kill_worker()
             for what in given.jobs.split(","):
