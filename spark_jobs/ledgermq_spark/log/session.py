@@ -36,7 +36,7 @@ def spark_session(
     driver_memory: str = "2g",
     directory: Path | None = None,
     log_level: str = "WARN",
-    java_options: str = "",
+    java_options: str = COLLECTOR,
     brief: bool = False,
 ) -> SparkSession:
     """Return the running Spark session, or start one.
@@ -96,9 +96,7 @@ def _settings(
         "spark.driver.host": "127.0.0.1",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.driver.memory": driver_memory,
-        "spark.driver.extraJavaOptions": " ".join(
-            [f"-Djava.io.tmpdir={scratch}", COLLECTOR, java_options]
-        ).strip(),
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch} {java_options}".strip(),
         "spark.local.dir": scratch,
         "spark.sql.warehouse.dir": str(Path(scratch) / "warehouse"),
         "spark.ui.enabled": "false",
