@@ -48,7 +48,7 @@ def spark_session(
         driver_memory: Heap of the Java process; with a local master it is all the heap there is.
         directory: Where Spark spills and keeps its files; a fresh temporary one if not given.
         log_level: Of Spark's own log.
-        java_options: Further options of the Java process.
+        java_options: Of the Java process, in place of the collector that suits jobs.
         brief: Whether the job is over before Java's optimising compiler would pay; on two cores
             that compiler takes a fifth of an audit of 12,000 operations.
 
