@@ -142,7 +142,8 @@ def drawn_table(
     table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, GAP, 0, 0))
     for column in columns:
         justify: Literal["left", "right"] = "right" if column.number else "left"
-        table.add_column(column.heading, justify=justify, no_wrap=column.whole, overflow="fold")
+        is_whole = column.whole or column.number
+        table.add_column(column.heading, justify=justify, no_wrap=is_whole, overflow="fold")
     for row in cells:
         table.add_row(*(Text(text) for text in row))
     return table

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,6 +34,8 @@ BACK_OFF_SECONDS_MAX = 10.0
 # A worker that ran for this long was well; its next death starts the back-off anew.
 WELL_SECONDS = 10.0
 BROKER_LINES = 3
+# With less than this a disk is full: a broker writes no segment, and hardly its log.
+FULL_DISK_BYTES = 1_000_000
 STOP_SECONDS = 20.0
 WORKER_NAME = "worker-1"
 
@@ -234,6 +237,9 @@ class Supervisor:
             return f"Its log cannot be read: {error}"
         grave = [line for line in lines if " ERROR " in line or "No space left" in line]
         shown = "".join(f"\n  {line[:300]}" for line in grave[-BROKER_LINES:])
+        # The log lies on the same disk: of a full one it may not hold the reason any more.
+        if shutil.disk_usage(path.parent).free < FULL_DISK_BYTES and "No space left" not in shown:
+            shown += "\n  No space left on device"
         return f"Its log, {path}, has the reason{':' if shown else '.'}{shown}"
 
     def _log_tail(self) -> str:
