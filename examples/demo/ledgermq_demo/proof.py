@@ -147,8 +147,9 @@ def audit_all(
 def _totals(report: AuditReport) -> list[dict[str, Any]]:
     """The departure queues and the rotations each, the arrival queues together."""
     queues = (ROTATIONS_QUEUE, *(departures_queue(origin) for origin in ORIGINS))
-    alone = {f"queue:{one}" for one in queues}
-    rows = [one for one in report.totals if one["destination"] in alone]
+    alone = {f"queue:{one}": one for one in queues}
+    totals = [one for one in report.totals if one["destination"] in alone]
+    rows = [one | {"destination": alone[one["destination"]]} for one in totals]
     rest = [one for one in report.totals if one["destination"] not in alone]
     together: dict[str, Any] = {"destination": f"{len(rest)} arrival queues"}
     for column in TOTALS_COLUMNS[1:]:
