@@ -93,6 +93,10 @@ class EmbeddedBroker:
     def log_path(self) -> Path:
         return self._directory.log
 
+    def free_bytes(self) -> int:
+        """How much the disk with its data and its log has left."""
+        return self._directory.free_bytes()
+
     @property
     def running(self) -> bool:
         return self._guard is not None and self._guard.poll() is None
@@ -351,7 +355,7 @@ class EmbeddedBroker:
         return lost
 
     def _failure(self, what: str, log_size: int) -> BrokerStartError:
-        free_bytes = self._directory.free_bytes()
+        free_bytes = self.free_bytes()
         hint = ""
         if free_bytes < FREE_BYTES_LOW:
             hint = f" Only {free_bytes // 1_000_000} MB are free there: make room first."

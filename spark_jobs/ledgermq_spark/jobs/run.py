@@ -44,7 +44,7 @@ def run_tables(
 ) -> Facts:
     """State what happened up to a position or time, for tables to be asked of.
 
-    They (`history.tables.TABLES`) are written as Parquet below `output`, if given; `directory`
+    They (`tables.all_tables.TABLES`) are written as Parquet below `output`, if given; `directory`
     keeps intermediate results.
 
     Raises:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ledgermq.cli.options.destinations import queue_from
+from ledgermq.cli.options.moments import GROUP_ID_DIGITS
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.blocked import counted, is_wholly_there, sentence
 from ledgermq.cli.printing.output import Column, Output, cell_text
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from ledgermq.protocol.documents.groups import GroupState
 
 
-GROUP_ID_DIGITS: Final = 48
 # People are shown so much of a group's id that it differs from the others, and at least this.
 SHOWN_DIGITS_MIN: Final = 12
 GAPS_SHOWN_MAX: Final = 5

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from typing import TYPE_CHECKING, Any, Final
 
 import click
 
 from ledgermq.cli.options.bodies import properties_from
-from ledgermq.cli.options.moments import MESSAGE_ID
+from ledgermq.cli.options.moments import GROUP_ID, GROUP_ID_DIGITS, MESSAGE_ID
 from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, iso_time
 from ledgermq.errors import LedgerMQError
-from ledgermq.protocol.limits import GROUP_ID_BYTES
 
 if TYPE_CHECKING:
     from ledgermq_spark.tables.life import Life
@@ -28,7 +26,6 @@ LIFE_COLUMNS: Final = (
 
 
 LIVES_DEFAULT: Final = 20
-GROUP_ID: Final = re.compile(rf"(ID:)?[0-9a-fA-F]{{{2 * GROUP_ID_BYTES}}}")
 
 
 class MessageUnknownError(LedgerMQError, LookupError):
@@ -82,9 +79,10 @@ def trace(
         )
     if group is not None and not GROUP_ID.fullmatch(group):
         raise click.UsageError(
-            f"{group!r} is no group id: it has 48 hexadecimal digits, see `ledgermq group list`"
+            f"{group!r} is no group id: it has {GROUP_ID_DIGITS} hexadecimal digits, see "
+            "`ledgermq group list`"
         )
-    properties_from(properties)
+    properties_from(properties)  # Refuses what is not NAME=VALUE, and a name given twice.
     target.check_broker()
     with spark_job(target, output, "trace") as job:
         chosen = meant(

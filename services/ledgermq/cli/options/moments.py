@@ -1,4 +1,4 @@
-"""Moments of a log on the command line: a position or a time; and the ids of its messages."""
+"""Moments of a log on the command line: a position or a time; ids of its messages and groups."""
 
 from __future__ import annotations
 
@@ -9,8 +9,11 @@ import click
 
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.options.together import Read
+from ledgermq.protocol.limits import GROUP_ID_BYTES
 
 MESSAGE_ID: Final = re.compile(r"(ID:)?[0-9a-fA-F]{32}")
+GROUP_ID_DIGITS: Final = 2 * GROUP_ID_BYTES
+GROUP_ID: Final = re.compile(rf"(ID:)?[0-9a-fA-F]{{{GROUP_ID_DIGITS}}}")
 
 
 def _moment(text: str) -> Any:

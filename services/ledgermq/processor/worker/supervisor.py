@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -238,7 +237,7 @@ class Supervisor:
         grave = [line for line in lines if " ERROR " in line or "No space left" in line]
         shown = "".join(f"\n  {line[:300]}" for line in grave[-BROKER_LINES:])
         # The log lies on the same disk: of a full one it may not hold the reason any more.
-        if shutil.disk_usage(path.parent).free < FULL_DISK_BYTES and "No space left" not in shown:
+        if self.broker.free_bytes() < FULL_DISK_BYTES and "No space left" not in shown:
             shown += "\n  No space left on device"
         return f"Its log, {path}, has the reason{':' if shown else '.'}{shown}"
 

@@ -12,10 +12,10 @@ from ledgermq.protocol.limits import (
     TIMING_MS_MAX,
 )
 from ledgermq_spark.laws.refusals.expressions import is_destination, is_name, name_in, stands
+from ledgermq_spark.tables.events import IN_FLIGHT
 
 SEGMENT_BYTES_MAX: Final = 2**40
 SEGMENTS_MAX: Final = 99_999
-IN_FLIGHT: Final = "('unacknowledged', 'uncommitted get')"
 
 
 def _target_refusal(target: str, place: str) -> str:

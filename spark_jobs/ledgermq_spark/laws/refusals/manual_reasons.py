@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 from ledgermq.protocol.limits import RELOCATED_MESSAGES_MAX, RELOCATED_PLACES_MAX
-from ledgermq_spark.laws.refusals.destination_reasons import IN_FLIGHT
 from ledgermq_spark.laws.refusals.expressions import is_destination, names_nobody, stands
+from ledgermq_spark.tables.events import IN_FLIGHT
 
 HANDLED: Final = """
     target STRING, to_origin BOOLEAN, actor STRING, reason STRING,
