@@ -18,6 +18,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Iterator
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -237,14 +238,15 @@ class Memory:
 
 
 def _descendants(pid: int) -> Iterator[int]:
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        try:
-            children = (task / "children").read_text(encoding="utf-8").split()
-        except OSError:
-            continue
-        for child in map(int, children):
-            yield child
-            yield from _descendants(child)
+    """Processes below another; none of one that has ended meanwhile."""
+    try:
+        tasks = Path(f"/proc/{pid}/task").iterdir()
+        children = [(task / "children").read_text(encoding="utf-8").split() for task in tasks]
+    except OSError:
+        return
+    for child in map(int, chain.from_iterable(children)):
+        yield child
+        yield from _descendants(child)
 
 
 def job(bootstrap: str, topic_prefix: str, what: str, directory: Path) -> dict[str, object]:
