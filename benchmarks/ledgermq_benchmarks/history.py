@@ -31,6 +31,7 @@ from ledgermq.protocol.limits import SUSPECT_TIMEOUT_MS_MAX
 from ledgermq.protocol.outcomes import Delivered, Refused
 from ledgermq.wire.content.content import Content, encode_content
 from ledgermq.wire.framing.codec import encode_operation
+from ledgermq.wire.topics.log_topics import Topics
 from ledgermq_benchmarks.environment import environment
 from ledgermq_benchmarks.place import QUEUE_MANAGER, BenchPlace
 
@@ -41,6 +42,8 @@ QUEUES: Final = 20
 TRANSACTED, PUBLISHED, GROUPED = 50, 10, 10
 # Of the deliveries: how many are given back once.
 RETURNED_SHARE: Final = 0.05
+# An archive has so many states to go on from.
+STRETCHES: Final = 16
 START_US: Final = 1_700_000_000_000_000
 PLAIN_HEADER: Final[dict[str, Any]] = {
     "properties": {},
@@ -249,12 +252,93 @@ def _descendants(pid: int) -> Iterator[int]:
         yield from _descendants(child)
 
 
+def _rebuild(bootstrap: str, directory: Path, given: dict[str, Any]) -> dict[str, object]:
+    from ledgermq_spark.jobs.run import rebuild_at
+
+    del directory
+    return {"digest": rebuild_at(bootstrap, QUEUE_MANAGER, **given).digest}
+
+
+def _tables(bootstrap: str, directory: Path, given: dict[str, Any]) -> dict[str, object]:
+    from ledgermq_spark.jobs.run import run_tables
+
+    run_tables(bootstrap, QUEUE_MANAGER, output=directory / "written", **given)
+    return {}
+
+
+def _audit(bootstrap: str, directory: Path, given: dict[str, Any]) -> dict[str, object]:
+    from ledgermq_spark.jobs.run import run_audit
+
+    del directory
+    report = run_audit(bootstrap, QUEUE_MANAGER, **given)
+    anomalies = len(report.anomalies)
+    return {"verdict": report.verdict, "stages": report.seconds, "anomalies": anomalies}
+
+
+def _archive(bootstrap: str, directory: Path, given: dict[str, Any]) -> dict[str, object]:
+    """All but the last hundredth of the log, in sixteen stretches."""
+    from ledgermq_spark.archive.updating import update_archive
+
+    end = _end(bootstrap, given["topic_prefix"])
+    at, size = end - end // 100, end // STRETCHES + 1
+    made = update_archive(
+        bootstrap, QUEUE_MANAGER, directory / "kept", at, operations_per_stretch=size, **given
+    )
+    return {"stretches": len(made), "fold_seconds": sum(x.manifest["fold_seconds"] for x in made)}
+
+
+def _archive_rest(bootstrap: str, directory: Path, given: dict[str, Any]) -> dict[str, object]:
+    """The last hundredth of the log."""
+    from ledgermq_spark.archive.updating import update_archive
+
+    made = update_archive(bootstrap, QUEUE_MANAGER, directory / "kept", **given)
+    return {"operations": sum(one.last + 1 - one.first for one in made)}
+
+
+def _archived_tables(bootstrap: str, directory: Path, given: dict[str, Any]) -> dict[str, object]:
+    from ledgermq_spark.archive.archived import archived_facts
+    from ledgermq_spark.tables.all_tables import write_tables
+
+    del bootstrap
+    named = {name: given[name] for name in ("spark", "directory")}
+    write_tables(archived_facts(directory / "kept", QUEUE_MANAGER, **named), directory / "again")
+    return {}
+
+
+def _proof(bootstrap: str, directory: Path, given: dict[str, Any]) -> dict[str, object]:
+    from ledgermq_spark.archive.proving import prove_archive
+
+    del bootstrap
+    found = prove_archive(directory / "kept", QUEUE_MANAGER, spark=given["spark"])
+    assert not [one.problem for one in found if one.problem], found
+    slowest = max(one.milliseconds for one in found)
+    return {"stretches": len(found), "slowest_seconds": slowest / 1000}
+
+
+def _end(bootstrap: str, topic_prefix: str) -> int:
+    from ledgermq_spark.rebuild.rebuild import locate
+
+    return locate(bootstrap, Topics(topic_prefix), QUEUE_MANAGER)[1].end
+
+
+JOBS: Final[dict[str, Callable[[str, Path, dict[str, Any]], dict[str, object]]]] = {
+    "rebuild": _rebuild,
+    "tables": _tables,
+    "audit": _audit,
+    "archive": _archive,
+    "archive_rest": _archive_rest,
+    "archived_tables": _archived_tables,
+    "proof_on_one_core": _proof,
+    "proof_on_two_cores": _proof,
+}
+
+
 def job(bootstrap: str, topic_prefix: str, what: str, directory: Path) -> dict[str, object]:
     """One job in this process, with a Spark of its own; its seconds and the memory it took."""
-    from ledgermq_spark.jobs.run import rebuild_at, run_audit, run_tables
     from ledgermq_spark.log.session import spark_session
 
-    spark = spark_session(directory=directory / "spark", log_level="ERROR")
+    master = "local[1]" if what == "proof_on_one_core" else "local[2]"
+    spark = spark_session(master=master, directory=directory / "spark", log_level="ERROR")
     given: dict[str, Any] = {
         "topic_prefix": topic_prefix,
         "spark": spark,
@@ -263,14 +347,7 @@ def job(bootstrap: str, topic_prefix: str, what: str, directory: Path) -> dict[s
     found: dict[str, object] = {}
     with Memory() as memory:
         started = time.monotonic()
-        if what == "rebuild":
-            found["digest"] = rebuild_at(bootstrap, QUEUE_MANAGER, **given).digest
-        elif what == "tables":
-            run_tables(bootstrap, QUEUE_MANAGER, output=directory / "written", **given)
-        else:
-            report = run_audit(bootstrap, QUEUE_MANAGER, **given)
-            found |= {"verdict": report.verdict, "stages": report.seconds}
-            found["anomalies"] = len(report.anomalies)
+        found |= JOBS[what](bootstrap, directory, given)
         found["seconds"] = round(time.monotonic() - started, 1)
     found["java_gib"] = round(memory.java_bytes / 2**30, 2)
     found["python_gib"] = round(memory.python_bytes / 2**30, 2)
@@ -283,7 +360,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--messages", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--jobs", default="rebuild,tables,audit")
+    parser.add_argument("--jobs", default=",".join(JOBS))
     parser.add_argument("--job", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args(arguments)
     if given.job is not None:

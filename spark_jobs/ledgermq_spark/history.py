@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ledgermq.wire.topics.address import parse_address
+from ledgermq_spark.archive.archived import archived_facts
 from ledgermq_spark.jobs.run import run_tables
 from ledgermq_spark.tables.all_tables import TABLES
 
@@ -112,3 +113,28 @@ def read(
         tunes=False,
     )
     return History(facts)
+
+
+def read_archive(
+    spark: SparkSession,
+    path: Path,
+    queue_manager: str,
+    at: int | str | datetime | None = None,
+    *,
+    directory: Path | None = None,
+) -> History:
+    """Read a queue manager's history from an archive of its log, without a broker or a fold.
+
+    Args:
+        spark: Any session.
+        path: The archive, which `ledgermq archive update` makes; all of Spark must see it.
+        queue_manager: Its name.
+        at: A position, a time, None: the end of the archive.
+        directory: Where intermediate rows are kept; a fresh temporary one if not given.
+
+    Raises:
+        ArchiveMissingError: There is nothing of this queue manager.
+        ArchiveBrokenError: The archive is not whole.
+        PositionOutOfRangeError: `at` lies before the archive's start or after its end.
+    """
+    return History(archived_facts(path, queue_manager, at, spark=spark, directory=directory))

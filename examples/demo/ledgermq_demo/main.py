@@ -146,7 +146,7 @@ def _prove(
     from ledgermq_demo.proof import audit_all, rebuild_the_past
 
     shown.say("starting Spark ...")
-    with quiet_spark(stage.bootstrap, stage.topics, stage.queue_manager) as engine:
+    with quiet_spark(checkpoint.position + 1) as engine:
         rebuild_the_past(shown, stage, course, engine)
         audit_all(shown, stage, course, checkpoint, directory / "report", engine)
 

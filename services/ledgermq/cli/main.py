@@ -40,6 +40,7 @@ _COMMANDS: Final = {
     "diff": "ledgermq.cli.commands.history:diff",
     "sql": "ledgermq.cli.commands.history:sql",
     "tables": "ledgermq.cli.commands.history:tables",
+    "archive": "ledgermq.cli.commands.archive:archive",
     "audit": "ledgermq.cli.commands.audit:audit",
     "checkpoint": "ledgermq.cli.commands.checkpoint:checkpoint",
     "chain": "ledgermq.cli.commands.chain:chain",

@@ -21,7 +21,7 @@ from ledgermq_spark.log.positions import (
 )
 from ledgermq_spark.rebuild.rebuild import Progress, rebuild_at
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
-from ledgermq_spark.tables.all_tables import TABLES
+from ledgermq_spark.tables.all_tables import write_tables
 from ledgermq_spark.tables.life import Life, lives_of
 
 if TYPE_CHECKING:
@@ -63,8 +63,7 @@ def run_tables(
     facts = facts_of(work, rebuilt, operations)
     with work.stage("making the tables", 3):
         if output is not None:
-            for name, text in TABLES.items():
-                facts.query(text).write.mode("overwrite").parquet(str(output / name))
+            write_tables(facts, output)
     work.tell("done", STEPS, STEPS)
     return facts
 

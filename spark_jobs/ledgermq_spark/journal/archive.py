@@ -10,19 +10,23 @@ several; whoever reads them in turn skips what the one before has. Files are rea
 
 from __future__ import annotations
 
-import hashlib
 import json
-import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
 
 from ledgermq.errors import LedgerMQError
 from ledgermq.wire.content.journaled import JournaledMessage
 from ledgermq_spark.journal.summary import Journal, Summary, counted
+from ledgermq_spark.log.durable_files import (
+    file_digest,
+    plain_name,
+    settled,
+    sync,
+    write_durably,
+)
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, state_digest
 
 if TYPE_CHECKING:
@@ -63,7 +67,7 @@ class Archived:
             if told["part"] != part:
                 continue
             path = self.archive.path / told["path"]
-            if not path.is_file() or _digest(path) != told["sha256"]:
+            if not path.is_file() or file_digest(path) != told["sha256"]:
                 problem = "is not as it was written" if path.is_file() else "is missing"
                 raise JournalArchiveError(
                     f"{path} {problem}: backup {self.through} of "
@@ -129,7 +133,7 @@ class Archive:
             JournalArchiveError: A manifest cannot be read.
         """
         found = []
-        for path in (self.path / "manifests").glob(f"{_plain(queue_manager)}-*.json"):
+        for path in (self.path / "manifests").glob(f"{plain_name(queue_manager)}-*.json"):
             if not path.stem.rpartition("-")[2].isdigit():
                 continue
             try:
@@ -166,8 +170,9 @@ class Archive:
             JournalArchiveError: What was read back is not what was written, or there is a backup
                 of this number.
         """
-        place = Path(f"queue_manager={_plain(journal.queue_manager)}") / f"backup={journal.through}"
-        taken = self.path / "manifests" / f"{_plain(journal.queue_manager)}-{journal.through}.json"
+        name = plain_name(journal.queue_manager)
+        place = Path(f"queue_manager={name}") / f"backup={journal.through}"
+        taken = self.path / "manifests" / f"{name}-{journal.through}.json"
         if taken.exists():
             raise JournalArchiveError(f"{taken} is there: this backup was made before")
         work = self.path / ".unfinished" / place
@@ -183,22 +188,17 @@ class Archive:
             target.parent.mkdir(parents=True, exist_ok=True)
             (work / part).rename(target)
             files += [
-                {"part": part, "path": str(one.relative_to(self.path)), "sha256": _digest(one)}
-                for one in _settled(target)
+                {"part": part, "path": str(one.relative_to(self.path)), "sha256": file_digest(one)}
+                for one in settled(target)
             ]
             for directory in (target, *target.parents[:3]):
-                _sync(directory)
+                sync(directory)
         shutil.rmtree(work, ignore_errors=True)
         manifest = {**_told(journal, summary), "files": files}
         found = Archived(archive=self, manifest=manifest)
         found.checkpoint()
-        _write_durably(taken, json.dumps(manifest, indent=2) + "\n")
+        write_durably(taken, json.dumps(manifest, indent=2) + "\n")
         return found
-
-
-def _plain(queue_manager: str) -> str:
-    """A name as part of a path."""
-    return quote(queue_manager, safe="")
 
 
 def _told(journal: Journal, summary: Summary) -> dict[str, Any]:
@@ -233,40 +233,3 @@ def _write_messages(journal: Journal, place: Path, expected: dict[str, int]) -> 
             f"what was written to {place} reads back otherwise: {found} for {expected}; nothing "
             "was taken out of the journal"
         )
-
-
-def _settled(directory: Path) -> list[Path]:
-    """The Parquet files of a directory, on the disk to stay; what else Spark left goes."""
-    files = []
-    for path in sorted(directory.iterdir()):
-        if path.suffix == ".parquet":
-            _sync(path)
-            files.append(path)
-        else:
-            path.unlink()
-    return files
-
-
-def _digest(path: Path) -> str:
-    with path.open("rb") as handle:
-        return hashlib.file_digest(handle, "sha256").hexdigest()
-
-
-def _write_durably(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_suffix(".part")
-    with unfinished.open("w", encoding="utf-8") as handle:
-        handle.write(text)
-        handle.flush()
-        os.fsync(handle.fileno())
-    unfinished.replace(path)
-    _sync(path.parent)
-
-
-def _sync(path: Path) -> None:
-    """Puts a file, or the entries of a directory, on the disk to stay."""
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -67,14 +67,14 @@ class Facts:
 
     def __init__(self, spark: SparkSession, frames: dict[str, DataFrame], keep: Keep) -> None:
         """What is worked out of them is kept once, under its name."""
-        self._spark = spark
+        self.spark = spark
         self._frames = dict(frames)
         self._keep = keep
         self._locks: defaultdict[str, Lock] = defaultdict(Lock)
 
     def judge(self, laws: tuple[Law, ...]) -> DataFrame:
         """What breaks some of the laws: `queue_manager`, `law`, `kind` and the columns `FOUND`."""
-        text_checks.register(self._spark)
+        text_checks.register(self.spark)
         found = [self.finding(law, breach) for law in laws for breach in law.breaches]
         return reduce(lambda one, other: one.unionByName(other), found)
 
@@ -83,7 +83,7 @@ class Facts:
 
         Where logs are short, planning takes longer than running, and keeps one core busy.
         """
-        text_checks.register(self._spark)
+        text_checks.register(self.spark)
 
         def ask(law: Law, breach: Breach) -> list[Row]:
             return self.finding(law, breach).orderBy(*ORDER).limit(most).collect()
@@ -102,7 +102,7 @@ class Facts:
         """The answer to a query over the frames and those given, which it names in braces."""
         named = {name for name in (*self._frames, *DERIVED) if f"{{{name}}}" in text}
         frames: dict[str, Any] = {name: self.frame(name) for name in sorted(named)} | given
-        return self._spark.sql(text, **frames)
+        return self.spark.sql(text, **frames)
 
     def frame(self, name: str) -> DataFrame:
         """One of the frames, worked out if it follows from others."""

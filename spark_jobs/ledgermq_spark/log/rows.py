@@ -95,11 +95,12 @@ _ARROW: dict[t.DataType, pa.DataType] = {
 }
 
 
-def _arrow_type(kind: t.DataType) -> pa.DataType:
+def arrow_type(kind: t.DataType) -> pa.DataType:
+    """The Arrow type of a Spark type that columns of rows have."""
     if isinstance(kind, t.ArrayType):
-        return pa.list_(_arrow_type(kind.elementType))
+        return pa.list_(arrow_type(kind.elementType))
     if isinstance(kind, t.StructType):
-        return pa.struct([(one.name, _arrow_type(one.dataType)) for one in kind.fields])
+        return pa.struct([(one.name, arrow_type(one.dataType)) for one in kind.fields])
     return _ARROW[kind]
 
 
@@ -120,7 +121,7 @@ def _arrays(
 ) -> list[pa.Array]:
     turned = list(zip(*rows, strict=True)) or [()] * len(columns)
     return [
-        pa.array(values, type=_arrow_type(kind))
+        pa.array(values, type=arrow_type(kind))
         for values, (_, kind) in zip(turned, columns, strict=True)
     ]
 
@@ -137,7 +138,7 @@ def batch_of(
             names = [one.name for one in kind.fields]
             arrays.append(pa.StructArray.from_arrays(_arrays(fields, rows), names=names))
         else:
-            arrays.append(pa.nulls(len(rows), _arrow_type(kind)))
+            arrays.append(pa.nulls(len(rows), arrow_type(kind)))
     arrays[0] = pa.array([struct] * len(rows), type=pa.string())
     return pa.RecordBatch.from_arrays(arrays, names=[name for name, _ in columns])
 

@@ -161,13 +161,13 @@ def fold_task(plans: dict[int, FoldPlan]) -> Callable[[Iterable[Any]], Iterator[
     """
 
     def run(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        fold: _Fold | None = None
+        fold: Fold | None = None
         for batch in batches:
             columns = [column.to_pylist() for column in batch.columns]
             if not columns[0]:
                 continue
             if fold is None:
-                fold = _Fold(plans[columns[0][0]])
+                fold = Fold(plans[columns[0][0]])
             assert columns[0][0] == fold.plan.partition, "one queue manager to a task"
             fold.take(*columns[1:])
             yield from fold.told()
@@ -178,7 +178,7 @@ def fold_task(plans: dict[int, FoldPlan]) -> Callable[[Iterable[Any]], Iterator[
     return run
 
 
-class _Fold:
+class Fold:
     """One queue manager's state on its way through the log, and what is yet to be told of it."""
 
     def __init__(self, plan: FoldPlan) -> None:

@@ -319,13 +319,35 @@ def fold_log(
         skips = tuple((one.first, one.last) for one in ahead.declared)
         plan = replace(plan, skips=skips, looked_ahead=True)
         rows, small, skipped = _folded(spark, bootstrap, plan, log, position, path)
-        stopped = json.loads(small["stopped"]) if "stopped" in small else None
+    return _rebuilt(claim.queue_manager, plan.start, position, rows, small, skipped, started)
+
+
+def rebuilt_from(
+    queue_manager: str, first: int, position: int, rows: DataFrame, started: float
+) -> Rebuilt:
+    """What the rows of a fold say, from its first position to the one asked for.
+
+    `started` is when the fold began, on the monotonic clock.
+    """
+    return _rebuilt(queue_manager, first, position, rows, *_small_of(rows), started)
+
+
+def _rebuilt(
+    queue_manager: str,
+    first: int,
+    position: int,
+    rows: DataFrame,
+    small: dict[str, Any],
+    skipped: list[Skipped],
+    started: float,
+) -> Rebuilt:
+    stopped = json.loads(small["stopped"]) if "stopped" in small else None
     end = json.loads(small["end"])
     if stopped is None and end["position"] < position:
         stopped = {"why": "hole", "position": end["position"] + 1, "found": None}
     root = bytes(small["root"])
     return Rebuilt(
-        queue_manager=claim.queue_manager,
+        queue_manager=queue_manager,
         position=end["position"],
         time=end["time"],
         digest=state_digest([root, *(bytes(row["payload"]) for row in _block_rows(rows))]),
@@ -337,7 +359,7 @@ def fold_log(
         groups=json.loads(small["groups"]),
         rows=rows,
         seconds=time.monotonic() - started,
-        operations=end["position"] + 1 - plan.start,
+        operations=end["position"] + 1 - first,
         stopped=stopped,
         skipped=skipped,
     )
@@ -354,13 +376,19 @@ def _folded(
     """Folds as planned: all rows, those parts that there is one of, what was passed over."""
     _fold_rows(spark, bootstrap, plan, log, position).write.mode("overwrite").parquet(path)
     rows = spark.read.schema(spark_schema(FOLD_COLUMNS)).parquet(path)
-    told = rows.where(f.col("part").isin(*SMALL, "skipped")).select("part", "payload").collect()
-    small = {row["part"]: row["payload"] for row in told}
-    skipped = [Skipped(*json.loads(row["payload"])) for row in told if row["part"] == "skipped"]
+    small, skipped = _small_of(rows)
     if "end" not in small:
         # Not one record stands there, so no task began.
         return _folded(spark, bootstrap, plan, log, plan.start - 1, path)
-    return rows, small, sorted(skipped, key=lambda one: one.first)
+    return rows, small, skipped
+
+
+def _small_of(rows: DataFrame) -> tuple[dict[str, Any], list[Skipped]]:
+    """Those parts that there is one of, and what was passed over."""
+    told = rows.where(f.col("part").isin(*SMALL, "skipped")).select("part", "payload").collect()
+    small = {row["part"]: row["payload"] for row in told}
+    skipped = [Skipped(*json.loads(row["payload"])) for row in told if row["part"] == "skipped"]
+    return small, sorted(skipped, key=lambda one: one.first)
 
 
 def _fold_rows(

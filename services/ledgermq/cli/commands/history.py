@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from ledgermq.cli.options.moments import MOMENT, at_option, position_at
-from ledgermq.cli.options.spark import spark_job
+from ledgermq.cli.options.facts import archive_option, facts_at, moment_position
+from ledgermq.cli.options.moments import MOMENT, at_option
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, count_of
 from ledgermq.errors import LedgerMQError
@@ -46,8 +46,11 @@ class QueryInvalidError(LedgerMQError, ValueError):
     show_default=True,
     help="Print so many rows at most.",
 )
+@archive_option
 @target_options
-def sql(target: Target, output: Output, query: str, at: Any, limit: int) -> None:
+def sql(
+    target: Target, output: Output, query: str, at: Any, limit: int, archive: Path | None
+) -> None:
     """Answer QUERY, a SELECT over the tables of what happened (docs/tables.md).
 
     Tables are message_events, operations, outcomes, messages, deliveries, units_of_work, sessions,
@@ -55,17 +58,13 @@ def sql(target: Target, output: Output, query: str, at: Any, limit: int) -> None
     """
     from pyspark.errors import AnalysisException, ParseException
 
-    from ledgermq_spark.jobs.run import run_tables
     from ledgermq_spark.tables.all_tables import TABLES
 
-    target.check_broker()
-    position = position_at(target, at)
-    with spark_job(target, output, "sql") as job:
-        facts = run_tables(at=position, **job)
+    with facts_at(target, output, "sql", at, archive) as facts:
         for name, text in TABLES.items():
             facts.query(text).createOrReplaceTempView(name)
         try:
-            answer = job["spark"].sql(query)
+            answer = facts.spark.sql(query)
         except (AnalysisException, ParseException) as problem:
             told = str(problem).partition("== SQL")[0].partition(";\n")[0].strip()
             raise QueryInvalidError(f"the query cannot be answered: {told}") from None
@@ -100,16 +99,14 @@ def tables() -> None:
 @tables.command()
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
 @at_option
+@archive_option
 @target_options
-def write(target: Target, output: Output, directory: Path, at: Any) -> None:
+def write(target: Target, output: Output, directory: Path, at: Any, archive: Path | None) -> None:
     """Write all tables (docs/tables.md) as Parquet below DIRECTORY, in place of those there."""
-    from ledgermq_spark.jobs.run import run_tables
-    from ledgermq_spark.tables.all_tables import TABLES
+    from ledgermq_spark.tables.all_tables import TABLES, write_tables
 
-    target.check_broker()
-    position = position_at(target, at)
-    with spark_job(target, output, "tables") as job:
-        run_tables(at=position, output=directory, **job)
+    with facts_at(target, output, "tables", at, archive) as facts:
+        write_tables(facts, directory)
     output.done(
         f"{len(TABLES)} tables are in {directory}",
         {"directory": str(directory), "tables": list(TABLES)},
@@ -119,21 +116,20 @@ def write(target: Target, output: Output, directory: Path, at: Any) -> None:
 @click.command()
 @click.option("--from", "since", type=MOMENT, required=True, help="A log position or a time.")
 @click.option("--to", "until", type=MOMENT, help="The later one.  [default: the log's end]")
+@archive_option
 @target_options
-def diff(target: Target, output: Output, since: Any, until: Any) -> None:
+def diff(target: Target, output: Output, since: Any, until: Any, archive: Path | None) -> None:
     """Show what changed after one moment, up to another, and through which operations."""
-    from ledgermq_spark.jobs.run import run_tables
     from ledgermq_spark.tables.changes import changes_since
 
-    target.check_broker()
-    first, last = position_at(target, since), position_at(target, until)
-    assert first is not None
+    first = moment_position(target, since, archive)
+    last = None if until is None else moment_position(target, until, archive)
     if last is not None and first > last:
         raise click.UsageError(
             f"--from {target.named(first)} lies after --to {target.named(last)}; turn them round"
         )
-    with spark_job(target, output, "diff") as job:
-        changes = changes_since(run_tables(at=last, **job), first)
+    with facts_at(target, output, "diff", last, archive) as facts:
+        changes = changes_since(facts, first)
     if output.as_json:
         document = changes.as_dict()
         output.document({"queue_manager": target.queue_manager, "from": first, **document})

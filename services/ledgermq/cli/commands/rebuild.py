@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
+from ledgermq.cli.options.facts import archive_option, moment_position
 from ledgermq.cli.options.moments import at_option, position_at
-from ledgermq.cli.options.spark import spark_job
+from ledgermq.cli.options.spark import archive_job, spark_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, iso_time
 from ledgermq.cli.printing.screens import (
@@ -19,6 +21,9 @@ from ledgermq.cli.printing.screens import (
     with_iso_times,
 )
 from ledgermq.errors import QueueNotFoundError
+
+if TYPE_CHECKING:
+    from ledgermq_spark.rebuild.rebuild import Rebuilt
 
 TOPIC_COLUMNS: Final = (
     Column(key="name", heading="TOPIC"),
@@ -51,17 +56,20 @@ SUBSCRIPTION_COLUMNS: Final = (
     is_flag=True,
     help="Start with a checkpoint, not with the beginning of the log.",
 )
+@archive_option
 @target_options
 def rebuild(
-    target: Target, output: Output, at: Any, queue: str | None, from_checkpoint: bool
+    target: Target,
+    output: Output,
+    at: Any,
+    queue: str | None,
+    from_checkpoint: bool,
+    archive: Path | None,
 ) -> None:
     """Rebuild the state of all queues and topics as it was at a moment, from the log alone."""
-    from ledgermq_spark.rebuild.rebuild import rebuild_at
-
-    target.check_broker()
-    position = position_at(target, at)
-    with spark_job(target, output, "rebuild") as job:
-        rebuilt = rebuild_at(at=position, from_checkpoint=from_checkpoint, **job)
+    if archive is not None and from_checkpoint:
+        raise click.UsageError("an archive has states of its own: leave out --from-checkpoint")
+    rebuilt = _rebuilt(target, output, at, archive, from_checkpoint=from_checkpoint)
     found = {status["name"]: status for status in rebuilt.statuses}
     where = f"{target.named(rebuilt.position)}, {iso_time(rebuilt.time)}"
     if queue is not None:
@@ -96,3 +104,19 @@ def rebuild(
         if rows:
             click.echo()
             output.table(columns, rows)
+
+
+def _rebuilt(
+    target: Target, output: Output, at: Any, archive: Path | None, *, from_checkpoint: bool
+) -> Rebuilt:
+    from ledgermq_spark.archive.folding import rebuild_archived
+    from ledgermq_spark.rebuild.rebuild import rebuild_at
+
+    if archive is not None:
+        moment = moment_position(target, at, archive)
+        with archive_job(output, "rebuild", moment + 1) as job:
+            return rebuild_archived(archive, target.queue_manager, moment, **job)
+    target.check_broker()
+    position = position_at(target, at)
+    with spark_job(target, output, "rebuild") as job:
+        return rebuild_at(at=position, from_checkpoint=from_checkpoint, **job)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.printing.output import Output
 from ledgermq.errors import LedgerMQError
-from ledgermq.wire.topics.log_topics import Topics
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -44,12 +43,10 @@ class SparkFailedError(LedgerMQError):
 
 
 @contextlib.contextmanager
-def quiet_spark(bootstrap: str, topics: Topics, queue_manager: str) -> Iterator[Engine]:
-    """A Spark session for one queue manager's log, whose Java writes to a file.
+def quiet_spark(operations: int) -> Iterator[Engine]:
+    """A Spark session for so many operations, whose Java writes to a file.
 
     Raises:
-        LogUnreachableError: The cluster does not answer, or has no such topics.
-        QueueManagerUnknownError: There is no queue manager of that name.
         JavaMissingError: There is no Java.
         JavaTooOldError: There is one, but it is too old.
         SparkFailedError: Spark did not start, or a job failed; the text ends with its log's tail.
@@ -58,11 +55,9 @@ def quiet_spark(bootstrap: str, topics: Topics, queue_manager: str) -> Iterator[
 
     from ledgermq.embedded.java import find_java
     from ledgermq_spark.log.session import spark_session
-    from ledgermq_spark.rebuild.rebuild import locate
 
     find_java()
-    _, log_range = locate(bootstrap, topics, queue_manager)
-    brief = log_range.end - log_range.start <= BRIEF_OPERATIONS_MAX
+    brief = operations <= BRIEF_OPERATIONS_MAX
     # A program that has a session of its own keeps it.
     borrowed = SparkSession.getActiveSession() is not None
     with tempfile.TemporaryDirectory(prefix="ledgermq-spark-") as scratch:
@@ -93,11 +88,16 @@ def quiet_spark(bootstrap: str, topics: Topics, queue_manager: str) -> Iterator[
 def spark_job(target: Target, output: Output, title: str) -> Iterator[dict[str, Any]]:
     """What every job on a queue manager's log takes, with a progress bar while it runs.
 
-    Raises what `quiet_spark` raises.
+    Raises what `quiet_spark` raises, and:
+        LogUnreachableError: The cluster does not answer, or has no such topics.
+        QueueManagerUnknownError: There is no queue manager of that name.
     """
+    from ledgermq_spark.rebuild.rebuild import locate
+
+    _, log = locate(target.bootstrap, target.topics, target.queue_manager)
     with (
         _progress_bar(output, title) as tell,
-        quiet_spark(target.bootstrap, target.topics, target.queue_manager) as engine,
+        quiet_spark(log.end - log.start) as engine,
     ):
         yield {
             "bootstrap": target.bootstrap,
@@ -106,6 +106,16 @@ def spark_job(target: Target, output: Output, title: str) -> Iterator[dict[str, 
             "progress": tell,
             **engine.options(title),
         }
+
+
+@contextlib.contextmanager
+def archive_job(output: Output, title: str, operations: int) -> Iterator[dict[str, Any]]:
+    """What a job on an archive of so many operations takes; it needs no broker.
+
+    Raises what `quiet_spark` raises.
+    """
+    with _progress_bar(output, title), quiet_spark(operations) as engine:
+        yield engine.options(title)
 
 
 @contextlib.contextmanager

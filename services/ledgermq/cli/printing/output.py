@@ -112,8 +112,8 @@ class Output:
             click.echo(text, err=True)
 
 
-def count_of(count: int, what: str) -> str:
-    return f"{count:,} {what}{'s' if count != 1 else ''}"
+def count_of(count: int, what: str, plural: str | None = None) -> str:
+    return f"{count:,} {what if count == 1 else plural or what + 's'}"
 
 
 def size_text(size_bytes: int) -> str:

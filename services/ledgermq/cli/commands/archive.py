@@ -1,0 +1,128 @@
+"""`ledgermq archive`: keep the whole log in a directory, prove it, and see what is there."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import click
+
+from ledgermq.cli.options.moments import at_option, position_at
+from ledgermq.cli.options.spark import archive_job, spark_job
+from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.output import Column, Output, count_of
+
+STRETCH_COLUMNS: Final = (
+    Column(key="first", heading="FROM", number=True),
+    Column(key="last", heading="TO", number=True),
+    Column(key="newest_at", heading="UNTIL"),
+    Column(key="digest", heading="DIGEST OF THE STATE", cut=True),
+)
+PROVEN_COLUMNS: Final = (
+    Column(key="first", heading="FROM", number=True),
+    Column(key="last", heading="TO", number=True),
+    Column(key="records", heading="RECORDS", number=True),
+    Column(key="rows", heading="ROWS TOLD", number=True),
+    Column(key="seconds", heading="SECONDS", number=True),
+    Column(key="problem", heading="PROVEN"),
+)
+
+directory_argument = click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
+
+
+@click.group()
+def archive() -> None:
+    """An archive of the log: its records, what happened, and the state every so often.
+
+    It is made while the log has its beginning, and added to before the log is trimmed. `sql`,
+    `tables`, `diff` and `rebuild` answer from it without folding the log, and without a broker.
+    """
+
+
+@archive.command()
+@directory_argument
+@at_option
+@click.option(
+    "--every",
+    type=click.IntRange(min=1),
+    help="Keep the state after so many operations.  [default: 50000]",
+)
+@target_options
+def update(target: Target, output: Output, directory: Path, at: object, every: int | None) -> None:
+    """Add what came onto the log since to the archive in DIRECTORY, each record once."""
+    from ledgermq_spark.archive.updating import OPERATIONS_PER_STRETCH, update_archive
+
+    target.check_broker()
+    position = position_at(target, at)
+    size = every or OPERATIONS_PER_STRETCH
+    with spark_job(target, output, "archive") as job:
+        added = update_archive(path=directory, at=position, operations_per_stretch=size, **job)
+    document = {
+        "directory": str(directory),
+        "queue_manager": target.queue_manager,
+        "stretches": len(added),
+        "from": added[0].first if added else None,
+        "to": added[-1].last if added else None,
+    }
+    if not added:
+        output.done(f"{directory} has all that is on the log of {target.queue_manager}", document)
+        return
+    output.done(
+        f"{count_of(added[-1].last + 1 - added[0].first, 'operation')} added to {directory}, "
+        f"{target.named(added[0].first)} to {target.named(added[-1].last)}, in "
+        f"{count_of(len(added), 'stretch', 'stretches')}",
+        document,
+    )
+
+
+@archive.command("list")
+@directory_argument
+@target_options
+def list_stretches(target: Target, output: Output, directory: Path) -> None:
+    """List the stretches of the archive in DIRECTORY, each with the state that it ends with."""
+    from ledgermq_spark.archive.log_archive import LogArchive
+
+    rows = [
+        {
+            "first": one.first,
+            "last": one.last,
+            "newest_at": datetime.fromtimestamp(one.newest_ms / 1000, UTC).isoformat(),
+            "digest": one.digest,
+            "path": str(one.path),
+        }
+        for one in LogArchive(directory, target.queue_manager).there()
+    ]
+    output.table(STRETCH_COLUMNS, rows)
+
+
+@archive.command()
+@directory_argument
+@target_options
+def prove(target: Target, output: Output, directory: Path) -> int:
+    """Fold every stretch of the archive in DIRECTORY again, and hold it against what is kept.
+
+    The exit code is 0 if all of it is proven, 1 if anything is not.
+    """
+    from ledgermq_spark.archive.log_archive import LogArchive
+    from ledgermq_spark.archive.proving import prove_archive
+
+    operations = LogArchive(directory, target.queue_manager).there()[-1].last + 1
+    with archive_job(output, "prove", operations) as job:
+        found = prove_archive(directory, target.queue_manager, spark=job["spark"])
+    wrong = [one for one in found if one.problem is not None]
+    rows = [
+        {
+            **asdict(one),
+            "seconds": one.milliseconds / 1000,
+            "problem": one.problem or ("proven" if output.for_people else None),
+        }
+        for one in found
+    ]
+    output.table(PROVEN_COLUMNS, rows)
+    if wrong:
+        output.remark(f"{count_of(len(wrong), 'stretch', 'stretches')} of {len(found)} not proven")
+    else:
+        output.remark(f"proven from position 0 to {found[-1].last}: {found[-1].last + 1:,} records")
+    return 1 if wrong else 0

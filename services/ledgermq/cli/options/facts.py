@@ -1,0 +1,66 @@
+"""What happened up to a moment: asked of the log, or of an archive of it, which needs no broker."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from ledgermq.cli.options.moments import position_at
+from ledgermq.cli.options.spark import archive_job, spark_job
+from ledgermq.cli.options.target import Target
+from ledgermq.cli.printing.output import Output
+
+if TYPE_CHECKING:
+    from ledgermq_spark.laws.law import Facts
+
+archive_option = click.option(
+    "--archive",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Ask this archive of the log (`ledgermq archive`): the broker need not be there.",
+)
+
+
+def moment_position(target: Target, moment: Any, archive: Path | None) -> int:
+    """The position of a moment that was given, on the log or in an archive.
+
+    Raises what `facts_at` raises.
+    """
+    from ledgermq_spark.archive.archived import archived_position
+    from ledgermq_spark.archive.log_archive import LogArchive
+
+    if archive is not None:
+        return archived_position(LogArchive(archive, target.queue_manager).there(), moment)
+    target.check_broker()
+    position = position_at(target, moment)
+    assert position is not None
+    return position
+
+
+@contextlib.contextmanager
+def facts_at(
+    target: Target, output: Output, title: str, at: Any, archive: Path | None
+) -> Iterator[Facts]:
+    """What tables are asked of, up to a moment; Spark runs until the end of the block.
+
+    Raises what `spark_job` raises, and:
+        ArchiveMissingError: There is nothing of the queue manager in the archive.
+        ArchiveBrokenError: The archive is not whole.
+        PositionOutOfRangeError: The moment is not on the log, or not in the archive.
+    """
+    from ledgermq_spark.archive.archived import archived_facts
+    from ledgermq_spark.archive.log_archive import LogArchive
+    from ledgermq_spark.jobs.run import run_tables
+
+    if archive is None:
+        target.check_broker()
+        position = position_at(target, at)
+        with spark_job(target, output, title) as job:
+            yield run_tables(at=position, **job)
+        return
+    operations = LogArchive(archive, target.queue_manager).there()[-1].last + 1
+    with archive_job(output, title, operations) as job:
+        yield archived_facts(archive, target.queue_manager, at, **job)

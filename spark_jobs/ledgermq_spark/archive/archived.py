@@ -1,0 +1,120 @@
+"""What an archive has of a log, as laws and tables ask for it: nothing is folded for that."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from ledgermq_spark.archive.log_archive import LogArchive
+from ledgermq_spark.archive.stretch import FOLD, OPERATIONS, Stretch
+from ledgermq_spark.laws.law import Facts
+from ledgermq_spark.log.positions import PositionOutOfRangeError, parse_moment
+from ledgermq_spark.log.rows import OPERATION_COLUMNS, spark_schema
+from ledgermq_spark.log.session import spark_session
+from ledgermq_spark.log.store import Store
+from ledgermq_spark.rebuild.fold import FOLD_COLUMNS
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+# The rows of each of these that stand at one position.
+POSITIONED = {"outcomes": "outcome", "moves": "move", "clock": "clock"}
+# These tell of the state at the end.
+OF_THE_END = {"standing": "standing", "segments": "segment"}
+
+
+def archived_facts(
+    path: Path,
+    queue_manager: str,
+    at: int | str | datetime | None = None,
+    *,
+    spark: SparkSession | None = None,
+    directory: Path | None = None,
+) -> Facts:
+    """What happened up to a position or time, from an archive alone, for tables to be asked of.
+
+    Raises:
+        ArchiveMissingError: There is nothing of this queue manager.
+        ArchiveBrokenError: The archive is not whole.
+        PositionOutOfRangeError: `at` lies before the archive's start or after its end.
+    """
+    stretches = LogArchive(path, queue_manager).there()
+    spark = spark or spark_session()
+    position = archived_position(stretches, at)
+    reached = [one for one in stretches if one.first <= position]
+    frames = frames_of(spark, reached)
+    if position < reached[-1].last:
+        for name in ("operations", *POSITIONED):
+            frames[name] = frames[name].where(f.col("position") <= position)
+        for name in OF_THE_END:
+            frames[name] = frames[name].limit(0)
+    named = {
+        name: frame.withColumn("queue_manager", f.lit(queue_manager))
+        for name, frame in frames.items()
+    }
+    store = Store(spark, directory or Path(tempfile.mkdtemp(prefix="ledgermq-spark-")))
+    return Facts(spark, named, store.keep)
+
+
+def frames_of(spark: SparkSession, stretches: Sequence[Stretch]) -> dict[str, DataFrame]:
+    """The frames of `Facts`, of stretches that follow each other; without `queue_manager`."""
+    read = spark.read.schema(spark_schema(OPERATION_COLUMNS))
+    frames = {"operations": read.parquet(*(one.part(OPERATIONS) for one in stretches))}
+    fold = spark.read.schema(spark_schema(FOLD_COLUMNS))
+    rows = fold.parquet(*(one.part(FOLD) for one in stretches))
+    last = fold.parquet(stretches[-1].part(FOLD))
+    for name, part in POSITIONED.items():
+        frames[name] = rows.where(f.col("part") == part).select(f"{part}.*")
+    for name, part in OF_THE_END.items():
+        frames[name] = last.where(f.col("part") == part).select(f"{part}.*")
+    return frames
+
+
+def archived_position(stretches: Sequence[Stretch], at: int | str | datetime | None) -> int:
+    """Turn a position, a time (up to the first record after it) or nothing into a position.
+
+    Raises:
+        PositionOutOfRangeError: It lies before the archive's start or after its end.
+    """
+    moment = parse_moment(at) if isinstance(at, str) else at
+    last = stretches[-1].last
+    if moment is None:
+        return last
+    if isinstance(moment, datetime):
+        return _position_by(stretches, moment)
+    if not 0 <= moment <= last:
+        raise PositionOutOfRangeError(
+            f"position {moment} is not in the archive, which has 0 to {last}; "
+            "`ledgermq archive update` adds what came since"
+        )
+    return moment
+
+
+def _position_by(stretches: Sequence[Stretch], moment: datetime) -> int:
+    text = moment.astimezone(UTC).isoformat()
+    time_ms = int(moment.timestamp() * 1000)
+    later = (one for one in stretches if one.newest_ms > time_ms)
+    stretch = next(later, None)
+    if stretch is None:
+        newest_ms = max(one.newest_ms for one in stretches)
+        if time_ms == newest_ms:
+            return stretches[-1].last
+        until = datetime.fromtimestamp(newest_ms / 1000, UTC).isoformat()
+        raise PositionOutOfRangeError(
+            f"{text} lies after the end of the archive, which has the log up to {until}; "
+            "`ledgermq archive update` adds what came since"
+        )
+    after = next(
+        offset
+        for offsets, times_ms, *_ in stretch.records()
+        for offset, one_ms in zip(offsets, times_ms, strict=True)
+        if one_ms > time_ms
+    )
+    if after == 0:
+        raise PositionOutOfRangeError(f"{text} lies before the first record of the archive")
+    return int(after) - 1

@@ -1,0 +1,109 @@
+"""A directory with the log of a queue manager in stretches, each where the one before ended.
+
+A stretch is made in a directory of its own and takes its place by being renamed: whoever is killed
+leaves nothing that counts, and of two who make the same stretch one succeeds.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ledgermq.errors import LedgerMQError
+from ledgermq_spark.archive.stretch import ArchiveBrokenError, Stretch
+from ledgermq_spark.log.durable_files import plain_name, sync
+
+UNFINISHED: Final = ".unfinished"
+LOCK: Final = ".lock"
+
+
+class ArchiveBusyError(LedgerMQError):
+    """Somebody else adds to the archive at this moment."""
+
+    code = "archive-busy"
+
+
+class ArchiveMissingError(LedgerMQError):
+    """There is nothing of this queue manager in the archive."""
+
+    code = "archive-missing"
+
+
+@dataclass(frozen=True, slots=True)
+class LogArchive:
+    """What a directory keeps of a queue manager's log; it need not be there before the first."""
+
+    path: Path
+    queue_manager: str
+
+    @property
+    def home(self) -> Path:
+        """Where the stretches of this queue manager lie."""
+        return self.path / plain_name(self.queue_manager)
+
+    def stretches(self) -> list[Stretch]:
+        """All stretches in their order.
+
+        Raises:
+            ArchiveBrokenError: A manifest cannot be read, or a stretch is missing.
+        """
+        found: list[Stretch] = []
+        for path in sorted(one for one in self.home.glob("*") if one.name.isdigit()):
+            stretch = Stretch.at(path)
+            expected = found[-1].last + 1 if found else 0
+            if stretch.first != expected:
+                raise ArchiveBrokenError(
+                    f"{path} begins at position {stretch.first}, not at {expected}: a stretch is "
+                    "missing; take it from a copy of the archive"
+                )
+            found.append(stretch)
+        return found
+
+    def there(self) -> list[Stretch]:
+        """The same, and there must be one.
+
+        Raises:
+            ArchiveMissingError: There is none.
+            ArchiveBrokenError: As `stretches` does.
+        """
+        found = self.stretches()
+        if not found:
+            raise ArchiveMissingError(
+                f"there is nothing of {self.queue_manager} in {self.path}: "
+                f"`ledgermq archive update {self.path}` begins it"
+            )
+        return found
+
+    @contextmanager
+    def adding(self) -> Iterator[None]:
+        """Nobody else adds meanwhile; what somebody left unfinished goes.
+
+        Raises:
+            ArchiveBusyError: Somebody else does.
+        """
+        self.home.mkdir(parents=True, exist_ok=True)
+        with (self.home / LOCK).open("w") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise ArchiveBusyError(
+                    f"somebody else adds to {self.home} at this moment; wait until that is over"
+                ) from None
+            shutil.rmtree(self.home / UNFINISHED, ignore_errors=True)
+            yield
+
+    def unfinished(self, first: int) -> Path:
+        """Where the stretch from a position on is made."""
+        return self.home / UNFINISHED / str(first)
+
+    def commit(self, made: Path, first: int) -> Stretch:
+        """Put what was made in its place."""
+        target = self.home / f"{first:019}"
+        made.rename(target)
+        sync(self.home)
+        return Stretch.at(target)

@@ -1,0 +1,202 @@
+"""Adds to an archive what came onto the log since: each position once, also if it is killed."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from ledgermq_spark.archive.log_archive import LogArchive
+from ledgermq_spark.archive.stretch import (
+    FORMAT,
+    MANIFEST,
+    OPERATIONS,
+    PARTS,
+    RECORDS,
+    ArchiveBrokenError,
+    Stretch,
+)
+from ledgermq_spark.jobs.work import Work, begin
+from ledgermq_spark.log.durable_files import file_digest, settled, sync, write_durably
+from ledgermq_spark.log.positions import PositionOutOfRangeError, resolve_at
+from ledgermq_spark.log.read_log import READ_COLUMNS, decode_operations, read_raw
+from ledgermq_spark.log.rows import OPERATION_COLUMNS, spark_schema
+from ledgermq_spark.log.skipped import operations_of
+from ledgermq_spark.rebuild.fold import TOLD
+from ledgermq_spark.rebuild.rebuild import Progress, Rebuilt, fold_log
+from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+OPERATIONS_PER_STRETCH: Final = 50_000
+
+
+def update_archive(
+    bootstrap: str,
+    queue_manager: str,
+    path: Path,
+    at: int | str | datetime | None = None,
+    *,
+    operations_per_stretch: int = OPERATIONS_PER_STRETCH,
+    topic_prefix: str = "ledgermq",
+    spark: SparkSession | None = None,
+    directory: Path | None = None,
+    progress: Progress | None = None,
+) -> list[Stretch]:
+    """Add what the log has up to a position, time, or its end; returns the stretches added.
+
+    Args:
+        bootstrap: Address of the Kafka cluster.
+        queue_manager: Its name.
+        path: The archive's directory; Spark's workers must see it, too.
+        at: Up to which position or time; the end of the log if not given.
+        operations_per_stretch: So many positions a stretch has at most.
+        topic_prefix: Of the installation's log topics.
+        spark: The session to use; one is started if not given.
+        directory: Where intermediate rows are kept; a fresh temporary one if not given.
+        progress: Called as it goes on.
+
+    Raises:
+        ArchiveBrokenError: The archive is not whole, or is of another log than this.
+        ArchiveBusyError: Somebody else adds to it at this moment.
+        FoldStoppedError: The log has a hole, or an entry of an unknown protocol version; what
+            stands below it was added.
+        PositionOutOfRangeError: `at` lies after the log's end, or what is to be added is gone.
+        QueueManagerUnknownError: Nobody claimed that name.
+        LogUnreachableError: The cluster does not answer, or lacks the topics.
+    """
+    work = begin(bootstrap, queue_manager, topic_prefix, spark, directory, progress)
+    return extend(work, LogArchive(path, queue_manager), at, operations_per_stretch)
+
+
+def extend(
+    work: Work,
+    archive: LogArchive,
+    at: int | str | datetime | None,
+    operations_per_stretch: int = OPERATIONS_PER_STRETCH,
+) -> list[Stretch]:
+    """Add to an archive up to a position or time, as `update_archive` says."""
+    with archive.adding():
+        held = archive.stretches()
+        before = held[-1] if held else None
+        first = next_first = 0 if before is None else before.last + 1
+        _check_same_log(work, archive, before)
+        last = resolve_at(work.bootstrap, work.log, at) if work.log.end > first else first - 1
+        added: list[Stretch] = []
+        while next_first <= last:
+            work.tell(f"archiving from position {next_first}", next_first - first, last + 1 - first)
+            upper = min(next_first + operations_per_stretch - 1, last)
+            made, stopped = _make(work, archive, before, next_first, upper)
+            if made is None:
+                raise FoldStoppedError(why_stopped(archive.queue_manager, stopped))
+            added.append(made)
+            before, next_first = made, made.last + 1
+        return added
+
+
+def _check_same_log(work: Work, archive: LogArchive, before: Stretch | None) -> None:
+    """The log must go on from where the archive ends, and be the one that was archived."""
+    end = -1 if before is None else before.last
+    name = archive.queue_manager
+    if work.log.start > end + 1:
+        raise PositionOutOfRangeError(
+            f"the log of {name} begins at position {work.log.start}, and the archive "
+            f"{archive.path} ends at {end}: what stood between is gone. An archive begins while "
+            "the log has its beginning, and is added to before the log is trimmed"
+        )
+    if work.log.end <= end:
+        raise ArchiveBrokenError(
+            f"the archive {archive.path} ends at position {end}, the log of {name} before it, at "
+            f"{work.log.end - 1}: it lost its end, or is another log of that name"
+        )
+    if before is not None and work.log.start <= end and not _is_same_record(work, before):
+        raise ArchiveBrokenError(
+            f"the record at position {end} of {name} is not the one that was archived in "
+            f"{archive.path}: it was altered, or this is another log of that name"
+        )
+
+
+def _is_same_record(work: Work, before: Stretch) -> bool:
+    """Whether the last record of a stretch is the one that the log has there."""
+    place = replace(work.log, start=before.last, end=before.last + 1)
+    columns = ("append_time_ms", "timestamp_type", "key", "value")
+    here = read_raw(work.spark, work.bootstrap, [place]).select(*columns).collect()
+    rows = work.spark.read.parquet(before.part(RECORDS)).where(f"offset = {before.last}")
+    return bool(here == rows.select(*columns).collect())
+
+
+def _make(
+    work: Work, archive: LogArchive, before: Stretch | None, first: int, last: int
+) -> tuple[Stretch | None, dict[str, Any]]:
+    """The stretch of some positions, shorter if the fold stops; None if it stops at once."""
+    place = archive.unfinished(first)
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        copying = pool.submit(_copy_records, work, place, first, last)
+        rebuilt = fold_log(
+            work.spark,
+            work.bootstrap,
+            work.claim,
+            work.log,
+            last,
+            checkpoint=None if before is None else before.state(),
+            tells=(*TOLD, "links"),
+            directory=place,
+        )
+        copying.result()
+    if rebuilt.position < first:
+        return None, rebuilt.stopped or {}
+    if rebuilt.position < last:
+        _copy_records(work, place, first, rebuilt.position)
+    newest_ms = _decode(work, place, rebuilt)
+    _describe(place, before, rebuilt, first, newest_ms)
+    return archive.commit(place, first), {}
+
+
+def _copy_records(work: Work, place: Path, first: int, last: int) -> None:
+    """The records as they are, by one task, which sees them in order."""
+    wanted = replace(work.log, start=first, end=last + 1)
+    raw = read_raw(work.spark, work.bootstrap, [wanted], headers=True).drop("partition")
+    raw.write.mode("overwrite").parquet(str(place / RECORDS), compression="zstd")
+
+
+def _decode(work: Work, place: Path, rebuilt: Rebuilt) -> int:
+    """Writes the operations; returns the newest append time."""
+    decode = partial(decode_operations, queue_manager=rebuilt.queue_manager)
+    records = work.spark.read.parquet(str(place / RECORDS))
+    chosen = records.select("offset", "append_time_ms", "timestamp_type", "key", "value", "headers")
+    decoded = chosen.mapInArrow(decode, spark_schema(READ_COLUMNS))
+    operations = operations_of(
+        decoded.select(*(name for name, _ in OPERATION_COLUMNS)), rebuilt.skipped
+    )
+    operations.write.mode("overwrite").parquet(str(place / OPERATIONS))
+    return int(records.agg({"append_time_ms": "max"}).collect()[0][0])
+
+
+def _describe(
+    place: Path, before: Stretch | None, rebuilt: Rebuilt, first: int, newest_ms: int
+) -> None:
+    """Writes the manifest, once all else is on the disk."""
+    files = {}
+    for part in PARTS:
+        for path in settled(place / part):
+            files[str(path.relative_to(place))] = file_digest(path)
+        sync(place / part)
+    manifest = {
+        "format": FORMAT,
+        "queue_manager": rebuilt.queue_manager,
+        "first": first,
+        "last": rebuilt.position,
+        "newest_ms": newest_ms,
+        "begins_with": None if before is None else before.digest,
+        "digest": rebuilt.digest,
+        "chain": rebuilt.chain.hex(),
+        "skipped": [[one.first, one.last] for one in rebuilt.skipped],
+        "fold_seconds": round(rebuilt.seconds, 3),
+        "files": files,
+    }
+    write_durably(place / MANIFEST, json.dumps(manifest, indent=2) + "\n")

@@ -1,0 +1,94 @@
+"""`ledgermq archive`, and what is asked of an archive, on a real log by Spark."""
+
+import uuid
+
+import pytest
+
+from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
+
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+
+NOBODY = "localhost:1"
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    """What the tests of this module share: an archive, and a queue's name."""
+    return {
+        "directory": tmp_path_factory.mktemp("archive") / "kept",
+        "queue": f"archived.{uuid.uuid4().hex[:8]}",
+    }
+
+
+@pytest.fixture
+def archived(cli, connection, shared):
+    """An archive of a log on which three messages were put and one of them consumed."""
+    if "update" not in shared:
+        with connection.session(transacted=True) as session:
+            with session.producer(f"queue:{shared['queue']}") as producer:
+                for body in "abc":
+                    producer.send(body)
+            session.commit()
+            with session.consumer(f"queue:{shared['queue']}") as consumer:
+                consumer.receive(timeout=20)
+                session.commit()
+        shared["update"] = cli("archive", "update", shared["directory"], "--json").document
+    return shared
+
+
+def test_update_says_what_it_added_and_nothing_is_added_twice(cli, archived):
+    """The second run begins where the first one ended."""
+    update = archived["update"]
+    assert update["from"] == 0
+    assert update["stretches"] == 1
+    again = cli("archive", "update", archived["directory"], "--at", update["to"], "--json")
+    assert again.code == OK
+    assert again.document["stretches"] == 0
+
+
+def test_an_archive_is_asked_without_a_broker(cli, archived):
+    """Tables, a rebuild and a difference are those of the log, though nothing listens there."""
+    given = ("--archive", archived["directory"], "--bootstrap", NOBODY, "--json")
+    query = f"SELECT fate FROM messages WHERE destination = 'queue:{archived['queue']}'"
+    rows = cli("sql", query, *given).document
+    assert sorted(str(row["fate"]) for row in rows) == ["None", "None", "consumed"]
+    rebuilt = cli("rebuild", *given).document
+    (found,) = [one for one in rebuilt["queues"] if one["name"] == archived["queue"]]
+    assert found["current"] == 2
+    changes = cli("diff", "--from", 0, *given).document
+    (place,) = [
+        one for one in changes["places"] if one["destination"] == f"queue:{archived['queue']}"
+    ]
+    assert (place["came"], place["went"], place["after"]) == (3, 1, 2)
+
+
+def test_an_archive_is_proven_and_listed(cli, archived):
+    """Every stretch of it, with the digest that it ends with."""
+    answer = cli("archive", "prove", archived["directory"], "--bootstrap", NOBODY, "--json")
+    assert answer.code == OK
+    assert [row["problem"] for row in answer.document] == [None]
+    (listed,) = cli("archive", "list", archived["directory"], "--json").document
+    assert listed["last"] == archived["update"]["to"]
+    assert len(listed["digest"]) == 64
+
+
+@pytest.mark.parametrize("command", [("list",), ("prove",)])
+def test_an_archive_that_is_not_there_is_told(cli, tmp_path, command):
+    """With what begins one."""
+    answer = cli("archive", *command, tmp_path / "none")
+    assert answer.code == REFUSED
+    assert "ledgermq archive update" in answer.err
+
+
+def test_a_moment_that_the_archive_has_not_is_refused(cli, archived):
+    """Above its end, and before its first record."""
+    for at in ("999999999", "1999-01-01T00:00:00Z"):
+        answer = cli("rebuild", "--archive", archived["directory"], "--at", at)
+        assert answer.code == REFUSED
+        assert "archive" in answer.err
+
+
+def test_an_archive_has_states_of_its_own(cli, archived):
+    """A checkpoint of the broker is not asked for beside them."""
+    given = ("--archive", archived["directory"], "--from-checkpoint")
+    assert cli("rebuild", *given).code == USAGE

@@ -1,0 +1,224 @@
+"""Tests of archives of a log: made in stretches, proven again, asked without a broker."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from ledgermq_spark.archive.archived import archived_facts
+from ledgermq_spark.archive.folding import rebuild_archived
+from ledgermq_spark.archive.log_archive import ArchiveBusyError, ArchiveMissingError, LogArchive
+from ledgermq_spark.archive.proving import prove_archive
+from ledgermq_spark.archive.stretch import ArchiveBrokenError
+from ledgermq_spark.archive.updating import update_archive
+from ledgermq_spark.jobs.run import rebuild_at, run_tables
+from ledgermq_spark.log.positions import PositionOutOfRangeError
+from ledgermq_spark.tables.all_tables import TABLES
+from support.brokers.broker_logs import write
+from support.brokers.log_writer import Script
+from support.planted.planting import conversation
+from support.random_logs.random_log import RandomLog
+
+pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
+
+PER_STRETCH = 70
+TOLD_LATER = 40
+
+
+@pytest.fixture(scope="module")
+def log(broker):
+    """A conversation, then whatever comes at random."""
+    script = Script(step_us=0)
+    conversation(script, "talk")
+    RandomLog(script, topics=True).grow(150)
+    plain = [replace(one, stamp=1, wait_seconds=0.0) for one in script.entries]
+    return write(broker.bootstrap, plain)
+
+
+@pytest.fixture(scope="module")
+def path(spark, log, tmp_path_factory):
+    """The archive of the whole log, which was added to twice."""
+    path = tmp_path_factory.mktemp("archive")
+    end = len(log.entries) - 1
+    for at in (end - TOLD_LATER, None):
+        update_archive(
+            log.bootstrap,
+            "QM1",
+            path,
+            at,
+            operations_per_stretch=PER_STRETCH,
+            spark=spark,
+            **log.where,
+        )
+    return path
+
+
+def rows(frame):
+    """All rows of a frame, in no order."""
+    return Counter(map(str, frame.collect()))
+
+
+def test_stretches_follow_each_other_to_the_end_of_the_log(log, path):
+    """Each ends with the state that the fold has there, and begins where the one before ended."""
+    stretches = LogArchive(path, "QM1").stretches()
+    end = len(log.entries) - 1
+    assert stretches[-1].last == end
+    bounds = [(one.first, one.last) for one in stretches]
+    cut = end - TOLD_LATER
+    assert (cut + 1, min(cut + PER_STRETCH, end)) in bounds
+    assert max(last - first for first, last in bounds) == PER_STRETCH - 1
+    for one in stretches:
+        assert one.state().root_record()["position"] == one.last
+
+
+def test_an_archive_is_proven_stretch_by_stretch(spark, log, path):
+    """All records, and all that was told of them."""
+    found = prove_archive(path, "QM1", spark=spark)
+    assert [one.problem for one in found] == [None] * len(found)
+    assert sum(one.records for one in found) == len(log.entries)
+
+
+def test_tables_of_an_archive_are_those_of_the_log(spark, log, path):
+    """At the end and at a position in the middle of a stretch, without the broker."""
+    for at in (None, PER_STRETCH + 9):
+        archived = archived_facts(path, "QM1", at, spark=spark)
+        folded = run_tables(log.bootstrap, "QM1", at, spark=spark, tunes=False, **log.where)
+        for name, text in TABLES.items():
+            assert rows(archived.query(text)) == rows(folded.query(text)), (name, at)
+
+
+def test_a_rebuild_from_an_archive_is_the_one_from_the_log(spark, log, path):
+    """At the end of a stretch, where nothing is folded, and in the middle of one."""
+    for at in (PER_STRETCH - 1, 2 * PER_STRETCH + 30):
+        archived = rebuild_archived(path, "QM1", at, spark=spark)
+        folded = rebuild_at(log.bootstrap, "QM1", at, spark=spark, **log.where)
+        assert (archived.position, archived.digest) == (at, folded.digest)
+        assert archived.chain == folded.chain
+        assert archived.statuses == folded.statuses
+
+
+def test_a_time_means_the_last_record_until_then(spark, log, path):
+    """As it does on the log itself."""
+    at = len(log.entries) // 2
+    moment = datetime.fromtimestamp(log.entries[at].time_us / 1_000_000, UTC)
+    facts = archived_facts(path, "QM1", moment, spark=spark)
+    found = facts.query("SELECT max(position) FROM {operations}").collect()[0][0]
+    expected = max(n for n, one in enumerate(log.entries) if one.time_us <= log.entries[at].time_us)
+    assert found == expected
+
+
+def test_what_is_archived_is_not_archived_again(spark, log, path):
+    """Another update finds nothing new, and one at a time is allowed."""
+    assert update_archive(log.bootstrap, "QM1", path, spark=spark, **log.where) == []
+    with LogArchive(path, "QM1").adding(), pytest.raises(ArchiveBusyError, match="somebody else"):
+        update_archive(log.bootstrap, "QM1", path, spark=spark, **log.where)
+
+
+def test_what_is_not_in_an_archive_is_told(spark, log, path, tmp_path):
+    """Positions and times above its end, managers that it does not know."""
+    with pytest.raises(PositionOutOfRangeError, match="which has 0 to"):
+        archived_facts(path, "QM1", len(log.entries), spark=spark)
+    with pytest.raises(PositionOutOfRangeError, match="after the end of the archive"):
+        archived_facts(path, "QM1", datetime(2999, 1, 1, tzinfo=UTC), spark=spark)
+    with pytest.raises(PositionOutOfRangeError, match="before the first record"):
+        archived_facts(path, "QM1", datetime(1999, 1, 1, tzinfo=UTC), spark=spark)
+    with pytest.raises(ArchiveMissingError, match="nothing of QM2"):
+        archived_facts(path, "QM2", spark=spark)
+
+
+def test_an_archive_of_another_log_is_not_added_to(spark, broker, path):
+    """It is told by its end, or by its last record."""
+    script = Script(step_us=0)
+    RandomLog(script, topics=True).grow(400)
+    plain = [replace(one, stamp=1, wait_seconds=0.0) for one in script.entries]
+    longer = write(broker.bootstrap, plain)
+    with pytest.raises(ArchiveBrokenError, match="is not the one that was archived"):
+        update_archive(longer.bootstrap, "QM1", path, spark=spark, **longer.where)
+    shorter = write(broker.bootstrap, plain[:20])
+    with pytest.raises(ArchiveBrokenError, match="another log of that name"):
+        update_archive(shorter.bootstrap, "QM1", path, spark=spark, **shorter.where)
+
+
+class TestTampering:
+    """What was changed in an archive is found by the proof, and by nothing else than the proof."""
+
+    @pytest.fixture
+    def copy(self, path, tmp_path):
+        """A copy of the archive's second stretch's directory, and a proof of the copy."""
+        import shutil
+
+        shutil.copytree(path, tmp_path / "copy")
+        return tmp_path / "copy"
+
+    def problems(self, spark, copy):
+        """What is wrong with stretches, by their numbers."""
+        found = prove_archive(copy, "QM1", spark=spark)
+        return {at: one.problem for at, one in enumerate(found) if one.problem}
+
+    def change(self, copy, part, changed):
+        """Changes the Parquet file of a part of the second stretch, and the manifest with it."""
+        from ledgermq_spark.log.durable_files import file_digest
+
+        stretch = LogArchive(copy, "QM1").stretches()[1]
+        (file,) = (stretch.path / part).glob("*.parquet")
+        table = pq.read_table(file)
+        pq.write_table(changed(table), file)
+        manifest = stretch.manifest
+        manifest["files"][f"{part}/{file.name}"] = file_digest(file)
+        (stretch.path / "manifest.json").write_text(json.dumps(manifest))
+
+    def test_a_flipped_byte(self, spark, copy):
+        """The file is not as it was written."""
+        stretch = LogArchive(copy, "QM1").stretches()[1]
+        (file,) = (stretch.path / "records").glob("*.parquet")
+        data = bytearray(file.read_bytes())
+        data[len(data) // 2] ^= 1
+        file.write_bytes(bytes(data))
+        assert "not as it was written" in self.problems(spark, copy)[1]
+
+    def test_a_record_left_out(self, spark, copy):
+        """Whoever can write manifests cannot leave out a record: it is a hole."""
+        self.change(copy, "records", lambda table: pa.concat_tables([table[:9], table[10:]]))
+        assert self.problems(spark, copy).keys() == {1}
+
+    def test_a_record_left_out_at_the_end(self, spark, copy):
+        """It ends too early."""
+        self.change(copy, "records", lambda table: table[:-1])
+        assert (
+            "rows of" in self.problems(spark, copy)[1] or "end at" in self.problems(spark, copy)[1]
+        )
+
+    def test_a_record_with_another_time(self, spark, copy):
+        """The chain is another, whether the fold minds or not."""
+
+        def changed(table):
+            times = table.column("append_time_ms").to_pylist()
+            times[-1] += 1
+            at = table.schema.get_field_index("append_time_ms")
+            return table.set_column(at, "append_time_ms", pa.array(times, pa.int64()))
+
+        self.change(copy, "records", changed)
+        assert self.problems(spark, copy).keys() == {1}
+
+    def test_a_row_that_the_fold_never_told(self, spark, copy):
+        """A row of the fold is left out: the fold of the records tells of it."""
+
+        def changed(table):
+            parts = table.column("part").to_pylist()
+            at = parts.index("move")
+            return pa.concat_tables([table[:at], table[at + 1 :]])
+
+        self.change(copy, "fold", changed)
+        assert "rows of move" in self.problems(spark, copy)[1]
+
+    def test_a_stretch_that_is_missing(self, spark, copy):
+        """It is told before anything is folded."""
+        import shutil
+
+        shutil.rmtree(LogArchive(copy, "QM1").stretches()[1].path)
+        with pytest.raises(ArchiveBrokenError, match="a stretch is missing"):
+            prove_archive(copy, "QM1", spark=spark)
