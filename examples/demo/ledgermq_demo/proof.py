@@ -123,7 +123,7 @@ def audit_all(
     totals = _totals(report)
     shown.rows(TOTALS_COLUMNS, totals)
     shown.console.print()
-    for row in anomaly_rows(report)[:ANOMALIES_SHOWN_MAX]:
+    for row in anomaly_rows(report.queue_manager, report.anomalies[:ANOMALIES_SHOWN_MAX]):
         shown.say(f"{row['kind']} at {row['place']}: {row['summary']} {row['message_id']}")
     for text in (*report.unproven, *report.notes):
         shown.say(text)

@@ -18,9 +18,10 @@ from ledgermq_spark.log.rows import OPERATION_COLUMNS, spark_schema
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.rebuild.fold import FOLD_COLUMNS
+from ledgermq_spark.rebuild.rebuild import Progress
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 # The rows of each of these that stand at one position.
 POSITIONED = {"outcomes": "outcome", "moves": "move", "clock": "clock"}
@@ -35,6 +36,7 @@ def archived_facts(
     *,
     spark: SparkSession | None = None,
     directory: Path | None = None,
+    progress: Progress | None = None,
 ) -> Facts:
     """What happened up to a position or time, from an archive alone, for tables to be asked of.
 
@@ -43,35 +45,42 @@ def archived_facts(
         ArchiveBrokenError: The archive is not whole.
         PositionOutOfRangeError: `at` lies before the archive's start or after its end.
     """
+    if progress is not None:
+        progress("reading the archive", 0, 1)
     stretches = LogArchive(path, queue_manager).there()
     spark = spark or spark_session()
     position = archived_position(stretches, at)
     reached = [one for one in stretches if one.first <= position]
-    frames = frames_of(spark, reached)
+    frames = frames_of(spark, reached, f.lit(queue_manager), ends=reached[-1:])
     if position < reached[-1].last:
         for name in ("operations", *POSITIONED):
             frames[name] = frames[name].where(f.col("position") <= position)
         for name in OF_THE_END:
             frames[name] = frames[name].limit(0)
-    named = {
-        name: frame.withColumn("queue_manager", f.lit(queue_manager))
-        for name, frame in frames.items()
-    }
     store = Store(spark, directory or Path(tempfile.mkdtemp(prefix="ledgermq-spark-")))
-    return Facts(spark, named, store.keep)
+    return Facts(spark, frames, store.keep)
 
 
-def frames_of(spark: SparkSession, stretches: Sequence[Stretch]) -> dict[str, DataFrame]:
-    """The frames of `Facts`, of stretches that follow each other; without `queue_manager`."""
-    read = spark.read.schema(spark_schema(OPERATION_COLUMNS))
-    frames = {"operations": read.parquet(*(one.part(OPERATIONS) for one in stretches))}
+def frames_of(
+    spark: SparkSession,
+    stretches: Sequence[Stretch],
+    queue_manager: Column,
+    *,
+    ends: Sequence[Stretch],
+) -> dict[str, DataFrame]:
+    """The frames of `Facts`, of some stretches; those that tell of an end are of the `ends`."""
+    operations = spark.read.schema(spark_schema(OPERATION_COLUMNS)).parquet(
+        *(one.part(OPERATIONS) for one in stretches)
+    )
     fold = spark.read.schema(spark_schema(FOLD_COLUMNS))
     rows = fold.parquet(*(one.part(FOLD) for one in stretches))
-    last = fold.parquet(stretches[-1].part(FOLD))
-    for name, part in POSITIONED.items():
-        frames[name] = rows.where(f.col("part") == part).select(f"{part}.*")
-    for name, part in OF_THE_END.items():
-        frames[name] = last.where(f.col("part") == part).select(f"{part}.*")
+    last = fold.parquet(*(one.part(FOLD) for one in ends))
+    frames = {"operations": operations.withColumn("queue_manager", queue_manager)}
+    for parts, told in ((POSITIONED, rows), (OF_THE_END, last)):
+        named = told.withColumn("queue_manager", queue_manager)
+        for name, part in parts.items():
+            chosen = named.where(f.col("part") == part)
+            frames[name] = chosen.select(f"{part}.*", "queue_manager")
     return frames
 
 

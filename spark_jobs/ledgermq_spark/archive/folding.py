@@ -15,7 +15,7 @@ from ledgermq_spark.archive.stretch import FOLD, Stretch
 from ledgermq_spark.log.rows import spark_schema
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.rebuild.fold import FOLD_COLUMNS, Fold, FoldPlan
-from ledgermq_spark.rebuild.rebuild import Rebuilt, rebuilt_from
+from ledgermq_spark.rebuild.rebuild import Progress, Rebuilt, rebuilt_from
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -48,6 +48,7 @@ def rebuild_archived(
     *,
     spark: SparkSession | None = None,
     directory: Path | None = None,
+    progress: Progress | None = None,
 ) -> Rebuilt:
     """The state at a position or time, from an archive alone: one stretch is folded at most.
 
@@ -57,6 +58,8 @@ def rebuild_archived(
         PositionOutOfRangeError: `at` lies before the archive's start or after its end.
     """
     started = time.monotonic()
+    if progress is not None:
+        progress("reading the archive", 0, 1)
     stretches = LogArchive(path, queue_manager).there()
     position = archived_position(stretches, at)
     spark = spark or spark_session()

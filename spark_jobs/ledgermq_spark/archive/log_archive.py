@@ -7,19 +7,21 @@ leaves nothing that counts, and of two who make the same stretch one succeeds.
 from __future__ import annotations
 
 import fcntl
+import json
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from ledgermq.errors import LedgerMQError
 from ledgermq_spark.archive.stretch import ArchiveBrokenError, Stretch
-from ledgermq_spark.log.durable_files import plain_name, sync
+from ledgermq_spark.log.durable_files import plain_name, sync, write_durably
 
 UNFINISHED: Final = ".unfinished"
 LOCK: Final = ".lock"
+PROVEN: Final = "proven.json"
 
 
 class ArchiveBusyError(LedgerMQError):
@@ -97,13 +99,34 @@ class LogArchive:
             shutil.rmtree(self.home / UNFINISHED, ignore_errors=True)
             yield
 
+    def proven(self) -> dict[str, Any] | None:
+        """What the last audit proved, as it was noted; None if none did.
+
+        Raises:
+            ArchiveBrokenError: What was noted cannot be read.
+        """
+        path = self.home / PROVEN
+        if not path.exists():
+            return None
+        try:
+            found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        except (OSError, ValueError) as error:
+            raise ArchiveBrokenError(
+                f"{path} cannot be read: {error}; without it the next audit begins at position 0"
+            ) from error
+        return found
+
+    def note_proven(self, told: dict[str, Any]) -> None:
+        """Note what an audit proved: the next one begins behind it."""
+        write_durably(self.home / PROVEN, json.dumps(told, indent=2) + "\n")
+
     def unfinished(self, first: int) -> Path:
         """Where the stretch from a position on is made."""
-        return self.home / UNFINISHED / str(first)
+        return self.home / UNFINISHED / f"{first:019}"
 
-    def commit(self, made: Path, first: int) -> Stretch:
+    def commit(self, made: Path) -> Stretch:
         """Put what was made in its place."""
-        target = self.home / f"{first:019}"
+        target = self.home / made.name
         made.rename(target)
         sync(self.home)
         return Stretch.at(target)

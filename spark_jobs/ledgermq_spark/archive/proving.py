@@ -8,16 +8,14 @@ the fold. So stretches that were each proven by themselves prove the whole.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ledgermq_spark.archive.folding import plan_of
-from ledgermq_spark.archive.log_archive import LogArchive
 from ledgermq_spark.archive.stretch import FOLD, ArchiveBrokenError, Stretch
 from ledgermq_spark.log.rows import LONG, TEXT, arrow_batch, arrow_type, spark_schema
-from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.rebuild.checkpoints import state_digest
 from ledgermq_spark.rebuild.fold import TOLD, Fold
 
@@ -50,21 +48,11 @@ class ProvenStretch:
     problem: str | None
 
 
-def prove_archive(
-    path: Path, queue_manager: str, *, spark: SparkSession | None = None
-) -> list[ProvenStretch]:
-    """Fold every stretch again, as many at once as Spark has cores.
-
-    Raises:
-        ArchiveMissingError: There is nothing of this queue manager.
-        ArchiveBrokenError: A manifest cannot be read, or a stretch is missing.
-    """
-    stretches = LogArchive(path, queue_manager).there()
-    spark = spark or spark_session()
-    before = [None, *stretches[:-1]]
+def prove_stretches(spark: SparkSession, stretches: Sequence[Stretch]) -> list[ProvenStretch]:
+    """Fold stretches again, as many at once as Spark has cores; they are all of an archive."""
     tasks = [
         (str(one.path), None if previous is None else str(previous.path))
-        for one, previous in zip(stretches, before, strict=True)
+        for one, previous in zip(stretches, [None, *stretches[:-1]], strict=True)
     ]
     each_by_itself = spark.sparkContext.parallelize(tasks, len(tasks))
     frame = spark.createDataFrame(each_by_itself, "path string, before string")

@@ -6,6 +6,7 @@ The directory of a stretch is there whole or not at all, and does not change:
 - `operations/`: the same decoded, as rows of `OPERATION_COLUMNS`
 - `fold/`: what the fold told from the state before the stretch on, rows of `FOLD_COLUMNS`, with the
   state after it
+- `carried/`: what laws need to know of everything up to its end, to judge what comes behind it
 - `manifest.json`: where it begins and ends, the digests there, and the digest of each file
 """
 
@@ -26,8 +27,7 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"
-RECORDS, OPERATIONS, FOLD = "records", "operations", "fold"
-PARTS: Final = (RECORDS, OPERATIONS, FOLD)
+RECORDS, OPERATIONS, FOLD, CARRIED = "records", "operations", "fold", "carried"
 RECORD_COLUMNS: Final = ("offset", "append_time_ms", "timestamp_type", "value")
 # Records are read in batches of about so many bytes, whatever their size.
 BATCH_BYTES: Final = 32 * 1024 * 1024
@@ -69,6 +69,11 @@ class Stretch:
         return cls(path=path, manifest=manifest)
 
     @property
+    def name(self) -> str:
+        """Its first position as its directory is called by it."""
+        return self.path.name
+
+    @property
     def first(self) -> int:
         """Its first position."""
         return int(self.manifest["first"])
@@ -94,7 +99,7 @@ class Stretch:
         return int(self.manifest["newest_ms"])
 
     def part(self, name: str) -> str:
-        """The directory of one of `PARTS`, for Spark."""
+        """The directory of a part, for Spark."""
         return str(self.path / name)
 
     def damage(self) -> str | None:

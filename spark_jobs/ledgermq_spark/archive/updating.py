@@ -10,12 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from ledgermq_spark.archive.judged import carry
 from ledgermq_spark.archive.log_archive import LogArchive
 from ledgermq_spark.archive.stretch import (
     FORMAT,
     MANIFEST,
     OPERATIONS,
-    PARTS,
     RECORDS,
     ArchiveBrokenError,
     Stretch,
@@ -153,8 +153,22 @@ def _make(
     if rebuilt.position < last:
         _copy_records(work, place, first, rebuilt.position)
     newest_ms = _decode(work, place, rebuilt)
-    _describe(place, before, rebuilt, first, newest_ms)
-    return archive.commit(place, first), {}
+    manifest = {
+        "format": FORMAT,
+        "queue_manager": rebuilt.queue_manager,
+        "first": first,
+        "last": rebuilt.position,
+        "newest_ms": newest_ms,
+        "begins_with": None if before is None else before.digest,
+        "digest": rebuilt.digest,
+        "chain": rebuilt.chain.hex(),
+        "skipped": [[one.first, one.last] for one in rebuilt.skipped],
+        "fold_seconds": round(rebuilt.seconds, 3),
+    }
+    stretch = Stretch(path=place, manifest=manifest)
+    carry(work.spark, stretch, before, work.store.keep)
+    write_durably(place / MANIFEST, json.dumps(manifest | {"files": _files(place)}, indent=2))
+    return archive.commit(place), {}
 
 
 def _copy_records(work: Work, place: Path, first: int, last: int) -> None:
@@ -177,26 +191,11 @@ def _decode(work: Work, place: Path, rebuilt: Rebuilt) -> int:
     return int(records.agg({"append_time_ms": "max"}).collect()[0][0])
 
 
-def _describe(
-    place: Path, before: Stretch | None, rebuilt: Rebuilt, first: int, newest_ms: int
-) -> None:
-    """Writes the manifest, once all else is on the disk."""
+def _files(place: Path) -> dict[str, str]:
+    """The digest of each file of a stretch, once all of them are on the disk to stay."""
     files = {}
-    for part in PARTS:
-        for path in settled(place / part):
+    for directory in (place, *sorted(one for one in place.rglob("*") if one.is_dir())):
+        for path in settled(directory):
             files[str(path.relative_to(place))] = file_digest(path)
-        sync(place / part)
-    manifest = {
-        "format": FORMAT,
-        "queue_manager": rebuilt.queue_manager,
-        "first": first,
-        "last": rebuilt.position,
-        "newest_ms": newest_ms,
-        "begins_with": None if before is None else before.digest,
-        "digest": rebuilt.digest,
-        "chain": rebuilt.chain.hex(),
-        "skipped": [[one.first, one.last] for one in rebuilt.skipped],
-        "fold_seconds": round(rebuilt.seconds, 3),
-        "files": files,
-    }
-    write_durably(place / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+        sync(directory)
+    return files

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -309,9 +309,16 @@ def _subject(
     )
 
 
-def lane_floors(work: Work, recorded: DataFrame) -> dict[int, int]:
-    """Lanes that have lost their oldest records, and the position up to which that matters."""
-    expired = [at for at, lane in enumerate(work.lanes) if lane.start > 0]
+def lane_floors(
+    work: Work, recorded: DataFrame, lanes_from: Sequence[int] | None = None
+) -> dict[int, int]:
+    """Lanes that have lost their oldest records, and the position up to which that matters.
+
+    What lies below the offsets that they are read from does not.
+    """
+    firsts = lanes_from or [0] * len(work.lanes)
+    lanes = enumerate(zip(work.lanes, firsts, strict=True))
+    expired = [at for at, (lane, first) in lanes if lane.start > first]
     if not expired:
         return {}
     rows = (

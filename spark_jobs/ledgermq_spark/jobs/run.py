@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ledgermq_spark.archive.judged import judged_facts
+from ledgermq_spark.archive.log_archive import LogArchive
+from ledgermq_spark.archive.proving import ProvenStretch, prove_stretches
 from ledgermq_spark.audit.above import archive_anchors
 from ledgermq_spark.audit.anchors import Anchor
 from ledgermq_spark.audit.audit import AuditReport
 from ledgermq_spark.audit.auditing import Auditing, audit_of_nothing, facts_of, read_log
+from ledgermq_spark.audit.behind_archive import audit_of_new
+from ledgermq_spark.audit.evidence import Evidence
+from ledgermq_spark.audit.lawfulness import breaches
 from ledgermq_spark.audit.trimmed import audit_of_rest
 from ledgermq_spark.audit.witnesses import Noted
 from ledgermq_spark.jobs.work import STEPS, Work, begin
+from ledgermq_spark.laws.all_laws import LAWS
 from ledgermq_spark.laws.law import Facts
 from ledgermq_spark.log.positions import (
     PositionOutOfRangeError,
     resolve_at,
 )
+from ledgermq_spark.log.session import spark_session
+from ledgermq_spark.log.store import Store
 from ledgermq_spark.rebuild.rebuild import Progress, rebuild_at
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
 from ledgermq_spark.tables.all_tables import write_tables
@@ -27,7 +37,7 @@ from ledgermq_spark.tables.life import Life, lives_of
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
-__all__ = ["rebuild_at", "run_audit", "run_tables", "trace_messages"]
+__all__ = ["rebuild_at", "run_audit", "run_proof", "run_tables", "trace_messages"]
 
 
 def run_tables(
@@ -117,6 +127,7 @@ def run_audit(
     progress: Progress | None = None,
     with_facts: Callable[[Facts], None] | None = None,
     anchors: Sequence[Anchor] = (),
+    backups: Path | None = None,
     archive: Path | None = None,
 ) -> AuditReport:
     """Audit a queue manager: operations, outcomes, laws, rebuild and live state at one position.
@@ -133,16 +144,19 @@ def run_audit(
         progress: Called as the audit goes on.
         with_facts: Called with what tables are asked of, for those who want more of them.
         anchors: Positions with the digest chain that somebody noted there, to hold it against.
-        archive: A directory of backups of the journal: each noted the digest chain of its time.
+        backups: A directory of backups of the journal: each noted the digest chain of its time.
+        archive: An archive of the log: what is new is added to it, and only that is audited.
 
     Raises:
         PositionOutOfRangeError: `at` lies before the log's start or after its end.
         QueueManagerUnknownError: Nobody claimed that name.
         LogUnreachableError: The cluster does not answer, or lacks the topics.
-        JournalArchiveError: A manifest of the archive cannot be read.
+        JournalArchiveError: A manifest of a backup cannot be read.
+        ArchiveBrokenError: The archive of the log is not whole, or is of another log.
+        ArchiveBusyError: Somebody else adds to it at this moment.
     """
     noted = Noted(
-        anchors=[*anchors, *archive_anchors(archive, queue_manager)], live_position=live_position
+        anchors=[*anchors, *archive_anchors(backups, queue_manager)], live_position=live_position
     )
     work = begin(bootstrap, queue_manager, topic_prefix, spark, directory, progress)
     if live_position is not None and live_position >= work.log.end:
@@ -151,6 +165,37 @@ def run_audit(
     if work.log.end == 0 and at is None:
         return audit_of_nothing(work, noted)
     position = resolve_at(bootstrap, work.log, at if live_position is None else live_position)
+    if archive is not None:
+        kept = LogArchive(archive, queue_manager)
+        return audit_of_new(work, kept, position, live_position, noted)
     if work.log.start > 0:
         return audit_of_rest(work, position, live_position, noted)
     return Auditing(work, position, with_facts or (lambda _: None), noted).run(live_position)
+
+
+def run_proof(
+    archive: Path,
+    queue_manager: str,
+    *,
+    spark: SparkSession | None = None,
+    directory: Path | None = None,
+    progress: Progress | None = None,
+) -> tuple[list[ProvenStretch], list[Evidence]]:
+    """Prove an archive: fold every stretch again, all at once, and ask the laws of all of them.
+
+    Raises:
+        ArchiveMissingError: There is nothing of this queue manager.
+        ArchiveBrokenError: A manifest cannot be read, or a stretch is missing.
+    """
+    tell = progress or (lambda *_: None)
+    spark = spark or spark_session()
+    stretches = LogArchive(archive, queue_manager).there()
+    tell("folding all stretches again", 0, 2)
+    found = prove_stretches(spark, stretches)
+    tell("asking the laws", 1, 2)
+    path = directory or Path(tempfile.mkdtemp(prefix="ledgermq-spark-"))
+    pairs = list(zip(stretches, [None, *stretches[:-1]], strict=True))
+    facts = judged_facts(spark, pairs, Store(spark, path).keep)
+    told = found, breaches(facts, LAWS)
+    tell("done", 2, 2)
+    return told

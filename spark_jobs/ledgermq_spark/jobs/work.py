@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -61,20 +61,25 @@ class Work:
             conf.set("spark.sql.codegen.factoryMode", "FALLBACK" if is_long else NO_CODEGEN)
             conf.set("spark.sql.adaptive.enabled", long)
 
-    def operations(self, position: int) -> DataFrame:
-        """The decoded operations up to a position, kept on disk."""
-        wanted = replace(self.log, end=position + 1)
+    def operations(self, position: int, first: int = 0) -> DataFrame:
+        """The decoded operations of some positions, as far as they are there, kept on disk."""
+        wanted = replace(self.log, start=max(first, self.log.start), end=position + 1)
         name = self.claim.queue_manager
         frame = read_operations(self.spark, self.bootstrap, wanted, name)
         return self.store.keep("operations", frame)
 
-    def outcomes(self, position: int) -> DataFrame:
-        """The decoded outcomes of all lanes, kept on disk.
+    def outcomes(self, position: int, lanes_from: Sequence[int] | None = None) -> DataFrame:
+        """The decoded outcomes of all lanes, from some offset of each on, kept on disk.
 
         None between a position in mid-log and the end of the log.
         """
         name = self.claim.queue_manager
-        frame = read_outcomes(self.spark, self.bootstrap, self.lanes, name, split=2)
+        firsts = lanes_from or [one.start for one in self.lanes]
+        lanes = [
+            replace(one, start=max(first, one.start))
+            for one, first in zip(self.lanes, firsts, strict=True)
+        ]
+        frame = read_outcomes(self.spark, self.bootstrap, lanes, name, split=2)
         if position < self.log.end - 1:
             at = f.col("position")
             frame = frame.where((at <= position) | (at >= self.log.end))

@@ -22,7 +22,7 @@ def file_digest(path: Path) -> str:
 def settled(directory: Path) -> list[Path]:
     """The Parquet files of a directory, on the disk to stay; what else Spark left goes."""
     files = []
-    for path in sorted(directory.iterdir()):
+    for path in sorted(one for one in directory.iterdir() if one.is_file()):
         if path.suffix == ".parquet":
             sync(path)
             files.append(path)

@@ -66,7 +66,8 @@ def test_an_archive_is_proven_and_listed(cli, archived):
     """Every stretch of it, with the digest that it ends with."""
     answer = cli("archive", "prove", archived["directory"], "--bootstrap", NOBODY, "--json")
     assert answer.code == OK
-    assert [row["problem"] for row in answer.document] == [None]
+    assert [row["problem"] for row in answer.document["stretches"]] == [None]
+    assert answer.document["findings"] == []
     (listed,) = cli("archive", "list", archived["directory"], "--json").document
     assert listed["last"] == archived["update"]["to"]
     assert len(listed["digest"]) == 64

@@ -12,7 +12,7 @@ import pytest
 from ledgermq_spark.archive.archived import archived_facts
 from ledgermq_spark.archive.folding import rebuild_archived
 from ledgermq_spark.archive.log_archive import ArchiveBusyError, ArchiveMissingError, LogArchive
-from ledgermq_spark.archive.proving import prove_archive
+from ledgermq_spark.archive.proving import prove_stretches
 from ledgermq_spark.archive.stretch import ArchiveBrokenError
 from ledgermq_spark.archive.updating import update_archive
 from ledgermq_spark.jobs.run import rebuild_at, run_tables
@@ -77,7 +77,7 @@ def test_stretches_follow_each_other_to_the_end_of_the_log(log, path):
 
 def test_an_archive_is_proven_stretch_by_stretch(spark, log, path):
     """All records, and all that was told of them."""
-    found = prove_archive(path, "QM1", spark=spark)
+    found = prove_stretches(spark, LogArchive(path, "QM1").stretches())
     assert [one.problem for one in found] == [None] * len(found)
     assert sum(one.records for one in found) == len(log.entries)
 
@@ -156,7 +156,7 @@ class TestTampering:
 
     def problems(self, spark, copy):
         """What is wrong with stretches, by their numbers."""
-        found = prove_archive(copy, "QM1", spark=spark)
+        found = prove_stretches(spark, LogArchive(copy, "QM1").stretches())
         return {at: one.problem for at, one in enumerate(found) if one.problem}
 
     def change(self, copy, part, changed):
@@ -215,10 +215,10 @@ class TestTampering:
         self.change(copy, "fold", changed)
         assert "rows of move" in self.problems(spark, copy)[1]
 
-    def test_a_stretch_that_is_missing(self, spark, copy):
+    def test_a_stretch_that_is_missing(self, copy):
         """It is told before anything is folded."""
         import shutil
 
         shutil.rmtree(LogArchive(copy, "QM1").stretches()[1].path)
         with pytest.raises(ArchiveBrokenError, match="a stretch is missing"):
-            prove_archive(copy, "QM1", spark=spark)
+            LogArchive(copy, "QM1").stretches()

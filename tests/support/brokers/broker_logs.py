@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -92,6 +93,7 @@ def write(
     without: int | None = None,
     cut: int | None = None,
     partitions: int = 1,
+    alter: Callable[[list[list[Addressed]]], object] = lambda _: None,
 ) -> Written:
     """Writes operations, and the outcomes of all of them.
 
@@ -101,6 +103,7 @@ def write(
         without: The position of one that is left out.
         cut: The position of the first of those that are left out at the end.
         partitions: How many queue managers there may be.
+        alter: Changes the outcomes before they are written.
     """
     prefix = f"spark-{uuid.uuid4().hex[:8]}"
     topics = Topics(prefix)
@@ -115,6 +118,7 @@ def write(
         missing = replace(entries[without], time_us=stamped[without - 1].time_us)
         stamped = [*stamped[:without], missing, *stamped[without:]]
     _, outcomes = fold(stamped)
+    alter(outcomes)
     records = chunks(outcomes, claim.partition, chain_of(stamped))
     append_records(bootstrap, topics.outcomes, records)
     return Written(bootstrap=bootstrap, prefix=prefix, entries=stamped, outcomes=outcomes)

@@ -9,6 +9,7 @@ from typing import Final
 
 import click
 
+from ledgermq.cli.commands.audit import ANOMALY_COLUMNS, anomaly_rows
 from ledgermq.cli.options.moments import at_option, position_at
 from ledgermq.cli.options.spark import archive_job, spark_job
 from ledgermq.cli.options.target import Target, target_options
@@ -26,7 +27,7 @@ PROVEN_COLUMNS: Final = (
     Column(key="records", heading="RECORDS", number=True),
     Column(key="rows", heading="ROWS TOLD", number=True),
     Column(key="seconds", heading="SECONDS", number=True),
-    Column(key="problem", heading="PROVEN"),
+    Column(key="problem", heading="THE FOLD"),
 )
 
 directory_argument = click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
@@ -101,28 +102,37 @@ def list_stretches(target: Target, output: Output, directory: Path) -> None:
 @directory_argument
 @target_options
 def prove(target: Target, output: Output, directory: Path) -> int:
-    """Fold every stretch of the archive in DIRECTORY again, and hold it against what is kept.
+    """Fold every stretch of the archive in DIRECTORY again, and ask the laws of all that happened.
 
     The exit code is 0 if all of it is proven, 1 if anything is not.
     """
     from ledgermq_spark.archive.log_archive import LogArchive
-    from ledgermq_spark.archive.proving import prove_archive
+    from ledgermq_spark.jobs.run import run_proof
 
     operations = LogArchive(directory, target.queue_manager).there()[-1].last + 1
     with archive_job(output, "prove", operations) as job:
-        found = prove_archive(directory, target.queue_manager, spark=job["spark"])
-    wrong = [one for one in found if one.problem is not None]
+        stretches, findings = run_proof(directory, target.queue_manager, **job)
+    wrong = [one for one in stretches if one.problem is not None]
     rows = [
         {
             **asdict(one),
             "seconds": one.milliseconds / 1000,
-            "problem": one.problem or ("proven" if output.for_people else None),
+            "problem": one.problem or ("folded as kept" if output.for_people else None),
         }
-        for one in found
+        for one in stretches
     ]
+    if output.as_json:
+        output.document({"stretches": rows, "findings": [one.as_dict() for one in findings]})
+        return 1 if wrong or findings else 0
     output.table(PROVEN_COLUMNS, rows)
-    if wrong:
-        output.remark(f"{count_of(len(wrong), 'stretch', 'stretches')} of {len(found)} not proven")
-    else:
-        output.remark(f"proven from position 0 to {found[-1].last}: {found[-1].last + 1:,} records")
-    return 1 if wrong else 0
+    if findings:
+        output.table(ANOMALY_COLUMNS, anomaly_rows(target.queue_manager, findings))
+    last = target.named(stretches[-1].last)
+    if wrong or findings:
+        output.remark(
+            f"not proven: {count_of(len(wrong), 'stretch', 'stretches')} of {len(stretches)}, "
+            f"{count_of(len(findings), 'breach', 'breaches')} of laws"
+        )
+        return 1
+    output.remark(f"proven up to {last}: {stretches[-1].last + 1:,} positions, all laws hold")
+    return 0

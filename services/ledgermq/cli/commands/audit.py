@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -16,6 +17,7 @@ from ledgermq.cli.printing.output import Column, Output, iso_time
 
 if TYPE_CHECKING:
     from ledgermq_spark.audit.audit import AuditReport
+    from ledgermq_spark.audit.evidence import Evidence
 
 
 WORKER_PATIENCE_SECONDS: Final = 15.0
@@ -84,6 +86,11 @@ def _anchor(text: str) -> Any:
     help="A position and digest as `ledgermq chain show` printed it; may be repeated.",
 )
 @directory_option
+@click.option(
+    "--archive",
+    type=click.Path(file_okay=False, path_type=Path),
+    help="Add what is new to this archive of the log, and audit only that.",
+)
 @target_options
 def audit(
     target: Target,
@@ -93,6 +100,7 @@ def audit(
     report_directory: Path | None,
     anchors: tuple[Any, ...],
     directory: Path | None,
+    archive: Path | None,
 ) -> int:
     """Audit the queue manager: log, recorded outcomes, laws, rebuild and live state.
 
@@ -112,7 +120,8 @@ def audit(
             at=position,
             live_position=live_position,
             anchors=anchors,
-            archive=directory or target.data_directory / "journal",
+            backups=directory or target.data_directory / "journal",
+            archive=archive,
             **job,
         )
     written = None if report_directory is None else write_report(report, report_directory)[0]
@@ -153,7 +162,7 @@ def _print(target: Target, output: Output, report: AuditReport) -> None:
         if report.subscription_totals:
             output.table(SUBSCRIPTION_COLUMNS, report.subscription_totals)
     if report.anomalies:
-        output.table(ANOMALY_COLUMNS, anomaly_rows(report))
+        output.table(ANOMALY_COLUMNS, anomaly_rows(report.queue_manager, report.anomalies))
     where = target.named(report.position)
     if report.time >= 0:
         where += f", {iso_time(report.time, precision='milliseconds')}"
@@ -173,9 +182,8 @@ def _print(target: Target, output: Output, report: AuditReport) -> None:
     output.remark(f"verdict: {click.style(report.verdict, fg=color, bold=True)}")
 
 
-def anomaly_rows(report: AuditReport) -> list[dict[str, Any]]:
-    manager = report.queue_manager
+def anomaly_rows(queue_manager: str, findings: Sequence[Evidence]) -> list[dict[str, Any]]:
     return [
-        {**one.as_dict(), "place": f"{manager}@{one.position}" if one.position >= 0 else ""}
-        for one in report.anomalies
+        {**one.as_dict(), "place": f"{queue_manager}@{one.position}" if one.position >= 0 else ""}
+        for one in findings
     ]

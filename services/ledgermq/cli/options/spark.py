@@ -114,8 +114,8 @@ def archive_job(output: Output, title: str, operations: int) -> Iterator[dict[st
 
     Raises what `quiet_spark` raises.
     """
-    with _progress_bar(output, title), quiet_spark(operations) as engine:
-        yield engine.options(title)
+    with _progress_bar(output, title) as tell, quiet_spark(operations) as engine:
+        yield {"progress": tell, **engine.options(title)}
 
 
 @contextlib.contextmanager

@@ -1,0 +1,128 @@
+"""The audit of what came onto a log since the last audit, behind the state that was proven then.
+
+What is new is added to an archive; laws judge the new stretches there with what was carried into
+them. An audit that agrees is noted in the archive, and the next one begins behind it.
+"""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime
+from typing import Any
+
+from ledgermq_spark.archive.judged import judged_facts
+from ledgermq_spark.archive.log_archive import LogArchive
+from ledgermq_spark.archive.stretch import FOLD, ArchiveBrokenError, Stretch
+from ledgermq_spark.archive.updating import extend
+from ledgermq_spark.audit.audit import AuditReport
+from ledgermq_spark.audit.auditing import checkpoint_at, checkpoints_of
+from ledgermq_spark.audit.evidence import Evidence
+from ledgermq_spark.audit.lawfulness import breaches
+from ledgermq_spark.audit.rest import Rest, audit_rest
+from ledgermq_spark.audit.witnesses import Noted, hear
+from ledgermq_spark.jobs.work import Work
+from ledgermq_spark.laws.all_laws import LAWS
+from ledgermq_spark.log.positions import PositionOutOfRangeError
+from ledgermq_spark.log.record_headers import check_operation_headers
+from ledgermq_spark.log.rows import spark_schema
+from ledgermq_spark.rebuild.fold import FOLD_COLUMNS, TOLD
+from ledgermq_spark.rebuild.rebuild import Rebuilt, rebuilt_from
+
+
+def audit_of_new(
+    work: Work, archive: LogArchive, position: int, live_position: int | None, noted: Noted
+) -> AuditReport:
+    """Audits what lies between the last proven position and this one.
+
+    Raises what `archive.updating.extend` raises, and:
+        PositionOutOfRangeError: The position was archived before.
+    """
+    started = time.monotonic()
+    held = archive.stretches()
+    if held and held[-1].last > position:
+        raise PositionOutOfRangeError(
+            f"position {position} is in the archive {archive.path} already, which ends at "
+            f"{held[-1].last}: an audit with an archive looks at what is new. Leave out its option"
+        )
+    findings: list[Evidence] = []
+    with work.stage("adding to the archive", 1):
+        extend(work, archive, position)
+    stretches = archive.there()
+    proven = archive.proven()
+    new = _new_stretches(archive, stretches, proven)
+    before = stretches[: len(stretches) - len(new)]
+    base = before[-1] if before else None
+    lanes_from = proven["lane_ends"] if proven and base and base.last == proven["last"] else None
+    checkpoints = checkpoints_of(work)
+    live = checkpoint_at(checkpoints, position, live_position, findings)
+    with work.stage("reading the log", 2):
+        rebuilt = _rebuilt(work, new, started)
+        operations = work.operations(position, new[0].first)
+        told = hear(work, work.outcomes(position, lanes_from), checkpoints, noted)
+    with work.stage("asking the laws", 4):
+        pairs = list(zip(new, [base, *new[:-1]], strict=True))
+        of_laws = breaches(judged_facts(work.spark, pairs, work.store.keep), LAWS)
+    rest = Rest(
+        base=None if base is None else base.state(),
+        rebuilt=rebuilt,
+        operations=operations,
+        told=told,
+        live=live,
+        lanes_from=lanes_from,
+        findings=[*findings, *told.findings],
+        of_headers=[*check_operation_headers(operations), *told.of_headers],
+        of_laws=of_laws,
+        notes=[] if proven is None or base is None else [_reach(proven)],
+    )
+    report = audit_rest(work, rest)
+    if report.verdict == "agrees":
+        archive.note_proven(_noted(work, report))
+    return report
+
+
+def _new_stretches(
+    archive: LogArchive, stretches: list[Stretch], proven: dict[str, Any] | None
+) -> list[Stretch]:
+    """Those behind what was proven; the last one once more, if there are none."""
+    if proven is None:
+        return stretches
+    known = next((one for one in stretches if one.last == proven["last"]), None)
+    if known is None or known.digest != proven["digest"]:
+        raise ArchiveBrokenError(
+            f"the archive {archive.home} is not the one of the last audit: that proved the state "
+            f"{proven['digest']} at position {proven['last']}"
+        )
+    return [one for one in stretches if one.first > known.last] or stretches[-1:]
+
+
+def _rebuilt(work: Work, new: list[Stretch], started: float) -> Rebuilt:
+    """What the fold told of the new stretches, and the state that the last one ends with."""
+    read = work.spark.read.schema(spark_schema(FOLD_COLUMNS))
+    rows = read.parquet(new[-1].part(FOLD))
+    if new[1:]:
+        earlier = read.parquet(*(one.part(FOLD) for one in new[:-1]))
+        rows = rows.unionByName(earlier.where(earlier.part.isin("links", "skipped", *TOLD)))
+    name = new[-1].manifest["queue_manager"]
+    return rebuilt_from(name, new[0].first, new[-1].last, rows, started)
+
+
+def _reach(proven: dict[str, Any]) -> str:
+    return (
+        f"positions 0 to {proven['last']} were proven by the audit of {proven['at']}, up to the "
+        f"state {proven['digest']}"
+    )
+
+
+def _noted(work: Work, report: AuditReport) -> dict[str, Any]:
+    """What the next audit goes on from.
+
+    Lanes were looked at before the log's end was: whatever answers later entries lies above.
+    """
+    reached_end = report.position == work.log.end - 1
+    return {
+        "last": report.position,
+        "digest": report.digest,
+        "chain": report.chain,
+        "at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "lane_ends": [one.end for one in work.lanes] if reached_end else None,
+    }

@@ -1,0 +1,122 @@
+"""The audit of a log behind a state that is taken as it is: what comes after it is compared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql import functions as f
+
+from ledgermq_spark.audit.auditing import lane_floors, nothing_to_prove, prove_chain, tell_of_cut
+from ledgermq_spark.audit.classify import classify
+from ledgermq_spark.audit.compare import Differences, differences
+from ledgermq_spark.audit.conservation import CONSERVATION, check_counts
+from ledgermq_spark.audit.evidence import Evidence
+from ledgermq_spark.audit.judging import judge
+from ledgermq_spark.audit.relocations import altered_copies
+from ledgermq_spark.audit.states import compare_live
+from ledgermq_spark.jobs.work import STEPS, Work
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+    from ledgermq_spark.audit.audit import AuditReport
+    from ledgermq_spark.audit.witnesses import Witnesses
+    from ledgermq_spark.rebuild.checkpoints import Checkpoint
+    from ledgermq_spark.rebuild.rebuild import Rebuilt
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rest:
+    """What is audited, and what was found of it before anything is compared.
+
+    `base` is the state before it, None at the beginning of the log; `lanes_from` where on each lane
+    reading began, None at the first record that there is. `unproven` says what cannot be proven of
+    what stood before, `notes` what else people should know.
+    """
+
+    base: Checkpoint | None
+    rebuilt: Rebuilt
+    operations: DataFrame
+    told: Witnesses
+    live: Checkpoint | None
+    lanes_from: Sequence[int] | None = None
+    findings: list[Evidence] = field(default_factory=list)
+    of_headers: list[Evidence] = field(default_factory=list)
+    of_laws: list[Evidence] = field(default_factory=list)
+    unproven: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+def audit_rest(work: Work, rest: Rest) -> AuditReport:
+    """Compare digest chain, outcomes, copies and states from the base on."""
+    rebuilt, told = rest.rebuilt, rest.told
+    findings, unproven = [*rest.findings], [*rest.unproven]
+    first = 0 if rest.base is None else rest.base.position + 1
+    recorded = told.outcomes.where(f.col("position") <= rebuilt.position)
+    with work.stage("comparing the digest chain", 3):
+        proof = prove_chain(work, rebuilt, recorded, told, findings, unproven, base=rest.base)
+        proof = tell_of_cut(told, proof, findings)
+    with work.stage("comparing", 5):
+        behind = recorded.where(f.col("position") >= first)
+        found = _differences(work, rest, behind)
+        findings.extend(classify(found, set(), {}))
+        findings.extend(altered_copies(rest.operations, rebuilt.told("outcome")))
+        notes = [*rest.notes, *_compare_states(rest, findings)]
+    if rebuilt.stopped is not None:
+        unproven.append(f"the fold stopped above position {rebuilt.position}")
+    unproven += [
+        f"{found.totals[missing]} outcomes are {missing}: they were not compared"
+        for missing in ("expired", "unanswered")
+        if found.totals.get(missing)
+    ]
+    anomalies, consequences = judge(findings, [*rest.of_headers, *rest.of_laws])
+    work.tell("done", STEPS, STEPS)
+    return replace(
+        nothing_to_prove(work, rebuilt.position),
+        time=rebuilt.time,
+        position=rebuilt.position,
+        verdict="anomalies" if anomalies else "unproven" if unproven else "agrees",
+        anomalies=anomalies,
+        consequences=consequences,
+        unproven=unproven,
+        notes=notes,
+        compared={
+            "operations": rebuilt.operations,
+            "outcomes": found.compared,
+            "recorded outcomes": found.recorded,
+        },
+        digest=rebuilt.digest,
+        chain=rebuilt.chain.hex(),
+        chain_proof=proof.as_dict() | {"told": proof.told()},
+        seconds=work.seconds,
+    )
+
+
+def _differences(work: Work, rest: Rest, recorded: DataFrame) -> Differences:
+    answered = None
+    if rest.live is None:
+        highest = recorded.agg(f.max("position")).collect()[0][0]
+        answered = -1 if highest is None else highest
+    return differences(
+        rest.rebuilt.told("outcome"),
+        recorded,
+        work.claim.lanes,
+        floors=lane_floors(work, recorded, rest.lanes_from),
+        answered_until=answered,
+    )
+
+
+def _compare_states(rest: Rest, findings: list[Evidence]) -> list[str]:
+    """Adds what the states show to the findings; tells what there was nothing to compare with."""
+    rebuilt, live = rest.rebuilt, rest.live
+    states = (rebuilt.statuses, rebuilt.topics, rebuilt.subscriptions)
+    findings.extend(check_counts(*states, rebuilt.position))
+    notes = [
+        f"{CONSERVATION}: that the counts of the rebuilt state add up was all there is to check"
+    ]
+    if live is None or live.position != rebuilt.position:
+        return [*notes, "the live state was not compared: there is no checkpoint at this position"]
+    findings.extend(compare_live(rebuilt.root_bytes, rebuilt.block_bytes(), live, rebuilt.position))
+    return notes
