@@ -48,7 +48,7 @@ BEFORE = {
     "size_bytes BIGINT",
     "segments_before": "queue_manager STRING, segment BIGINT, is_active BOOLEAN, "
     "appended_bytes BIGINT, live_bytes BIGINT, live_messages BIGINT",
-    "stores_before": "queue_manager STRING, store BIGINT, state STRING",
+    "stores_before": "queue_manager STRING, store BIGINT, number BIGINT, text STRING",
 }
 ORDER = ("position", "law", "kind", "store", "sequence", "session")
 Keep = Callable[[str, "DataFrame"], "DataFrame"]
@@ -227,6 +227,7 @@ OWN: dict[str, Made] = {
     "named": NAMED,
     "corrected": CORRECTED,
     "disorder": judging.judge_stores,
+    "stores_left": judging.stores_left,
 }
 DERIVED: dict[str, Made] = {}
 for frames in (

@@ -57,8 +57,12 @@ class Logs:
         """The frames of all logs."""
         frames = {name: frame(spark, COLUMNS[name], rows) for name, rows in self.rows.items()}
         kept = {name: one.cache() for name, one in frames.items()}
-        # Spark fails to checkpoint some frames here ("key not found"); these are small.
-        return Facts(spark, kept, lambda _, one: spark.createDataFrame(one.toArrow()))
+        return Facts(spark, kept, lambda _, one: here(spark, one))
+
+
+def here(spark: Any, one: Any) -> Any:
+    """A small frame as its rows: Spark fails to checkpoint some here ("key not found")."""
+    return spark.createDataFrame(one.toArrow())
 
 
 def folded_stretches(

@@ -77,7 +77,7 @@ SELECT told.* EXCEPT (first_delivery, sequences),
 FROM {outcomes} AS told LEFT SEMI JOIN chosen USING (queue_manager, position, index)
 """
 # Of messages that are carried where each came from and where it is gone to, and how its last
-# delivery began and ended; those before it left it as it was.
+# delivery began and ended; those before it left it as it was, but for a session's last one.
 MOVES: Final = f"""
 SELECT move.*
 FROM {{moves}} AS move
@@ -86,7 +86,9 @@ FROM {{moves}} AS move
         SELECT queue_manager, store, kind, sequence, put_position, put_index, delivered_at
         FROM {{last_moves}} WHERE sequence >= 0
     ) USING (queue_manager, store, kind, sequence, put_position, put_index)
-WHERE NOT coalesce(struct(position, step) < delivered_at
+    LEFT JOIN (SELECT DISTINCT *, TRUE AS is_last FROM {{last_deliveries}})
+        USING (queue_manager, session, delivery)
+WHERE NOT coalesce(is_last IS NULL AND struct(position, step) < delivered_at
     AND (before IN {IN_FLIGHT} OR after IN {IN_FLIGHT} OR before = 'delayed'), FALSE)
 """
 CLOCK: Final = """
@@ -94,6 +96,14 @@ SELECT clock.* FROM {clock} AS clock LEFT SEMI JOIN (
     SELECT queue_manager, position FROM {carried_positions}
     UNION SELECT queue_manager, session FROM {carried_sessions}
 ) USING (queue_manager, position)
+"""
+# What law F knows of stores that are there or have something.
+STORES: Final = """
+SELECT queue_manager, store, number, text FROM {stores_left} LEFT SEMI JOIN (
+    SELECT queue_manager, store FROM {stores} WHERE gone_at IS NULL
+    UNION
+    SELECT queue_manager, store FROM {last_moves} WHERE state <> 'gone'
+) USING (queue_manager, store)
 """
 SINCE: Final = (
     "SELECT queue_manager, max(position) AS position FROM {clock} GROUP BY queue_manager"
@@ -106,6 +116,7 @@ CARRIED: Final = {
     "since": SINCE,
     "stood": "SELECT * FROM {standing}",
     "segments_before": "SELECT * FROM {segments}",
+    "stores_before": STORES,
 }
 
 

@@ -61,36 +61,34 @@ SELECT queue_manager, session, told_at, delivery FROM (
 )
 WHERE is_last AND (is_highest OR left_at IS NULL)
 """
+LAST_DELIVERIES: Final = """
+SELECT queue_manager, session, max(delivery) AS delivery
+FROM {moves} LEFT SEMI JOIN {living_sessions} USING (queue_manager, session)
+WHERE delivery > 0
+GROUP BY queue_manager, session
+UNION
+SELECT queue_manager, session, delivery FROM {last_handed}
+"""
 # Messages whose lives are carried, wherever they are: what is somewhere, and what numbers go on
 # from; open puts that vanished count in their unit of work until it ends.
-CARRIED_PUTS: Final = f"""
-WITH
-deliveries AS (
-    SELECT * FROM {{moves}} LEFT SEMI JOIN {{living_sessions}} USING (queue_manager, session)
-    WHERE after IN {IN_FLIGHT}
-)
-SELECT queue_manager, put_position, put_index FROM {{last_moves}} WHERE state <> 'gone'
+CARRIED_PUTS: Final = """
+SELECT queue_manager, put_position, put_index FROM {last_moves} WHERE state <> 'gone'
 UNION
 SELECT queue_manager, put.put_position, put.put_index FROM (
     SELECT queue_manager, max_by(struct(put_position, put_index), sequence) AS put
-    FROM {{last_moves}} LEFT SEMI JOIN (SELECT * FROM {{stores}} WHERE gone_at IS NULL)
+    FROM {last_moves} LEFT SEMI JOIN (SELECT * FROM {stores} WHERE gone_at IS NULL)
         USING (queue_manager, store, kind)
     WHERE sequence >= 0
     GROUP BY queue_manager, store, kind
 )
 UNION
-SELECT queue_manager, put.put_position, put.put_index FROM (
-    SELECT queue_manager, max_by(struct(put_position, put_index), delivery) AS put
-    FROM deliveries GROUP BY queue_manager, session
-)
+SELECT queue_manager, put_position, put_index
+FROM {moves} LEFT SEMI JOIN {last_deliveries} USING (queue_manager, session, delivery)
 UNION
 SELECT queue_manager, put_position, put_index
-FROM deliveries LEFT SEMI JOIN {{last_handed}} USING (queue_manager, session, delivery)
-UNION
-SELECT queue_manager, put_position, put_index
-FROM {{moves}} AS move LEFT SEMI JOIN {{living_sessions}} USING (queue_manager, session)
+FROM {moves} AS move LEFT SEMI JOIN {living_sessions} USING (queue_manager, session)
     LEFT JOIN (
-        SELECT queue_manager, session, max(replied_at) AS ended_at FROM {{last_ends}} GROUP BY ALL
+        SELECT queue_manager, session, max(replied_at) AS ended_at FROM {last_ends} GROUP BY ALL
     ) USING (queue_manager, session)
 WHERE before = 'uncommitted put' AND cause = 'purged' AND position >= coalesce(ended_at, -1)
 """
@@ -310,6 +308,7 @@ FRAMES: Final = {
     "living_sessions": LIVING_SESSIONS,
     "last_ends": LAST_ENDS,
     "last_handed": LAST_HANDED,
+    "last_deliveries": LAST_DELIVERIES,
     "carried_puts": CARRIED_PUTS,
     "carried_first": CARRIED_FIRST,
     "carried_subscriptions": CARRIED_SUBSCRIPTIONS,
