@@ -318,7 +318,8 @@ def _proof(bootstrap: str, directory: Path, given: dict[str, Any]) -> dict[str, 
         directory=given["directory"],
         progress=lambda stage, *_: stages.append((stage, time.monotonic())),
     )
-    assert not findings and not [one.problem for one in found if one.problem], (found, findings)
+    problems = [one.problem for one in found if one.problem is not None]
+    assert not [*problems, *findings], "the archive is proven"
     (_, started), (_, folded), (_, ended) = stages
     seconds = {"fold_seconds": round(folded - started, 1), "laws_seconds": round(ended - folded, 1)}
     return {"stretches": len(found), **seconds}

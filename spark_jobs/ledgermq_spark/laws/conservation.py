@@ -7,22 +7,19 @@ from ledgermq_spark.laws.law import Breach, Law
 # Purged and rolled back messages are counted by nobody: their queue or their put is gone.
 CONSERVED = """
 WITH
-lives AS (
-    SELECT queue_manager, store, kind, max_by(after, (position, step)) AS what FROM {moves}
-    WHERE sequence >= 0
-    GROUP BY queue_manager, store, kind, sequence
+changes AS (
+    SELECT queue_manager, store, kind, after AS what, 1 AS change FROM {new_moves}
+    WHERE after <> 'gone'
     UNION ALL
-    SELECT queue_manager, store, kind, max_by(after, (position, step)) AS what FROM {moves}
-    WHERE 'uncommitted put' IN (before, after)
-    GROUP BY queue_manager, store, kind, put_position, put_index
-    HAVING what = 'uncommitted put'
+    SELECT queue_manager, store, kind, before, -1 FROM {new_moves} WHERE before <> 'new'
     UNION ALL
-    SELECT queue_manager, store, kind, cause AS what FROM {moves}
+    SELECT queue_manager, store, kind, cause, 1 FROM {new_moves}
     WHERE cause IN ('consumed', 'expired', 'moved', 'dropped', 'removed')
+    UNION ALL
+    SELECT queue_manager, store, kind, what, count FROM {stood} WHERE what <> 'most'
 ),
 told AS (
-    SELECT queue_manager, store, kind, what, count(*) AS told FROM lives
-    WHERE what <> 'gone'
+    SELECT queue_manager, store, kind, what, sum(change) AS told FROM changes
     GROUP BY ALL
 ),
 known AS (SELECT DISTINCT queue_manager, store, kind, TRUE AS is_known FROM {standing}),
@@ -46,15 +43,28 @@ sizes AS (
 ),
 turns AS (
     SELECT queue_manager, store, kind, before, after, position, step, size_bytes
-    FROM {moves} JOIN sizes USING (queue_manager, put_position, put_index)
+    FROM {new_moves} JOIN sizes USING (queue_manager, put_position, put_index)
+),
+begun AS (SELECT * FROM {stood} WHERE size_bytes IS NOT NULL),
+changes AS (
+    SELECT queue_manager, store, kind, position, step, size_bytes,
+        IF(before = 'new', 1, 0) - IF(after = 'gone', 1, 0) AS change
+    FROM turns
 ),
 held AS (
-    SELECT *,
-        sum(IF(before = 'new', 1, 0) - IF(after = 'gone', 1, 0)) OVER turn AS count,
-        sum(size_bytes * (IF(before = 'new', 1, 0) - IF(after = 'gone', 1, 0))) OVER turn
-            AS held_bytes
-    FROM turns
+    SELECT queue_manager, store, kind, sum(change) OVER turn AS count,
+        sum(change_bytes) OVER turn AS held_bytes
+    FROM (
+        SELECT queue_manager, store, kind, position, step, change,
+            change * size_bytes AS change_bytes
+        FROM changes
+        UNION ALL
+        SELECT queue_manager, store, kind, -1, -1, count, size_bytes FROM begun
+        WHERE what <> 'most'
+    )
     WINDOW turn AS (PARTITION BY queue_manager, store, kind ORDER BY position, step)
+    UNION ALL
+    SELECT queue_manager, store, kind, count, size_bytes FROM begun WHERE what = 'most'
 ),
 told AS (
     SELECT queue_manager, store, kind, 'most' AS what,
@@ -62,6 +72,8 @@ told AS (
     FROM held GROUP BY ALL
     UNION ALL
     SELECT queue_manager, store, kind, what, NULL, sum(size_bytes) FROM (
+        SELECT queue_manager, store, kind, what, size_bytes FROM begun WHERE what <> 'most'
+        UNION ALL
         SELECT queue_manager, store, kind, after AS what, size_bytes FROM turns
         WHERE after <> 'gone'
         UNION ALL

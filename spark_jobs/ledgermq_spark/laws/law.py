@@ -19,6 +19,7 @@ from ledgermq_spark.laws.limits import message_frames, room_frames
 from ledgermq_spark.laws.order import judging, store_events
 from ledgermq_spark.laws.refusals import refusal_frames, text_checks
 from ledgermq_spark.laws.storage import relocations, segment_frames
+from ledgermq_spark.laws.stretches import carried_operations
 from ledgermq_spark.tables import all_tables
 
 if TYPE_CHECKING:
@@ -37,6 +38,18 @@ FOUND = (
 )
 
 
+RAW = ("operations", "outcomes", "moves", "clock", "standing", "segments")
+# What is carried into a stretch of a log besides rows of the other frames (`carried`): where the
+# stretch begins, being the last position before it; what stood then, and what segments had; what is
+# known of each store, as law F goes on from it. Empty where a log is judged from its beginning.
+BEFORE = {
+    "since": "queue_manager STRING, position BIGINT",
+    "stood": "queue_manager STRING, store BIGINT, kind STRING, what STRING, count BIGINT, "
+    "size_bytes BIGINT",
+    "segments_before": "queue_manager STRING, segment BIGINT, is_active BOOLEAN, "
+    "appended_bytes BIGINT, live_bytes BIGINT, live_messages BIGINT",
+    "stores_before": "queue_manager STRING, store BIGINT, number BIGINT, text STRING",
+}
 ORDER = ("position", "law", "kind", "store", "sequence", "session")
 Keep = Callable[[str, "DataFrame"], "DataFrame"]
 
@@ -68,9 +81,23 @@ class Facts:
     def __init__(self, spark: SparkSession, frames: dict[str, DataFrame], keep: Keep) -> None:
         """What is worked out of them is kept once, under its name."""
         self.spark = spark
-        self._frames = dict(frames)
+        none = {name: spark.createDataFrame([], columns) for name, columns in BEFORE.items()}
+        self._frames = none | frames
         self._keep = keep
         self._locks: defaultdict[str, Lock] = defaultdict(Lock)
+
+    def behind(self, carried: dict[str, DataFrame]) -> Facts:
+        """These as facts of stretches, with what was carried into each (`stretches.carried`).
+
+        Findings are then of what is behind the carried past, which looks broken by itself.
+        """
+        own = {name: frame for name, frame in self._frames.items() if name in RAW}
+        joined = {
+            name: frame.unionByName(carried[name]) if name in carried else frame
+            for name, frame in own.items()
+        }
+        before = {name: frame for name, frame in carried.items() if name in BEFORE}
+        return Facts(self.spark, joined | before, self._keep)
 
     def judge(self, laws: tuple[Law, ...]) -> DataFrame:
         """What breaks some of the laws: `queue_manager`, `law`, `kind` and the columns `FOUND`."""
@@ -93,10 +120,11 @@ class Facts:
             return [row for one in asked for row in one.result()]
 
     def finding(self, law: Law, breach: Breach) -> DataFrame:
-        """What one query of a law finds."""
-        return self.query(breach.query).selectExpr(
+        """What one query of a law finds, of a stretch: in it, or of how it ends (position -1)."""
+        found = self.query(breach.query).selectExpr(
             "queue_manager", f"'{law.letter}' AS law", f"'{breach.kind}' AS kind", *FOUND
         )
+        return self.query(OF_STRETCH, found=found)
 
     def query(self, text: str, **given: DataFrame) -> DataFrame:
         """The answer to a query over the frames and those given, which it names in braces."""
@@ -114,6 +142,15 @@ class Facts:
             return self._frames[name]
 
 
+OF_STRETCH = """
+SELECT found.* FROM {found} AS found LEFT JOIN {since} AS begin USING (queue_manager)
+WHERE found.position < 0 OR found.position > coalesce(begin.position, -1)
+"""
+# Moves of a stretch itself.
+NEW_MOVES = """
+SELECT moves.* FROM {moves} AS moves LEFT JOIN {since} AS begin USING (queue_manager)
+WHERE moves.position > coalesce(begin.position, -1)
+"""
 # Operations that took their number in their session, with their reply: the first at each number
 # that was not turned away. What waited was answered later; `reply` is null while it waits.
 APPLIED = """
@@ -184,11 +221,13 @@ WHERE kind = 'Correct' AND reply <> 'Refused'
 # A frame is made by a query, or by what asks queries and goes on in Python.
 Made = str | Callable[[Callable[[str], "DataFrame"]], "DataFrame"]
 OWN: dict[str, Made] = {
+    "new_moves": NEW_MOVES,
     "applied": APPLIED,
     "flights": FLIGHTS,
     "named": NAMED,
     "corrected": CORRECTED,
     "disorder": judging.judge_stores,
+    "stores_left": judging.stores_left,
 }
 DERIVED: dict[str, Made] = {}
 for frames in (
@@ -203,6 +242,7 @@ for frames in (
     store_events.FRAMES,
     message_frames.FRAMES,
     room_frames.FRAMES,
+    carried_operations.FRAMES,
 ):
     assert not DERIVED.keys() & frames.keys(), "a name of a frame means one thing"
     DERIVED |= frames

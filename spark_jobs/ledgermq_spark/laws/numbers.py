@@ -7,18 +7,16 @@ from ledgermq_spark.laws.law import Breach, Law
 # Copies in a subscription keep the numbers of their topic (SEQ-17).
 SEQUENCES = """
 WITH numbered AS (
-    SELECT *,
-        row_number() OVER (
-            PARTITION BY queue_manager, store, kind ORDER BY sequence, position, step) - 1 AS due,
-        lag(position) OVER (
-            PARTITION BY queue_manager, store, kind ORDER BY sequence, position, step) AS before_it
+    SELECT *, 1 + coalesce(max(sequence) OVER (
+        PARTITION BY queue_manager, store, kind ORDER BY position, sequence, step
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), -1) AS due
     FROM {moves}
     WHERE before IN ('new', 'uncommitted put') AND sequence >= 0 AND kind <> 'subscription'
 )
 SELECT queue_manager, position, store, sequence, session,
     'sequence numbers are not dense, or do not rise with the log (SEQ-01)' AS summary,
     due AS expected, sequence AS found
-FROM numbered WHERE sequence <> due OR before_it > position
+FROM numbered WHERE sequence <> due
 """
 # A subscription gets them in the order of its topic.
 COPIES = """
@@ -34,8 +32,9 @@ FROM numbered WHERE sequence <= before_it
 """
 DELIVERIES = """
 WITH numbered AS (
-    SELECT *, row_number() OVER (
-        PARTITION BY queue_manager, session ORDER BY position, delivery, step) AS due
+    SELECT *, 1 + coalesce(max(delivery) OVER (
+        PARTITION BY queue_manager, session ORDER BY position, delivery, step
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS due
     FROM {moves} WHERE after IN ('unacknowledged', 'uncommitted get')
 )
 SELECT queue_manager, position, store, sequence, session,

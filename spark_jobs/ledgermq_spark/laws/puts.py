@@ -89,8 +89,8 @@ due AS (
         ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS due_at
     FROM timeline
 )
-SELECT queue_manager, position, store, -1 AS sequence, session,
-    'a put did not end with its unit of work' AS summary,
+SELECT queue_manager, coalesce(least(ended_at, due_at), position) AS position, store,
+    -1 AS sequence, session, 'a put did not end with its unit of work' AS summary,
     coalesce(CAST(due_at AS STRING), 'open') AS expected,
     coalesce(CAST(ended_at AS STRING), 'open') AS found
 FROM due

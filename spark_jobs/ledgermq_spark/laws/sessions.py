@@ -6,8 +6,9 @@ from ledgermq_spark.laws.law import Breach, Law
 
 DENSE = """
 WITH numbered AS (
-    SELECT *, row_number() OVER (
-        PARTITION BY queue_manager, session ORDER BY position) AS due
+    SELECT *, 1 + coalesce(max(session_sequence) OVER (
+        PARTITION BY queue_manager, session ORDER BY position
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS due
     FROM {applied}
 )
 SELECT queue_manager, position, -1 AS store, -1 AS sequence, session,
@@ -17,9 +18,9 @@ FROM numbered WHERE session_sequence <> due
 """
 GAPS = """
 WITH numbered AS (
-    SELECT *, 1 + count_if(told IS NULL) OVER (
+    SELECT *, 1 + coalesce(max(IF(told IS NULL, session_sequence, NULL)) OVER (
         PARTITION BY queue_manager, session ORDER BY position
-        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS due
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS due
     FROM (
         SELECT queue_manager, session, position, session_sequence, NULL AS told FROM {applied}
         UNION ALL
@@ -52,9 +53,9 @@ acted AS (
 ),
 sent AS (
     SELECT queue_manager, session, session_sequence, position, least(answered_through,
-            count(acted.queue_manager) OVER (
+            coalesce(max(IF(acted.queue_manager IS NULL, NULL, session_sequence)) OVER (
                 PARTITION BY queue_manager, session ORDER BY position
-                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)) AS answered
+                ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0)) AS answered
     FROM {operations} LEFT JOIN acted USING (queue_manager, session, session_sequence, position)
     WHERE session_sequence > 0
 ),
@@ -129,6 +130,7 @@ effective AS (
 entries AS (
     SELECT queue_manager, position, time_us, lag(time_us) OVER entry AS before_us,
         max(time_us) OVER (PARTITION BY queue_manager) AS end_us,
+        max(position) OVER (PARTITION BY queue_manager) AS end_at,
         greatest(time_us, IF(trusted, append_time_us, time_us)) AS begins_us
     FROM {operations} JOIN {clock} USING (queue_manager, position)
     WINDOW entry AS (PARTITION BY queue_manager ORDER BY position)
@@ -139,6 +141,7 @@ told AS (
 ),
 due AS (
     SELECT queue_manager, session, position, turn, lives, end_us, told_us,
+        coalesce(lead(position) OVER turn, end_at) AS next_at,
         (begins_us + lasts_us + 49999) DIV 50000 * 50000 AS due_us,
         lead(turn) OVER turn AS next_turn, lead(before_us) OVER turn AS next_before_us,
         lead(time_us) OVER turn AS next_us
@@ -147,7 +150,8 @@ due AS (
         LEFT JOIN told USING (queue_manager, session, position)
     WINDOW turn AS (PARTITION BY queue_manager, session ORDER BY position, rank)
 )
-SELECT queue_manager, position, -1 AS store, -1 AS sequence, session, CASE
+SELECT queue_manager, IF(told_us <=> IF(turn = 'suspicion', due_us, NULL), next_at, position)
+        AS position, -1 AS store, -1 AS sequence, session, CASE
         WHEN NOT (told_us <=> IF(turn = 'suspicion', due_us, NULL))
             THEN 'a suspicion was told otherwise than it is'
         WHEN next_turn IN ('LOST', 'UNCONFIRMED') THEN 'a session ended before its time was over'

@@ -51,7 +51,7 @@ due AS (
             PARTITION BY clock.queue_manager ORDER BY clock.position), -1) AS before_us
     FROM {clock} AS clock
 )
-SELECT waits.queue_manager, waits.position, store, sequence, -1 AS session,
+SELECT waits.queue_manager, left_at AS position, store, sequence, -1 AS session,
     'what waits for a moment did not go on at it' AS summary,
     until_us AS expected, coalesce(CAST(left_us AS STRING), 'waits') AS found
 FROM waits LEFT JOIN due ON waits.queue_manager = due.queue_manager AND left_at = due.position
@@ -60,14 +60,17 @@ WHERE waits.after IN ('unborn', 'delayed') AND left_to = 'available'
 """
 OVERDUE = """
 WITH
-ends AS (SELECT queue_manager, max(time_us) AS end_us FROM {clock} GROUP BY queue_manager),
+ends AS (
+    SELECT queue_manager, max(position) AS end_at, max(time_us) AS end_us FROM {clock}
+    GROUP BY queue_manager
+),
 last AS (
     SELECT queue_manager, store, kind, sequence,
         max_by(struct(position, after, until_us), (position, step)) AS move
     FROM {moves} WHERE sequence >= 0
     GROUP BY ALL
 )
-SELECT queue_manager, move.position, store, sequence, -1 AS session,
+SELECT queue_manager, end_at AS position, store, sequence, -1 AS session,
     'what waits for a moment still waits though it has come' AS summary,
     move.until_us AS expected, end_us AS found
 FROM last JOIN ends USING (queue_manager)

@@ -27,7 +27,9 @@ copies AS (
     FROM lives
     GROUP BY ALL
 )
-SELECT queue_manager, come_at AS position, coalesce(store, -1) AS store, sequence, -1 AS session,
+SELECT queue_manager, IF((published_at IS NULL) = (has_copies IS NOT NULL), come_at,
+        coalesce(least(gone_at, last_at), come_at)) AS position, coalesce(store, -1) AS store,
+    sequence, -1 AS session,
     'a message of a topic is not there as long as its copies are' AS summary,
     concat_ws(' ', IF(has_copies, 'published until', 'dropped at'), last_at) AS expected,
     concat_ws(' ', IF(published_at IS NULL, 'not published', 'published until'), gone_at) AS found

@@ -44,18 +44,8 @@ class Logs:
         self, name: str, entries: Sequence[Entry]
     ) -> tuple[QueueManager, list[list[Addressed]]]:
         """Folds a log and keeps what was written, answered and stated; returns how it ended."""
-        answered: list[list[Addressed]] = []
-        state, contents = new_state(), {}
-        testimony, rows = Testimony(state), self.rows
-        for position, entry in enumerate(entries):
-            outcomes = fold_one(state, contents, position, entry, testimony.hear)
-            answered.append(outcomes)
-            rows["operations"].append((name, *decoded(position, entry)))
-            rows["outcomes"] += [(name, *folded(one)) for one in outcomes]
-            rows["moves"] += [(name, *row) for row in testimony.take()]
-            rows["clock"].append((name, position, state.time, state.time_reference))
-        rows["standing"] += [(name, *row) for row in testimony.standing()]
-        rows["segments"] += [(name, *row) for row in testimony.segments()]
+        state, answered, (logs,) = folded_stretches(name, entries, [len(entries) - 1])
+        self.add(logs)
         return state, answered
 
     def add(self, others: Logs) -> None:
@@ -67,5 +57,32 @@ class Logs:
         """The frames of all logs."""
         frames = {name: frame(spark, COLUMNS[name], rows) for name, rows in self.rows.items()}
         kept = {name: one.cache() for name, one in frames.items()}
-        # Spark fails to checkpoint some frames here ("key not found"); these are small.
-        return Facts(spark, kept, lambda _, one: spark.createDataFrame(one.toArrow()))
+        return Facts(spark, kept, lambda _, one: here(spark, one))
+
+
+def here(spark: Any, one: Any) -> Any:
+    """A small frame as its rows: Spark fails to checkpoint some here ("key not found")."""
+    return spark.createDataFrame(one.toArrow())
+
+
+def folded_stretches(
+    name: str, entries: Sequence[Entry], ends: Sequence[int]
+) -> tuple[QueueManager, list[list[Addressed]], list[Logs]]:
+    """Folds a log once; returns how it ended, and the rows of each stretch up to its end."""
+    answered: list[list[Addressed]] = []
+    state, contents = new_state(), {}
+    testimony, stretches = Testimony(state), [Logs() for _ in ends]
+    at = 0
+    for position, entry in enumerate(entries):
+        rows = stretches[at].rows
+        outcomes = fold_one(state, contents, position, entry, testimony.hear)
+        answered.append(outcomes)
+        rows["operations"].append((name, *decoded(position, entry)))
+        rows["outcomes"] += [(name, *folded(one)) for one in outcomes]
+        rows["moves"] += [(name, *row) for row in testimony.take()]
+        rows["clock"].append((name, position, state.time, state.time_reference))
+        if position == ends[at]:
+            rows["standing"] += [(name, *row) for row in testimony.standing()]
+            rows["segments"] += [(name, *row) for row in testimony.segments()]
+            at += 1
+    return state, answered, stretches

@@ -153,4 +153,34 @@ WHERE after <> 'gone'
     AND (left_at IS NULL OR manager.from_position <= left_at)
     AND (manager.until_position IS NULL OR manager.until_position >= position)
 """
-FRAMES: Final = {"stays": STAYS, "brought": BROUGHT, "lives": LIVES, "returns": RETURNS}
+# What sessions said to have handed over, of what they had been given: before the entry that says so,
+# and with what came in it.
+HANDED = """
+WITH said AS (
+    SELECT queue_manager, session, position, handed_through, NULL AS delivery FROM {operations}
+        LEFT ANTI JOIN (SELECT * FROM {outcomes} WHERE reason = 'session-unknown')
+        USING (queue_manager, session, position)
+    WHERE session_sequence > 0
+    UNION ALL
+    SELECT queue_manager, session, position, NULL, delivery FROM {moves}
+    WHERE after IN ('unacknowledged', 'uncommitted get')
+)
+SELECT queue_manager, session, position, least(handed_through, given) AS least_through,
+    least(handed_through, given_by_then) AS most_through
+FROM (
+    SELECT *,
+        coalesce(max(delivery) OVER (PARTITION BY queue_manager, session ORDER BY position
+            RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS given,
+        coalesce(max(delivery) OVER (PARTITION BY queue_manager, session ORDER BY position), 0)
+            AS given_by_then
+    FROM said
+)
+WHERE handed_through IS NOT NULL
+"""
+FRAMES: Final = {
+    "handed": HANDED,
+    "stays": STAYS,
+    "brought": BROUGHT,
+    "lives": LIVES,
+    "returns": RETURNS,
+}

@@ -124,9 +124,9 @@ judged AS (
     FROM filled WHERE put IS NOT NULL
     GROUP BY ALL
 )
-SELECT judged.queue_manager, position, -1 AS store, -1 AS sequence, session,
+SELECT judged.queue_manager, at AS position, -1 AS store, -1 AS sequence, session,
     'a put waited though there was room for it' AS summary, 'put' AS expected,
-    concat('waiting at ', at) AS found
+    concat('put at ', position, ' waits') AS found
 FROM judged JOIN {manager_settings} AS manager ON judged.queue_manager = manager.queue_manager
     AND from_position <= at AND (until_position IS NULL OR at < until_position)
 WHERE NOT is_full AND segments_max = 0
@@ -146,7 +146,10 @@ ends AS (
     SELECT queue_manager, number, replied_at, TRUE FROM {applied}
     WHERE kind = 'RollbackTransaction' AND reply <> 'Refused'
 ),
-last AS (SELECT queue_manager, max(time_us) AS end_us FROM {clock} GROUP BY queue_manager),
+last AS (
+    SELECT queue_manager, max(position) AS end_at, max(time_us) AS end_us FROM {clock}
+    GROUP BY queue_manager
+),
 too_large AS (
     SELECT DISTINCT one.queue_manager, one.position, TRUE AS is_too_large
     FROM {waiting_puts} AS one JOIN {quotas} AS quota ON one.queue_manager = quota.queue_manager
@@ -159,8 +162,8 @@ refusals AS (
     SELECT queue_manager, session, session_sequence, position AS answered_at, reason FROM {outcomes}
     WHERE kind = 'Refused'
 )
-SELECT one.queue_manager, one.position, -1 AS store, -1 AS sequence, session,
-    'a put did not time out when it had to' AS summary, deadline_us AS expected,
+SELECT one.queue_manager, coalesce(answered_at, end_at) AS position, -1 AS store,
+    -1 AS sequence, session, 'a put did not time out when it had to' AS summary, deadline_us AS expected,
     coalesce(time_us, end_us) AS found
 FROM {waiting_puts} AS one LEFT JOIN clocked USING (queue_manager, answered_at)
     LEFT JOIN ends USING (queue_manager, session, answered_at)
@@ -196,13 +199,13 @@ commits AS (
         AND coalesce(put.answered_at > commit.position, TRUE)
     GROUP BY ALL
 )
-SELECT queue_manager, position, -1 AS store, -1 AS sequence, session,
-    'a commit was not answered with the last put that it waited for' AS summary,
+SELECT queue_manager, coalesce(least(answered_at, IF(is_due, due_at, NULL)), position) AS position,
+    -1 AS store, -1 AS sequence, session, 'a commit was not answered with the last put that it waited for' AS summary,
     coalesce(CAST(IF(is_due, due_at, NULL) AS STRING), 'waiting') AS expected,
     coalesce(CAST(answered_at AS STRING), 'waiting') AS found
 FROM commits WHERE NOT answered_at <=> IF(is_due, due_at, NULL)
 UNION ALL
-SELECT queue_manager, position, -1, -1, session,
+SELECT queue_manager, ended_at, -1, -1, session,
     'what waits outlived its unit of work or session', CAST(ended_at AS STRING),
     coalesce(CAST(answered_at AS STRING), 'waiting')
 FROM late JOIN ends USING (queue_manager, session)

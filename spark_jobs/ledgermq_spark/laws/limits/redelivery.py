@@ -89,28 +89,10 @@ WHERE IF(is_too_often, IF(is_sent, 'moved', 'dropped'), '') <> cause
 # What came in the same entry as the operation that tells of it may have come before or after it.
 UNCOUNTED = """
 WITH
-said AS (
-    SELECT queue_manager, session, position, handed_through, NULL AS delivery FROM {operations}
-        LEFT ANTI JOIN (SELECT * FROM {outcomes} WHERE reason = 'session-unknown')
-        USING (queue_manager, session, position)
-    WHERE session_sequence > 0
-    UNION ALL
-    SELECT queue_manager, session, position, NULL, delivery FROM {moves}
-    WHERE after IN ('unacknowledged', 'uncommitted get')
-),
 through AS (
-    SELECT queue_manager, session, max(least(handed_through, given)) AS least_through,
-        max(least(handed_through, given_by_then)) AS most_through
-    FROM (
-        SELECT *,
-            coalesce(max(delivery) OVER (PARTITION BY queue_manager, session ORDER BY position
-                RANGE BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS given,
-            coalesce(max(delivery) OVER (PARTITION BY queue_manager, session ORDER BY position), 0)
-                AS given_by_then
-        FROM said
-    )
-    WHERE handed_through IS NOT NULL
-    GROUP BY ALL
+    SELECT queue_manager, session, max(least_through) AS least_through,
+        max(most_through) AS most_through
+    FROM {handed} GROUP BY ALL
 ),
 handing AS (
     SELECT queue_manager, session, flight.consumer,

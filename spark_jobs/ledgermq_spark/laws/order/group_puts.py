@@ -13,18 +13,18 @@ class GroupPuts:
     """The groups of open puts, by session; those that are numbered are with their store."""
 
     def __init__(self) -> None:
-        self._open: dict[int, dict[bytes, Group]] = {}
+        self.open_groups: dict[int, dict[bytes, Group]] = {}
 
     def end_unit(self, session: int) -> None:
         """The open puts of a session are numbered or gone, as they are at once."""
-        self._open.pop(session, None)
+        self.open_groups.pop(session, None)
 
     def reasons(
         self, session: int, messages: Iterable[Message], members: Callable[[bytes], Group]
     ) -> Iterator[tuple[Message, Reason]]:
         """Which messages of a Put are to be refused, and why; `members` is what is there before."""
         before: dict[bytes, Group] = {}
-        opened = self._open.get(session, {})
+        opened = self.open_groups.get(session, {})
         for message in messages:
             if message.group is None:
                 continue
@@ -41,5 +41,5 @@ class GroupPuts:
         """A Put is there; what has no number yet is kept here."""
         for message in messages:
             if message.is_in_unit and message.group is not None:
-                mine = self._open.setdefault(session, {})
+                mine = self.open_groups.setdefault(session, {})
                 mine.setdefault(message.group.group_id, Group()).add(message)

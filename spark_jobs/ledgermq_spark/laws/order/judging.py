@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
+from ledgermq_spark.laws.order import store_state
 from ledgermq_spark.laws.order.store_events import EVENT_TYPES, KEYS
 from ledgermq_spark.laws.order.store_pass import Event, Finding, StorePass
 from ledgermq_spark.log.rows import LONG, TEXT, arrow_batch, spark_schema
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame
 
+Row = tuple[Any, ...]
+# What an event is that tells what was known of its store before.
+KNOWN: Final = "known"
 FOUND_COLUMNS: Final = (
     ("queue_manager", TEXT),
     ("store", LONG),
@@ -26,33 +30,77 @@ FOUND_COLUMNS: Final = (
     ("expected", TEXT),
     ("found", TEXT),
 )
-Row = tuple[Any, ...]
+
+
+LEFT_COLUMNS: Final = (
+    ("queue_manager", TEXT),
+    ("store", LONG),
+    ("number", LONG),
+    ("text", TEXT),
+)
+# What was known of stores where a stretch begins comes before what happens in it.
+EVENTS: Final = f"""
+SELECT {", ".join((*KEYS, *EVENT_TYPES))}
+FROM {{store_events}} LEFT JOIN (SELECT queue_manager, position AS begun_at FROM {{since}})
+    USING (queue_manager)
+WHERE store IS NOT NULL AND position > coalesce(begun_at, -1)
+UNION ALL
+SELECT queue_manager, store, {
+    ", ".join(
+        {"position": "-1", "step": "number", "what": f"'{KNOWN}'", "text": "text"}.get(
+            name, f"CAST(NULL AS {kind})"
+        )
+        for name, kind in EVENT_TYPES.items()
+    )
+}
+FROM {{stores_before}}
+"""
 
 
 def judge_stores(query: Callable[[str], DataFrame]) -> DataFrame:
     """What is not as it is due, of all stores: rows of `FOUND_COLUMNS`."""
-    columns = ", ".join((*KEYS, *EVENT_TYPES))
-    events = query(f"SELECT {columns} FROM {{store_events}} WHERE store IS NOT NULL")
+    return _ordered(query).mapInArrow(_judge, spark_schema(FOUND_COLUMNS))
+
+
+def stores_left(query: Callable[[str], DataFrame]) -> DataFrame:
+    """What is known of each store in the end: rows of `LEFT_COLUMNS`, in the order of `number`."""
+    return _ordered(query).mapInArrow(_leave, spark_schema(LEFT_COLUMNS))
+
+
+def _ordered(query: Callable[[str], DataFrame]) -> DataFrame:
+    events = query(EVENTS)
     partitions = int(events.sparkSession.conf.get("spark.sql.shuffle.partitions") or "2")
-    ordered = events.repartition(partitions, *KEYS).sortWithinPartitions(*KEYS, "position", "step")
-    return ordered.mapInArrow(_judge, spark_schema(FOUND_COLUMNS))
+    return events.repartition(partitions, *KEYS).sortWithinPartitions(*KEYS, "position", "step")
 
 
 def _judge(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for place, rows in groupby(_rows(batches), key=lambda row: row[: len(KEYS)]):
-        found = list(_findings(row[len(KEYS) :] for row in rows))
+        found = list(_findings(StorePass(), (row[len(KEYS) :] for row in rows)))
         if found:
             yield arrow_batch(FOUND_COLUMNS, [(*place, *finding) for finding in found])
 
 
-def _findings(rows: Iterator[Row]) -> Iterator[Finding]:
+def _leave(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    for place, rows in groupby(_rows(batches), key=lambda row: row[: len(KEYS)]):
+        one = StorePass()
+        for _ in _findings(one, (row[len(KEYS) :] for row in rows)):
+            """They are told where the stretch is judged."""
+        left = [(*place, number, text) for number, text in enumerate(store_state.told(one))]
+        if left:
+            yield arrow_batch(LEFT_COLUMNS, left)
+
+
+def _findings(one: StorePass, rows: Iterator[Row]) -> Iterator[Finding]:
     """What a store's pass finds; what is stated may be such that no pass can follow it."""
-    one, position = StorePass(), -1
+    position = -1
     try:
         for row in rows:
             event = Event(*row)
             position = event.position
-            yield from one.take(event)
+            if event.what == KNOWN:
+                store_state.learn(one, event.text or "")
+            elif not one.is_lost:
+                yield from one.take(event)
         yield from one.finish()
     except (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError):
         yield Finding(
@@ -64,6 +112,7 @@ def _findings(rows: Iterator[Row]) -> Iterator[Finding]:
             expected="moves that follow from one another",
             found=traceback.format_exc(limit=-1).strip().splitlines()[-1],
         )
+        one.is_lost = True
         for _ in rows:
             pass
 

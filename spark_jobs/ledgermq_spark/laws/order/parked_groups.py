@@ -18,7 +18,7 @@ class ParkedGroups:
     """
 
     def __init__(self) -> None:
-        self._behind: dict[bytes, int] = {}
+        self.behind: dict[bytes, int] = {}
         self._left: dict[int, Message] = {}
 
     def park(self, message: Message, others: Iterable[Message]) -> None:
@@ -27,22 +27,22 @@ class ParkedGroups:
         if key is None:
             return
         if message.group is not None and message.group.is_last:
-            self._behind.pop(key, None)
+            self.behind.pop(key, None)
             return
-        self._behind[key] = min(self._behind.get(key, message.sequence), message.sequence)
-        if len(self._behind) > PARKED_MAX:
-            del self._behind[next(iter(self._behind))]
+        self.behind[key] = min(self.behind.get(key, message.sequence), message.sequence)
+        if len(self.behind) > PARKED_MAX:
+            del self.behind[next(iter(self.behind))]
         for one in others:
             self.look_at(one)
 
     def unpark(self, message: Message) -> None:
         """Something of a key came from elsewhere."""
         if message.key is not None:
-            self._behind.pop(message.key, None)
+            self.behind.pop(message.key, None)
 
     def unpark_all(self) -> None:
         """Nothing asks for it any longer."""
-        self._behind = {}
+        self.behind = {}
 
     def look_at(self, message: Message) -> None:
         """A message may have to follow before the entry is over."""
@@ -51,7 +51,7 @@ class ParkedGroups:
 
     def _is_behind(self, message: Message) -> bool:
         key = message.key
-        return key is not None and message.sequence > self._behind.get(key, message.sequence)
+        return key is not None and message.sequence > self.behind.get(key, message.sequence)
 
     def take_left(self) -> Iterator[Message]:
         """What nobody holds and did not follow in the entry that is over."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
@@ -71,18 +72,20 @@ class Store:
         self._orders: dict[Want, Order] = {}
         self._groups: dict[bytes, Group] = {}
         # Groups that are reserved for a consumer, buckets of keys that are bonded to one.
-        self._reserved: dict[bytes, Consumer] = {}
-        self._bonds: dict[int, Consumer] = {}
+        self.reserved: dict[bytes, Consumer] = {}
+        self.bonds: dict[int, Consumer] = {}
         self._delayed: dict[bytes, dict[int, Message]] = {}
         self._received: dict[int, Message] = {}
         self._held_by_session: dict[int, int] = {}
-        self._in_flight = self._waits = self._receipts = 0
+        self._in_flight = self.waits = self.receipts = 0
 
     # What becomes of messages.
 
     def add(self, message: Message) -> None:
         """A message is numbered."""
         self.messages[message.sequence] = message
+        if message.received:
+            self._received[message.sequence] = message
         if message.group is not None:
             self._groups.setdefault(message.group.group_id, Group()).add(message)
 
@@ -144,7 +147,7 @@ class Store:
         """A consumer is given what comes at once, for one credit."""
         bucket = _bucket(messages[0])
         if self.settings.group_affinity and bucket is not None:
-            self._bonds.setdefault(bucket, consumer)
+            self.bonds.setdefault(bucket, consumer)
         consumer.credit -= 1
         for message, delivery in zip(messages, deliveries, strict=True):
             self._receive(message)
@@ -161,11 +164,22 @@ class Store:
 
     def _receive(self, message: Message) -> None:
         if self.settings.fifo_mode != CONCURRENT and not message.received:
-            self._receipts += 1
-            message.received = self._receipts
+            self.receipts += 1
+            message.received = self.receipts
             self._received[message.sequence] = message
 
     # What becomes of consumers.
+
+    def take_back(self, consumer: Consumer, sequences: Iterable[int]) -> None:
+        """A consumer as it was known before, with the messages that it holds."""
+        if consumer.is_open:
+            self.open(consumer)
+        for message in (self.messages[one] for one in sequences):
+            message.holder = consumer
+            consumer.held[message.delivery] = message
+            self._in_flight += 1
+            held = self._held_by_session
+            held[consumer.session] = held.get(consumer.session, 0) + 1
 
     def open(self, consumer: Consumer) -> None:
         """A consumer without credit."""
@@ -176,7 +190,7 @@ class Store:
         """A consumer takes nothing more: what was for it alone is for all."""
         consumer.is_open = False
         self._end_reservation(consumer)
-        self._bonds = {bucket: one for bucket, one in self._bonds.items() if one is not consumer}
+        self.bonds = {bucket: one for bucket, one in self.bonds.items() if one is not consumer}
         del self.consumers[(consumer.session, consumer.number)]
         self._tidy_orders()
 
@@ -197,20 +211,20 @@ class Store:
         group_id = None
         if position is not None and consumer.options.logical_order and consumer.is_open:
             group_id = position[0]
-        if group_id is not None and self._reserved.get(group_id) is consumer:
+        if group_id is not None and self.reserved.get(group_id) is consumer:
             return
         self._end_reservation(consumer)
         if group_id is not None:
-            self._reserved.setdefault(group_id, consumer)
+            self.reserved.setdefault(group_id, consumer)
 
     def _end_reservation(self, consumer: Consumer) -> None:
-        mine = [group_id for group_id, one in self._reserved.items() if one is consumer]
+        mine = [group_id for group_id, one in self.reserved.items() if one is consumer]
         for group_id in mine:
-            del self._reserved[group_id]
+            del self.reserved[group_id]
 
     def _next_wait(self) -> int:
-        self._waits += 1
-        return self._waits
+        self.waits += 1
+        return self.waits
 
     def _want(self, consumer: Consumer) -> None:
         want = (consumer.selector, consumer.options)
@@ -229,7 +243,7 @@ class Store:
         """Settings change."""
         before, self.settings = self.settings.fifo_mode, settings
         if not self.settings.group_affinity:
-            self._bonds = {}
+            self.bonds = {}
         if self.settings.fifo_mode == CONCURRENT:
             for message in self._received.values():
                 message.received = 0
@@ -297,7 +311,7 @@ class Store:
         position = consumer.position
         assert position is not None, "it has one"
         group = self._groups.get(position[0])
-        if group is None or self._reserved.get(position[0], consumer) is not consumer:
+        if group is None or self.reserved.get(position[0], consumer) is not consumer:
             return None
         return group.item_at(position, consumer.options)
 
@@ -307,11 +321,11 @@ class Store:
             return False
         if self.settings.group_affinity:
             bucket = _bucket(message)
-            if bucket is not None and self._bonds.get(bucket, consumer) is not consumer:
+            if bucket is not None and self.bonds.get(bucket, consumer) is not consumer:
                 return False
         if message.group is None:
             return True
-        if self._reserved.get(message.group.group_id, consumer) is not consumer:
+        if self.reserved.get(message.group.group_id, consumer) is not consumer:
             return False
         return self._do_options_permit(consumer.options, message)
 

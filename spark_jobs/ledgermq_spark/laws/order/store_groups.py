@@ -84,6 +84,10 @@ class Group:
         found = (one for parts in self._logical.values() for one in parts.values())
         return any(one.is_in_unit != in_unit for one in found)
 
+    def members(self) -> list[Message]:
+        """All that do not clash."""
+        return [one for parts in self._logical.values() for one in parts.values()]
+
     def is_member(self, item: Message) -> bool:
         return self._logical.get(item.number, {}).get(item.start) is item
 

@@ -90,11 +90,13 @@ class StorePass:
     """What is known of a store, and the events of the entry that is being taken."""
 
     def __init__(self) -> None:
-        self._store = Store()
-        self._parked = ParkedGroups()
-        self._group_puts = GroupPuts()
+        self.store = Store()
+        self.parked = ParkedGroups()
+        self.group_puts = GroupPuts()
         self._events: list[Event] = []
         self._count = 0
+        # What is stated of it contradicted itself: nothing more is judged.
+        self.is_lost = False
         self._position = -1
 
     def take(self, event: Event) -> Iterator[Finding]:
@@ -145,7 +147,7 @@ class StorePass:
         if refused and not any(one.is_put_in_group for one in events):
             yield from self._refused_of_groups(refused)
         yield from self._deliver([])
-        for message in self._parked.take_left():
+        for message in self.parked.take_left():
             yield Finding(
                 kind="lost",
                 position=self._position,
@@ -159,8 +161,8 @@ class StorePass:
     def _settled(self, events: list[Event]) -> Iterator[Finding]:
         """What was settled before its turn (§18)."""
         consumed = [one.sequence for one in _moves(events) if one.cause == "consumed"]
-        known = [self._store.messages[one] for one in consumed if one in self._store.messages]
-        found = self._store.out_of_turn(known) if known else None
+        known = [self.store.messages[one] for one in consumed if one in self.store.messages]
+        found = self.store.out_of_turn(known) if known else None
         if found is not None:
             late, first = found
             yield Finding(
@@ -179,7 +181,7 @@ class StorePass:
         events.sort(key=lambda one: (one.sequence, _step(one)))
         messages = [_message(one) for one in events]
         session = events[0].session
-        for message, reason in self._group_puts.reasons(session, messages, self._store.group):
+        for message, reason in self.group_puts.reasons(session, messages, self.store.group):
             yield Finding(
                 kind="unexpected",
                 position=self._position,
@@ -189,14 +191,14 @@ class StorePass:
                 expected=f"refused {reason}",
                 found="put",
             )
-        self._group_puts.open(session, messages)
+        self.group_puts.open(session, messages)
 
     def _refused_of_groups(self, events: list[Event]) -> Iterator[Finding]:
         """Holds a Put that was refused against the groups that it was for."""
         events.sort(key=lambda one: one.number)
         right = list(takewhile(lambda one: not groups_are_wrong([one.text]), events))
         session, messages = events[0].session, [_message(one) for one in right]
-        reasons = self._group_puts.reasons(session, messages, self._store.group)
+        reasons = self.group_puts.reasons(session, messages, self.store.group)
         _, due = next(reasons, (None, Reason.GROUP_INVALID if len(right) < len(events) else None))
         told = events[0].cause
         if due != told and (due is not None or told in OF_GROUPS):
@@ -213,39 +215,39 @@ class StorePass:
     def _move(self, event: Event) -> None:
         """A message goes anywhere but into flight."""
         if event.before == "uncommitted put":
-            self._group_puts.end_unit(event.session)
+            self.group_puts.end_unit(event.session)
         if event.sequence < 0:
             return
-        message = self._store.messages.get(event.sequence)
+        message = self.store.messages.get(event.sequence)
         if message is None:
             message = _message(event)
             if event.what != "gone":
-                self._store.add(message)
-                self._store.move(message, event.what)
+                self.store.add(message)
+                self.store.move(message, event.what)
                 if event.before == "new" and event.session < 0:
-                    self._parked.unpark(message)
-                self._parked.look_at(message)
+                    self.parked.unpark(message)
+                self.parked.look_at(message)
         elif event.what == "gone":
-            self._store.remove(message, consumed=event.cause == "consumed")
+            self.store.remove(message, consumed=event.cause == "consumed")
             if event.cause == "moved" and event.flag and self._does_park():
-                self._parked.park(message, self._store.messages.values())
+                self.parked.park(message, self.store.messages.values())
         else:
             # What a lost session held is in doubt until it leaves the store (H20).
             message.is_in_doubt |= bool(event.flag) and event.before in IN_FLIGHT
-            self._store.move(message, event.what)
-            self._parked.look_at(message)
+            self.store.move(message, event.what)
+            self.parked.look_at(message)
 
     def _does_park(self) -> bool:
-        settings = self._store.settings
+        settings = self.store.settings
         return settings.keeps_group_order and settings.error_destination != ""
 
     def _change(self, event: Event) -> Iterator[Finding]:
         """Something becomes of a consumer or of the settings."""
-        store = self._store
+        store = self.store
         if event.what == "settings":
             store.set(Settings(**json.loads(event.text or "{}")))
             if not self._does_park():
-                self._parked.unpark_all()
+                self.parked.unpark_all()
             return
         if event.what == "opened":
             consumer = _consumer(event, parse_selector(event.text))
@@ -261,7 +263,7 @@ class StorePass:
     def _match_options(self, consumer: Consumer, event: Event) -> Iterator[Finding]:
         """What a Get asks for that contradicts the place of its consumer (§13)."""
         options = _options(event.text)
-        disagrees = options is not None and self._store.disagrees(consumer, options)
+        disagrees = options is not None and self.store.disagrees(consumer, options)
         answers = ("accepted", f"refused {Reason.MATCH_OPTIONS_INVALID}")
         was_refused = event.what == "refused Get"
         if disagrees != was_refused:
@@ -278,7 +280,7 @@ class StorePass:
             )
 
     def _change_consumer(self, consumer: Consumer, event: Event) -> None:
-        store, number = self._store, event.number
+        store, number = self.store, event.number
         match event.what:
             case "closed":
                 store.close(consumer)
@@ -305,7 +307,7 @@ class StorePass:
 
     def _deliver(self, given: list[Event]) -> Iterator[Finding]:
         """Holds deliveries against those that are due, until nothing is."""
-        store = self._store
+        store = self.store
         shares: dict[tuple[int, int], list[Event]] = {}
         for one in given:
             shares.setdefault((one.session, one.consumer), []).append(one)
@@ -328,14 +330,14 @@ class StorePass:
 
     def _give(self, event: Event) -> None:
         """Follows a delivery that was not due."""
-        message = self._store.messages.get(event.sequence)
-        consumer = self._store.consumers.get((event.session, event.consumer))
+        message = self.store.messages.get(event.sequence)
+        consumer = self.store.consumers.get((event.session, event.consumer))
         if message is None or message.state in IN_FLIGHT:
             return
         if consumer is None:
             consumer = _consumer(event, None)
             consumer.is_open = False
-        self._store.give(consumer, [message], [event.number])
+        self.store.give(consumer, [message], [event.number])
         consumer.credit = max(consumer.credit, 0)
 
     def _other_than_due(
@@ -366,9 +368,9 @@ class StorePass:
 
     def _not_due(self, one: Event, expected: str) -> Finding:
         """A delivery that is not what is due: not permitted, or before another one."""
-        message = self._store.messages.get(one.sequence)
-        consumer = self._store.consumers.get((one.session, one.consumer))
-        why = self._store.why_not(consumer, message)
+        message = self.store.messages.get(one.sequence)
+        consumer = self.store.consumers.get((one.session, one.consumer))
+        why = self.store.why_not(consumer, message)
         return Finding(
             kind="unexpected" if why else "reordered",
             position=one.position,

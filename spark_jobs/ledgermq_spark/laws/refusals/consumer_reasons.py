@@ -102,9 +102,8 @@ FROM (SELECT queue_manager, position FROM {conduct} WHERE conduct = 'next'
 """
 # Standing credit before each Get; that of one who has asked for whole logical messages is known
 # from below only, for several segments cost one.
-GETTING: Final = f"""
-WITH
-events AS (
+CREDIT_ERAS: Final = f"""
+WITH events AS (
     SELECT queue_manager, session, consumer, position, told_index AS index, 0 AS rank, TRUE AS asks,
         0 AS credit, FALSE AS is_reset, FALSE AS is_whole
     FROM {{conduct}} WHERE conduct = 'next' AND kind = 'Get'
@@ -126,17 +125,29 @@ events AS (
     SELECT queue_manager, session, consumer, position, index, 1, FALSE, -size(sequences), FALSE,
         FALSE
     FROM {{outcomes}} WHERE kind = 'Delivered'
-),
-eras AS (
-    SELECT *, count_if(is_reset) OVER before AS era, max(is_whole) OVER before AS was_whole
-    FROM events
-    WINDOW before AS (PARTITION BY queue_manager, session, consumer ORDER BY position, index, rank
-        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
-),
+)
+SELECT *, count_if(is_reset) OVER before AS era, max(is_whole) OVER before AS was_whole
+FROM events
+WINDOW before AS (PARTITION BY queue_manager, session, consumer ORDER BY position, index, rank
+    ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
+"""
+# What is left of it in the end.
+CREDITS_LEFT: Final = """
+SELECT queue_manager, session, consumer, sum(credit) AS credit
+FROM (
+    SELECT *, max(era + CAST(is_reset AS INT)) OVER (PARTITION BY queue_manager, session, consumer)
+        AS last_era
+    FROM {credit_eras}
+)
+WHERE era = last_era
+GROUP BY ALL
+"""
+GETTING: Final = f"""
+WITH
 standing AS (
     SELECT *, coalesce(sum(credit) OVER before, 0) AS lowest, IF(coalesce(was_whole, FALSE),
         coalesce(sum(greatest(credit, 0)) OVER before, 0), lowest) AS highest
-    FROM eras
+    FROM {{credit_eras}}
     WINDOW before AS (PARTITION BY queue_manager, session, consumer, era
         ORDER BY position, index, rank ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 ),
@@ -164,4 +175,8 @@ SELECT queue_manager, position, FALSE AS late, CASE
     END AS due
 FROM asked
 """
-FRAMES: Final = {"asked_for": ASKED_FOR}
+FRAMES: Final = {
+    "asked_for": ASKED_FOR,
+    "credit_eras": CREDIT_ERAS,
+    "credits_left": CREDITS_LEFT,
+}

@@ -21,7 +21,8 @@ FROM given WINDOW change AS (PARTITION BY queue_manager ORDER BY since)
 # Each time a segment gets or loses a live message. `rank` 0: it is appended by a Put, whose
 # messages are appended together and in their order; 1: it comes from elsewhere; 2: it is gone. A
 # message of a topic takes its room once, whoever has copies. A segment without a live message is
-# clean after its entry, or before the next Put that looks for room; `epoch` counts how often.
+# clean after its entry, or before the next Put that looks for room; `epoch` counts how often. What
+# segments had where a stretch of the log begins is as if it were put there, last into the active one.
 ROOM: Final = """
 WITH
 sizes AS (
@@ -34,19 +35,24 @@ told AS (
     SELECT queue_manager, segment, position, put_index, size_bytes, step, before, after,
         session >= 0 AS is_put, min(step) OVER (
             PARTITION BY queue_manager, position, put_position, before = 'new') AS first_step
-    FROM {moves} JOIN sizes USING (queue_manager, put_position, put_index)
+    FROM {new_moves} JOIN sizes USING (queue_manager, put_position, put_index)
     WHERE kind <> 'subscription'
 ),
 turns AS (
     SELECT queue_manager, segment, position, IF(is_put, first_step, step) AS step,
-        IF(is_put, 0, 1) AS rank, put_index, size_bytes, 1 AS live
+        IF(is_put, 0, 1) AS rank, put_index, size_bytes, 1 AS live, size_bytes AS change_bytes
     FROM told WHERE before = 'new'
     UNION ALL
-    SELECT queue_manager, segment, position, step, 2, put_index, size_bytes, -1
+    SELECT queue_manager, segment, position, step, 2, put_index, size_bytes, -1, -size_bytes
     FROM told WHERE after = 'gone'
+    UNION ALL
+    SELECT queue_manager, segment, position, CAST(is_active AS BIGINT), 0, 0, appended_bytes,
+        live_messages, live_bytes
+    FROM {segments_before} JOIN {since} USING (queue_manager)
+    WHERE is_active OR appended_bytes > 0
 ),
 counted AS (
-    SELECT *, sum(live) OVER turn AS live_messages, sum(live * size_bytes) OVER turn AS live_bytes,
+    SELECT *, sum(live) OVER turn AS live_messages, sum(change_bytes) OVER turn AS live_bytes,
         lead(position) OVER turn AS next_position, lead(rank) OVER turn AS next_rank
     FROM turns
     WINDOW turn AS (PARTITION BY queue_manager, segment ORDER BY position, step, rank, put_index)
