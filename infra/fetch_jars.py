@@ -1,8 +1,8 @@
-"""Fetches the jars of the embedded broker and of Spark's Kafka connector into the cache."""
+"""Fetches the jars of the embedded broker and those that Spark needs into the cache."""
 
 import sys
 
-from ledgermq.embedded import EmbeddedError, broker_jars, spark_connector_jars
+from ledgermq.embedded import EmbeddedError, broker_jars, delta_jars, spark_connector_jars
 
 
 def main() -> None:
@@ -10,6 +10,7 @@ def main() -> None:
     try:
         broker_jars()
         spark_connector_jars()
+        delta_jars()
     except EmbeddedError as error:
         sys.exit(f"ledgermq: {error}")
 

@@ -11,7 +11,7 @@ from ledgermq.embedded.errors import (
     JavaTooOldError,
     PortTakenError,
 )
-from ledgermq.embedded.jars import broker_jars, spark_connector_jars
+from ledgermq.embedded.jars import broker_jars, delta_jars, spark_connector_jars
 
 __all__ = [
     "BrokerStartError",
@@ -24,5 +24,6 @@ __all__ = [
     "JavaTooOldError",
     "PortTakenError",
     "broker_jars",
+    "delta_jars",
     "spark_connector_jars",
 ]

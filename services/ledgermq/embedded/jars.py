@@ -72,6 +72,14 @@ SPARK_CONNECTOR = JarSet(
     ),
 )
 
+# What writes Delta Lake tables; PySpark has all that it needs beside it.
+DELTA = JarSet(
+    name="delta-4.0.0",
+    title="Delta Lake for Spark 4.0 (about 8 MB)",
+    modules=(("io.delta", "delta-spark_2.13", "4.0.0"),),
+    excluded=("org.antlr", "org.apache.hadoop", "org.apache.spark", "org.scala-lang"),
+)
+
 
 def broker_jars() -> list[Path]:
     """Return the jars of the broker's class path, fetching them first if they are not cached.
@@ -93,6 +101,17 @@ def spark_connector_jars() -> list[Path]:
         JavaTooOldError: They are not cached and the Java is too old.
     """
     return _jars(SPARK_CONNECTOR)
+
+
+def delta_jars() -> list[Path]:
+    """Return the jars a Spark session needs to write Delta Lake tables, fetching if needed.
+
+    Raises:
+        JarsUnavailableError: They are not cached and could not be fetched.
+        JavaMissingError: They are not cached and there is no Java to fetch them with.
+        JavaTooOldError: They are not cached and the Java is too old.
+    """
+    return _jars(DELTA)
 
 
 def cache_directory() -> Path:

@@ -102,9 +102,10 @@ MESSAGE: Final = (
 )
 TABLES: Final[dict[str, str]] = {
     "message_events": f"""
-SELECT {PLACE}, {DAY}, position, step, {_time("time_us", "time")}, event, reason, {MESSAGE},
-    session, consumer, delivery, unit_of_work, before, after, {_time("until_us", "waits_until")},
-    backouts, uncounted AS uncounted_backouts, entry, entry_session_sequence, actor, why
+SELECT {PLACE}, {DAY}, position, step, {_time("time_us", "time")}, event, reason,
+    numbered_as AS {MESSAGE}, session, consumer, delivery, unit_of_work, before, after,
+    {_time("until_us", "waits_until")}, backouts, uncounted AS uncounted_backouts,
+    entry, entry_session_sequence, actor, why
 FROM {{events}}
 """,
     "operations": f"""
@@ -144,7 +145,7 @@ SELECT unit.* EXCEPT (ended_as), coalesce(ended_as, 'open') AS ended_as,
     {_time("begun.time_us", "begun_at")}, {_time("ended.time_us", "ended_at")}
 FROM {{unit_ends}} AS unit
 JOIN {{clock}} AS begun
-    ON unit.queue_manager = begun.queue_manager AND begin_position = begun.position
+    ON unit.queue_manager = begun.queue_manager AND unit_of_work = begun.position
 LEFT JOIN {{clock}} AS ended
     ON unit.queue_manager = ended.queue_manager AND end_position = ended.position
 """,

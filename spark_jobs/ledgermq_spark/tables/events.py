@@ -134,14 +134,14 @@ FROM (
 WHERE step >= 0
 """
 UNITS = """
-SELECT queue_manager, session, row_number() OVER (
-        PARTITION BY queue_manager, session ORDER BY min(position)) AS unit_of_work,
-    min(position) AS begin_position, end_position, any_value(ended_as) AS ended_as,
+SELECT queue_manager, session, min(position) AS unit_of_work, end_position,
+    any_value(ended_as) AS ended_as,
     count_if(is_put) AS puts, count_if(NOT is_put) AS gets
 FROM {unit_moves}
 GROUP BY queue_manager, session, end_position
 """
-# A message keeps its Put wherever it goes; `sequence` is also told of what is still uncommitted.
+# A message keeps its Put wherever it goes; `sequence` is also told of what is still uncommitted,
+# `numbered_as` is not: it looks at nothing that comes later.
 MESSAGE_EVENTS = f"""
 WITH
 numbered AS (
@@ -175,7 +175,8 @@ named AS (
         LEFT JOIN ended USING (queue_manager, session, position)
 )
 SELECT queue_manager, position, step, time_us, event, {REASON} AS reason, kind, destination,
-    subscription, store, nullif(own, -1) AS sequence, put_position, put_index, before, after,
+    subscription, store, nullif(own, -1) AS sequence, nullif(sequence, -1) AS numbered_as,
+    put_position, put_index, before, after,
     nullif(session, -1) AS session, nullif(consumer, -1) AS consumer,
     nullif(delivery, 0) AS delivery, unit AS unit_of_work, nullif(until_us, -1) AS until_us,
     backouts, uncounted,
@@ -184,8 +185,8 @@ SELECT queue_manager, position, step, time_us, event, {REASON} AS reason, kind, 
 FROM named LEFT JOIN {{puts}} USING (queue_manager, put_position, put_index)
 UNION ALL
 SELECT queue_manager, position, -1, time_us, 'blocked', 'there is no room for it yet', 'queue',
-    destination, NULL, NULL, NULL, put_position, put_index, 'new', 'blocked', session, NULL, NULL,
-    NULL, NULL, 0, 0, 'Put', NULL, NULL, NULL, message_id, priority, persistent, content_bytes,
-    group_id, correlation_id
+    destination, NULL, NULL, NULL, NULL, put_position, put_index, 'new', 'blocked', session, NULL,
+    NULL, NULL, NULL, 0, 0, 'Put', NULL, NULL, NULL, message_id, priority, persistent,
+    content_bytes, group_id, correlation_id
 FROM {{blocked}} JOIN {{puts}} USING (queue_manager, put_position, put_index)
 """

@@ -11,6 +11,7 @@ import click
 
 from ledgermq.cli.options.facts import archive_option, facts_at, moment_position
 from ledgermq.cli.options.moments import MOMENT, at_option
+from ledgermq.cli.options.spark import archive_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, count_of
 from ledgermq.errors import LedgerMQError
@@ -99,18 +100,63 @@ def tables() -> None:
 @tables.command()
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
 @at_option
+@click.option(
+    "--format",
+    "table_format",
+    type=click.Choice(("parquet", "delta")),
+    default="parquet",
+    show_default=True,
+    help="Files of Parquet, or Delta Lake tables; these need --archive.",
+)
 @archive_option
 @target_options
-def write(target: Target, output: Output, directory: Path, at: Any, archive: Path | None) -> None:
-    """Write all tables (docs/tables.md) as Parquet below DIRECTORY, in place of those there."""
+def write(
+    target: Target,
+    output: Output,
+    directory: Path,
+    at: Any,
+    table_format: str,
+    archive: Path | None,
+) -> None:
+    """Write all tables (docs/tables.md) below DIRECTORY.
+
+    With --archive what came since the last time is added, by queue manager and day; without, all
+    are written as Parquet in place of those there.
+    """
+    if archive is not None:
+        if at is not None:
+            raise click.UsageError("with --archive tables have all of it: leave out --at")
+        _add_new(target, output, archive, directory, table_format)
+        return
+    if table_format != "parquet":
+        raise click.UsageError("Delta Lake tables are written from an archive: give --archive")
     from ledgermq_spark.tables.all_tables import TABLES, write_tables
 
-    with facts_at(target, output, "tables", at, archive) as facts:
+    with facts_at(target, output, "tables", at, None) as facts:
         write_tables(facts, directory)
     output.done(
         f"{len(TABLES)} tables are in {directory}",
         {"directory": str(directory), "tables": list(TABLES)},
     )
+
+
+def _add_new(
+    target: Target, output: Output, archive: Path, directory: Path, table_format: str
+) -> None:
+    from ledgermq_spark.archive.log_archive import LogArchive
+    from ledgermq_spark.archive.written_tables import write_new
+    from ledgermq_spark.tables.all_tables import TABLES
+
+    name = target.queue_manager
+    operations = LogArchive(archive, name).there()[-1].last + 1
+    with archive_job(output, "tables", operations, delta=table_format == "delta") as job:
+        added = write_new(archive, name, directory, table_format=table_format, **job)
+    text = f"{len(TABLES)} tables are in {directory}"
+    if added:
+        text += f", with {count_of(added, 'stretch', 'stretches')} more of {name}"
+    else:
+        text += f", which had all of {name} that is in {archive}"
+    output.done(text, {"directory": str(directory), "tables": list(TABLES), "stretches": added})
 
 
 @click.command()

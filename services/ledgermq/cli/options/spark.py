@@ -43,8 +43,10 @@ class SparkFailedError(LedgerMQError):
 
 
 @contextlib.contextmanager
-def quiet_spark(operations: int) -> Iterator[Engine]:
+def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
     """A Spark session for so many operations, whose Java writes to a file.
+
+    It can write Delta Lake tables, if asked for.
 
     Raises:
         JavaMissingError: There is no Java.
@@ -65,7 +67,7 @@ def quiet_spark(operations: int) -> Iterator[Engine]:
         try:
             with _standard_error_to(log):
                 session = spark_session(
-                    directory=Path(scratch) / "work", log_level="ERROR", brief=brief
+                    directory=Path(scratch) / "work", log_level="ERROR", brief=brief, delta=delta
                 )
             try:
                 yield Engine(session=session, directory=Path(scratch) / "results")
@@ -109,12 +111,14 @@ def spark_job(target: Target, output: Output, title: str) -> Iterator[dict[str, 
 
 
 @contextlib.contextmanager
-def archive_job(output: Output, title: str, operations: int) -> Iterator[dict[str, Any]]:
+def archive_job(
+    output: Output, title: str, operations: int, *, delta: bool = False
+) -> Iterator[dict[str, Any]]:
     """What a job on an archive of so many operations takes; it needs no broker.
 
     Raises what `quiet_spark` raises.
     """
-    with _progress_bar(output, title) as tell, quiet_spark(operations) as engine:
+    with _progress_bar(output, title) as tell, quiet_spark(operations, delta=delta) as engine:
         yield {"progress": tell, **engine.options(title)}
 
 
