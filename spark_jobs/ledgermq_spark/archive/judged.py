@@ -1,59 +1,84 @@
 """Stretches of an archive as laws judge them: each a log of its own, behind what it needs to know.
 
-What laws need to know of all that stood before a stretch (`laws.stretches`) is kept with the one
-before it. So any stretches can be judged in one run, in any order.
+What laws need to know of all that stood before a stretch (`laws.stretches`) is worked out once, of
+the stretch before it and what was carried into that, and kept beside the stretches. So any of them
+can be judged in one run, in any order.
 """
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from pyspark.sql import functions as f
 
 from ledgermq_spark.archive.archived import frames_of
-from ledgermq_spark.archive.stretch import CARRIED, Stretch
-from ledgermq_spark.laws.law import Facts, Keep
-from ledgermq_spark.laws.stretches import carried as laws_need
+from ledgermq_spark.archive.stretch import Stretch
+from ledgermq_spark.laws.law import Facts
+from ledgermq_spark.laws.stretches.carried import CARRIED, carried
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession
 
+    from ledgermq_spark.log.store import Store
+
+# Of so few rows all that is made of them fits the memory of one machine.
+ROWS_IN_MEMORY_MAX: Final = 150_000
 # The directory of a stretch, in the path of a file.
 STRETCH: Final = r"/(\d{19})/"
 
 
 def judged_facts(
-    spark: SparkSession,
-    stretches: Sequence[tuple[Stretch, Stretch | None]],
-    keep: Keep,
+    spark: SparkSession, stretches: Sequence[Stretch], chosen: Sequence[Stretch], store: Store
 ) -> Facts:
-    """Facts of stretches, each a queue manager that has the name of its directory.
+    """Facts of those chosen of an archive's stretches, each a queue manager with its `name`."""
+    after = dict(zip((one.name for one in stretches[1:]), stretches[:-1], strict=True))
+    befores = [after[one.name] for one in chosen if one.name in after]
+    for at, stretch in enumerate(stretches):
+        if befores and stretch.first <= befores[-1].first and not _place(stretch).exists():
+            _carry(spark, stretch, stretches[at - 1] if at else None, store)
+    return _behind(spark, chosen, befores, store)
 
-    With each comes the stretch before it, None at the beginning of the log.
-    """
+
+def _behind(
+    spark: SparkSession, chosen: Sequence[Stretch], befores: Sequence[Stretch], store: Store
+) -> Facts:
+    """Facts of stretches, with what was carried out of those before them."""
     here = f.regexp_extract("_metadata.file_path", STRETCH, 1)
-    chosen = [one for one, _ in stretches]
-    facts = Facts(spark, frames_of(spark, chosen, here, ends=chosen), keep)
-    behind = {before.name: one.name for one, before in stretches if before is not None}
-    if not behind:
+    is_short = sum(one.rows_told() for one in chosen) <= ROWS_IN_MEMORY_MAX
+    keep = store.hold if is_short else store.keep
+    frames = frames_of(spark, chosen, here, ends=chosen)
+    if is_short:
+        frames = {name: keep(name, frame) for name, frame in frames.items()}
+    facts = Facts(spark, frames, keep)
+    if not befores:
         return facts
-    places = [before.part(CARRIED) for _, before in stretches if before is not None]
+    names = {one.first: one.name for one in chosen}
+    behind = {one.name: names[one.last + 1] for one in befores}
     known = {}
-    for name in laws_need.CARRIED:
-        frame = spark.read.parquet(*(f"{place}/{name}" for place in places))
-        known[name] = frame.withColumn("queue_manager", _behind(here, behind))
+    for name in CARRIED:
+        frame = spark.read.parquet(*(str(_place(one) / name) for one in befores))
+        frame = frame.withColumn("queue_manager", _named(here, behind))
+        known[name] = keep(f"carried_{name}", frame) if is_short else frame
     return facts.behind(known)
 
 
-def _behind(before: Column, names: dict[str, str]) -> Column:
-    """The stretch behind another."""
+def _named(column: Column, names: dict[str, str]) -> Column:
     pairs = (f.lit(name) for pair in names.items() for name in pair)
-    return f.create_map(*pairs)[before]
+    return f.create_map(*pairs)[column]
 
 
-def carry(spark: SparkSession, stretch: Stretch, before: Stretch | None, keep: Keep) -> None:
-    """Write what laws need to know of everything up to the end of a stretch."""
-    facts = judged_facts(spark, [(stretch, before)], keep)
-    for name, frame in laws_need.carried(facts).items():
-        frame.coalesce(1).write.mode("overwrite").parquet(f"{stretch.part(CARRIED)}/{name}")
+def _place(stretch: Stretch) -> Path:
+    """Where it is kept what laws need to know of everything up to the end of a stretch."""
+    return stretch.path.parent / "carried" / stretch.name
+
+
+def _carry(spark: SparkSession, stretch: Stretch, before: Stretch | None, store: Store) -> None:
+    facts = _behind(spark, [stretch], [] if before is None else [before], store)
+    unfinished = _place(stretch).parent / f".{stretch.name}"
+    shutil.rmtree(unfinished, ignore_errors=True)
+    for name, frame in carried(facts).items():
+        frame.coalesce(1).write.parquet(str(unfinished / name))
+    unfinished.rename(_place(stretch))

@@ -6,7 +6,6 @@ The directory of a stretch is there whole or not at all, and does not change:
 - `operations/`: the same decoded, as rows of `OPERATION_COLUMNS`
 - `fold/`: what the fold told from the state before the stretch on, rows of `FOLD_COLUMNS`, with the
   state after it
-- `carried/`: what laws need to know of everything up to its end, to judge what comes behind it
 - `manifest.json`: where it begins and ends, the digests there, and the digest of each file
 """
 
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
 
 FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"
-RECORDS, OPERATIONS, FOLD, CARRIED = "records", "operations", "fold", "carried"
+RECORDS, OPERATIONS, FOLD = "records", "operations", "fold"
 RECORD_COLUMNS: Final = ("offset", "append_time_ms", "timestamp_type", "value")
 # Records are read in batches of about so many bytes, whatever their size.
 BATCH_BYTES: Final = 32 * 1024 * 1024
@@ -101,6 +100,13 @@ class Stretch:
     def part(self, name: str) -> str:
         """The directory of a part, for Spark."""
         return str(self.path / name)
+
+    def rows_told(self) -> int:
+        """How many rows the fold told of it."""
+        import pyarrow.parquet as pq
+
+        files = (self.path / FOLD).glob("*.parquet")
+        return sum(pq.ParquetFile(path).metadata.num_rows for path in files)
 
     def damage(self) -> str | None:
         """Which of its files is missing or not as it was written, if one is."""

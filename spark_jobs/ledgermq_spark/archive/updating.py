@@ -10,7 +10,6 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from ledgermq_spark.archive.judged import carry
 from ledgermq_spark.archive.log_archive import LogArchive
 from ledgermq_spark.archive.stretch import (
     FORMAT,
@@ -165,8 +164,6 @@ def _make(
         "skipped": [[one.first, one.last] for one in rebuilt.skipped],
         "fold_seconds": round(rebuilt.seconds, 3),
     }
-    stretch = Stretch(path=place, manifest=manifest)
-    carry(work.spark, stretch, before, work.store.keep)
     write_durably(place / MANIFEST, json.dumps(manifest | {"files": _files(place)}, indent=2))
     return archive.commit(place), {}
 

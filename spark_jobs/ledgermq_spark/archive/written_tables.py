@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -61,11 +62,10 @@ def write_new(
     scratch = directory or Path(tempfile.mkdtemp(prefix="ledgermq-spark-"))
     tables = _Tables(spark, output, queue_manager, table_format, scratch)
     through = tables.written_through()
-    pairs = list(zip(stretches, [None, *stretches[:-1]], strict=True))
-    new = [(one, before) for one, before in pairs if one.last > through]
-    for number, (stretch, before) in enumerate(new):
+    new = [one for one in stretches if one.last > through]
+    for number, stretch in enumerate(new):
         tell(f"writing from position {stretch.first}", number, len(new) + 1)
-        tables.add(stretch, before)
+        tables.add(stretches, stretch)
     tell("writing what lives on", len(new), len(new) + 1)
     if new:
         tables.replace(path)
@@ -108,10 +108,10 @@ class _Tables:
             return -1
         return int(json.loads(self._note.read_text(encoding="utf-8"))["through"])
 
-    def add(self, stretch: Stretch, before: Stretch | None) -> None:
-        """Add what happened in a stretch, and note that it is there."""
+    def add(self, stretches: Sequence[Stretch], stretch: Stretch) -> None:
+        """Add what happened in one of an archive's stretches, and note that it is there."""
         store = Store(self._spark, self._scratch / "stretch")
-        facts = judged_facts(self._spark, [(stretch, before)], store.keep)
+        facts = judged_facts(self._spark, stretches, [stretch], store)
         for name in ADDED_TO:
             rows = facts.query(TABLES[name]).where(f.col("position") >= stretch.first)
             self._add(name, rows.withColumn("queue_manager", f.lit(self._queue_manager)), stretch)

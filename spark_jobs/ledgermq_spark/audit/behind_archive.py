@@ -60,8 +60,7 @@ def audit_of_new(
         operations = work.operations(position, new[0].first)
         told = hear(work, work.outcomes(position, lanes_from), checkpoints, noted)
     with work.stage("asking the laws", 4):
-        pairs = list(zip(new, [base, *new[:-1]], strict=True))
-        of_laws = breaches(judged_facts(work.spark, pairs, work.store.keep), LAWS)
+        of_laws = breaches(judged_facts(work.spark, stretches, new, work.store), LAWS)
     rest = Rest(
         base=None if base is None else base.state(),
         rebuilt=rebuilt,

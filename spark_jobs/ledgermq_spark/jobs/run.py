@@ -194,8 +194,7 @@ def run_proof(
     found = prove_stretches(spark, stretches)
     tell("asking the laws", 1, 2)
     path = directory or Path(tempfile.mkdtemp(prefix="ledgermq-spark-"))
-    pairs = list(zip(stretches, [None, *stretches[:-1]], strict=True))
-    facts = judged_facts(spark, pairs, Store(spark, path).keep)
+    facts = judged_facts(spark, stretches, stretches, Store(spark, path))
     told = found, breaches(facts, LAWS)
     tell("done", 2, 2)
     return told
