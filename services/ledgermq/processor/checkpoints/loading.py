@@ -16,14 +16,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import Producer
-
 from ledgermq.core.snapshot.state_records import restore
 from ledgermq.core.state.manager import QueueManager, new_state
 from ledgermq.errors import LedgerMQError
+from ledgermq.processor.checkpoints.contents import MANIFEST
 from ledgermq.processor.checkpoints.digests import CHAIN_START, chunk_digest, state_digest
 from ledgermq.processor.checkpoints.stored_records import (
     StoredRecords,
+    checkpoint_producer,
     read_stored_records,
     write_all,
 )
@@ -47,7 +47,6 @@ from ledgermq.wire.topics.skipping import LookAhead
 log = logging.getLogger(__name__)
 
 FIRST_VERSION = 1
-MANIFEST = "ledgermq.checkpoint.Manifest"
 
 
 class CheckpointMismatchError(LedgerMQError):
@@ -321,7 +320,7 @@ def discard_checkpoints(
             )
         records = read_stored_records(reader, topics, claim)
     write_all(
-        Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 3}),
+        checkpoint_producer(bootstrap, timeout_seconds),
         topics.checkpoints,
         claim.partition,
         [(key, None) for key in records.all_keys()],
