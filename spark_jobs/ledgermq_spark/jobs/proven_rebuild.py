@@ -90,7 +90,7 @@ def proven_rebuild(
     """
     work = begin(bootstrap, queue_manager, topic_prefix, spark, directory, progress)
     with work.stage("folding", 1):
-        rebuilt = _fold(work, position, base, digests_at)
+        rebuilt = _fold(work, position, base, tells=("outcome", "links"), digests_at=digests_at)
     if rebuilt.stopped is not None:
         raise FoldStoppedError(why_stopped(queue_manager, rebuilt.stopped))
     digests = dict(rebuilt.digests)
@@ -105,13 +105,13 @@ def proven_rebuild(
     highest = max((one for one in digests_at if one < work.log.end), default=-1)
     if highest > position:
         with work.stage("judging checkpoints above", 4):
-            above = _fold(work, highest, _as_base(rebuilt), digests_at)
+            above = _fold(work, highest, _as_base(rebuilt), digests_at=digests_at)
         digests |= above.digests
     allowed = _allowed(rebuilt, found, base)
     if allowed < position:
         notes.append(_why_lower(position, allowed, found))
         with work.stage("folding again, to what was answered", 4):
-            rebuilt = _fold(work, allowed, base, frozenset())
+            rebuilt = _fold(work, allowed, base)
     if base is not None:
         digests[base.position] = Digests(base.manifest["digest"], base.manifest["chain"])
     work.tell("done", STEPS, STEPS)
@@ -121,7 +121,12 @@ def proven_rebuild(
 
 
 def _fold(
-    work: Work, position: int, base: Checkpoint | None, digests_at: frozenset[int]
+    work: Work,
+    position: int,
+    base: Checkpoint | None,
+    *,
+    tells: tuple[str, ...] = (),
+    digests_at: frozenset[int] = frozenset(),
 ) -> Rebuilt:
     return fold_log(
         work.spark,
@@ -130,7 +135,7 @@ def _fold(
         work.log,
         position,
         checkpoint=base,
-        tells=("outcome", "links"),
+        tells=tells,
         digests_at=digests_at,
         directory=work.store.path / f"to-{position}",
     )

@@ -13,7 +13,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
 from confluent_kafka import KafkaException
 
@@ -174,7 +174,7 @@ def write_restored(
             stands at its position.
         LogUnreadableError: Kafka did not answer.
     """
-    name = claim.queue_manager
+    name, what = claim.queue_manager, f"the checkpoint at position {state.position}"
     key = manifest_key(name, state.position)
     write = partial(
         write_all,
@@ -185,35 +185,7 @@ def write_restored(
     )
     with partition_reader(bootstrap, timeout_seconds) as reader:
         here = log_of(reader, bootstrap, topics, claim, timeout_seconds)
-        record = reader.record_at(topics.operations, claim.partition, state.position)
-        if record is None:
-            raise RestoreFailedError(
-                f"{name}: the log holds no record at {state.position} any more"
-            )
-        stored = read_stored_records(reader, topics, claim).chunks
-        unwritten: dict[str, bytes] = {}
-
-        def note(value: bytes) -> str:
-            digest = chunk_digest(value)
-            if stored.get(digest) != value:
-                unwritten[digest] = value
-            return digest
-
-        named = ((queue, block, (note(value),)) for queue, block, value in state.blocks)
-        contents = contents_of(state.root, named, note)
-        assert contents.digest == state.digest, "the rebuild knows its digest"
-        manifest = manifest_of(
-            claim,
-            here.identity,
-            contents,
-            position=state.position,
-            append_ms=record.timestamp()[1],
-            record_digest=hashlib.sha256(record.value() or b"").digest(),
-            version=decode_record(state.root)[1]["version"],
-            chain=state.chain,
-            lane_ends=lane_ends(reader, topics, claim),
-            worker=WRITER,
-        )
+        manifest, unwritten, count = _encoded(here, state)
         try:
             for digests in written_together(unwritten):
                 write([(chunk_key(name, one), unwritten[one]) for one in digests])
@@ -226,16 +198,43 @@ def write_restored(
             if problem:
                 write([(key, None)])
         except KafkaException as error:
-            raise RestoreFailedError(
-                f"{name}: the checkpoint at position {state.position} was not written: {error}"
-            ) from error
+            raise RestoreFailedError(f"{name}: {what} was not written: {error}") from error
     if problem:
-        raise RestoreFailedError(
-            f"{name}: the checkpoint at position {state.position} was written and taken away "
-            f"again: {problem}"
-        )
-    count = len(contents.needed)
+        raise RestoreFailedError(f"{name}: {what} was written and taken away again: {problem}")
     return Written(chunks=count, present=count - len(unwritten))
+
+
+def _encoded(here: LogHere, state: RebuiltState) -> tuple[dict[str, Any], dict[str, bytes], int]:
+    """The manifest of a state, the chunks that are not there whole, and how many it has."""
+    reader, topics, claim = here.reader, here.topics, here.claim
+    record = reader.record_at(topics.operations, claim.partition, state.position)
+    if record is None:
+        raise RestoreFailedError(f"{here.name} holds no record at {state.position} any more")
+    stored = read_stored_records(reader, topics, claim).chunks
+    unwritten: dict[str, bytes] = {}
+
+    def note(value: bytes) -> str:
+        digest = chunk_digest(value)
+        if stored.get(digest) != value:
+            unwritten[digest] = value
+        return digest
+
+    named = ((queue, block, (note(value),)) for queue, block, value in state.blocks)
+    contents = contents_of(state.root, named, note)
+    assert contents.digest == state.digest, "the rebuild knows its digest"
+    manifest = manifest_of(
+        claim,
+        here.identity,
+        contents,
+        position=state.position,
+        append_ms=record.timestamp()[1],
+        record_digest=hashlib.sha256(record.value() or b"").digest(),
+        version=decode_record(state.root)[1]["version"],
+        chain=state.chain,
+        lane_ends=lane_ends(reader, topics, claim),
+        worker=WRITER,
+    )
+    return manifest, unwritten, len(contents.needed)
 
 
 def _problem_of(here: LogHere, state: RebuiltState) -> str:

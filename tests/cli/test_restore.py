@@ -11,6 +11,7 @@ import pytest
 from confluent_kafka import Producer
 from pyspark.sql import SparkSession
 
+from ledgermq.cli.options.running import announce
 from ledgermq.cli.printing.exits import OK, REFUSED, UNREACHABLE, USAGE
 from ledgermq.processor.checkpoints.digests import chunk_digest
 from ledgermq.processor.checkpoints.loading import load
@@ -203,7 +204,7 @@ def test_checkpoints_contradict_each_other_without_the_log_between(worked, resto
     assert records_in(worked) == before
 
 
-def test_a_broken_checkpoint_and_one_above_the_log_are_taken_away(worked, restore, broker):
+def test_a_broken_checkpoint_and_one_above_the_log_are_taken_away(worked, restore, plain):
     """A missing chunk is named; what lies above the end would keep workers from starting."""
     right, broken = positions(worked)
     shelf = surgery.checkpoint_shelf(worked)
@@ -213,6 +214,18 @@ def test_a_broken_checkpoint_and_one_above_the_log_are_taken_away(worked, restor
     surgery.write(worked, worked.topics.checkpoints, f"QM1/chunk/{missing}", None)
     far = encode_record("ledgermq.checkpoint.Manifest", older | {"position": 10_000})
     surgery.write(worked, worked.topics.checkpoints, "QM1/manifest/10000", far)
+    where = ("--bootstrap", worked.bootstrap, "--topic-prefix", worked.topics.prefix)
+    dry = plain("restore", "--dry-run", *where)
+    assert dry.code == OK, dry.err
+    heading, *rows, told = [line.split("\t") for line in dry.lines]
+    assert heading == ["CHECKPOINT", "VERDICT", "FATE", "WHY"]
+    assert [row[:3] for row in rows] == [
+        [str(right), "right", "stays"],
+        [str(broken), "unusable", "taken away"],
+        ["10000", "unusable", "taken away"],
+    ]
+    assert told[0].startswith("a checkpoint would be written at QM1@")
+    assert "agrees with" in dry.err
     done = restore(worked, "--yes")
     assert done.code == OK, done.err
     why = {one["position"]: one["why"] for one in done.document["checkpoints"] if one["retired"]}
@@ -225,15 +238,21 @@ def test_a_broken_checkpoint_and_one_above_the_log_are_taken_away(worked, restor
 
 
 def test_a_restore_is_refused_while_a_worker_runs(worked, restore):
-    """It names the worker and says what to do; when that is stopped, it goes on."""
-    worker = worked.worker("alive")
-    before = records_in(worked)
+    """It names the worker, or the `ledgermq up` that starts one; when that has ended, it works."""
+    worker = worked.worker("alive", CHECKPOINT_SECONDS=3600)
     refused = restore(worked, "--yes")
     assert (refused.code, refused.error["code"]) == (REFUSED, "restore-refused")
     assert "(alive): stop all workers first" in refused.error["message"]
-    assert records_in(worked) == before
     assert worker.stop() == 0
-    assert restore(worked, "--dry-run").code == OK
+    before = records_in(worked)
+    directory = worked.directory / "installation"
+    with announce(directory) as tell:
+        tell(bootstrap=worked.bootstrap)
+        refused = restore(worked, "--yes", "--data-dir", directory)
+    assert (refused.code, refused.error["code"]) == (REFUSED, "restore-refused")
+    assert f"`ledgermq up` runs on {directory}" in refused.error["message"]
+    assert records_in(worked) == before
+    assert restore(worked, "--dry-run", "--data-dir", directory).code == OK
 
 
 def test_what_no_lane_answered_is_not_restored(worked, restore):
@@ -248,7 +267,14 @@ def test_what_no_lane_answered_is_not_restored(worked, restore):
     check_start(worked, answered)
 
 
-@pytest.mark.parametrize("point", ["after-chunks", "before-manifest", "after-manifest"])
+@pytest.mark.parametrize(
+    "point",
+    [
+        pytest.param("after-chunks", marks=pytest.mark.long),
+        "before-manifest",
+        pytest.param("after-manifest", marks=pytest.mark.long),
+    ],
+)
 def test_a_restore_that_is_killed_can_be_called_again(worked, restore, point):
     """What it leaves is believed by nobody before its manifest is there."""
     remove(worked, "/")
