@@ -15,7 +15,8 @@ from ledgermq.cli.options.running import announce
 from ledgermq.cli.printing.exits import OK, REFUSED, UNREACHABLE, USAGE
 from ledgermq.processor.checkpoints.digests import chunk_digest
 from ledgermq.processor.checkpoints.loading import load
-from ledgermq.wire.framing.codec import decode_record, encode_record
+from ledgermq.protocol.outcomes import Refused
+from ledgermq.wire.framing.codec import decode_record, encode_chunk, encode_record
 from ledgermq.wire.topics.reading import partition_reader
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.rebuild.rebuild import rebuild_at
@@ -123,8 +124,11 @@ def rebuilt_digest(place, spark, position):
     return rebuild_at(place.bootstrap, "QM1", position, topic_prefix=prefix, spark=spark).digest
 
 
-def check_start(place, position):
-    """A worker starts from a position, and a client finds every message."""
+def check_start(place, position, *, forged=False):
+    """A worker starts from a position, and a client finds every message.
+
+    Unless lanes hold what was `forged`, all of the history is as the fold has it.
+    """
     worker = place.worker("next")
     assert f"state loaded at position {position} (from a checkpoint)" in worker.log
     with place.connect() as connection, connection.session() as session:
@@ -133,7 +137,8 @@ def check_start(place, position):
         assert bodies == [str(number) for number in range(MESSAGES)]
         message = session.consumer("queue:other").receive(timeout=30)
         assert message.body == "after the checkpoints"
-    check_history(place)
+    if not forged:
+        check_history(place)
 
 
 def test_lost_checkpoints_are_made_anew_and_a_worker_starts_from_there(worked, restore, spark):
@@ -255,16 +260,26 @@ def test_a_restore_is_refused_while_a_worker_runs(worked, restore):
     assert restore(worked, "--dry-run", "--data-dir", directory).code == OK
 
 
-def test_what_no_lane_answered_is_not_restored(worked, restore):
-    """Operations that came while no worker ran are left to the next one (H1)."""
+def test_what_no_lane_answered_is_not_restored_and_other_answers_are_told(worked, restore):
+    """Operations that came while no worker ran are left to the next one (H1).
+
+    An outcome that the log does not call for changes nothing, but a client may have seen it.
+    """
     answered = restore(worked, "--dry-run").document["position"]
     write_unanswered(worked)
+    refused = {"session": -1, "session_sequence": 0, "reason": "r", "detail": "forged"}
+    told = Refused(position=answered, index=7, **refused)
+    surgery.write(worked, worked.topics.outcomes, "", encode_chunk(-1, -2, [told]))
     done = restore(worked, "--yes")
     assert done.code == OK, done.err
     assert done.document["position"] == answered
-    (note,) = done.document["notes"]
+    other, note = done.document["notes"]
+    assert (
+        f"1 outcomes on the lanes are not those of the log, the first at position {answered}"
+        in (other)
+    )
     assert f"the lanes lack the outcome of position {answered + 1}" in note
-    check_start(worked, answered)
+    check_start(worked, answered, forged=True)
 
 
 @pytest.mark.parametrize(
@@ -300,6 +315,8 @@ def test_a_trimmed_log_is_restored_from_its_oldest_checkpoint_or_not_at_all(work
     done = restore(worked, "--yes")
     assert done.code == OK, done.err
     assert done.document["folded_from"] == oldest + 1
+    (note,) = done.document["notes"]
+    assert f"up to position {oldest} is that of the checkpoint there" in note
     assert positions(worked) == [oldest, done.document["position"]]
     remove(worked, "/manifest/")
     gone = restore(worked, "--yes")

@@ -113,6 +113,10 @@ def proven_rebuild(
         with work.stage("folding again, to what was answered", 4):
             rebuilt = _fold(work, allowed, base)
     if base is not None:
+        notes.append(
+            f"the state up to position {base.position} is that of the checkpoint there, which was "
+            "taken as it is"
+        )
         digests[base.position] = Digests(base.manifest["digest"], base.manifest["chain"])
     work.tell("done", STEPS, STEPS)
     return ProvenRebuild(
