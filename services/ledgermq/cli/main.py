@@ -37,6 +37,7 @@ _COMMANDS: Final = {
     "storage": "ledgermq.cli.commands.storage:storage",
     "trace": "ledgermq.cli.commands.trace:trace",
     "rebuild": "ledgermq.cli.commands.rebuild:rebuild",
+    "restore": "ledgermq.cli.commands.restore:restore",
     "diff": "ledgermq.cli.commands.history:diff",
     "sql": "ledgermq.cli.commands.history:sql",
     "tables": "ledgermq.cli.commands.history:tables",

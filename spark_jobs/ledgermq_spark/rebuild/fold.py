@@ -30,7 +30,7 @@ from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS, outcome_row
 from ledgermq_spark.log.read_log import as_operation
 from ledgermq_spark.log.rows import BYTES, LONG, TEXT, arrow_batch, batch_of, spark_schema
 from ledgermq_spark.log.skipped import Skipped
-from ledgermq_spark.rebuild.checkpoints import encode_root
+from ledgermq_spark.rebuild.checkpoints import encode_root, state_digest
 from ledgermq_spark.rebuild.testimony import (
     CLOCK_COLUMNS,
     MOVE_COLUMNS,
@@ -52,7 +52,8 @@ TOLD = {
     "segment": SEGMENT_COLUMNS,
 }
 # `part` says what a row is: one of `TOLD`, or, with a payload, root, block, chain (at the end),
-# links (the chain at every position from `block` on, 32 bytes each), stopped, skipped, the statuses
+# links (the chain at every position from `block` on, 32 bytes each), digest (of the state and the
+# chain, at a position that was asked for), stopped, skipped, the statuses
 # of queues (statuses), topics or subscriptions, and groups that lack something. A large block has
 # several rows, `number` from 0 on.
 FOLD_COLUMNS = (
@@ -82,6 +83,8 @@ class FoldPlan:
     chain: bytes = bytes(32)
     # Which of `TOLD`, and "links".
     tells: tuple[str, ...] = ()
+    # Positions at which the digest of the state is told.
+    digests_at: frozenset[int] = frozenset()
     # Positions that were declared skipped, once somebody has looked ahead for them.
     skips: tuple[tuple[int, int], ...] = ()
     looked_ahead: bool = False
@@ -141,6 +144,15 @@ def state_rows(state: QueueManager, partition: int, chain: bytes) -> Iterator[Ro
     yield _row("topics", partition, json.dumps(topic_statuses(state)).encode())
     yield _row("subscriptions", partition, json.dumps(subscription_statuses(state)).encode())
     yield _row("groups", partition, json.dumps(incomplete_groups(state)).encode())
+
+
+def _digest_row(state: QueueManager, partition: int, chain: bytes) -> Row:
+    """The digests of a state on the way, for which all of it is encoded."""
+    chunks = [encode_root(root_of(state))]
+    for block in blocks(state):
+        chunks += encode_block_record(block)
+    told = [state.position, state_digest(chunks), chain.hex()]
+    return _row("digest", partition, json.dumps(told).encode())
 
 
 def incomplete_groups(state: QueueManager) -> list[dict[str, Any]]:
@@ -214,6 +226,8 @@ class Fold:
             if tells_clock:
                 clock_rows.append((position, state.time, state.time_reference))
             links.append(self.chain)
+            if position in plan.digests_at:
+                self._rows.append(_digest_row(state, plan.partition, self.chain))
 
         for offset, time_ms, stamp, value in zip(offsets, times_ms, stamps, values, strict=True):
             hole = self._hole_before(offset)

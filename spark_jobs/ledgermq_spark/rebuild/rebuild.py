@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import pyarrow as pa
 from pyspark.sql import functions as f
@@ -71,13 +71,21 @@ class LogTrimmedError(LedgerMQError):
     code = "log-trimmed"
 
 
+class Digests(NamedTuple):
+    """What a checkpoint at a position must have: the digest of the state, and the chain."""
+
+    state: str
+    chain: bytes
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rebuilt:
     """The state of a queue manager at one position, as the fold says it.
 
     Times are microseconds since 1970 UTC. `rows` keeps everything the fold told, on disk.
     `stopped` says where and why it could not reach the position asked for, or is None; `skipped`
-    what was passed over on the way because it was declared skipped.
+    what was passed over on the way because it was declared skipped; `digests` those of state and
+    chain on the way, at positions that were asked for.
     """
 
     queue_manager: str
@@ -95,6 +103,7 @@ class Rebuilt:
     operations: int
     stopped: dict[str, Any] | None
     skipped: list[Skipped] = field(default_factory=list)
+    digests: dict[int, Digests] = field(default_factory=dict)
 
     @property
     def root(self) -> dict[str, Any]:
@@ -104,6 +113,11 @@ class Rebuilt:
     def block_bytes(self) -> list[bytes]:
         """The blocks of messages, encoded, in manifest order."""
         return [bytes(row["payload"]) for row in _block_rows(self.rows)]
+
+    def named_blocks(self) -> list[tuple[str, int, bytes]]:
+        """The blocks with their queue and number, as a manifest lists them; several of a number."""
+        rows = _block_rows(self.rows)
+        return [(row["queue"], row["block"], bytes(row["payload"])) for row in rows]
 
     def blocks(self) -> list[dict[str, Any]]:
         """The numbered messages as `checkpoint.MessageBlock` records, in manifest order.
@@ -276,6 +290,8 @@ def rebuild_at(
 
 # Parts of which there is one row, and which fit the driver.
 SMALL = ("end", "chain", "root", "statuses", "topics", "subscriptions", "groups", "stopped")
+# Parts of which there are few, each a list in JSON.
+LISTED = ("skipped", "digest")
 
 
 def fold_log(
@@ -287,11 +303,13 @@ def fold_log(
     *,
     checkpoint: Checkpoint | None = None,
     tells: tuple[str, ...] = (),
+    digests_at: frozenset[int] = frozenset(),
     directory: Path | None = None,
 ) -> Rebuilt:
     """Fold a queue manager's log up to a position, from zero or from a checkpoint below it.
 
-    On its way it `tells` what it is asked to: any of `fold.TOLD`, and "links", the digest chain.
+    On its way it `tells` what it is asked to: any of `fold.TOLD`, and "links", the digest chain;
+    and the digests of the state at some positions.
 
     Raises:
         LogTrimmedError: The start of the log is gone and no checkpoint stands in for it.
@@ -304,6 +322,7 @@ def fold_log(
         blocks=[] if checkpoint is None else checkpoint.blocks,
         chain=bytes(32) if checkpoint is None else checkpoint.manifest["chain"],
         tells=tells,
+        digests_at=digests_at,
     )
     if plan.start < log.start:
         raise LogTrimmedError(
@@ -311,15 +330,15 @@ def fold_log(
             "is gone, and no whole checkpoint covers it"
         )
     path = str((directory or Path(tempfile.mkdtemp(prefix="ledgermq-rebuild-"))) / "fold")
-    rows, small, skipped = _folded(spark, bootstrap, plan, log, position, path)
-    stopped = json.loads(small["stopped"]) if "stopped" in small else None
+    rows, told = _folded(spark, bootstrap, plan, log, position, path)
+    stopped = json.loads(told.small["stopped"]) if "stopped" in told.small else None
     if stopped is not None and stopped["why"] != "version":
         ahead = LookAhead(bootstrap, log.topic, log.partition)
         ahead.look(stopped["position"])
         skips = tuple((one.first, one.last) for one in ahead.declared)
         plan = replace(plan, skips=skips, looked_ahead=True)
-        rows, small, skipped = _folded(spark, bootstrap, plan, log, position, path)
-    return _rebuilt(claim.queue_manager, plan.start, position, rows, small, skipped, started)
+        rows, told = _folded(spark, bootstrap, plan, log, position, path)
+    return _rebuilt(claim.queue_manager, plan.start, position, rows, told, started)
 
 
 def rebuilt_from(
@@ -329,18 +348,13 @@ def rebuilt_from(
 
     `started` is when the fold began, on the monotonic clock.
     """
-    return _rebuilt(queue_manager, first, position, rows, *_small_of(rows), started)
+    return _rebuilt(queue_manager, first, position, rows, _told_in(rows), started)
 
 
 def _rebuilt(
-    queue_manager: str,
-    first: int,
-    position: int,
-    rows: DataFrame,
-    small: dict[str, Any],
-    skipped: list[Skipped],
-    started: float,
+    queue_manager: str, first: int, position: int, rows: DataFrame, told: _Told, started: float
 ) -> Rebuilt:
+    small = told.small
     stopped = json.loads(small["stopped"]) if "stopped" in small else None
     end = json.loads(small["end"])
     if stopped is None and end["position"] < position:
@@ -361,7 +375,8 @@ def _rebuilt(
         seconds=time.monotonic() - started,
         operations=end["position"] + 1 - first,
         stopped=stopped,
-        skipped=skipped,
+        skipped=told.skipped,
+        digests=told.digests,
     )
 
 
@@ -372,23 +387,36 @@ def _folded(
     log: PartitionRange,
     position: int,
     path: str,
-) -> tuple[DataFrame, dict[str, Any], list[Skipped]]:
-    """Folds as planned: all rows, those parts that there is one of, what was passed over."""
+) -> tuple[DataFrame, _Told]:
+    """Folds as planned: all rows, and those that fit the driver."""
     _fold_rows(spark, bootstrap, plan, log, position).write.mode("overwrite").parquet(path)
     rows = spark.read.schema(spark_schema(FOLD_COLUMNS)).parquet(path)
-    small, skipped = _small_of(rows)
-    if "end" not in small:
+    told = _told_in(rows)
+    if "end" not in told.small:
         # Not one record stands there, so no task began.
         return _folded(spark, bootstrap, plan, log, plan.start - 1, path)
-    return rows, small, skipped
+    return rows, told
 
 
-def _small_of(rows: DataFrame) -> tuple[dict[str, Any], list[Skipped]]:
-    """Those parts that there is one of, and what was passed over."""
-    told = rows.where(f.col("part").isin(*SMALL, "skipped")).select("part", "payload").collect()
-    small = {row["part"]: row["payload"] for row in told}
-    skipped = [Skipped(*json.loads(row["payload"])) for row in told if row["part"] == "skipped"]
-    return small, sorted(skipped, key=lambda one: one.first)
+class _Told(NamedTuple):
+    """The parts of a fold that fit the driver: what there is one of, and what is listed."""
+
+    small: dict[str, Any]
+    skipped: list[Skipped]
+    digests: dict[int, Digests]
+
+
+def _told_in(rows: DataFrame) -> _Told:
+    told = rows.where(f.col("part").isin(*SMALL, *LISTED)).select("part", "payload").collect()
+    small = {row["part"]: row["payload"] for row in told if row["part"] in SMALL}
+    listed = [(row["part"], json.loads(row["payload"])) for row in told if row["part"] in LISTED]
+    skipped = [Skipped(*one) for part, one in listed if part == "skipped"]
+    digests = {
+        position: Digests(state, bytes.fromhex(chain))
+        for part, (position, state, chain) in listed
+        if part == "digest"
+    }
+    return _Told(small, sorted(skipped, key=lambda one: one.first), digests)
 
 
 def _fold_rows(
@@ -408,5 +436,7 @@ def _fold_rows(
 
 
 def _block_rows(rows: DataFrame) -> list[Any]:
-    blocks = rows.where("part = 'block'").select("created_position", "block", "number", "payload")
+    blocks = rows.where("part = 'block'").select(
+        "queue", "created_position", "block", "number", "payload"
+    )
     return blocks.orderBy("created_position", "block", "number").collect()

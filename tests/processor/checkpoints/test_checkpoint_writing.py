@@ -66,7 +66,7 @@ class Desk:
             shelf.take(key.encode(), value)
         newest = max(shelf.manifests)
         _, manifest = decode_record(shelf.manifests[newest])
-        return checkpoint_loading._restored(manifest, shelf, None)
+        return checkpoint_loading.restored(manifest, shelf, None)
 
 
 async def _nothing(*_):

@@ -8,6 +8,7 @@ import pyarrow as pa
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import PositionsSkipped, VersionOffered
 from ledgermq.wire.framing.codec import encode_operation
+from ledgermq_spark.rebuild.checkpoints import state_digest
 from ledgermq_spark.rebuild.fold import FoldPlan, fold_task
 
 NAMES = ["partition", "offset", "append_time_ms", "timestamp_type", "value"]
@@ -72,3 +73,15 @@ def test_what_was_declared_is_refused_and_counts_in_the_chain():
     assert row["payload"] == chain
     (links,) = told["links"]
     assert (links["block"], len(links["payload"])) == (0, 7 * 32)
+
+
+def test_digests_on_the_way_are_those_of_a_fold_that_ends_there():
+    """Checkpoints below the end are judged by them; a hole has one as any other position."""
+    plan = {"looked_ahead": True, "skips": ((2, 2), (4, 5))}
+    told = folded(digests_at=frozenset({1, 4, 6, 99}), **plan)
+    digests = [json.loads(row["payload"]) for row in told["digest"]]
+    assert [position for position, *_ in digests] == [1, 4, 6]
+    assert digests[-1][2] == told["chain"][0]["payload"].hex()
+    assert digests[-1][1] == state_digest([told["root"][0]["payload"]])
+    assert len({digest for _, digest, _ in digests}) == 3
+    assert "digest" not in folded(**plan)

@@ -26,13 +26,22 @@ who_and_why = together(
 )
 
 
+def expect_answer(what: str) -> None:
+    """See at once whether somebody can be asked later: where nobody can, --yes must be given.
+
+    Raises:
+        UsageError: Standard input is no terminal.
+    """
+    if not sys.stdin.isatty():
+        raise click.UsageError(f"{what}: add --yes")
+
+
 def confirm(what: str) -> None:
-    """Ask whether to go on with what `what` says; where nobody can answer, --yes must be given.
+    """Ask whether to go on with what `what` says.
 
     Raises:
         UsageError: Standard input is no terminal.
         Abort: The answer was no.
     """
-    if not sys.stdin.isatty():
-        raise click.UsageError(f"{what}: add --yes")
+    expect_answer(what)
     click.confirm(f"{what}. Go on?", abort=True, err=True)

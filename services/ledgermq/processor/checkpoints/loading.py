@@ -16,14 +16,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from confluent_kafka import Producer
-
 from ledgermq.core.snapshot.state_records import restore
 from ledgermq.core.state.manager import QueueManager, new_state
 from ledgermq.errors import LedgerMQError
+from ledgermq.processor.checkpoints.contents import MANIFEST
 from ledgermq.processor.checkpoints.digests import CHAIN_START, chunk_digest, state_digest
 from ledgermq.processor.checkpoints.stored_records import (
     StoredRecords,
+    checkpoint_producer,
     read_stored_records,
     write_all,
 )
@@ -47,7 +47,6 @@ from ledgermq.wire.topics.skipping import LookAhead
 log = logging.getLogger(__name__)
 
 FIRST_VERSION = 1
-MANIFEST = "ledgermq.checkpoint.Manifest"
 
 
 class CheckpointMismatchError(LedgerMQError):
@@ -88,7 +87,7 @@ class Loaded:
 
 def read_manifests(reader: PartitionReader, topics: Topics, claim: Claim) -> list[dict[str, Any]]:
     """The readable manifests, highest position first; their chunks are not looked at."""
-    return _manifests(read_stored_records(reader, topics, claim), claim)
+    return readable_manifests(read_stored_records(reader, topics, claim), claim)
 
 
 def load(
@@ -101,18 +100,12 @@ def load(
         LogIncompleteError: Without a checkpoint, the log must begin at 0 and does not.
         LogUnreadableError: Kafka did not answer.
     """
-    here = _Log(
-        reader=reader,
-        bootstrap=bootstrap,
-        topics=topics,
-        claim=claim,
-        identity=log_identity(bootstrap, topics.operations, timeout_seconds),
-    )
+    here = log_of(reader, bootstrap, topics, claim, timeout_seconds)
     records = read_stored_records(reader, topics, claim)
-    manifests = _manifests(records, claim)
+    manifests = readable_manifests(records, claim)
     for at, manifest in enumerate(manifests):
-        problem = _damage(manifest, records) or here.problem(manifest)
-        loaded = None if problem else _restored(manifest, records, here.identity)
+        problem = damage(manifest, records) or here.problem(manifest)
+        loaded = None if problem else restored(manifest, records, here.identity)
         if loaded is not None and here.has_skipped_since(loaded.state):
             loaded, problem = None, "an entry at or below it was declared skipped since"
         if loaded is not None:
@@ -149,7 +142,7 @@ def _with_stored(loaded: Loaded, records: StoredRecords, claim: Claim) -> Loaded
     return loaded
 
 
-def _manifests(records: StoredRecords, claim: Claim) -> list[dict[str, Any]]:
+def readable_manifests(records: StoredRecords, claim: Claim) -> list[dict[str, Any]]:
     """The readable manifests, highest position first."""
     found: list[dict[str, Any]] = []
     for position in sorted(records.manifests, reverse=True):
@@ -177,7 +170,8 @@ def _stored(manifest: dict[str, Any], records: StoredRecords) -> StoredManifest:
     return StoredManifest(manifest["position"], tuple(dict.fromkeys(digests)))
 
 
-def _damage(manifest: dict[str, Any], records: StoredRecords) -> str | None:
+def damage(manifest: dict[str, Any], records: StoredRecords) -> str | None:
+    """Why a checkpoint is not whole; None if it is."""
     try:
         digests = [one["digest"] for one in references_of(manifest, records.chunks)]
         for digest in digests:
@@ -190,7 +184,7 @@ def _damage(manifest: dict[str, Any], records: StoredRecords) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Log:
+class LogHere:
     """The log that is here, which a checkpoint must have been made from."""
 
     reader: PartitionReader
@@ -205,7 +199,7 @@ class _Log:
 
     def problem(self, manifest: dict[str, Any]) -> str | None:
         """Why a whole checkpoint cannot be used; CheckpointMismatchError for one of another log."""
-        difference = self._difference(manifest)
+        difference = self.difference(manifest)
         if difference:
             name = self.claim.queue_manager
             raise CheckpointMismatchError(
@@ -215,6 +209,10 @@ class _Log:
                 f"--queue-manager {name} --yes` (or `python -m ledgermq.processor "
                 "discard-checkpoints`), and the state is folded anew from the log."
             )
+        return self.lost_outcomes(manifest)
+
+    def lost_outcomes(self, manifest: dict[str, Any]) -> str | None:
+        """Which lane is shorter than it was at a checkpoint, in words; None: none is (H1)."""
         for lane, wanted in enumerate(manifest["lane_ends"]):
             partition = lane_partition(self.claim.partition, self.claim.lanes, lane)
             _, end = self.reader.ends(self.topics.outcomes, partition)
@@ -222,7 +220,7 @@ class _Log:
                 return f"lane {lane} ends at {end}, it ended at {wanted}: outcomes were lost"
         return None
 
-    def _difference(self, manifest: dict[str, Any]) -> str:
+    def difference(self, manifest: dict[str, Any]) -> str:
         """In what this log differs from the one of a checkpoint, in words; empty: in nothing."""
         position, topic = manifest["position"], self.topics.operations
         if manifest["cluster_id"] != self.identity.cluster_id:
@@ -258,7 +256,20 @@ class _Log:
         return False
 
 
-def _restored(
+def log_of(
+    reader: PartitionReader, bootstrap: str, topics: Topics, claim: Claim, timeout_seconds: float
+) -> LogHere:
+    """LogUnreadableError: Kafka did not answer."""
+    return LogHere(
+        reader=reader,
+        bootstrap=bootstrap,
+        topics=topics,
+        claim=claim,
+        identity=log_identity(bootstrap, topics.operations, timeout_seconds),
+    )
+
+
+def restored(
     manifest: dict[str, Any], records: StoredRecords, identity: LogIdentity
 ) -> Loaded | None:
     """The state in a whole checkpoint; None if its chunks, though whole, do not make one."""
@@ -321,7 +332,7 @@ def discard_checkpoints(
             )
         records = read_stored_records(reader, topics, claim)
     write_all(
-        Producer({"bootstrap.servers": bootstrap, "enable.idempotence": True, "log_level": 3}),
+        checkpoint_producer(bootstrap, timeout_seconds),
         topics.checkpoints,
         claim.partition,
         [(key, None) for key in records.all_keys()],

@@ -7,17 +7,19 @@ with a word in the log.
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from confluent_kafka import KafkaException, Producer
 
 from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key, parse_key
-from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.log_topics import DERIVED_BYTES_MAX, Topics
 from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq.wire.topics.registry import Claim
 
 log = logging.getLogger(__name__)
+
+WRITTEN_TOGETHER_BYTES = 32 * 1024 * 1024
 
 
 class StoredRecords:
@@ -69,6 +71,35 @@ def read_stored_records(reader: PartitionReader, topics: Topics, claim: Claim) -
             next(iter(stored.rubbish))[:100],
         )
     return stored
+
+
+def checkpoint_producer(bootstrap: str, timeout_seconds: float) -> Producer:
+    return Producer(
+        {
+            "bootstrap.servers": bootstrap,
+            "enable.idempotence": True,
+            "acks": "all",
+            "linger.ms": 5,
+            "compression.type": "zstd",
+            "message.max.bytes": DERIVED_BYTES_MAX,
+            "queue.buffering.max.messages": 0,
+            "message.timeout.ms": int(timeout_seconds * 1000),
+            "log_level": 0,
+        }
+    )
+
+
+def written_together(chunks: Mapping[str, bytes]) -> list[list[str]]:
+    """The digests of chunks in portions that are written at once."""
+    portions: list[list[str]] = []
+    size = WRITTEN_TOGETHER_BYTES
+    for digest, value in chunks.items():
+        if size >= WRITTEN_TOGETHER_BYTES:
+            portions.append([])
+            size = 0
+        portions[-1].append(digest)
+        size += len(value)
+    return portions
 
 
 def write_all(

@@ -39,25 +39,33 @@ from ledgermq.core.snapshot.state_records import (
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.checkpoints.blocks import encode_block
-from ledgermq.processor.checkpoints.digests import chunk_digest, state_digest
+from ledgermq.processor.checkpoints.contents import (
+    MANIFEST,
+    Contents,
+    contents_of,
+    lane_ends,
+    manifest_of,
+)
+from ledgermq.processor.checkpoints.digests import chunk_digest
 from ledgermq.processor.checkpoints.loading import Loaded, StoredManifest
-from ledgermq.processor.checkpoints.stored_records import write_all
+from ledgermq.processor.checkpoints.stored_records import (
+    checkpoint_producer,
+    write_all,
+    written_together,
+)
 from ledgermq.processor.lanes.lanes import LaneWriter, SendMark
 from ledgermq.processor.worker.crash_points import crash_point
 from ledgermq.processor.worker.logs import KAFKA_LOGGER
-from ledgermq.wire.framing.checkpoint_chunks import manifest_pages, root_parts
 from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key
 from ledgermq.wire.framing.codec import encode_record, outcome_to_union
-from ledgermq.wire.topics.log_topics import DERIVED_BYTES_MAX, Topics, lane_partition
+from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq.wire.topics.registry import Claim
 
 log = logging.getLogger(__name__)
 
 KEPT_MANIFESTS = 3
-WRITTEN_TOGETHER_BYTES = 32 * 1024 * 1024
 ROOT = "ledgermq.checkpoint.Root"
-MANIFEST = "ledgermq.checkpoint.Manifest"
 
 
 class CheckpointFailedError(LedgerMQError):
@@ -84,15 +92,6 @@ class Snapshot:
     taken: dict[tuple[int, int], TakenBlock | None]
     stores: frozenset[int]
     mark: SendMark
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Contents:
-    """What a manifest lists, the digest of the state, and all chunks that it takes."""
-
-    references: list[dict[str, Any]]
-    digest: str
-    needed: tuple[str, ...]
 
 
 def encode_root(state: QueueManager) -> bytes:
@@ -149,13 +148,9 @@ class Checkpointer:
             mark=mark,
         )
 
-    def _encode(self, snapshot: Snapshot) -> _Contents:
+    def _encode(self, snapshot: Snapshot) -> Contents:
         """Encodes what changed; runs in the thread, and lets the fold go on between blocks."""
         started = time.monotonic()
-        references: list[dict[str, Any]] = [
-            {"kind": "root", "digest": self._note(part), "queue": "", "block": -1}
-            for part in root_parts(snapshot.root)
-        ]
         self._taken |= snapshot.taken
         for key, taken in list(self._taken.items()):
             if taken is None:
@@ -167,23 +162,13 @@ class Checkpointer:
             time.sleep(0)
         for key in [key for key in self._blocks if key[0] not in snapshot.stores]:
             del self._blocks[key]
-        for key in sorted(self._blocks):
-            name, digests = self._blocks[key]
-            references += [
-                {"kind": "block", "digest": one, "queue": name, "block": key[1]} for one in digests
-            ]
-        state = [one["digest"] for one in references]
-        pages = [self._note(page) for page in manifest_pages(references)]
-        if pages:
-            references = [
-                {"kind": "page", "digest": one, "queue": "", "block": -1} for one in pages
-            ]
-        needed = (*state, *pages)
-        known = frozenset(needed)
+        blocks = ((name, key[1], found) for key, (name, found) in sorted(self._blocks.items()))
+        contents = contents_of(snapshot.root, blocks, self._note)
+        known = frozenset(contents.needed)
         for digest in [one for one in self._unwritten if one not in known]:
             del self._unwritten[digest]
         self.encoding_seconds = snapshot.root_seconds + time.monotonic() - started
-        return _Contents(references=references, digest=state_digest(state), needed=needed)
+        return contents
 
     def _note(self, value: bytes) -> str:
         """The digest of a chunk, which is written if it was not yet."""
@@ -229,34 +214,25 @@ class Checkpointer:
         It runs in the thread that encodes, so nothing else looks at the chunks meanwhile.
         """
         name = self._claim.queue_manager
-        while self._unwritten:
-            digests: list[str] = []
-            size = 0
-            for digest, value in self._unwritten.items():
-                digests.append(digest)
-                size += len(value)
-                if size > WRITTEN_TOGETHER_BYTES:
-                    break
+        for digests in written_together(self._unwritten):
             self._write([(chunk_key(name, one), self._unwritten[one]) for one in digests])
             self._stored.update(digests)
             for digest in digests:
                 del self._unwritten[digest]
 
-    def _write_manifest(self, snapshot: Snapshot, contents: _Contents) -> dict[str, Any]:
-        manifest = {
-            "queue_manager": self._claim.queue_manager,
-            "position": snapshot.position,
-            "append_time_ms": snapshot.append_ms,
-            "version": snapshot.version,
-            "cluster_id": self._identity.cluster_id,
-            "topic_id": self._identity.topic_id,
-            "chain": snapshot.chain,
-            "record_digest": snapshot.record_digest,
-            "lane_ends": self._lane_ends(),
-            "chunks": contents.references,
-            "digest": contents.digest,
-            "worker": self._worker,
-        }
+    def _write_manifest(self, snapshot: Snapshot, contents: Contents) -> dict[str, Any]:
+        manifest = manifest_of(
+            self._claim,
+            self._identity,
+            contents,
+            position=snapshot.position,
+            append_ms=snapshot.append_ms,
+            record_digest=snapshot.record_digest,
+            version=snapshot.version,
+            chain=snapshot.chain,
+            lane_ends=self._lane_ends(),
+            worker=self._worker,
+        )
         crash_point("before-manifest")
         key = manifest_key(self._claim.queue_manager, snapshot.position)
         self._write([(key, encode_record(MANIFEST, manifest))])
@@ -265,27 +241,11 @@ class Checkpointer:
     def _lane_ends(self) -> list[int]:
         if self._reader is None:
             self._reader = PartitionReader(self._bootstrap, self._timeout_seconds, KAFKA_LOGGER)
-        _, partition, lanes = self._claim
-        return [
-            self._reader.ends(self._topics.outcomes, lane_partition(partition, lanes, lane))[1]
-            for lane in range(lanes)
-        ]
+        return lane_ends(self._reader, self._topics, self._claim)
 
     def _write(self, records: Sequence[tuple[bytes, bytes | None]]) -> None:
         if self._producer is None:
-            self._producer = Producer(
-                {
-                    "bootstrap.servers": self._bootstrap,
-                    "enable.idempotence": True,
-                    "acks": "all",
-                    "linger.ms": 5,
-                    "compression.type": "zstd",
-                    "message.max.bytes": DERIVED_BYTES_MAX,
-                    "queue.buffering.max.messages": 0,
-                    "message.timeout.ms": int(self._timeout_seconds * 1000),
-                    "log_level": 0,
-                }
-            )
+            self._producer = checkpoint_producer(self._bootstrap, self._timeout_seconds)
         try:
             write_all(
                 self._producer,
@@ -299,7 +259,7 @@ class Checkpointer:
             raise
 
     async def _tidy(
-        self, snapshot: Snapshot, contents: _Contents, commit: Callable[[int], Awaitable[None]]
+        self, snapshot: Snapshot, contents: Contents, commit: Callable[[int], Awaitable[None]]
     ) -> None:
         """Commits the position; takes away what is not needed, if the group let us (H13)."""
         stored = StoredManifest(snapshot.position, contents.needed)

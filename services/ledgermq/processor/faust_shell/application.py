@@ -17,6 +17,7 @@ from faust.types import TP
 from faust.web.drivers.aiohttp import Web
 
 from ledgermq.processor.faust_shell.transport import LogTransport
+from ledgermq.processor.worker.membership import workers_group
 from ledgermq.processor.worker.settings import WorkerSettings
 from ledgermq.wire.topics.log_topics import Topics
 
@@ -62,7 +63,7 @@ def make_application(
     """The application of a worker; `take_chunk` gets every drained chunk in order."""
     brokers = ";".join(f"kafka://{one.strip()}" for one in settings.bootstrap.split(","))
     app = WorkerApplication(
-        f"{topics.prefix}.workers",
+        workers_group(topics),
         broker=brokers,
         datadir=str(settings.data_directory / "faust"),
         store="memory://",

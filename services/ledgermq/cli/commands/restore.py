@@ -1,0 +1,273 @@
+"""`ledgermq restore`: a checkpoint from a rebuild, for when checkpoints are lost or wrong."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ledgermq.cli.options.consent import confirm, expect_answer
+from ledgermq.cli.options.moments import at_option
+from ledgermq.cli.options.running import running
+from ledgermq.cli.options.spark import spark_job
+from ledgermq.cli.options.target import Target, resting_target_options
+from ledgermq.cli.printing.output import Column, Output, count_of, iso_time, size_text
+from ledgermq.errors import LedgerMQError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ledgermq.processor.checkpoints.restoring import FoundCheckpoint, RebuiltState, Verdict
+    from ledgermq.wire.topics.registry import Claim
+    from ledgermq_spark.jobs.proven_rebuild import ProvenRebuild
+    from ledgermq_spark.log.positions import PartitionRange
+    from ledgermq_spark.rebuild.checkpoints import Checkpoint
+    from ledgermq_spark.rebuild.rebuild import Rebuilt
+
+COLUMNS: Final = (
+    Column(key="position", heading="CHECKPOINT", number=True),
+    Column(key="verdict", heading="VERDICT"),
+    Column(key="fate", heading="FATE"),
+    Column(key="why", heading="WHY", whole=True),
+)
+
+
+class RestoreRefusedError(LedgerMQError):
+    """A worker runs, or checkpoints contradict each other and the log cannot say which is right."""
+
+    code = "restore-refused"
+
+
+@click.command()
+@at_option
+@click.option(
+    "--from-checkpoint",
+    is_flag=True,
+    help="Start with the oldest usable checkpoint, not with the beginning of the log.",
+)
+@click.option("--dry-run", is_flag=True, help="Only show what would be written and taken away.")
+@click.option("--yes", is_flag=True, help="Do it without asking.")
+@resting_target_options
+def restore(
+    target: Target, output: Output, at: Any, from_checkpoint: bool, dry_run: bool, yes: bool
+) -> None:
+    """Make a checkpoint from a rebuild, so that the next worker starts from it.
+
+    For when checkpoints are lost or wrong: the state is rebuilt from the log and held against the
+    outcomes on the lanes; the checkpoints that differ from it are taken away. Stop the workers
+    first. The log is only read.
+    """
+    from ledgermq.processor.checkpoints.restoring import find_checkpoints, judge, write_restored
+    from ledgermq_spark.jobs.proven_rebuild import proven_rebuild
+
+    ask = f"this writes a checkpoint of {target.queue_manager}"
+    if not (dry_run or yes):
+        expect_answer(ask)
+    claim, position, log = _position(target, at)
+    _refuse_if_served(target)
+    found = find_checkpoints(
+        target.bootstrap, target.topics, claim, timeout_seconds=target.timeout_seconds
+    )
+    trimmed = log.start > 0
+    base = _base(target, claim, found, log, position) if from_checkpoint or trimmed else None
+    with spark_job(target, output, "restore") as job:
+        proven = proven_rebuild(
+            position=position,
+            base=base,
+            digests_at=frozenset(one.position for one in found if not one.problem),
+            **job,
+        )
+        state = _state(proven.rebuilt)
+    verdicts = judge(found, proven.digests)
+    _refuse_contradiction(target, base, verdicts, trimmed)
+    document = _document(target, base, proven, state, verdicts) | {"dry_run": dry_run}
+    if not output.as_json:
+        _show(output, target, proven, verdicts)
+    if not (dry_run or yes):
+        confirm(ask + _as_well(verdicts))
+    if not dry_run:
+        # The rebuild may have taken minutes.
+        _refuse_if_served(target)
+        written = write_restored(
+            target.bootstrap,
+            target.topics,
+            claim,
+            state,
+            [one.position for one in verdicts if one.is_retired],
+            timeout_seconds=target.timeout_seconds,
+        )
+        document |= {"restored": True, **asdict(written)}
+    output.done(_told(document), document)
+
+
+def _state(rebuilt: Rebuilt) -> RebuiltState:
+    """What is to be written, taken out of Spark while that runs."""
+    from ledgermq.processor.checkpoints.restoring import RebuiltState
+
+    return RebuiltState(
+        position=rebuilt.position,
+        digest=rebuilt.digest,
+        chain=rebuilt.chain,
+        root=rebuilt.root_bytes,
+        blocks=rebuilt.named_blocks(),
+    )
+
+
+def _position(target: Target, at: Any) -> tuple[Claim, int, PartitionRange]:
+    """The queue manager, the position that is asked for, and what there is of the log.
+
+    Raises:
+        PositionOutOfRangeError: The log does not have it, or is empty.
+    """
+    from ledgermq_spark.log.positions import PositionOutOfRangeError, resolve_at
+    from ledgermq_spark.rebuild.rebuild import locate
+
+    target.check_broker()
+    claim, log = locate(target.bootstrap, target.topics, target.queue_manager)
+    position = resolve_at(target.bootstrap, log, at)
+    if log.end == log.start:
+        raise PositionOutOfRangeError(
+            f"the log of {target.queue_manager} holds no records, so there is no state to restore"
+        )
+    return claim, position, log
+
+
+def _refuse_if_served(target: Target) -> None:
+    """Raises RestoreRefusedError if a worker runs, or one will be started again at once."""
+    from ledgermq.processor.worker.membership import running_workers
+
+    up = running(target.data_directory)
+    if up is not None and up["bootstrap"] == target.bootstrap:
+        raise RestoreRefusedError(
+            f"`ledgermq up` runs on {target.data_directory}, process {up['pid']}, and with it a "
+            f"worker of {target.queue_manager}: stop it first; this command starts the broker for "
+            "itself"
+        )
+    workers = running_workers(target.bootstrap, target.topics, target.timeout_seconds)
+    if workers:
+        raise RestoreRefusedError(
+            f"{count_of(len(workers), 'worker')} at {target.bootstrap} may serve "
+            f"{target.queue_manager} ({', '.join(workers)}): stop all workers first. One that was "
+            "killed counts until its session times out, in a few seconds"
+        )
+
+
+def _base(
+    target: Target,
+    claim: Claim,
+    found: Sequence[FoundCheckpoint],
+    log: PartitionRange,
+    position: int,
+) -> Checkpoint | None:
+    """The oldest checkpoint that what is left can be folded from: by it others are judged."""
+    from ledgermq_spark.rebuild.checkpoints import read_checkpoints
+
+    usable = [
+        one.position
+        for one in found
+        if not one.problem and log.start - 1 <= one.position <= position
+    ]
+    if not usable:
+        return None
+    stored = read_checkpoints(
+        target.bootstrap, target.topics.checkpoints, claim.partition, claim.queue_manager
+    )
+    return stored.load(usable[0])
+
+
+def _refuse_contradiction(
+    target: Target, base: Checkpoint | None, verdicts: Sequence[Verdict], trimmed: bool
+) -> None:
+    """Raises RestoreRefusedError if a checkpoint differs from the one that the fold began with."""
+    from ledgermq.processor.checkpoints.restoring import WRONG
+
+    wrong = [str(one.position) for one in verdicts if one.verdict == WRONG]
+    if base is None or not wrong:
+        return
+    help_for = (
+        "the log before them is gone, so that none can be proven: nothing was changed"
+        if trimmed
+        else "leave out --from-checkpoint, and the beginning of the log says which is right"
+    )
+    raise RestoreRefusedError(
+        f"checkpoints of {target.queue_manager} contradict each other: from the one at position "
+        f"{base.position} on, the log does not come to what is at {', '.join(wrong)}; {help_for}"
+    )
+
+
+def _document(
+    target: Target,
+    base: Checkpoint | None,
+    proven: ProvenRebuild,
+    state: RebuiltState,
+    verdicts: Sequence[Verdict],
+) -> dict[str, Any]:
+    return {
+        "queue_manager": target.queue_manager,
+        "position": state.position,
+        "time": iso_time(proven.rebuilt.time),
+        "digest": state.digest,
+        "chain": state.chain.hex(),
+        "size_bytes": len(state.root) + sum(len(value) for _, _, value in state.blocks),
+        "folded_from": 0 if base is None else base.position + 1,
+        "starts_from": _starts_from(proven, verdicts),
+        "checkpoints": [
+            {
+                "position": one.position,
+                "digest": one.digest,
+                "verdict": one.verdict,
+                "why": one.why,
+                "retired": one.is_retired,
+            }
+            for one in verdicts
+        ],
+        "outcomes_compared": proven.compared,
+        "chain_proof": proven.chain_proof.told(),
+        "notes": proven.notes,
+        "restored": False,
+    }
+
+
+def _starts_from(proven: ProvenRebuild, verdicts: Sequence[Verdict]) -> int:
+    """The position that the next worker starts from."""
+    staying = [one.position for one in verdicts if not one.is_retired]
+    return max([proven.rebuilt.position, *staying])
+
+
+def _show(
+    output: Output, target: Target, proven: ProvenRebuild, verdicts: Sequence[Verdict]
+) -> None:
+    """Tells what is there and what speaks for the rebuilt state."""
+    position = proven.rebuilt.position
+    if verdicts:
+        fates = [("taken away" if one.is_retired else "stays") for one in verdicts]
+        rows = [asdict(one) | {"fate": fate} for one, fate in zip(verdicts, fates, strict=True)]
+        output.table(COLUMNS, rows)
+    else:
+        output.remark(f"{target.queue_manager} has no checkpoint")
+    output.remark(f"{proven.chain_proof.told()}; {proven.compared:,} outcomes compared")
+    for note in proven.notes:
+        output.remark(note)
+    starts_from = _starts_from(proven, verdicts)
+    if starts_from > position:
+        output.remark(
+            f"the next worker starts from the checkpoint at position {starts_from}, which is higher"
+        )
+
+
+def _as_well(verdicts: Sequence[Verdict]) -> str:
+    retired = [str(one.position) for one in verdicts if one.is_retired]
+    return f" and takes away those at {', '.join(retired)}" if retired else ""
+
+
+def _told(document: dict[str, Any]) -> str:
+    where = f"{document['queue_manager']}@{document['position']}"
+    size = size_text(document["size_bytes"])
+    if not document["restored"]:
+        return f"a checkpoint would be written at {where}: {size}, digest {document['digest']}"
+    chunks = f"{count_of(document['chunks'], 'chunk')} ({document['present']} were there)"
+    return (
+        f"a checkpoint stands at {where}: {size} in {chunks}, loaded again with the same digest "
+        f"{document['digest']}"
+    )

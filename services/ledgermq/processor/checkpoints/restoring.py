@@ -1,0 +1,265 @@
+"""A checkpoint made of a rebuilt state, when those that there are are lost or wrong (§10).
+
+Theory of operation. Nothing is believed before its manifest is there, and that is written last:
+first the chunks that are not there whole, then the manifests of wrong checkpoints are taken away,
+then the manifest. So whoever is killed on the way leaves chunks that the next checkpoint tidies,
+and the command can be called again. What was written is read back and made a state of, as a worker
+would do it; if that has another digest, the manifest is taken away again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
+
+from confluent_kafka import KafkaException
+
+from ledgermq.core.snapshot.state_records import blocks
+from ledgermq.core.state.manager import QueueManager
+from ledgermq.errors import LedgerMQError
+from ledgermq.processor.checkpoints.contents import MANIFEST, contents_of, lane_ends, manifest_of
+from ledgermq.processor.checkpoints.digests import chunk_digest, state_digest
+from ledgermq.processor.checkpoints.loading import (
+    LogHere,
+    damage,
+    log_of,
+    readable_manifests,
+    restored,
+)
+from ledgermq.processor.checkpoints.stored_records import (
+    checkpoint_producer,
+    read_stored_records,
+    write_all,
+    written_together,
+)
+from ledgermq.processor.checkpoints.writing import encode_root
+from ledgermq.processor.worker.crash_points import crash_point
+from ledgermq.wire.framing.checkpoint_chunks import encode_block_record, root_parts
+from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key
+from ledgermq.wire.framing.codec import decode_record, encode_record
+from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.reading import partition_reader
+from ledgermq.wire.topics.registry import Claim
+
+RIGHT: Final = "right"
+WRONG: Final = "wrong"
+UNUSABLE: Final = "unusable"
+NOT_JUDGED: Final = "not judged"
+WRITER: Final = "restore"
+
+
+class RestoreFailedError(LedgerMQError):
+    """A restored checkpoint was not written, or could not be loaded as it was written."""
+
+    code = "restore-failed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FoundCheckpoint:
+    """A checkpoint on the topic; `problem` is why no worker can start from it, or empty."""
+
+    position: int
+    digest: str
+    chain: bytes
+    problem: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What a checkpoint is worth: one of the words above, and why in a sentence."""
+
+    position: int
+    digest: str
+    verdict: str
+    why: str
+
+    @property
+    def is_retired(self) -> bool:
+        """Whether a restore takes its manifest away."""
+        return self.verdict in (WRONG, UNUSABLE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RebuiltState:
+    """A state to write: `blocks` are name of the queue, number, and bytes, in manifest order."""
+
+    position: int
+    digest: str
+    chain: bytes
+    root: bytes
+    blocks: Sequence[tuple[str, int, bytes]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """How many chunks a checkpoint has, and how many of them were there before."""
+
+    chunks: int
+    present: int
+
+
+def find_checkpoints(
+    bootstrap: str, topics: Topics, claim: Claim, *, timeout_seconds: float = 30.0
+) -> list[FoundCheckpoint]:
+    """What stands on the topic, lowest position first; LogUnreadableError: Kafka did not answer."""
+    with partition_reader(bootstrap, timeout_seconds) as reader:
+        here = log_of(reader, bootstrap, topics, claim, timeout_seconds)
+        _, end = reader.ends(topics.operations, claim.partition)
+        records = read_stored_records(reader, topics, claim)
+        known = {one["position"]: one for one in readable_manifests(records, claim)}
+        found = []
+        for position in sorted(records.manifests):
+            manifest = known.get(position)
+            if manifest is None:
+                problem = "its manifest cannot be read"
+            elif position >= end:
+                problem = f"it lies above the end of the log, whose last record is {end - 1}"
+            else:
+                problem = (
+                    damage(manifest, records)
+                    or here.difference(manifest)
+                    or here.lost_outcomes(manifest)
+                    or ""
+                )
+            found.append(
+                FoundCheckpoint(
+                    position=position,
+                    digest=manifest["digest"] if manifest else "",
+                    chain=manifest["chain"] if manifest else b"",
+                    problem=problem,
+                )
+            )
+        return found
+
+
+def judge(
+    found: Sequence[FoundCheckpoint], digests: Mapping[int, tuple[str, bytes]]
+) -> list[Verdict]:
+    """What checkpoints are worth, by the digests of state and chain that a rebuild has there."""
+    verdicts = []
+    for one in found:
+        verdict, why = RIGHT, ""
+        if one.problem:
+            verdict, why = UNUSABLE, one.problem
+        elif one.position not in digests:
+            verdict, why = NOT_JUDGED, "the rebuild did not come to its position"
+        else:
+            state, chain = digests[one.position]
+            if one.digest != state:
+                verdict, why = WRONG, f"its state is not that of the log, whose digest is {state}"
+            elif one.chain != chain:
+                verdict, why = WRONG, f"its digest chain is not that of the log, {chain.hex()}"
+        verdicts.append(Verdict(position=one.position, digest=one.digest, verdict=verdict, why=why))
+    return verdicts
+
+
+def write_restored(
+    bootstrap: str,
+    topics: Topics,
+    claim: Claim,
+    state: RebuiltState,
+    retired: Sequence[int],
+    *,
+    timeout_seconds: float = 30.0,
+) -> Written:
+    """Writes a checkpoint of a rebuilt state, takes others away, and loads it as a worker would.
+
+    No worker may run meanwhile, and all lanes must have the outcomes at or below its position (H1).
+
+    Raises:
+        RestoreFailedError: Kafka did not take it, or it could not be loaded; then no checkpoint
+            stands at its position.
+        LogUnreadableError: Kafka did not answer.
+    """
+    name, what = claim.queue_manager, f"the checkpoint at position {state.position}"
+    key = manifest_key(name, state.position)
+    write = partial(
+        write_all,
+        checkpoint_producer(bootstrap, timeout_seconds),
+        topics.checkpoints,
+        claim.partition,
+        timeout_seconds=timeout_seconds + 5.0,
+    )
+    with partition_reader(bootstrap, timeout_seconds) as reader:
+        here = log_of(reader, bootstrap, topics, claim, timeout_seconds)
+        manifest, unwritten, count = _encoded(here, state)
+        try:
+            for digests in written_together(unwritten):
+                write([(chunk_key(name, one), unwritten[one]) for one in digests])
+            crash_point("after-chunks")
+            write([(manifest_key(name, one), None) for one in retired])
+            crash_point("before-manifest")
+            write([(key, encode_record(MANIFEST, manifest))])
+            crash_point("after-manifest")
+            problem = _problem_of(here, state)
+            if problem:
+                write([(key, None)])
+        except KafkaException as error:
+            raise RestoreFailedError(f"{name}: {what} was not written: {error}") from error
+    if problem:
+        raise RestoreFailedError(f"{name}: {what} was written and taken away again: {problem}")
+    return Written(chunks=count, present=count - len(unwritten))
+
+
+def _encoded(here: LogHere, state: RebuiltState) -> tuple[dict[str, Any], dict[str, bytes], int]:
+    """The manifest of a state, the chunks that are not there whole, and how many it has."""
+    reader, topics, claim = here.reader, here.topics, here.claim
+    record = reader.record_at(topics.operations, claim.partition, state.position)
+    if record is None:
+        raise RestoreFailedError(f"{here.name} holds no record at {state.position} any more")
+    stored = read_stored_records(reader, topics, claim).chunks
+    unwritten: dict[str, bytes] = {}
+
+    def note(value: bytes) -> str:
+        digest = chunk_digest(value)
+        if stored.get(digest) != value:
+            unwritten[digest] = value
+        return digest
+
+    named = ((queue, block, (note(value),)) for queue, block, value in state.blocks)
+    contents = contents_of(state.root, named, note)
+    assert contents.digest == state.digest, "the rebuild knows its digest"
+    manifest = manifest_of(
+        claim,
+        here.identity,
+        contents,
+        position=state.position,
+        append_ms=record.timestamp()[1],
+        record_digest=hashlib.sha256(record.value() or b"").digest(),
+        version=decode_record(state.root)[1]["version"],
+        chain=state.chain,
+        lane_ends=lane_ends(reader, topics, claim),
+        worker=WRITER,
+    )
+    return manifest, unwritten, len(contents.needed)
+
+
+def _problem_of(here: LogHere, state: RebuiltState) -> str:
+    """Why a worker could not start from what was written, or would have another state; or empty."""
+    records = read_stored_records(here.reader, here.topics, here.claim)
+    known = {one["position"]: one for one in readable_manifests(records, here.claim)}
+    manifest = known.get(state.position)
+    if manifest is None:
+        return "its manifest is not there"
+    problem = damage(manifest, records) or here.difference(manifest) or here.lost_outcomes(manifest)
+    if problem:
+        return problem
+    loaded = restored(manifest, records, here.identity)
+    if loaded is None:
+        return "its chunks do not make a state"
+    if here.has_skipped_since(loaded.state):
+        return "an entry at or below it was declared skipped since"
+    digest = _digest_of(loaded.state)
+    if digest != state.digest:
+        return f"the state that was loaded has the digest {digest}, not {state.digest}"
+    return ""
+
+
+def _digest_of(state: QueueManager) -> str:
+    chunks = root_parts(encode_root(state))
+    for block in blocks(state):
+        chunks += encode_block_record(block)
+    return state_digest(map(chunk_digest, chunks))
