@@ -94,8 +94,8 @@ class Replaying:
                         tell(done)
         except LedgerMQError as error:
             error.add_note(
-                f"{done:,} messages were put before; run again, the replay goes on behind what the "
-                "log has of it"
+                f"{done:,} messages were put before that; once it is mended, run the same again: "
+                "it goes on behind what the log has"
             )
             raise
         return done
@@ -120,7 +120,7 @@ class Replaying:
                 place = replayed.put_named(self.queue_manager, one.put_position, one.put_index)
                 raise ReplayStoppedError(
                     f"message {one.message_id} of {one.destination}, put at {place}, cannot be put "
-                    f"again: {error}. Mend that, and run the same again"
+                    f"again: {error}"
                 ) from error
             yield 1
 
