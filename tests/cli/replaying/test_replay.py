@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from datetime import UTC, datetime
 
 import pytest
 from confluent_kafka import TopicPartition
@@ -162,8 +163,14 @@ def test_a_replay_stops_at_what_cannot_be_put_and_goes_on_there(
         with monkeypatch.context() as broken:
             broken.setattr("ledgermq.client.sending.making.encode_fields", lambda *_: b"garbage")
             garbage = producer.send("no").message_id
+        # Records are stamped by the millisecond.
+        time.sleep(0.05)
+        since = datetime.now(UTC).isoformat()
+        time.sleep(0.05)
         ids.append(producer.send("last").message_id)
     last = end(connection)
+    late = run("replay", "--from", since, "--to", last, "--into", "same", "--dry-run", "--json")
+    assert [one["message_id"] for one in late.document["first"]] == ids[-1:]
     connection.admin.create_queue("narrow", message_bytes_max=1_000)
     stopped = replay(run, 0, last, "narrow")
     assert (stopped.code, stopped.error["code"]) == (REFUSED, "replay-stopped")

@@ -115,7 +115,7 @@ replay_options: Final = together(
     click.option(
         "--name",
         type=Read("NAME", _name),
-        help="Of the replay: none puts a message twice.  [default: one for what is replayed]",
+        help="Of the replay, which puts each message once.  [default: made of the above]",
     ),
 )
 
