@@ -32,6 +32,7 @@ _COMMANDS: Final = {
     "msg": "ledgermq.cli.commands.messages:msg",
     "dlq": "ledgermq.cli.commands.dead_letters:dlq",
     "journal": "ledgermq.cli.commands.journal:journal",
+    "replay": "ledgermq.cli.commands.replay:replay",
     "session": "ledgermq.cli.commands.sessions:session",
     "txn": "ledgermq.cli.commands.transactions:txn",
     "storage": "ledgermq.cli.commands.storage:storage",

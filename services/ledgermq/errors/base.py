@@ -8,6 +8,7 @@ __all__ = [
     "InvalidDestinationError",
     "LedgerMQError",
     "RefusedError",
+    "ReplayStoppedError",
     "RepublishStoppedError",
     "UnexpectedReplyError",
 ]
@@ -78,3 +79,12 @@ class RepublishStoppedError(LedgerMQError):
     """Not all messages could be republished: those before are, and the text says how many."""
 
     code = "republish-stopped"
+
+
+class ReplayStoppedError(LedgerMQError):
+    """A message could not be put again: those before are, and the text says how many, and which.
+
+    The same replay goes on with that message when it is run again.
+    """
+
+    code = "replay-stopped"

@@ -19,6 +19,7 @@ from pyspark.sql import types as t
 
 from ledgermq.protocol.limits import TIME_ROUNDING_US
 from ledgermq.protocol.operations import Put
+from ledgermq.wire.content import replayed
 from ledgermq.wire.framing.codec import encode_record
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import Claim
@@ -48,6 +49,8 @@ PUT_COLUMNS: Final = (
     ("properties", t.ArrayType(TEXT)),
     ("headers", t.ArrayType(BYTES)),
     ("contents", t.ArrayType(BYTES)),
+    ("replays", t.ArrayType(TEXT)),
+    ("replayed_froms", t.ArrayType(TEXT)),
 )
 
 
@@ -162,7 +165,8 @@ def _journal(
     arrivals = rebuilt.told("move").where(ARRIVALS).where(_within(intervals, "put_position"))
     needed = log.end if kept_from is None else max(log.start, told["needed_from"])
     puts = read_raw(spark, bootstrap, [replace(log, start=needed)], split=2)
-    rows = _messages(arrivals.where(f.col("position") >= (kept_from or 0)), puts)
+    came_in = arrivals.where(f.col("position") >= (kept_from or 0))
+    rows = messages_of(came_in, puts).where(f.col("content").isNotNull()).select(*_KEPT)
     if base is not None:
         if kept_from is not None and base.manifest["from"] > kept_from:
             raise JournalArchiveError(
@@ -215,16 +219,21 @@ def _waiting(root: dict[str, Any]) -> list[int]:
     return sorted(found)
 
 
-def _messages(arrivals: DataFrame, raw: DataFrame) -> DataFrame:
-    """One row per message: where it came in, and what its Put says of it."""
+def messages_of(arrivals: DataFrame, raw: DataFrame) -> DataFrame:
+    """One row per message: where it came in, and what its Put says of it; nulls: it is not there.
+
+    Beside the columns of a journal, by which move it came in (`step`), and of a copy that a replay
+    put, which one that was (`replay`) and of what (`replayed_from`).
+    """
     chosen = raw.select("offset", "timestamp_type", "value")
     puts = chosen.mapInArrow(_decode_puts, spark_schema(PUT_COLUMNS))
     at = f.col("put_index").cast("int")
-    told = ("message_ids", "priorities", "persistents", "properties", "headers", "contents")
+    told = [name for name, _ in PUT_COLUMNS[1:]]
     return (
-        arrivals.join(puts, "put_position", how="inner")
+        arrivals.join(puts, "put_position", how="left")
         .select(
             "position",
+            "step",
             "put_position",
             "put_index",
             "destination",
@@ -232,12 +241,14 @@ def _messages(arrivals: DataFrame, raw: DataFrame) -> DataFrame:
             f.timestamp_micros("time_us").alias("enqueued_at"),
             *(f.get(name, at).alias(name) for name in told),
         )
-        .withColumnsRenamed(dict(zip(told, _KEPT_OF_PUT, strict=True)))
-        .select(*_KEPT)
+        .withColumnsRenamed(dict(zip(told, _OF_PUT, strict=True)))
     )
 
 
-_KEPT_OF_PUT: Final = ("message_id", "priority", "persistent", "properties", "header", "content")
+_OF_PUT: Final = (
+    *("message_id", "priority", "persistent", "properties", "header", "content"),
+    *("replay", "replayed_from"),
+)
 
 
 def _decode_puts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -254,14 +265,20 @@ def _decode_puts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 def _told(message: Any) -> tuple[Any, ...]:
     """Of one message of a Put, in the order of `PUT_COLUMNS`."""
     header = message.get("header")
+    properties = {} if header is None else header["properties"]
     return (
         message["message_id"].hex(),
         message["priority"],
         message["persistent"],
-        json.dumps({} if header is None else header["properties"]),
+        json.dumps(properties),
         None if header is None else encode_record(HEADER, header),
         message["content"],
+        *(_text(properties.get(name)) for name in (replayed.REPLAY, replayed.FROM)),
     )
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _with_expiry(rows: DataFrame, lifetime_ms: int, time: int) -> DataFrame:

@@ -5,42 +5,16 @@ from datetime import UTC, datetime
 import pytest
 
 import ledgermq
-from ledgermq.client.admin.republishing import journal_message, republish
+from ledgermq.client.admin.copies import journal_message
+from ledgermq.client.admin.republishing import republish
 from ledgermq.testing import MemoryBroker
-from ledgermq.wire.content.content import Content, encode_content
-from ledgermq.wire.content.journaled import JournaledMessage
-from ledgermq.wire.content.message_header import make_header
-
-ORIGINAL = "0a" * 16
+from support.messages.journaled import ORIGINAL, journaled
 
 
 @pytest.fixture
 def memory():
     """A queue manager of its own: its journal is shared by all that use one."""
     return MemoryBroker()
-
-
-def journaled(body, *, destination="queue:q", position=7, number=0, **header):
-    """A message as a reader of the journal has it."""
-    properties = header.pop("properties", None)
-    made = make_header(properties, header.pop("correlation_id", None), None, **header)
-    return JournaledMessage(
-        position=position,
-        put_position=position,
-        put_index=number,
-        destination=destination,
-        sequence=number,
-        message_id=ORIGINAL if not number else f"{number:032x}",
-        enqueued_at=datetime(2026, 1, 1, tzinfo=UTC),
-        expires_at=None,
-        expired=False,
-        priority=7,
-        persistent=False,
-        header=made,
-        content=encode_content(Content(body=body, reply_to="queue:answers", client_time=0)),
-        is_live=True,
-        backup=None,
-    )
 
 
 def received(connection, queue="q"):
@@ -132,7 +106,7 @@ def test_many_go_in_units_of_work_that_a_segment_takes(memory):
         connection.admin.alter_queue_manager(segment_bytes=300 * 1024)
         assert republish(connection, [*large, *small], tell=told.append) == 253
         assert len(received(connection)) == 253
-    assert told == [1, 2, 102, 202]
+    assert told == [1, 2, 102, 202, 253]
 
 
 def test_what_was_put_before_a_failure_stays_and_is_counted(memory):

@@ -280,7 +280,7 @@ def _place(one: JournaledMessage) -> str:
 
 
 def _row(one: JournaledMessage) -> dict[str, Any]:
-    from ledgermq.client.admin.republishing import journal_message
+    from ledgermq.client.admin.copies import journal_message
 
     names = ("position", "destination", "sequence", "message_id", "enqueued_at", "expires_at")
     try:
@@ -291,7 +291,7 @@ def _row(one: JournaledMessage) -> dict[str, Any]:
 
 
 def _document(one: JournaledMessage) -> dict[str, Any]:
-    from ledgermq.client.admin.republishing import journal_message
+    from ledgermq.client.admin.copies import journal_message
 
     try:
         told = message_document(journal_message(one))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -58,26 +59,38 @@ def choice_from(options: dict[str, Any], limit: int) -> Choice:
         UsageError: a value that cannot be.
         InvalidDestinationError: no queue or topic can have that name.
     """
-    from ledgermq.selector import SelectorError, parse_selector
     from ledgermq_spark.journal.choice import Choice
 
-    queue, selector = options["queue"], options["selector"]
-    try:
-        parse_selector(selector)
-    except SelectorError as error:
-        raise click.UsageError(f"--selector: {error}") from None
-    ids = options.get("message_ids", ())
-    for one in ids:
-        if not MESSAGE_ID.fullmatch(one):
-            raise click.UsageError(f"--id: {one!r} is no message id: it has 32 hexadecimal digits")
+    queue = options["queue"]
+    selector = checked_selector(options["selector"])
+    ids = checked_ids(options.get("message_ids", ()))
     since, until = options["since"], options["until"]
     if since is not None and until is not None and until <= since:
         raise click.UsageError("--until is not after --since: nothing was enqueued between them")
     return Choice(
-        message_ids=tuple(one.removeprefix("ID:").lower() for one in ids),
+        message_ids=ids,
         destination="" if queue is None else checked_destination(destination_named(queue)),
         since=since,
         until=until,
         selector=selector,
         limit=limit,
     )
+
+
+def checked_selector(selector: str) -> str:
+    """A selector that can be read; UsageError says where it cannot."""
+    from ledgermq.selector import SelectorError, parse_selector
+
+    try:
+        parse_selector(selector)
+    except SelectorError as error:
+        raise click.UsageError(f"--selector: {error}") from None
+    return selector
+
+
+def checked_ids(message_ids: Sequence[str]) -> tuple[str, ...]:
+    """Message ids as 32 hexadecimal digits; UsageError for what is none."""
+    for one in message_ids:
+        if not MESSAGE_ID.fullmatch(one):
+            raise click.UsageError(f"--id: {one!r} is no message id: it has 32 hexadecimal digits")
+    return tuple(one.removeprefix("ID:").lower() for one in message_ids)

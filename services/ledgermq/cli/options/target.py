@@ -100,11 +100,11 @@ class Target:
         return found
 
     @contextlib.contextmanager
-    def connect(self, *, client_id: str | None = None) -> Iterator[Connection]:
+    def connect(self, *, client_id: str | None = None, **settings: Any) -> Iterator[Connection]:
         """A connection that is closed at the end.
 
         It has no client id unless told so: that is one connection's at a time, and any number of
-        commands may run at once.
+        commands may run at once. `settings` are further ones of `ledgermq.connect`.
         """
         import ledgermq
 
@@ -115,6 +115,7 @@ class Target:
             client_id=client_id or None,
             timeout=self.timeout_seconds,
             topic_prefix=self.topic_prefix,
+            **settings,
         ) as connection:
             yield connection
 

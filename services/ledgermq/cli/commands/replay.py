@@ -1,0 +1,253 @@
+"""`ledgermq replay`: puts a stretch of history again, each message once."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ledgermq.cli.options.bodies import body_line
+from ledgermq.cli.options.consent import confirm
+from ledgermq.cli.options.replay_choice import (
+    CLIENT_ID,
+    ReplayChoice,
+    replay_choice,
+    replay_options,
+)
+from ledgermq.cli.options.spark import spark_job
+from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.output import Column, Output, count_of
+from ledgermq.errors import InvalidClientIDError, LedgerMQError, MessageUndecodableError
+
+if TYPE_CHECKING:
+    from ledgermq.client.admin.replaying import Replaying
+    from ledgermq.wire.content.journaled import JournaledMessage
+    from ledgermq_spark.journal.stretch import Stretch
+
+
+FIRST_MAX: Final = 10
+# Of a run that was killed, the session ends after twice that; until then nobody else may go on.
+SUSPECT_SECONDS: Final = 5.0
+TAKEN_SECONDS_MAX: Final = 20.0
+COLUMNS: Final = (
+    Column(key="position", heading="POSITION", number=True),
+    Column(key="destination", heading="PUT TO"),
+    Column(key="sequence", heading="SEQ", number=True),
+    Column(key="message_id", heading="MESSAGE ID", whole=True),
+    Column(key="enqueued_at", heading="ENQUEUED"),
+    Column(key="body", heading="BODY", cut=True),
+)
+
+
+class ReplayRunningError(LedgerMQError):
+    """The same replay is being made by somebody else."""
+
+    code = "replay-running"
+    retryable = True
+
+
+@dataclass(slots=True, kw_only=True)
+class Counted:
+    """What a stretch has of what is meant: all, replayed already, and what cannot be put again.
+
+    `unreadable` names the first of these with the reason.
+    """
+
+    messages: int = 0
+    replayed: int = 0
+    left_out: int = 0
+    unreadable: list[str] = field(default_factory=list)
+    first: list[dict[str, Any]] = field(default_factory=list)
+
+    @property
+    def remaining(self) -> int:
+        return self.messages - self.replayed - self.left_out
+
+
+@click.command()
+@replay_options
+@click.option("--dry-run", is_flag=True, help="Only count, and list the first.")
+@click.option("--yes", is_flag=True, help="Do it without asking.")
+@target_options
+def replay(target: Target, output: Output, dry_run: bool, yes: bool, **options: Any) -> None:
+    """Put messages again that came in between two moments, in their order, each once.
+
+    A copy is a new message; its properties LedgerMQ_ReplayedMessageId, LedgerMQ_ReplayedFrom and
+    LedgerMQ_Replay name its original and this replay. What was killed or stopped goes on where it
+    was when the same is run again.
+    """
+    target.check_broker()
+    chosen = replay_choice(target, options)
+    if dry_run:
+        with spark_job(target, output, "replay") as job:
+            counted = _count(chosen, _stretch(chosen, job))
+        _tell(target, output, chosen, counted, dry_run=True)
+        return
+    with (
+        _alone(target, output, chosen.name) as begun,
+        spark_job(target, output, "replay") as job,
+    ):
+        stretch = _stretch(chosen, job)
+        assert stretch.through >= begun.opened_at, "the log was read before the Open"
+        counted = _count(chosen, stretch)
+        done = 0
+        if counted.remaining:
+            if not yes:
+                again = f", {counted.replayed:,} were before" if counted.replayed else ""
+                what = count_of(counted.remaining, "message")
+                confirm(f"this would put {what} to {chosen.where} again{again}")
+            done = _put(begun, chosen, stretch, counted.remaining, job["progress"])
+    _tell(target, output, chosen, counted, done=done)
+
+
+def _stretch(chosen: ReplayChoice, job: dict[str, Any]) -> Stretch:
+    from ledgermq_spark.journal.stretch import stretch_of
+
+    return stretch_of(
+        first=chosen.first,
+        last=chosen.last,
+        replay=chosen.name,
+        sources=chosen.sources,
+        **job,
+    )
+
+
+def _meant(chosen: ReplayChoice, stretch: Stretch) -> Iterator[tuple[JournaledMessage, bool]]:
+    meant = (pair for pair in stretch.messages() if chosen.choice.takes(pair[0]))
+    return islice(meant, chosen.limit or None)
+
+
+def _unreadable(one: JournaledMessage) -> str:
+    """Why a message cannot be put again, if it cannot."""
+    from ledgermq.client.admin.copies import journal_message
+
+    try:
+        body_line(journal_message(one).unloaded_body)
+    except MessageUndecodableError as error:
+        return str(error)
+    return ""
+
+
+def _count(chosen: ReplayChoice, stretch: Stretch) -> Counted:
+    """Counts what is meant; what is gone from the log is counted whatever a selector says."""
+    from ledgermq.client.admin.copies import journal_message
+    from ledgermq.wire.content.replayed import put_named
+
+    gone, places = stretch.gone()
+    counted = Counted(messages=gone, left_out=gone)
+    for position, index in places:
+        counted.unreadable.append(f"{put_named('', position, index)}: it was cut off the log")
+    for one, is_replayed in _meant(chosen, stretch):
+        counted.messages += 1
+        if is_replayed:
+            counted.replayed += 1
+        elif why := _unreadable(one):
+            counted.left_out += 1
+            if len(counted.unreadable) < FIRST_MAX:
+                place = put_named("", one.put_position, one.put_index)
+                counted.unreadable.append(f"{place}, message {one.message_id}: {why}")
+        elif len(counted.first) < FIRST_MAX:
+            names = ("position", "destination", "sequence", "message_id", "enqueued_at")
+            body = body_line(journal_message(one).unloaded_body)
+            counted.first.append({name: getattr(one, name) for name in names} | {"body": body})
+    return counted
+
+
+def _put(
+    begun: Replaying, chosen: ReplayChoice, stretch: Stretch, remaining: int, tell: Any
+) -> int:
+    from ledgermq.client.admin.replaying import Pace
+
+    left = (
+        one
+        for one, is_replayed in _meant(chosen, stretch)
+        if not is_replayed and not _unreadable(one)
+    )
+    tell(f"0 of {remaining:,} messages are put", 0, remaining)
+    return begun.put(
+        left,
+        to=chosen.into,
+        groups=chosen.groups,
+        pace=None if chosen.factor is None else Pace(chosen.factor),
+        tell=lambda done: tell(f"{done:,} of {remaining:,} messages are put", done, remaining),
+    )
+
+
+@contextlib.contextmanager
+def _alone(target: Target, output: Output, name: str) -> Iterator[Replaying]:
+    """Begins a replay that nobody else makes; one that was killed is waited for.
+
+    Raises:
+        ReplayRunningError: Somebody makes the same one.
+    """
+    from ledgermq.client.admin.replaying import replaying
+
+    deadline, is_told = time.monotonic() + TAKEN_SECONDS_MAX, False
+    with contextlib.ExitStack() as stack:
+        while True:
+            try:
+                connection = stack.enter_context(
+                    target.connect(
+                        client_id=CLIENT_ID + name, suspect_timeout_seconds=SUSPECT_SECONDS
+                    )
+                )
+                break
+            except InvalidClientIDError as error:
+                if time.monotonic() > deadline:
+                    raise ReplayRunningError(
+                        f"replay {name} is being run already, and two would put messages twice: "
+                        "wait for the other to end, or stop it and run this again"
+                    ) from error
+            if not is_told:
+                output.remark(f"another run of replay {name} has not ended: waiting for it")
+                is_told = True
+            time.sleep(1)
+        yield stack.enter_context(replaying(connection, name))
+
+
+def _tell(
+    target: Target,
+    output: Output,
+    chosen: ReplayChoice,
+    counted: Counted,
+    *,
+    done: int = 0,
+    dry_run: bool = False,
+) -> None:
+    stretch = f"{target.named(chosen.first)} to {target.named(chosen.last)}"
+    before = f", {counted.replayed:,} were before" if counted.replayed else ""
+    text = f"{count_of(done, 'message')} of {stretch} replayed to {chosen.where}{before}"
+    if not counted.messages:
+        text = f"no message of {stretch} is meant"
+    elif counted.replayed == counted.messages:
+        text = f"all {count_of(counted.messages, 'message')} of {stretch} were replayed already"
+    elif dry_run:
+        what = count_of(counted.remaining, "message")
+        text = f"{what} of {stretch} would be replayed to {chosen.where}{before}"
+    for one in counted.unreadable:
+        output.remark(f"left out: the message put at {target.queue_manager}{one}")
+    if counted.left_out:
+        text += f", {counted.left_out:,} left out because they cannot be read"
+    document = {
+        "queue_manager": target.queue_manager,
+        "name": chosen.name,
+        "from": chosen.first,
+        "to": chosen.last,
+        "into": chosen.into,
+        "messages": counted.messages,
+        "replayed": done,
+        "replayed_before": counted.replayed,
+        "left_out": counted.left_out,
+        "unreadable": [f"{target.queue_manager}{one}" for one in counted.unreadable],
+        "dry_run": dry_run,
+    }
+    if dry_run:
+        document["first"] = counted.first
+    output.done(f"{text} (replay {chosen.name})", document)
+    if dry_run and counted.first and not output.as_json:
+        output.table(COLUMNS, counted.first)

@@ -1,0 +1,162 @@
+"""What a replay is of: a stretch of the log, what of it, and where to; its name, its pace."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ledgermq.cli.options.destinations import destination_named
+from ledgermq.cli.options.journal_choice import checked_ids, checked_selector
+from ledgermq.cli.options.moments import MOMENT, position_at
+from ledgermq.cli.options.target import Target
+from ledgermq.cli.options.together import Read, together
+from ledgermq.client.destinations import checked_destination
+from ledgermq.protocol.limits import is_name
+
+if TYPE_CHECKING:
+    from ledgermq_spark.journal.choice import Choice
+
+SAME: Final = "same"
+# Whoever replays has this client id, with the replay's name: one at a time.
+CLIENT_ID: Final = "ledgermq-replay/"
+NAME_DIGITS: Final = 12
+_PACE: Final = re.compile(r"(\d+(?:\.\d+)?)x")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReplayChoice:
+    """Which messages are put again, and how.
+
+    Attributes:
+        first: Position of the first entry whose messages are meant; `last` that of the last one.
+        sources: Destinations that they were put to; none: all.
+        into: Where the copies go; None: each to where its original was put.
+        factor: How many times as fast as the originals came; None: at full speed.
+        limit: How many messages of the stretch are meant at most; 0: all.
+        groups: Whether copies keep their places in groups.
+    """
+
+    first: int
+    last: int
+    sources: tuple[str, ...]
+    choice: Choice
+    into: str | None
+    factor: float | None
+    limit: int
+    groups: bool
+    name: str
+
+    @property
+    def where(self) -> str:
+        return self.into or "where each was put to"
+
+
+def _destination(text: str) -> str:
+    return checked_destination(destination_named(text))
+
+
+def _target(text: str) -> str:
+    return text if text == SAME else _destination(text)
+
+
+def _pace(text: str) -> str | float:
+    found = _PACE.fullmatch(text)
+    if text not in ("full", "original") and (found is None or float(found[1]) == 0):
+        raise ValueError(f"{text!r} is no pace: write full, original, or a factor such as 2x")
+    return text if found is None else float(found[1])
+
+
+def _name(text: str) -> str:
+    if not text or not is_name(CLIENT_ID + text):
+        most = 128 - len(CLIENT_ID)
+        raise ValueError(f"{text!r} is no name: 1 to {most} characters of A-Z a-z 0-9 . _ / % -")
+    return text
+
+
+replay_options: Final = together(
+    click.option(
+        "--from", "since", type=MOMENT, required=True, help="The first log position, or a time."
+    ),
+    click.option(
+        "--to", "until", type=MOMENT, required=True, help="The last log position, or a time."
+    ),
+    click.option(
+        "--source",
+        "sources",
+        type=Read("DESTINATION", _destination),
+        multiple=True,
+        help="Only what was put there: queue:NAME or topic:NAME. May be repeated.",
+    ),
+    click.option("--selector", default="", help="Only messages that it matches."),
+    click.option("--id", "message_ids", multiple=True, help="Only this message. May be repeated."),
+    click.option(
+        "--limit", type=click.IntRange(min=0), default=0, help="The first so many; 0: all."
+    ),
+    click.option(
+        "--into",
+        type=Read("DESTINATION|same", _target),
+        required=True,
+        help="Where to put the copies; same: where each was put to.",
+    ),
+    click.option(
+        "--pace",
+        type=Read("full|original|FACTOR", _pace),
+        default="full",
+        show_default=True,
+        help="As fast as can be, as the originals came, or so many times as fast: 2x, 0.5x.",
+    ),
+    click.option("--ungrouped", is_flag=True, help="Put each by itself, in no group."),
+    click.option(
+        "--name",
+        type=Read("NAME", _name),
+        help="Of the replay, which puts each message once.  [default: made of the above]",
+    ),
+)
+
+
+def replay_choice(target: Target, given: dict[str, Any]) -> ReplayChoice:
+    """What the options mean on the log as it is.
+
+    Raises:
+        UsageError: A value cannot be.
+        PositionOutOfRangeError: The stretch begins or ends where the log has nothing.
+    """
+    from ledgermq_spark.journal.choice import Choice
+
+    selector, ids = checked_selector(given["selector"]), checked_ids(given["message_ids"])
+    first, last = _first_position(target, given["since"]), position_at(target, given["until"])
+    assert last is not None, "a moment was given"
+    if first > last:
+        raise click.UsageError(
+            f"--from {target.named(first)} lies after --to {target.named(last)}: nothing came in "
+            "between; turn them round"
+        )
+    sources = tuple(sorted(set(given["sources"])))
+    pace = {"full": None, "original": 1.0}.get(given["pace"], given["pace"])
+    meant = [target.queue_manager, first, last, sources, selector, sorted(set(ids)), given["into"]]
+    digest = hashlib.sha256(json.dumps(meant).encode()).hexdigest()[:NAME_DIGITS]
+    return ReplayChoice(
+        first=first,
+        last=last,
+        sources=sources,
+        choice=Choice(message_ids=ids, selector=selector),
+        into=None if given["into"] == SAME else given["into"],
+        factor=pace,
+        limit=given["limit"],
+        groups=not given["ungrouped"],
+        name=given["name"] or f"{first}-{last}-{digest}",
+    )
+
+
+def _first_position(target: Target, since: Any) -> int:
+    """Of a time: the position of the first record that was appended then or later."""
+    if isinstance(since, datetime):
+        before = position_at(target, since - timedelta(milliseconds=1))
+        return 0 if before is None else before + 1
+    return position_at(target, since) or 0

@@ -1,0 +1,14 @@
+"""What a copy that a replay put says of itself, as properties: of what, and by which replay."""
+
+from __future__ import annotations
+
+from typing import Final
+
+MESSAGE_ID: Final = "LedgerMQ_ReplayedMessageId"
+FROM: Final = "LedgerMQ_ReplayedFrom"
+REPLAY: Final = "LedgerMQ_Replay"
+
+
+def put_named(queue_manager: str, put_position: int, put_index: int) -> str:
+    """The value of `FROM`: where the original was put, and which message of its Put it was."""
+    return f"{queue_manager}@{put_position}/{put_index}"

@@ -1,0 +1,170 @@
+"""A stretch of history: what came in between two positions, and what of it a replay put already.
+
+As for the journal, the fold tells which messages were accepted, and where they got their numbers:
+that is where they came in. A replay is known by its name, which its copies bear; none of them is
+part of the stretch that it puts again.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from pyspark.sql import functions as f
+
+from ledgermq.wire.content.journaled import JournaledMessage
+from ledgermq.wire.topics.log_topics import Topics
+from ledgermq.wire.topics.registry import Claim
+from ledgermq_spark.journal.journal import ARRIVALS, messages_of
+from ledgermq_spark.log.positions import PartitionRange, PositionOutOfRangeError
+from ledgermq_spark.log.read_log import read_raw
+from ledgermq_spark.log.session import spark_session
+from ledgermq_spark.log.store import Store
+from ledgermq_spark.rebuild.checkpoints import Checkpoint, read_checkpoints
+from ledgermq_spark.rebuild.rebuild import Progress, fold_log, locate
+from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
+
+if TYPE_CHECKING:
+    from pyspark.sql import Column, DataFrame, SparkSession
+
+
+STEPS: Final = 3
+# Of what is gone, so many are named.
+FIRST_MAX: Final = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stretch:
+    """What came in from one position to another, and what of it was replayed.
+
+    Attributes:
+        through: The last position that was read, to know what was replayed.
+        rows: One row per message, as `messages_of` tells them; `is_replayed`: the replay has put it
+            already.
+    """
+
+    through: int
+    rows: DataFrame
+
+    def messages(self) -> Iterator[tuple[JournaledMessage, bool]]:
+        """The messages in the order in which they got numbers, and whether each was replayed."""
+        readable = self.rows.where(f.col("content").isNotNull())
+        for row in readable.orderBy("position", "step").toLocalIterator():
+            one = row.asDict() | {"expires_at": None, "expired": False}
+            yield (
+                JournaledMessage.from_row(one, is_live=None, backup=None),
+                bool(row["is_replayed"]),
+            )
+
+    def gone(self) -> tuple[int, list[tuple[int, int]]]:
+        """How many messages' Puts are not on the log any more; position and index of the first."""
+        rows = self.rows.where(f.col("content").isNull() & ~f.col("is_replayed"))
+        first = rows.orderBy("position", "step").limit(FIRST_MAX)
+        places = first.select("put_position", "put_index").collect()
+        return rows.count(), [(row["put_position"], row["put_index"]) for row in places]
+
+
+def stretch_of(
+    bootstrap: str,
+    queue_manager: str,
+    *,
+    first: int,
+    last: int,
+    replay: str,
+    sources: Collection[str] = (),
+    topic_prefix: str = "ledgermq",
+    spark: SparkSession | None = None,
+    directory: Path | None = None,
+    progress: Progress | None = None,
+) -> Stretch:
+    """Read a stretch of history from the log as it is now.
+
+    Args:
+        bootstrap: Address of the Kafka cluster.
+        queue_manager: Its name.
+        first: The position of the stretch's first entry.
+        last: That of its last one.
+        replay: Name of the replay whose copies are looked for.
+        sources: Destinations that messages were put to, as `queue:NAME`; none: all.
+        topic_prefix: Of the installation's log topics.
+        spark: The session to use; one is started if not given.
+        directory: Where intermediate rows are kept; a fresh temporary one if not given.
+        progress: Called as it goes on.
+
+    Raises:
+        QueueManagerUnknownError: Nobody claimed that name.
+        LogUnreachableError: The cluster does not answer, or lacks the topics.
+        PositionOutOfRangeError: The log was cut, and what is left does not tell the stretch.
+        FoldStoppedError: The log has a hole, or an entry of an unknown protocol version.
+    """
+    tell = progress or (lambda *_: None)
+    tell("locating", 0, STEPS)
+    topics = Topics(topic_prefix)
+    claim, log = locate(bootstrap, topics, queue_manager)
+    checkpoint = _checkpoint_below(bootstrap, topics, claim, log, first)
+    spark = spark or spark_session()
+    path = directory or Path(tempfile.mkdtemp(prefix="ledgermq-stretch-"))
+    tell("folding", 1, STEPS)
+    rebuilt = fold_log(
+        spark,
+        bootstrap,
+        claim,
+        log,
+        log.end - 1,
+        checkpoint=checkpoint,
+        tells=("move",),
+        directory=path,
+    )
+    if rebuilt.stopped is not None:
+        raise FoldStoppedError(why_stopped(queue_manager, rebuilt.stopped))
+    tell("reading", 2, STEPS)
+    arrivals = rebuilt.told("move").where(ARRIVALS).where(f.col("position") >= first)
+    meant = f.col("position") <= last
+    if sources:
+        meant &= f.col("destination").isin(*sources)
+    rows = _read(Store(spark, path / "work"), bootstrap, log, arrivals, meant)
+    return Stretch(through=rebuilt.position, rows=_marked(rows, queue_manager, meant, replay))
+
+
+def _checkpoint_below(
+    bootstrap: str, topics: Topics, claim: Claim, log: PartitionRange, first: int
+) -> Checkpoint | None:
+    """What to begin with where the log's beginning was cut; None: with that."""
+    if log.start == 0:
+        return None
+    name = claim.queue_manager
+    stored = read_checkpoints(bootstrap, topics.checkpoints, claim.partition, name)
+    checkpoint = stored.newest_at_or_below(first - 1)
+    if checkpoint is None or checkpoint.position < log.start - 1:
+        usable = [one for one in stored.manifests if one >= log.start - 1]
+        hint = f"; from {name}@{min(usable) + 1} on it does" if usable else ""
+        raise PositionOutOfRangeError(
+            f"the log of {name} begins at position {log.start}, and no whole checkpoint between "
+            f"that and {name}@{first} tells which puts were accepted then{hint}"
+        )
+    return checkpoint
+
+
+def _read(
+    store: Store, bootstrap: str, log: PartitionRange, arrivals: DataFrame, meant: Column
+) -> DataFrame:
+    """What came in from the stretch's beginning on, kept on disk; what is not meant has no body."""
+    lowest = arrivals.where(meant).agg(f.min("put_position")).collect()[0][0]
+    # Copies stand behind their originals.
+    start = log.end if lowest is None else max(log.start, lowest)
+    raw = read_raw(store.spark, bootstrap, [replace(log, start=start)], split=2)
+    rows = messages_of(arrivals, raw)
+    return store.keep("stretch", rows.withColumn("content", f.when(meant, f.col("content"))))
+
+
+def _marked(rows: DataFrame, queue_manager: str, meant: Column, name: str) -> DataFrame:
+    """The originals of a stretch, and whether a copy of each is on the log."""
+    is_copy = f.coalesce(f.col("replay") == name, f.lit(False))
+    done = rows.where(is_copy).select(f.col("replayed_from").alias("place")).distinct()
+    place = f.concat(f.lit(f"{queue_manager}@"), "put_position", f.lit("/"), "put_index")
+    originals = rows.where(meant & ~is_copy).withColumn("place", place)
+    marked = originals.join(done.withColumn("found", f.lit(True)), "place", how="left")
+    return marked.withColumn("is_replayed", f.coalesce("found", f.lit(False)))
