@@ -297,7 +297,7 @@ def _archive_rest(bootstrap: str, directory: Path, given: dict[str, Any]) -> dic
 
 def _archived_tables(bootstrap: str, directory: Path, given: dict[str, Any]) -> dict[str, object]:
     from ledgermq_spark.archive.archived import archived_facts
-    from ledgermq_spark.tables.all_tables import write_tables
+    from ledgermq_spark.tables.writing import write_tables
 
     del bootstrap
     named = {name: given[name] for name in ("spark", "directory")}

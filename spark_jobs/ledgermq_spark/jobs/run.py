@@ -15,10 +15,10 @@ from ledgermq_spark.audit.above import archive_anchors
 from ledgermq_spark.audit.anchors import Anchor
 from ledgermq_spark.audit.audit import AuditReport
 from ledgermq_spark.audit.auditing import Auditing, audit_of_nothing, facts_of, read_log
-from ledgermq_spark.audit.behind_archive import audit_of_new
+from ledgermq_spark.audit.behind.archived import audit_of_new
+from ledgermq_spark.audit.behind.trimmed import audit_of_rest
 from ledgermq_spark.audit.evidence import Evidence
 from ledgermq_spark.audit.lawfulness import breaches
-from ledgermq_spark.audit.trimmed import audit_of_rest
 from ledgermq_spark.audit.witnesses import Noted
 from ledgermq_spark.jobs.work import STEPS, Work, begin
 from ledgermq_spark.laws.all_laws import LAWS
@@ -31,8 +31,8 @@ from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.rebuild.rebuild import Progress, rebuild_at
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
-from ledgermq_spark.tables.all_tables import write_tables
 from ledgermq_spark.tables.life import Life, lives_of
+from ledgermq_spark.tables.writing import write_tables
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, SparkSession

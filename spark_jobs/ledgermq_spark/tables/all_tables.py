@@ -5,8 +5,7 @@ Each is a query over the frames that laws are asked of; `docs/tables` has a cont
 
 from __future__ import annotations
 
-from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ledgermq_spark.tables.events import (
     BLOCKED,
@@ -16,9 +15,6 @@ from ledgermq_spark.tables.events import (
     UNIT_MOVES,
     UNITS,
 )
-
-if TYPE_CHECKING:
-    from ledgermq_spark.laws.law import Facts
 
 # One row for each stay of a message in a queue, topic or subscription.
 STAYS = f"""
@@ -184,9 +180,3 @@ SELECT {PLACE}, {DAY}, position, {_time("time_us", "time")}, came, went, depth, 
 FROM ({DEPTH})
 """,
 }
-
-
-def write_tables(facts: Facts, directory: Path) -> None:
-    """Write all tables as Parquet, each below its name, in place of those there."""
-    for name, text in TABLES.items():
-        facts.query(text).write.mode("overwrite").parquet(str(directory / name))

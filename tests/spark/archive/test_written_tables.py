@@ -8,7 +8,8 @@ from ledgermq_spark.archive import written_tables
 from ledgermq_spark.archive.log_archive import LogArchive
 from ledgermq_spark.archive.written_tables import TablesOtherwiseError, write_new
 from ledgermq_spark.jobs.run import run_tables
-from ledgermq_spark.tables.all_tables import TABLES, write_tables
+from ledgermq_spark.tables.all_tables import TABLES
+from ledgermq_spark.tables.writing import write_tables
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 

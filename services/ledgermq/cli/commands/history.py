@@ -130,7 +130,8 @@ def write(
         return
     if table_format != "parquet":
         raise click.UsageError("Delta Lake tables are written from an archive: give --archive")
-    from ledgermq_spark.tables.all_tables import TABLES, write_tables
+    from ledgermq_spark.tables.all_tables import TABLES
+    from ledgermq_spark.tables.writing import write_tables
 
     with facts_at(target, output, "tables", at, None) as facts:
         write_tables(facts, directory)
