@@ -45,12 +45,14 @@ FROM {{store_events}} LEFT JOIN (SELECT queue_manager, position AS begun_at FROM
     USING (queue_manager)
 WHERE store IS NOT NULL AND position > coalesce(begun_at, -1)
 UNION ALL
-SELECT queue_manager, store, {", ".join(
-    {"position": "-1", "step": "number", "what": f"'{KNOWN}'", "text": "text"}.get(
-        name, f"CAST(NULL AS {kind})"
+SELECT queue_manager, store, {
+    ", ".join(
+        {"position": "-1", "step": "number", "what": f"'{KNOWN}'", "text": "text"}.get(
+            name, f"CAST(NULL AS {kind})"
+        )
+        for name, kind in EVENT_TYPES.items()
     )
-    for name, kind in EVENT_TYPES.items()
-)}
+}
 FROM {{stores_before}}
 """
 
