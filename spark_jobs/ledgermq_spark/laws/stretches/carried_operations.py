@@ -282,17 +282,17 @@ FROM (SELECT * FROM {applied} WHERE kind = 'CloseConsumer' AND reply <> 'Refused
 # one is open at any time between the first and the last.
 CARRIED_SESSIONS: Final = """
 WITH
-connections AS (
-    SELECT queue_manager, connection FROM {sessions} WHERE connection_ended_at IS NULL
-    UNION
-    SELECT queue_manager, split_part(destination, '/', 2) FROM {carried_destinations}
-    WHERE substr(destination, 7) LIKE 'temporary/%'
+temporary AS (
+    SELECT DISTINCT queue_manager, split_part(destination, '/', 2) AS connection,
+        TRUE AS is_needed
+    FROM {carried_destinations} WHERE substr(destination, 7) LIKE 'temporary/%'
 ),
 covering AS (
     SELECT *, max(coalesce(ended_at, 9223372036854775807)) OVER (
         PARTITION BY queue_manager, connection, connection_opened_at ORDER BY session
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS covered_until
-    FROM {sessions} LEFT SEMI JOIN connections USING (queue_manager, connection)
+    FROM {sessions} LEFT JOIN temporary USING (queue_manager, connection)
+    WHERE connection_ended_at IS NULL OR is_needed
 )
 SELECT queue_manager, session FROM covering
 WHERE coalesce(coalesce(ended_at, 9223372036854775807) >= covered_until, TRUE)
