@@ -18,9 +18,10 @@ FROM {{moves}} WHERE sequence >= 0
 GROUP BY ALL
 UNION ALL
 SELECT queue_manager, store, kind, -1, put_position, put_index,
-    max_by(after, (position, step)), max(position), NULL
+    max_by(after, (position, step)) AS state, max(position), NULL
 FROM {{moves}} WHERE 'uncommitted put' IN (before, after)
-GROUP BY ALL
+GROUP BY queue_manager, store, kind, put_position, put_index
+HAVING state = 'uncommitted put'
 """
 LIVING_SESSIONS: Final = "SELECT queue_manager, session FROM {sessions} WHERE ended_at IS NULL"
 # The last of each kind that ended a unit of work, or returned all that a session held.
@@ -67,7 +68,7 @@ FROM {moves} LEFT SEMI JOIN {living_sessions} USING (queue_manager, session)
 WHERE delivery > 0
 GROUP BY queue_manager, session
 UNION
-SELECT queue_manager, session, delivery FROM {last_handed}
+SELECT queue_manager, session, delivery FROM {last_handed} WHERE delivery > 0
 """
 # Messages whose lives are carried, wherever they are: what is somewhere, and what numbers go on
 # from; open puts that vanished count in their unit of work until it ends.
