@@ -83,6 +83,9 @@ class Facts:
         self.spark = spark
         none = {name: spark.createDataFrame([], columns) for name, columns in BEFORE.items()}
         self._frames = none | frames
+        self._has_past = "since" in frames
+        if not self._has_past:
+            self._frames["new_moves"] = frames["moves"]
         self._keep = keep
         self._locks: defaultdict[str, Lock] = defaultdict(Lock)
 
@@ -124,7 +127,7 @@ class Facts:
         found = self.query(breach.query).selectExpr(
             "queue_manager", f"'{law.letter}' AS law", f"'{breach.kind}' AS kind", *FOUND
         )
-        return self.query(OF_STRETCH, found=found)
+        return self.query(OF_STRETCH, found=found) if self._has_past else found
 
     def query(self, text: str, **given: DataFrame) -> DataFrame:
         """The answer to a query over the frames and those given, which it names in braces."""

@@ -146,7 +146,7 @@ due AS (
         lead(turn) OVER turn AS next_turn, lead(before_us) OVER turn AS next_before_us,
         lead(time_us) OVER turn AS next_us
     FROM effective
-        JOIN entries USING (queue_manager, position)
+        LEFT JOIN entries USING (queue_manager, position)
         LEFT JOIN told USING (queue_manager, session, position)
     WINDOW turn AS (PARTITION BY queue_manager, session ORDER BY position, rank)
 )

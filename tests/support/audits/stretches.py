@@ -34,8 +34,12 @@ class Stretches:
         found = self._stretches[0].facts(spark)
         frames = _numbered(found, 0)
         for number in range(1, len(self._stretches)):
-            before = {name: here(spark, frame) for name, frame in carried(found).items()}
-            found = self._stretches[number].facts(spark).behind(before)
+            stretch = self._stretches[number]
+            goes_on = f.col("queue_manager").isin({row[0] for row in stretch.rows["clock"]})
+            before = {
+                name: here(spark, frame.where(goes_on)) for name, frame in carried(found).items()
+            }
+            found = stretch.facts(spark).behind(before)
             frames = {
                 name: frames[name].unionByName(frame)
                 for name, frame in _numbered(found, number).items()

@@ -153,8 +153,8 @@ WHERE after <> 'gone'
     AND (left_at IS NULL OR manager.from_position <= left_at)
     AND (manager.until_position IS NULL OR manager.until_position >= position)
 """
-# What sessions said to have handed over, of what they had been given: before the entry that says so,
-# and with what came in it.
+# What sessions said to have handed over, of what they had been given: before the entry that says
+# so, and with what came in it.
 HANDED = """
 WITH said AS (
     SELECT queue_manager, session, position, handed_through, NULL AS delivery FROM {operations}
@@ -178,9 +178,9 @@ FROM (
 WHERE handed_through IS NOT NULL
 """
 FRAMES: Final = {
-    "handed": HANDED,
-    "stays": STAYS,
     "brought": BROUGHT,
     "lives": LIVES,
     "returns": RETURNS,
+    "stays": STAYS,
+    "handed": HANDED,
 }

@@ -163,8 +163,8 @@ refusals AS (
     WHERE kind = 'Refused'
 )
 SELECT one.queue_manager, coalesce(answered_at, end_at) AS position, -1 AS store,
-    -1 AS sequence, session, 'a put did not time out when it had to' AS summary, deadline_us AS expected,
-    coalesce(time_us, end_us) AS found
+    -1 AS sequence, session, 'a put did not time out when it had to' AS summary,
+    deadline_us AS expected, coalesce(time_us, end_us) AS found
 FROM {waiting_puts} AS one LEFT JOIN clocked USING (queue_manager, answered_at)
     LEFT JOIN ends USING (queue_manager, session, answered_at)
     LEFT JOIN refusals USING (queue_manager, session, session_sequence, answered_at)
@@ -200,7 +200,8 @@ commits AS (
     GROUP BY ALL
 )
 SELECT queue_manager, coalesce(least(answered_at, IF(is_due, due_at, NULL)), position) AS position,
-    -1 AS store, -1 AS sequence, session, 'a commit was not answered with the last put that it waited for' AS summary,
+    -1 AS store, -1 AS sequence, session,
+    'a commit was not answered with the last put that it waited for' AS summary,
     coalesce(CAST(IF(is_due, due_at, NULL) AS STRING), 'waiting') AS expected,
     coalesce(CAST(answered_at AS STRING), 'waiting') AS found
 FROM commits WHERE NOT answered_at <=> IF(is_due, due_at, NULL)

@@ -22,7 +22,7 @@ FROM given WINDOW change AS (PARTITION BY queue_manager ORDER BY since)
 # messages are appended together and in their order; 1: it comes from elsewhere; 2: it is gone. A
 # message of a topic takes its room once, whoever has copies. A segment without a live message is
 # clean after its entry, or before the next Put that looks for room; `epoch` counts how often. What
-# segments had where a stretch of the log begins is as if it were put there, last into the active one.
+# segments had where a stretch begins is as if it were put there, into the active one last.
 ROOM: Final = """
 WITH
 sizes AS (

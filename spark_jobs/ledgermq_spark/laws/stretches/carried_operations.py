@@ -18,9 +18,10 @@ FROM {{moves}} WHERE sequence >= 0
 GROUP BY ALL
 UNION ALL
 SELECT queue_manager, store, kind, -1, put_position, put_index,
-    max_by(after, (position, step)), max(position), NULL
+    max_by(after, (position, step)) AS state, max(position), NULL
 FROM {{moves}} WHERE 'uncommitted put' IN (before, after)
-GROUP BY ALL
+GROUP BY queue_manager, store, kind, put_position, put_index
+HAVING state = 'uncommitted put'
 """
 LIVING_SESSIONS: Final = "SELECT queue_manager, session FROM {sessions} WHERE ended_at IS NULL"
 # The last of each kind that ended a unit of work, or returned all that a session held.
@@ -67,7 +68,7 @@ FROM {moves} LEFT SEMI JOIN {living_sessions} USING (queue_manager, session)
 WHERE delivery > 0
 GROUP BY queue_manager, session
 UNION
-SELECT queue_manager, session, delivery FROM {last_handed}
+SELECT queue_manager, session, delivery FROM {last_handed} WHERE delivery > 0
 """
 # Messages whose lives are carried, wherever they are: what is somewhere, and what numbers go on
 # from; open puts that vanished count in their unit of work until it ends.
@@ -282,17 +283,17 @@ FROM (SELECT * FROM {applied} WHERE kind = 'CloseConsumer' AND reply <> 'Refused
 # one is open at any time between the first and the last.
 CARRIED_SESSIONS: Final = """
 WITH
-connections AS (
-    SELECT queue_manager, connection FROM {sessions} WHERE connection_ended_at IS NULL
-    UNION
-    SELECT queue_manager, split_part(destination, '/', 2) FROM {carried_destinations}
-    WHERE substr(destination, 7) LIKE 'temporary/%'
+temporary AS (
+    SELECT DISTINCT queue_manager, split_part(destination, '/', 2) AS connection,
+        TRUE AS is_needed
+    FROM {carried_destinations} WHERE substr(destination, 7) LIKE 'temporary/%'
 ),
 covering AS (
     SELECT *, max(coalesce(ended_at, 9223372036854775807)) OVER (
         PARTITION BY queue_manager, connection, connection_opened_at ORDER BY session
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS covered_until
-    FROM {sessions} LEFT SEMI JOIN connections USING (queue_manager, connection)
+    FROM {sessions} LEFT JOIN temporary USING (queue_manager, connection)
+    WHERE connection_ended_at IS NULL OR is_needed
 )
 SELECT queue_manager, session FROM covering
 WHERE coalesce(coalesce(ended_at, 9223372036854775807) >= covered_until, TRUE)

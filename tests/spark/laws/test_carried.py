@@ -1,0 +1,84 @@
+"""A stretch of a log is judged with what was carried into it as the log is judged from 0."""
+
+import random
+from collections import Counter
+
+import pytest
+
+from ledgermq_spark.laws.all_laws import LAWS
+from ledgermq_spark.laws.law import RAW
+from support.audits.stretches import Stretches
+from support.brokers.log_writer import Script
+from support.random_logs.random_log import RandomLog
+
+FLAVOURS = (
+    {},
+    {"ends": True, "redelivery": True},
+    {"topics": True, "moves": True},
+    {"groups": True, "quotas": True, "clock": True},
+)
+LENGTH = 100
+CUTS = 2
+ROUNDS = (5, 20)
+
+
+def cuts(length, seed):
+    """Return random positions behind which a log is cut."""
+    return sorted(random.Random(seed).sample(range(1, length - 1), CUTS))
+
+
+def routine(rounds):
+    """Return a log of sessions that put, get and acknowledge, and where the last round ends."""
+    script = Script()
+    connection = script.identifier()
+    sender, getter = script.session("TRANSACTED"), script.session("CLIENT", connection=connection)
+    getter.consumer("q", credit=1)
+    getter.subscribe("t", 2, 1, subscription="s", durable=True, shared=True)
+    delivered = 0
+    for _ in range(rounds):
+        sender.put("q", "a")
+        sender.publish("t", "b")
+        sender.commit()
+        for consumer in (1, 2):
+            delivered += 1
+            getter.acknowledge(delivered)
+            getter.get(1, consumer)
+        other = script.session("CLIENT", connection=connection)
+        other.consumer("r", credit=1)
+        other.put("r", "c")
+        other.acknowledge(1)
+        other.close()
+    end = len(script.entries) - 1
+    sender.put("q", "last")
+    sender.commit()
+    return script.entries, end
+
+
+@pytest.fixture(scope="module")
+def facts(spark):
+    """Return the facts of all stretches."""
+    stretches = Stretches()
+    for seed, flavour in enumerate(FLAVOURS):
+        script = Script(random=random.Random(seed))
+        RandomLog(script, **flavour).grow(LENGTH)
+        stretches.cut(f"random {seed}", script.entries, cuts(LENGTH, seed))
+    for rounds in ROUNDS:
+        entries, end = routine(rounds)
+        stretches.cut(f"routine {rounds}", entries, [end, end + 1])
+    return stretches.facts(spark)
+
+
+def test_stretches_of_lawful_logs_break_no_law(facts):
+    """What is carried, and carried on from there, is all that any law asks for."""
+    assert [row.asDict() for row in facts.judge_apart(LAWS)] == []
+
+
+def test_what_is_carried_is_as_large_as_what_is_there_and_not_as_the_log_was_long(facts):
+    """Four times as many messages that came and went leave as many rows."""
+    sizes = {rounds: Counter() for rounds in ROUNDS}
+    for name in (*RAW[:4], "stores_before"):
+        for rounds in ROUNDS:
+            rows = facts.frame(name).where(f"queue_manager = 'routine {rounds} 1'")
+            sizes[rounds][name] = rows.count()
+    few, many = (sizes[rounds] for rounds in ROUNDS)
+    assert few == many
