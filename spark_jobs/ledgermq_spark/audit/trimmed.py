@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql import functions as f
 
-from ledgermq_spark.audit.audit import AuditReport
+from ledgermq_spark.audit.audit import AuditReport, proof_of
 from ledgermq_spark.audit.auditing import (
     checkpoint_at,
     checkpoints_of,
@@ -102,6 +102,11 @@ def audit_of_rest(
         digest=rebuilt.digest,
         chain=rebuilt.chain.hex(),
         chain_proof=proof.as_dict() | {"told": proof.told()},
+        proven=proof_of(
+            rebuilt.position,
+            since=base.position + 1,
+            start=f"the checkpoint at position {base.position}, taken as it is",
+        ),
         seconds=work.seconds,
     )
 
