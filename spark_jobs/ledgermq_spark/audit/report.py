@@ -15,6 +15,7 @@ from ledgermq_spark.audit.report_totals import what_became
 from ledgermq_spark.pages.chart import chart, duration, line_class
 from ledgermq_spark.pages.page import (
     ROWS_OPEN_MAX,
+    clock_time,
     fold,
     listed,
     moment,
@@ -221,10 +222,11 @@ def _over_time(report: AuditReport) -> str:
     body = f'<div class="charts">{"".join(charts)}</div>' if any(charts) else ""
     if names:
         body += f'<div class="legend">{legend}</div>{_chooser(report)}'
-    busiest = (
-        f", of the {CHARTED_MAX} busiest queues and topics" if len(names) > CHARTED_MAX else ""
-    )
-    return section(f"Over time <small>times in UTC{busiest}</small>", body)
+    times = [at for line in report.depth.values() for at, _ in line]
+    span = f"from {clock_time(min(times))} to {moment(max(times))}" if times else ""
+    if len(names) > CHARTED_MAX:
+        span += f", the {CHARTED_MAX} busiest queues and topics"
+    return section(f"Over time <small>{span}</small>", body)
 
 
 def _chooser(report: AuditReport) -> str:

@@ -125,7 +125,7 @@ def _stuck(report: AuditReport) -> str:
     rows = [
         [
             escape(one["queue"]),
-            f"<code>{one['group_id']}</code>",
+            f"<code>{escape(one['group_id'])}</code>",
             _missing(one),
             number(one["items"]),
             number(len(one["clashing"])),
