@@ -119,11 +119,13 @@ def _evidence(queue_manager: str, one: Evidence) -> list[str]:
     if one.index >= 0:
         where += f":{one.index}"
     session = f"<br><small>session {one.session}</small>" if one.session >= 0 else ""
-    message = "<br>".join(f"<code>{escape(part)}</code>" for part in one.message_id.split(", "))
+    message = "<br>".join(
+        f'<code class="whole">{escape(part)}</code>' for part in one.message_id.split(", ")
+    )
     field = f"<br><small>field {escape(one.field)}</small>" if one.field else ""
     source = f"<br><small>told by: {escape(one.source)}</small>"
     return [
-        f"<code>{escape(where)}</code>{session}",
+        f'<code class="whole">{escape(where)}</code>{session}',
         escape(one.queue),
         message if one.message_id else "",
         escape(one.summary) + field + source,

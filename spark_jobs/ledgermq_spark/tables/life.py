@@ -132,7 +132,7 @@ def life_of(facts: Facts, queue_manager: str, message_id: bytes) -> Life | None:
 
 
 # What a step has of its event as it is.
-CARRIED: Final = ("before", "after", "session", "consumer", "delivery", "unit_of_work")
+CARRIED: Final = ("before", "after", "session", "delivery", "unit_of_work")
 
 
 def _life(rows: list[Row], again: list[Row]) -> Life:
@@ -144,6 +144,7 @@ def _life(rows: list[Row], again: list[Row]) -> Life:
             what=row["event"],
             reason=_reason(row, before),
             place=_place(row),
+            consumer=row["consumer"] or None,
             **{name: row[name] for name in CARRIED},
         )
         for before, row in zip([None, *rows], rows, strict=False)
