@@ -14,9 +14,7 @@ from typing import TYPE_CHECKING, Any
 from ledgermq_spark.audit.report_totals import what_became
 from ledgermq_spark.pages.chart import chart, duration, line_class
 from ledgermq_spark.pages.page import (
-    ROWS_OPEN_MAX,
     clock_time,
-    fold,
     listed,
     moment,
     number,
@@ -183,7 +181,8 @@ def _laws(report: AuditReport) -> str:
         return ""
     told = "all hold" if not broken else f"broken: {', '.join(broken)}"
     head = ["Law", "What it says", "Verdict", "Rows looked at", "of these"]
-    return fold(f"{len(laws)} laws were asked, {told}", table(head, rows, frozenset({3})))
+    summary = f"{len(laws)} laws were asked, {told}"
+    return table(head, rows, frozenset({3}), summary=summary)
 
 
 def _over_time(report: AuditReport) -> str:
@@ -245,8 +244,12 @@ def _chooser(report: AuditReport) -> str:
         for at, (name, line) in enumerate(report.depth.items())
     ]
     head = ["Queue or topic", "Highest depth", "Depth at the end", "Highest age in s"]
-    shown = table([*head, "Redeliveries"], rows, frozenset({1, 2, 3, 4}), what="queues and topics")
-    return shown if len(rows) > ROWS_OPEN_MAX else fold("Figures, and what is charted", shown)
+    return table(
+        [*head, "Redeliveries"],
+        rows,
+        frozenset({1, 2, 3, 4}),
+        summary=f"Figures of {len(rows):,} queues and topics, and what is charted",
+    )
 
 
 def _checkbox(at: int) -> str:
@@ -308,10 +311,10 @@ def _refusals(report: AuditReport) -> str:
         ]
         for one in report.refused_records[:EVIDENCE_SHOWN_MAX]
     ]
-    each = table(["Where", "Session", "Reason", "What happened"], rows)
+    head = ["Where", "Session", "Reason", "What happened"]
+    each = table(head, rows, summary=f"The first {len(rows)}")
     note = "Refusals are no anomalies: every fold refuses the same entries for the same reasons."
-    fold = f"<details><summary>The first {len(rows)}</summary>{each}</details>"
-    return section("Refused operations and records", counts + fold, note)
+    return section("Refused operations and records", counts + each, note)
 
 
 def _corrections(corrections: list[dict[str, Any]]) -> str:

@@ -8,7 +8,7 @@ fold that begins with the checkpoint, which is taken as it is.
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
@@ -102,13 +102,14 @@ def audit_of_rest(
         digest=rebuilt.digest,
         chain=rebuilt.chain.hex(),
         chain_proof=proof.as_dict() | {"told": proof.told()},
-        proven=proof_of(
-            rebuilt.position,
-            since=base.position + 1,
-            start=f"the checkpoint at position {base.position}, taken as it is",
-        ),
+        proven=_proven(base, rebuilt),
         seconds=work.seconds,
     )
+
+
+def _proven(base: Checkpoint, rebuilt: Rebuilt) -> dict[str, Any]:
+    start = f"the checkpoint at position {base.position}, taken as it is"
+    return proof_of(rebuilt.position, since=base.position + 1, start=start)
 
 
 def _fold(work: Work, base: Checkpoint, position: int) -> Rebuilt:

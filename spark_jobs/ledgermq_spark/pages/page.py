@@ -36,10 +36,12 @@ def table(
     numbers: frozenset[int] = NO_NUMBERS,
     *,
     what: str = "rows",
+    summary: str = "",
 ) -> str:
-    """A table; the columns in `numbers` are set flush right. One that is long is folded.
+    """A table; the columns in `numbers` are set flush right.
 
-    `what` names its rows.
+    One that is long is folded, and says how many rows it has of `what`; one with a `summary` is
+    folded and says that.
     """
     if not rows:
         return ""
@@ -52,16 +54,15 @@ def table(
 
     body = "".join(f"<tr>{cells('td', row)}</tr>" for row in rows)
     is_long = len(rows) > ROWS_OPEN_MAX
+    searched = ' data-search="tbody tr"' if is_long else ""
     whole = (
-        f'<div class="wide"{" data-search=" + chr(34) + "tbody tr" + chr(34) if is_long else ""}>'
+        f'<div class="wide"{searched}>'
         f"<table><thead><tr>{cells('th', head)}</tr></thead><tbody>{body}</tbody></table></div>"
     )
-    return fold(f"{len(rows):,} {what}", whole) if is_long else whole
-
-
-def fold(summary: str, body: str) -> str:
-    """What is shown when somebody asks for it."""
-    return f"<details><summary>{summary}</summary>{body}</details>"
+    if not is_long and not summary:
+        return whole
+    told = summary or f"{len(rows):,} {what}"
+    return f"<details><summary>{told}</summary>{whole}</details>"
 
 
 def listed(texts: list[str]) -> str:
