@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ledgermq_spark.audit.report_totals import what_became
-from ledgermq_spark.pages.chart import chart, duration, line_class
+from ledgermq_spark.pages.chart import chart, lasted, line_class
 from ledgermq_spark.pages.page import (
     clock_time,
     listed,
@@ -272,7 +272,7 @@ def _slowest(settlements: list[dict[str, Any]]) -> str:
             escape(_place(one)),
             str(one["session"]),
             escape(one["settled"]),
-            duration(one["seconds"]) + _bar(one["seconds"] / (longest or 1)),
+            lasted(one["seconds"]) + _bar(one["seconds"] / (longest or 1)),
         ]
         for one in settlements
     ]
@@ -281,7 +281,7 @@ def _slowest(settlements: list[dict[str, Any]]) -> str:
     head = ["Message", "Queue", "Session", "Ended as", "It took"]
     return (
         "<figure><figcaption>Slowest acknowledgements <small>from delivery to settlement</small>"
-        f"</figcaption>{table(head, rows, frozenset({2}))}</figure>"
+        f"</figcaption>{table(head, rows, frozenset({2, 4}))}</figure>"
     )
 
 

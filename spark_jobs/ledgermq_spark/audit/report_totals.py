@@ -5,7 +5,7 @@ from __future__ import annotations
 from html import escape
 from typing import TYPE_CHECKING, Any
 
-from ledgermq_spark.pages.chart import duration
+from ledgermq_spark.pages.chart import lasted
 from ledgermq_spark.pages.page import moment, number, section, table
 from ledgermq_spark.tables.totals import FATES
 
@@ -131,7 +131,7 @@ def _stuck(report: AuditReport) -> str:
             number(len(one["clashing"])),
             str(one["first_sequence"]) + ("<br><small>oldest</small>" if one["oldest"] else ""),
             moment(one["first_enqueued_at"]),
-            duration((report.time - one["first_enqueued_at"]) / 1_000_000),
+            lasted((report.time - one["first_enqueued_at"]) / 1_000_000),
         ]
         for one in report.stuck_groups
     ]
@@ -140,7 +140,7 @@ def _stuck(report: AuditReport) -> str:
         "No anomalies: the rest was never put, or not yet. Consumers that ask for whole groups get "
         "nothing of these; <i>oldest</i>: nothing older waits in the queue."
     )
-    return section("Groups that are not complete", table(head, rows, frozenset({3, 4})), note)
+    return section("Groups that are not complete", table(head, rows, frozenset({3, 4, 7})), note)
 
 
 def _missing(group: dict[str, Any]) -> str:

@@ -65,6 +65,11 @@ def duration(seconds: float) -> str:
     return _plain(seconds / size) + name
 
 
+def lasted(seconds: float) -> str:
+    """A duration in a table, whose column is sorted by seconds."""
+    return f'<data value="{seconds}">{duration(seconds)}</data>'
+
+
 def _plain(value: float) -> str:
     return f"{value:,.3f}".rstrip("0").rstrip(".")
 

@@ -3,7 +3,8 @@
 document.documentElement.classList.add("js");
 
 function keyOf(row, at, isNumber) {
-  const text = row.cells[at].textContent.trim();
+  const cell = row.cells[at];
+  const text = cell.querySelector("data")?.value ?? cell.textContent.trim();
   return isNumber ? parseFloat(text.replaceAll(",", "")) || 0 : text.toLowerCase();
 }
 

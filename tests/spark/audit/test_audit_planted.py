@@ -97,7 +97,7 @@ def test_the_page_of_an_audit_shows_what_became_of_everything(planted):
     assert "Balancing totals per subscription" in page
     assert "<td>sblue</td>" in page
     assert "<code>color = &#x27;red&#x27;</code>" in page
-    assert "<td>gone</td>" in page
+    assert "<td>gone<br><small>at " in page
     assert json.loads(json_report(report))["conservation"]["holds"]
 
 
