@@ -85,6 +85,8 @@ def test_topics_of_another_prefix_are_missed(cli):
         ("put", "q", "x", "--priority", "10"),
         ("rebuild", "--at", "yesterday"),
         ("trace", "xyz"),
+        ("trace", "0" * 32, "--html", "no-such-directory/lives.html"),
+        ("trace", "0" * 32, "--html", "."),
         ("queue", "list", "--bootstrap", "host:port"),
         ("queue", "list", "--queue-manager", "a b"),
         ("queue", "list", "--timeout", "0"),

@@ -10,7 +10,7 @@ disprove something have expired or are not written yet, and nothing that is ther
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,14 @@ from ledgermq_spark.audit.naming import name_messages
 from ledgermq_spark.audit.relocations import altered_copies
 from ledgermq_spark.audit.states import compare_live, compare_messages
 from ledgermq_spark.laws.all_laws import LAWS
-from ledgermq_spark.tables.totals import depth_over_time, totals_of
+from ledgermq_spark.tables.totals import totals_of
+from ledgermq_spark.tables.traffic import (
+    Points,
+    never_used,
+    series_of,
+    slowest_settlements,
+    subscription_ends,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -85,7 +92,10 @@ class AuditReport:
     anomalies listed; `compared` says how many of what were compared; `notes` what was left out.
     `chain_proof` says what anchors prove of the operations (`anchors.ChainProof`).
     `conservation` says what became of every put that was accepted (INF-19), in messages.
-    `stuck_groups` are information: groups that lack something while messages of them wait.
+    `proven` says from which start to which position the proof reaches, and which laws were asked of
+    how many rows. `stuck_groups` are information: groups that lack something while messages of them
+    wait. `depth`, `oldest_age_seconds` and `redeliveries` are those of the busiest queues and
+    topics (`traffic.Series`).
     """
 
     queue_manager: str
@@ -106,8 +116,13 @@ class AuditReport:
     chain: str
     chain_proof: dict[str, Any] = field(default_factory=dict)
     conservation: dict[str, Any] = field(default_factory=dict)
+    proven: dict[str, Any] = field(default_factory=dict)
     stuck_groups: list[dict[str, Any]] = field(default_factory=list)
-    depth: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
+    never_used: list[dict[str, Any]] = field(default_factory=list)
+    slowest_settlements: list[dict[str, Any]] = field(default_factory=list)
+    depth: dict[str, Points] = field(default_factory=dict)
+    oldest_age_seconds: dict[str, Points] = field(default_factory=dict)
+    redeliveries: dict[str, Points] = field(default_factory=dict)
     seconds: dict[str, float] = field(default_factory=dict)
 
     @property
@@ -151,15 +166,17 @@ def audit(subject: Subject) -> AuditReport:
     notes = _stuck_notes(subject.groups)
     live = _live(subject, notes)
     totals = totals_of(subject.facts)
+    broken, laws = breaches(subject.facts, subject.laws)
     second = [
         *subject.of_headers,
-        *breaches(subject.facts, subject.laws),
+        *broken,
         *compare_messages(subject.facts, subject.rebuilt_messages, subject.position),
     ]
     anomalies, consequences = judge([*primary, *live, *_miscounted(subject)], second)
     anomalies = name_messages(anomalies, subject.facts)
     verdict = "anomalies" if anomalies else "unproven" if unproven else "agrees"
     refusals, records = _refused(subject.expected)
+    series = series_of(subject.facts, totals)
     return AuditReport(
         queue_manager=subject.queue_manager,
         position=subject.position,
@@ -172,15 +189,36 @@ def audit(subject: Subject) -> AuditReport:
         compared=_compared(subject, found, totals),
         conservation=summary_of(totals),
         totals=[one for one in totals if one["kind"] != "subscription"],
-        subscription_totals=_described(totals, subject.subscriptions),
+        subscription_totals=_described(
+            totals, subject.subscriptions, subscription_ends(subject.facts)
+        ),
         refusals=refusals,
         refused_records=records,
         corrections=_corrections(subject.facts),
         digest=subject.digest,
-        stuck_groups=subject.groups,
         chain=subject.chain.hex() if subject.position >= 0 else "",
-        depth=depth_over_time(subject.facts),
+        proven=proof_of(subject.position, laws=laws),
+        stuck_groups=subject.groups,
+        never_used=never_used(subject.facts, totals),
+        slowest_settlements=slowest_settlements(subject.facts),
+        depth=series.depth,
+        oldest_age_seconds=series.oldest_age_seconds,
+        redeliveries=series.redeliveries,
     )
+
+
+def proof_of(
+    position: int,
+    *,
+    since: int = 0,
+    start: str = "the beginning of the log",
+    laws: Sequence[dict[str, Any]] = (),
+) -> dict[str, Any]:
+    """What was proven: the positions from a start on, in words too, and the laws that were asked.
+
+    See `lawfulness.breaches` for what is told of a law.
+    """
+    return {"since": since, "until": position, "start": start, "laws": [*laws]}
 
 
 # Which subscription the consumers of topics get from, as far as they got anything.
@@ -231,9 +269,13 @@ def _compared(subject: Subject, found: Differences, totals: list[dict[str, Any]]
 
 
 def _described(
-    totals: list[dict[str, Any]], standing: list[dict[str, Any]]
+    totals: list[dict[str, Any]],
+    standing: list[dict[str, Any]],
+    ends: dict[int, tuple[int, str]],
 ) -> list[dict[str, Any]]:
-    """The totals of subscriptions, with their kinds and what those that stand ask for."""
+    """The totals of subscriptions, with their kinds, what those that stand ask for, and how the
+    others ended.
+    """
     gone = {"kind": "gone", "client_id": "", "selector": "", "no_local": False}
     known = {one["created_position"]: one for one in standing}
     described = []
@@ -241,7 +283,9 @@ def _described(
         if one["kind"] == "subscription":
             status = known.get(one["store"], gone)
             asked = {name: status[name] for name in ("client_id", "selector", "no_local")}
-            described.append(one | asked | {"standing": status["kind"]})
+            ended_at, ended_as = ends.get(one["store"], (None, None))
+            end = {"ended_position": ended_at, "ended_as": ended_as}
+            described.append(one | asked | {"standing": status["kind"]} | end)
     return described
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from operator import itemgetter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ledgermq_spark.audit.evidence import Evidence, hexadecimal
 from ledgermq_spark.laws.law import ORDER
@@ -20,9 +20,25 @@ WHERE struct(store, sequence) IN ({places})
 """
 
 
-def breaches(facts: Facts, laws: tuple[Law, ...]) -> list[Evidence]:
-    """What breaks laws, the first of it; `field` names the law."""
+def breaches(facts: Facts, laws: tuple[Law, ...]) -> tuple[list[Evidence], list[dict[str, Any]]]:
+    """What breaks laws, the first of it; `field` names the law. And each law, with what it asked.
+
+    Of a law `looked_at` counts the rows of the frames that its queries rest on, by frame.
+    """
     found = facts.judge_apart(laws, EVIDENCE_MAX)
+    broken = {row["law"] for row in found}
+    counts = facts.counts() if laws else {}
+    asked = [
+        {
+            "letter": law.letter,
+            "sentence": law.sentence,
+            "holds": law.letter not in broken,
+            "looked_at": {
+                name: counts[name] for name in sorted(frozenset().union(*_frames_of(facts, law)))
+            },
+        }
+        for law in laws
+    ]
     rows = sorted(found, key=itemgetter(*ORDER))[:EVIDENCE_MAX]
     places = {(row["store"], row["sequence"]) for row in rows if row["sequence"] >= 0}
     known = {}
@@ -48,4 +64,8 @@ def breaches(facts: Facts, laws: tuple[Law, ...]) -> list[Evidence]:
                 found=row["found"] or "",
             )
         )
-    return told
+    return told, asked
+
+
+def _frames_of(facts: Facts, law: Law) -> list[frozenset[str]]:
+    return [facts.rests_on(one.query) for one in law.breaches]

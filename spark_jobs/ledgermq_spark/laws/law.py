@@ -83,9 +83,12 @@ class Facts:
         self.spark = spark
         none = {name: spark.createDataFrame([], columns) for name, columns in BEFORE.items()}
         self._frames = none | frames
+        self._given = frozenset(frames)
+        self._asked: defaultdict[str, list[str]] = defaultdict(list)
         self._has_past = "since" in frames
         if not self._has_past:
             self._frames["new_moves"] = frames["moves"]
+            self._asked["new_moves"] = ["{moves}"]
         self._keep = keep
         self._locks: defaultdict[str, Lock] = defaultdict(Lock)
 
@@ -140,9 +143,30 @@ class Facts:
         with self._locks[name]:
             if name not in self._frames:
                 made = DERIVED[name]
-                frame = self.query(made) if isinstance(made, str) else made(self.query)
+
+                def ask(text: str) -> DataFrame:
+                    self._asked[name].append(text)
+                    return self.query(text)
+
+                frame = ask(made) if isinstance(made, str) else made(ask)
                 self._frames[name] = self._keep(name, frame)
             return self._frames[name]
+
+    def rests_on(self, text: str) -> frozenset[str]:
+        """Which of the frames given a query was answered from, through all that follows from them.
+
+        Known of what was asked before.
+        """
+        named = {name for name in (*self._given, *DERIVED) if f"{{{name}}}" in text}
+        below = [self.rests_on(one) for name in named - self._given for one in self._asked[name]]
+        return self._given.intersection(named).union(*below)
+
+    def counts(self) -> dict[str, int]:
+        """How many rows each of the frames given has."""
+        each = (
+            f"SELECT '{name}' AS name, count(*) AS rows FROM {{{name}}}" for name in self._given
+        )
+        return {row["name"]: row["rows"] for row in self.query(" UNION ALL ".join(each)).collect()}
 
 
 OF_STRETCH = """

@@ -19,12 +19,23 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LifeStep:
-    """Something that happened to a message at a log position; `time` in µs since 1970 UTC."""
+    """Something that happened to a message at a log position; `time` in µs since 1970 UTC.
+
+    `place` is the queue, topic or subscription, `before` and `after` are the message's states there
+    (`new`: it comes, `gone`: it leaves); None is what does not apply.
+    """
 
     position: int
     time: int
     what: str
     reason: str
+    place: str | None = None
+    before: str | None = None
+    after: str | None = None
+    session: int | None = None
+    consumer: int | None = None
+    delivery: int | None = None
+    unit_of_work: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,6 +56,8 @@ class Life:
     put_index: int
     backout_count: int
     steps: list[LifeStep]
+    group_id: str | None = None
+    correlation_id: str | None = None
 
     def as_dict(self) -> dict[str, Any]:
         """The fields by name, for JSON."""
@@ -118,6 +131,10 @@ def life_of(facts: Facts, queue_manager: str, message_id: bytes) -> Life | None:
     return found[0] if found else None
 
 
+# What a step has of its event as it is.
+CARRIED: Final = ("before", "after", "session", "delivery", "unit_of_work")
+
+
 def _life(rows: list[Row], again: list[Row]) -> Life:
     rows.sort(key=lambda row: (row["position"], row["step"]))
     steps = [
@@ -126,6 +143,9 @@ def _life(rows: list[Row], again: list[Row]) -> Life:
             time=row["time_us"],
             what=row["event"],
             reason=_reason(row, before),
+            place=_place(row),
+            consumer=row["consumer"] or None,
+            **{name: row[name] for name in CARRIED},
         )
         for before, row in zip([None, *rows], rows, strict=False)
     ]
@@ -152,6 +172,8 @@ def _life(rows: list[Row], again: list[Row]) -> Life:
         put_index=last["put_index"],
         backout_count=sum(backouts.values()) if is_topic else last["backouts"],
         steps=sorted(steps, key=lambda step: step.position),
+        group_id=last["group_id"],
+        correlation_id=last["correlation_id"],
     )
 
 

@@ -35,29 +35,6 @@ SELECT queue_manager, store, sum(left_backouts - backouts) AS backouts FROM {fli
 WHERE left_at IS NOT NULL
 GROUP BY queue_manager, store
 """
-# Depth of the busiest ones over time, in so many points at most.
-CHARTED_MAX, POINTS_MAX = 8, 240
-DEPTH: Final = f"""
-WITH
-span AS (SELECT min(time_us) AS low, max(time_us) AS high FROM {{clock}} WHERE time_us >= 0),
-changes AS (
-    SELECT IF(kind = 'subscription', concat(destination, ' ', subscription),
-            regexp_replace(destination, '^queue:', '')) AS name,
-        CAST(floor((time_us - low) / greatest(1, (high - low) / {POINTS_MAX})) AS BIGINT) AS point,
-        low, high, count_if(before IN ('new', 'uncommitted put') AND after IN {HELD}) AS came,
-        count_if(before IN {HELD} AND after = 'gone') AS went
-    FROM {{moves}} CROSS JOIN span
-    WHERE kind <> 'subscription'
-    GROUP BY ALL
-),
-busiest AS (
-    SELECT name FROM changes GROUP BY name ORDER BY sum(came + went) DESC, name LIMIT {CHARTED_MAX}
-)
-SELECT name, point, low, high, sum(came - went) OVER (
-    PARTITION BY name ORDER BY point ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW) AS depth
-FROM changes LEFT SEMI JOIN busiest USING (name)
-WHERE came + went > 0
-"""
 Total = dict[str, Any]
 
 
@@ -79,18 +56,3 @@ def totals_of(facts: Facts) -> list[Total]:
         one["balances"] = one["put"] == one["resident"] + one["uncommitted"] + gone
     order = ("queue_manager", "kind", "destination", "store")
     return sorted(found, key=lambda one: tuple(one[name] for name in order))
-
-
-def depth_over_time(facts: Facts) -> dict[str, list[tuple[int, int]]]:
-    """Depth of the busiest queues and topics as (time in µs, messages that are there)."""
-    found: dict[str, list[tuple[int, int]]] = {}
-    ends: dict[str, int] = {}
-    for row in sorted(facts.query(DEPTH).collect(), key=lambda row: (row["name"], row["point"])):
-        low, high = row["low"], row["high"]
-        width = max(1, (high - low) / POINTS_MAX)
-        points = found.setdefault(row["name"], [(low, 0)])
-        points.append((min(high, low + int((row["point"] + 1) * width)), row["depth"]))
-        ends[row["name"]] = high
-    for name, points in found.items():
-        points.append((ends[name], points[-1][1]))
-    return found

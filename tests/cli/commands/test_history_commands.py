@@ -91,6 +91,19 @@ def test_trace_tells_the_life_of_a_message(cli, lived):
     assert steps == ["put", "numbered", "delivered", "returned", "delivered", "consumed"]
 
 
+def test_trace_writes_a_timeline_for_a_browser(cli, lived, tmp_path):
+    """Of all that is meant, beside what it prints; the steps have what is drawn."""
+    page = tmp_path / "lives.html"
+    answer = cli("trace", "--correlation-id", lived["queue"], "--html", page, "--json")
+    assert answer.code == OK, answer.err
+    html = page.read_text()
+    assert html.startswith("<!doctype html>")
+    assert all(life["message_id"] in html for life in answer.document)
+    states = [(step["before"], step["after"]) for step in answer.document[0]["steps"]]
+    assert states[:2] == [("new", "uncommitted put"), ("uncommitted put", "available")]
+    assert answer.document[0]["correlation_id"] == lived["queue"]
+
+
 def test_trace_tells_the_lives_of_all_that_options_mean(cli, lived):
     """By correlation id and property together, the first that were put; more are told of."""
     queue = lived["queue"]

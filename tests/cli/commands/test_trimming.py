@@ -132,3 +132,6 @@ def check_what_is_left(plain, bootstrap, furthest):
     assert proof["agreeing"] == proof["anchors"] > 0
     assert proof["counts"]["given"] == 1
     assert report["compared"]["outcomes"] > 0
+    proven = report["proven"]
+    assert (proven["since"], proven["laws"]) == (proof["start"] + 1, [])
+    assert f"the checkpoint at position {proof['start']}" in proven["start"]

@@ -16,6 +16,8 @@ from ledgermq_spark.audit.conservation import CONSERVATION
 from ledgermq_spark.audit.evidence import Evidence, hexadecimal
 from ledgermq_spark.audit.judging import judge
 from ledgermq_spark.audit.report import html_report, json_report
+from ledgermq_spark.laws.all_laws import LAWS
+from ledgermq_spark.laws.law import Breach, Law
 from ledgermq_spark.rebuild.checkpoints import BLOCK, ROOT, Checkpoint
 from support.audits.audits import audited, subject_of
 from support.audits.frames import outcomes_frame
@@ -95,7 +97,7 @@ def test_the_page_of_an_audit_shows_what_became_of_everything(planted):
     assert "Balancing totals per subscription" in page
     assert "<td>sblue</td>" in page
     assert "<code>color = &#x27;red&#x27;</code>" in page
-    assert "<td>gone</td>" in page
+    assert "<td>gone<br><small>at " in page
     assert json.loads(json_report(report))["conservation"]["holds"]
 
 
@@ -111,6 +113,16 @@ def test_what_merely_looks_like_an_anomaly_is_none(spark):
     assert report.anomalies == []
     assert report.verdict == "agrees"
     assert all(one["balances"] for one in report.totals)
+    proven = report.proven
+    assert (proven["since"], proven["until"]) == (0, report.position)
+    assert [one["letter"] for one in proven["laws"]] == [law.letter for law in LAWS]
+    assert all(one["holds"] for one in proven["laws"])
+    # Laws are asked of frames that follow from others: what these follow from is counted.
+    asked = {one["letter"]: one["looked_at"] for one in proven["laws"]}
+    assert set(asked["A"]) == {"moves"}
+    assert asked["E"]["operations"] == len(script.entries)
+    assert asked["F"] == asked["F"] | asked["A"]
+    assert all(looked_at and all(looked_at.values()) for looked_at in asked.values())
 
 
 def _with_refusal(recorded, position, **changes):
@@ -195,6 +207,22 @@ def test_one_field_of_the_live_queue_manager_is_found(small):
     (found,) = audit(replace(small, live=live)).anomalies
     assert (found.kind, found.field) == ("state mismatch", "sent_and_committed")
     assert "queues q" in found.summary
+
+
+def test_a_law_that_is_broken_is_told_so_with_the_rows_that_it_looked_at(small):
+    """One that nothing breaks holds."""
+    query = "SELECT position, -1 AS store, -1 AS sequence, -1 AS session, '' AS summary, "
+    query += "NULL AS expected, NULL AS found, queue_manager FROM {flights} WHERE delivery = %d"
+    broken, kept = (
+        Law(letter=letter, sentence="", breaches=(Breach("lost", query % delivery),))
+        for letter, delivery in (("Y", 1), ("Z", 1_000))
+    )
+    laws = audit(replace(small, laws=(broken, kept))).proven["laws"]
+    moves = small.facts.frame("moves").count()
+    assert [(one["letter"], one["holds"], one["looked_at"]) for one in laws] == [
+        ("Y", False, {"moves": moves}),
+        ("Z", True, {"moves": moves}),
+    ]
 
 
 def test_a_put_that_is_nowhere_is_named(small):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
@@ -34,6 +35,16 @@ class MessageUnknownError(LedgerMQError, LookupError):
     code = "message-unknown"
 
 
+def _in_a_directory(
+    context: click.Context, parameter: click.Parameter, value: Path | None
+) -> Path | None:
+    """Refuses, before anything is read, a file that could not be written in the end."""
+    if value is not None and not value.parent.is_dir():
+        told = f"there is no directory {str(value.parent)!r} to write {value.name!r} to; make it"
+        raise click.BadParameter(told, ctx=context, param=parameter)
+    return value
+
+
 @click.command()
 @click.argument("message_id", required=False)
 @click.option("--correlation-id", metavar="TEXT", help="Messages with this correlation id.")
@@ -52,6 +63,14 @@ class MessageUnknownError(LedgerMQError, LookupError):
     show_default=True,
     help="How many messages at most, the first that were put.",
 )
+@click.option(
+    "--html",
+    "page",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    callback=_in_a_directory,
+    metavar="FILE",
+    help="Write the lives to this file too, as a timeline for a browser.",
+)
 @target_options
 def trace(
     target: Target,
@@ -61,12 +80,14 @@ def trace(
     group: str | None,
     properties: tuple[str, ...],
     limit: int,
+    page: Path | None,
 ) -> None:
     """Show the lives of messages, from their put to now, from the log alone.
 
     Of the one with MESSAGE_ID, or of all that the options mean.
     """
     from ledgermq_spark.jobs.run import trace_messages
+    from ledgermq_spark.pages.timeline import timeline_page
     from ledgermq_spark.tables.life import meant
 
     if message_id is None and correlation_id is None and group is None and not properties:
@@ -98,14 +119,19 @@ def trace(
             f"no message {what} was ever put on {target.queue_manager}; see "
             "`ledgermq browse QUEUE` for those that wait"
         )
+    shown = lives[: limit if message_id is None else 1]
+    if page is not None:
+        page.write_text(timeline_page(shown), encoding="utf-8")
     if output.as_json:
-        documents = [life.as_dict() for life in lives[:limit]]
+        documents = [life.as_dict() for life in shown]
         output.document(documents if message_id is None else documents[0])
     else:
-        for number, life in enumerate(lives[: limit if message_id is None else 1]):
+        for number, life in enumerate(shown):
             if number:
                 click.echo()
             _print(output, life)
+        if page is not None:
+            output.remark(f"timeline: {page}")
     if message_id is None and len(lives) > limit:
         output.remark(f"more messages are meant than these {limit:,}; ask for more with --limit")
 

@@ -60,7 +60,7 @@ def audit_of_new(
         operations = work.operations(position, new[0].first)
         told = hear(work, work.outcomes(position, lanes_from), checkpoints, noted)
     with work.stage("asking the laws", 4):
-        of_laws = breaches(judged_facts(work.spark, stretches, new, work.store), LAWS)
+        of_laws, laws = breaches(judged_facts(work.spark, stretches, new, work.store), LAWS)
     rest = Rest(
         base=None if base is None else base.state(),
         rebuilt=rebuilt,
@@ -71,6 +71,10 @@ def audit_of_new(
         findings=[*findings, *told.findings],
         of_headers=[*check_operation_headers(operations), *told.of_headers],
         of_laws=of_laws,
+        laws=laws,
+        start="the beginning of the log"
+        if base is None
+        else f"the state at position {base.last}, proven before",
         notes=[] if proven is None or base is None else [_reach(proven)],
     )
     report = audit_rest(work, rest)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import functions as f
 
+from ledgermq_spark.audit.audit import proof_of
 from ledgermq_spark.audit.auditing import lane_floors, nothing_to_prove, prove_chain, tell_of_cut
 from ledgermq_spark.audit.classify import classify
 from ledgermq_spark.audit.compare import Differences, differences
@@ -31,9 +32,10 @@ if TYPE_CHECKING:
 class Rest:
     """What is audited, and what was found of it before anything is compared.
 
-    `base` is the state before it, None at the beginning of the log; `lanes_from` where on each lane
-    reading began, None at the first record that there is. `unproven` says what cannot be proven of
-    what stood before, `notes` what else people should know.
+    `base` is the state before it, None at the beginning of the log, `start` the same in words;
+    `laws` are those that were asked, as `lawfulness.breaches` tells. Reading of each lane began at
+    `lanes_from`, None: at the first record there is. `unproven` says what cannot be proven of what
+    stood before, `notes` what else people should know.
     """
 
     base: Checkpoint | None
@@ -41,6 +43,8 @@ class Rest:
     operations: DataFrame
     told: Witnesses
     live: Checkpoint | None
+    start: str
+    laws: Sequence[dict[str, Any]] = ()
     lanes_from: Sequence[int] | None = None
     findings: list[Evidence] = field(default_factory=list)
     of_headers: list[Evidence] = field(default_factory=list)
@@ -90,6 +94,7 @@ def audit_rest(work: Work, rest: Rest) -> AuditReport:
         digest=rebuilt.digest,
         chain=rebuilt.chain.hex(),
         chain_proof=proof.as_dict() | {"told": proof.told()},
+        proven=proof_of(rebuilt.position, since=first, start=rest.start, laws=rest.laws),
         seconds=work.seconds,
     )
 

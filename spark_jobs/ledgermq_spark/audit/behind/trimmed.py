@@ -63,6 +63,7 @@ def audit_of_rest(
         live=live,
         findings=findings,
         of_headers=of_headers,
+        start=f"the checkpoint at position {base.position}, taken as it is",
         unproven=[reach],
         notes=["no law was asked: laws need the log from position 0 on, or an archive of it"],
     )

@@ -1,0 +1,1 @@
+"""Pages for people: HTML that needs nothing else, readable without JavaScript too."""
