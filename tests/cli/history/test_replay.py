@@ -153,6 +153,7 @@ def check_choices(run, connection, ids, last):
     assert originals(connection, "few") == [ids[0], ids[2]]
 
 
+@pytest.mark.long
 def test_a_replay_stops_at_what_cannot_be_put_and_goes_on_there(
     run, connection, spark, monkeypatch
 ):
@@ -250,6 +251,7 @@ def cut(bootstrap: str, position: int) -> None:
         future.result(timeout=20)
 
 
+@pytest.mark.long
 def test_of_a_log_that_was_cut_what_is_gone_is_told(run, installation, connection, spark):
     """From where on there are bodies, which message's is not; the rest is put again."""
     with connection.session(transacted=True) as unit, connection.session() as session:

@@ -187,6 +187,7 @@ def test_a_wrong_checkpoint_is_told_and_taken_away(worked, restore, spark):
     check_start(worked, right)
 
 
+@pytest.mark.long
 def test_a_wrong_checkpoint_at_the_position_is_written_over(worked, restore):
     """The manifest of that position is then the right one."""
     _, wrong = positions(worked)
@@ -197,6 +198,7 @@ def test_a_wrong_checkpoint_at_the_position_is_written_over(worked, restore):
     check_start(worked, wrong)
 
 
+@pytest.mark.long
 def test_checkpoints_contradict_each_other_without_the_log_between(worked, restore):
     """From a checkpoint on nobody can say which is wrong: nothing is changed."""
     _, wrong = positions(worked)
@@ -209,6 +211,7 @@ def test_checkpoints_contradict_each_other_without_the_log_between(worked, resto
     assert records_in(worked) == before
 
 
+@pytest.mark.long
 def test_a_broken_checkpoint_and_one_above_the_log_are_taken_away(worked, restore, plain):
     """A missing chunk is named; what lies above the end would keep workers from starting."""
     right, broken = positions(worked)
@@ -285,11 +288,12 @@ def test_what_no_lane_answered_is_not_restored_and_other_answers_are_told(worked
 @pytest.mark.parametrize(
     "point",
     [
-        pytest.param("after-chunks", marks=pytest.mark.long),
+        "after-chunks",
         "before-manifest",
-        pytest.param("after-manifest", marks=pytest.mark.long),
+        "after-manifest",
     ],
 )
+@pytest.mark.long
 def test_a_restore_that_is_killed_can_be_called_again(worked, restore, point):
     """What it leaves is believed by nobody before its manifest is there."""
     remove(worked, "/")
@@ -323,6 +327,7 @@ def test_a_trimmed_log_is_restored_from_its_oldest_checkpoint_or_not_at_all(work
     assert (gone.code, gone.error["code"]) == (REFUSED, "log-trimmed")
 
 
+@pytest.mark.long
 def test_an_altered_log_is_not_restored(worked, restore):
     """The digest chain on the lanes tells of other records: nothing is written."""
     remove(worked, "/")

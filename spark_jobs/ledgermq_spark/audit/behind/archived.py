@@ -72,9 +72,7 @@ def audit_of_new(
         of_headers=[*check_operation_headers(operations), *told.of_headers],
         of_laws=of_laws,
         laws=laws,
-        start="the beginning of the log"
-        if base is None
-        else f"the state at position {base.last}, proven before",
+        start=_start(base),
         notes=[] if proven is None or base is None else [_reach(proven)],
     )
     report = audit_rest(work, rest)
@@ -107,6 +105,12 @@ def _rebuilt(work: Work, new: list[Stretch], started: float) -> Rebuilt:
         rows = rows.unionByName(earlier.where(earlier.part.isin("links", "skipped", *TOLD)))
     name = new[-1].manifest["queue_manager"]
     return rebuilt_from(name, new[0].first, new[-1].last, rows, started)
+
+
+def _start(base: Stretch | None) -> str:
+    if base is None:
+        return "the beginning of the log"
+    return f"the state at position {base.last} in the archive, proven before"
 
 
 def _reach(proven: dict[str, Any]) -> str:
