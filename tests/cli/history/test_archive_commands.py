@@ -1,12 +1,15 @@
 """`ledgermq archive`, and what is asked of an archive, on a real log by Spark."""
 
+import json
+import subprocess
+import sys
 import uuid
 
 import pytest
 
 from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.long, pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 NOBODY = "localhost:1"
 
@@ -93,3 +96,22 @@ def test_an_archive_has_states_of_its_own(cli, archived):
     """A checkpoint of the broker is not asked for beside them."""
     given = ("--archive", archived["directory"], "--from-checkpoint")
     assert cli("rebuild", *given).code == USAGE
+
+
+def test_tables_grow_as_delta_tables(cli, archived, tmp_path):
+    """Written twice, each row is there once; in a process of its own, whose Spark knows Delta."""
+    tables = tmp_path / "tables"
+    written = [sys.executable, "-m", "ledgermq.cli.main", "tables", "write", tables]
+    given = ["--archive", archived["directory"], "--format", "delta", "--bootstrap", NOBODY]
+    for said in ("1 stretch more", "which had all"):
+        ended = subprocess.run([*written, *given], capture_output=True, text=True, check=True)
+        assert said in ended.stdout
+    log = sorted((tables / "message_events" / "_delta_log").glob("*.json"))
+    actions = [json.loads(line) for one in log for line in one.read_text().splitlines()]
+    rows = sum(json.loads(one["add"]["stats"])["numRecords"] for one in actions if "add" in one)
+    query = "SELECT count(*) AS rows FROM message_events"
+    told = cli("sql", query, "--archive", archived["directory"], "--json").document
+    assert [{"rows": rows}] == told
+    refused = subprocess.run([*written, *given[:2]], capture_output=True, text=True, check=False)
+    assert refused.returncode == REFUSED
+    assert "another way" in refused.stderr

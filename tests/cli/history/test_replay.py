@@ -19,7 +19,7 @@ from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import find_queue_manager
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 PATIENCE_SECONDS = 240
 GROUP = b"g" * 24
 

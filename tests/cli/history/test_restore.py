@@ -24,7 +24,7 @@ from support.brokers import topic_surgery as surgery
 from support.brokers.worker_process import new_place
 from support.checks.history import check_history, read_partition
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.long, pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 MESSAGES = 7
 ROOT = "ledgermq.checkpoint.Root"

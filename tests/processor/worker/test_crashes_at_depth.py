@@ -5,7 +5,7 @@ import pytest
 from ledgermq.processor.worker.crash_points import CRASH_POINTS
 from support.soak import Soak
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500)]
 
 ROUNDS = 20
 DEPTH = 30_000

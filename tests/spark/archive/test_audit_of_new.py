@@ -16,7 +16,7 @@ from support.brokers.log_writer import Script
 from support.planted.planting import PLANTS, conversation
 from support.random_logs.random_log import RandomLog
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 
 FIRST = 120
 

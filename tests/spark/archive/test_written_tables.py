@@ -11,7 +11,7 @@ from ledgermq_spark.jobs.run import run_tables
 from ledgermq_spark.tables.all_tables import TABLES
 from ledgermq_spark.tables.writing import write_tables
 
-pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
+pytestmark = [pytest.mark.long, pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 
 
 class KilledError(Exception):

@@ -50,6 +50,10 @@ def audit_of_new(
     stretches = archive.there()
     proven = archive.proven()
     new = _new_stretches(archive, stretches, proven)
+    for stretch in new:
+        problem = stretch.damage()
+        if problem is not None:
+            raise ArchiveBrokenError(f"{problem}: take the stretch from a copy of the archive")
     before = stretches[: len(stretches) - len(new)]
     base = before[-1] if before else None
     lanes_from = proven["lane_ends"] if proven and base and base.last == proven["last"] else None
