@@ -45,11 +45,8 @@ def archived_facts(
         ArchiveBrokenError: The archive is not whole.
         PositionOutOfRangeError: `at` lies before the archive's start or after its end.
     """
-    if progress is not None:
-        progress("reading the archive", 0, 1)
-    stretches = LogArchive(path, queue_manager).there()
+    stretches, position = opened(path, queue_manager, at, progress)
     spark = spark or spark_session()
-    position = archived_position(stretches, at)
     reached = [one for one in stretches if one.first <= position]
     frames = frames_of(spark, reached, f.lit(queue_manager), ends=reached[-1:])
     if position < reached[-1].last:
@@ -59,6 +56,19 @@ def archived_facts(
             frames[name] = frames[name].limit(0)
     store = Store(spark, directory or Path(tempfile.mkdtemp(prefix="ledgermq-spark-")))
     return Facts(spark, frames, store.keep)
+
+
+def opened(
+    path: Path, queue_manager: str, at: int | str | datetime | None, progress: Progress | None
+) -> tuple[list[Stretch], int]:
+    """An archive's stretches, and the position of a moment in it.
+
+    Raises what `archived_facts` raises.
+    """
+    if progress is not None:
+        progress("reading the archive", 0, 1)
+    stretches = LogArchive(path, queue_manager).there()
+    return stretches, archived_position(stretches, at)
 
 
 def frames_of(

@@ -9,8 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ledgermq_spark.archive.archived import archived_position
-from ledgermq_spark.archive.log_archive import LogArchive
+from ledgermq_spark.archive.archived import opened
 from ledgermq_spark.archive.stretch import FOLD, Stretch
 from ledgermq_spark.log.rows import spark_schema
 from ledgermq_spark.log.session import spark_session
@@ -58,10 +57,7 @@ def rebuild_archived(
         PositionOutOfRangeError: `at` lies before the archive's start or after its end.
     """
     started = time.monotonic()
-    if progress is not None:
-        progress("reading the archive", 0, 1)
-    stretches = LogArchive(path, queue_manager).there()
-    position = archived_position(stretches, at)
+    stretches, position = opened(path, queue_manager, at, progress)
     spark = spark or spark_session()
     number = next(at for at, one in enumerate(stretches) if position <= one.last)
     stretch, before = stretches[number], stretches[number - 1] if number else None

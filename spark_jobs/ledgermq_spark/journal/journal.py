@@ -7,51 +7,30 @@ cut, the state to begin with, and what came in before it, are taken from the las
 
 from __future__ import annotations
 
-import json
 import tempfile
-from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from pyspark.sql import functions as f
-from pyspark.sql import types as t
 
 from ledgermq.protocol.limits import TIME_ROUNDING_US
-from ledgermq.protocol.operations import Put
-from ledgermq.wire.content import replayed
-from ledgermq.wire.framing.codec import encode_record
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import Claim
 from ledgermq_spark.journal.archive import Archive, Archived, JournalArchiveError
+from ledgermq_spark.journal.arrivals import ARRIVALS, messages_of, moves_told
 from ledgermq_spark.journal.summary import JOURNAL_COLUMNS, Journal
 from ledgermq_spark.log.positions import PartitionRange
-from ledgermq_spark.log.read_log import as_operation, read_raw
-from ledgermq_spark.log.rows import BYTES, FLAG, LONG, TEXT, arrow_batch, spark_schema
+from ledgermq_spark.log.read_log import read_raw
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, CheckpointBrokenError, read_checkpoints
-from ledgermq_spark.rebuild.rebuild import FoldStoppedError, Progress, Rebuilt, fold_log, locate
+from ledgermq_spark.rebuild.rebuild import Progress, Rebuilt, locate
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
 
-HEADER: Final = "ledgermq.message.Header"
 LIFETIME_MS_DEFAULT: Final = 7 * 24 * 3600 * 1000
-
-# What each Put says, message by message in parallel lists.
-PUT_COLUMNS: Final = (
-    ("put_position", LONG),
-    ("message_ids", t.ArrayType(TEXT)),
-    ("priorities", t.ArrayType(LONG)),
-    ("persistents", t.ArrayType(FLAG)),
-    ("properties", t.ArrayType(TEXT)),
-    ("headers", t.ArrayType(BYTES)),
-    ("contents", t.ArrayType(BYTES)),
-    ("replays", t.ArrayType(TEXT)),
-    ("replayed_froms", t.ArrayType(TEXT)),
-)
 
 
 def journal_of(
@@ -94,21 +73,7 @@ def journal_of(
     if base is None and log.start > 0:
         checkpoint = _oldest(bootstrap, Topics(topic_prefix), claim, log)
     tell("folding", 1, 3)
-    rebuilt = fold_log(
-        spark,
-        bootstrap,
-        claim,
-        log,
-        log.end - 1,
-        checkpoint=checkpoint,
-        tells=("move",),
-        directory=path,
-    )
-    if rebuilt.stopped is not None:
-        raise FoldStoppedError(
-            f"the journal ends at {queue_manager}@{rebuilt.position}: the log cannot be read on, "
-            f"because of {json.dumps(rebuilt.stopped)}"
-        )
+    rebuilt = moves_told(spark, bootstrap, claim, log, checkpoint, path)
     tell("reading", 2, 3)
     begins = 0 if base is not None or checkpoint is None else checkpoint.position + 1
     return _journal(spark, bootstrap, log, rebuilt, base, begins)
@@ -188,11 +153,6 @@ def _journal(
     )
 
 
-# Moves by which messages that were put get their numbers; what comes from elsewhere nobody puts.
-ARRIVALS: Final = (
-    "before IN ('new', 'uncommitted put') AND sequence >= 0 AND session >= 0 "
-    "AND kind <> 'subscription'"
-)
 # The columns that do not depend on when one looks.
 _KEPT: Final = tuple(name for name in JOURNAL_COLUMNS if name not in ("expires_at", "expired"))
 
@@ -217,68 +177,6 @@ def _waiting(root: dict[str, Any]) -> list[int]:
         for puts in session["open_puts"]:
             found |= {one["put_position"] for one in puts["messages"]}
     return sorted(found)
-
-
-def messages_of(arrivals: DataFrame, raw: DataFrame) -> DataFrame:
-    """One row per message: where it came in, and what its Put says of it; nulls: it is not there.
-
-    Beside the columns of a journal, by which move it came in (`step`), and of a copy that a replay
-    put, which one that was (`replay`) and of what (`replayed_from`).
-    """
-    chosen = raw.select("offset", "timestamp_type", "value")
-    puts = chosen.mapInArrow(_decode_puts, spark_schema(PUT_COLUMNS))
-    at = f.col("put_index").cast("int")
-    told = [name for name, _ in PUT_COLUMNS[1:]]
-    return (
-        arrivals.join(puts, "put_position", how="left")
-        .select(
-            "position",
-            "step",
-            "put_position",
-            "put_index",
-            "destination",
-            "sequence",
-            f.timestamp_micros("time_us").alias("enqueued_at"),
-            *(f.get(name, at).alias(name) for name in told),
-        )
-        .withColumnsRenamed(dict(zip(told, _OF_PUT, strict=True)))
-    )
-
-
-_OF_PUT: Final = (
-    *("message_id", "priority", "persistent", "properties", "header", "content"),
-    *("replay", "replayed_from"),
-)
-
-
-def _decode_puts(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    for batch in batches:
-        columns = [column.to_pylist() for column in batch.columns]
-        rows = []
-        for offset, stamp, value in zip(*columns, strict=True):
-            operation = as_operation(value, stamp)
-            if isinstance(operation, Put):
-                rows.append((offset, *zip(*map(_told, operation.messages), strict=True)))
-        yield arrow_batch(PUT_COLUMNS, rows)
-
-
-def _told(message: Any) -> tuple[Any, ...]:
-    """Of one message of a Put, in the order of `PUT_COLUMNS`."""
-    header = message.get("header")
-    properties = {} if header is None else header["properties"]
-    return (
-        message["message_id"].hex(),
-        message["priority"],
-        message["persistent"],
-        json.dumps(properties),
-        None if header is None else encode_record(HEADER, header),
-        message["content"],
-        *(_text(properties.get(name)) for name in (replayed.REPLAY, replayed.FROM)),
-    )
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) else None
 
 
 def _with_expiry(rows: DataFrame, lifetime_ms: int, time: int) -> DataFrame:

@@ -18,14 +18,13 @@ from pyspark.sql import functions as f
 from ledgermq.wire.content.journaled import JournaledMessage
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import Claim
-from ledgermq_spark.journal.journal import ARRIVALS, messages_of
+from ledgermq_spark.journal.arrivals import ARRIVALS, messages_of, moves_told
 from ledgermq_spark.log.positions import PartitionRange, PositionOutOfRangeError
 from ledgermq_spark.log.read_log import read_raw
 from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.rebuild.checkpoints import Checkpoint, read_checkpoints
-from ledgermq_spark.rebuild.rebuild import Progress, fold_log, locate
-from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
+from ledgermq_spark.rebuild.rebuild import Progress, locate
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -108,18 +107,7 @@ def stretch_of(
     spark = spark or spark_session()
     path = directory or Path(tempfile.mkdtemp(prefix="ledgermq-stretch-"))
     tell("folding", 1, STEPS)
-    rebuilt = fold_log(
-        spark,
-        bootstrap,
-        claim,
-        log,
-        log.end - 1,
-        checkpoint=checkpoint,
-        tells=("move",),
-        directory=path,
-    )
-    if rebuilt.stopped is not None:
-        raise FoldStoppedError(why_stopped(queue_manager, rebuilt.stopped))
+    rebuilt = moves_told(spark, bootstrap, claim, log, checkpoint, path)
     tell("reading", 2, STEPS)
     arrivals = rebuilt.told("move").where(ARRIVALS).where(f.col("position") >= first)
     meant = f.col("position") <= last

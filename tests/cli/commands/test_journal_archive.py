@@ -14,7 +14,7 @@ from ledgermq.wire.content.content import Content, encode_content
 from ledgermq.wire.content.message_header import make_header
 from ledgermq.wire.framing.codec import encode_record
 from ledgermq_spark.journal.archive import Archive, JournalArchiveError
-from ledgermq_spark.journal.journal import HEADER
+from ledgermq_spark.journal.arrivals import HEADER
 
 START = datetime(2026, 3, 1, tzinfo=UTC)
 
