@@ -12,7 +12,7 @@ export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-fast test-all demo bench soak fuzz golden-update rules mutants lock clean
+.PHONY: help setup check test test-fast test-all demo bench soak fuzz golden-update rules mutants law-mutants lock clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ rules: $(STAMP) ## run the tests that name a rule and write build/rules.md (ARGS
 
 mutants: $(STAMP) ## break core and client in every small way, write build/mutation.md (ARGS=--help)
 	$(BIN)/python tests/mutation/run.py $(ARGS)
+
+law-mutants: $(STAMP) ## break the fold in 300 small ways and ask the audit's laws (ARGS=--help)
+	$(BIN)/python tests/mutation/laws.py $(ARGS)
 
 lock: ## resolve requirements/*.in again into the locked files (needs uv)
 	$(LOCK) requirements/development.in -o requirements/development.txt

@@ -76,6 +76,13 @@ def _limit(seconds: float, *, waits: bool) -> None:
     signal.setitimer(signal.ITIMER_REAL if waits else signal.ITIMER_PROF, allowed)
 
 
+def install(path: Path, source: str) -> None:
+    """Has this process import a mutant of a module in its place."""
+    name = ".".join(path.relative_to(SERVICES).with_suffix("").parts)
+    sys.meta_path.insert(0, _Finder(name, path, source))
+    sys.dont_write_bytecode = True
+
+
 def _child(package: Package, path: Path, source: str, tests: dict[str, float]) -> int:
     """Runs the chosen tests on one mutant; 0 if they pass."""
     silent = os.open(os.devnull, os.O_WRONLY)
@@ -83,9 +90,7 @@ def _child(package: Package, path: Path, source: str, tests: dict[str, float]) -
     os.dup2(silent, 2)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY_BYTES, MEMORY_BYTES))
     os.environ["LEDGERMQ_EXAMPLES_DIVISOR"] = "4"
-    name = ".".join(path.relative_to(SERVICES).with_suffix("").parts)
-    sys.meta_path.insert(0, _Finder(name, path, source))
-    sys.dont_write_bytecode = True
+    install(path, source)
     scripts = {one.removeprefix(SCRIPT) for one in tests if one.startswith(SCRIPT)}
     _limit(2.0, waits=package.waits)
     if scripts and package.scripts is not None:

@@ -51,11 +51,12 @@ class Trial:
 @cache
 def histories_of(family: Family, number: int) -> list[tuple[list[Entry], list[Told]]]:
     """The histories of a round, each with what the fold tells of it when it is right."""
-    found = [list(map(_entry, history)) for history in family.histories(number)]
+    found = [list(map(entry_of, history)) for history in family.histories(number)]
     return [(log, list(told_of(log))) for log in found]
 
 
-def _entry(one: generators.Entry) -> Entry:
+def entry_of(one: generators.Entry) -> Entry:
+    """An entry of a generator as one of a log."""
     return Entry(value=one.value, time_us=one.time)
 
 
