@@ -224,25 +224,25 @@ def summary(cases: list[Case], letters: dict[str, set[str]], clean: int, how: st
     )
     reasons = reasons_in(EQUIVALENT)
     by_law = Counter(law for what, _, laws in told if what == "found" for law in laws.split(", "))
-    lines = [
-        "# Mutants before the laws",
-        "",
-        f"Written by `make law-mutants`: {how}.",
-        "",
-        f"- Histories of the right fold: {clean}, of which laws find fault with {len(unlawful)}"
-        + (f": {', '.join(unlawful)}" if unlawful else "."),
-        f"- Mutants of the fold: {len(cases)}. {counts['stopped']} stop it; "
-        f"{counts['told nothing otherwise']} tell all of these histories as it does.",
-        f"- The other {wrong} tell some otherwise: laws find {counts['found']} ({share}).",
-        f"- Of {tested.total()} of these that the tests of the fold were run on, tests kill "
-        f"{tested[True]}.",
-        f"- By law: {', '.join(f'{law} {count}' for law, count in sorted(by_law.items()))}.",
-        "",
-        "## Not found",
-        "",
-        "What they change, and where it shows.",
-        "",
-    ]
+    unlawful_told = f": {', '.join(unlawful)}" if unlawful else ""
+    laws_told = ", ".join(f"{law} {count}" for law, count in sorted(by_law.items()))
+    lines = f"""\
+# Mutants before the laws
+
+Written by `make law-mutants`: {how}.
+
+- Histories of the right fold: {clean}. Laws find fault with {len(unlawful)}{unlawful_told}.
+- Mutants of the fold: {len(cases)}. {counts["stopped"]} stop it;
+  {counts["told nothing otherwise"]} tell all of these histories as it does.
+- The other {wrong} tell some otherwise: laws find {counts["found"]} ({share}).
+- Tests of the fold were run on {tested.total()} of these, and kill {tested[True]}.
+- By law: {laws_told}.
+
+## Not found
+
+What they change, and where it shows.
+""".splitlines()
+    lines.append("")
     for what, case, frames in told:
         if what == "not found":
             verdict = case.verdict(what)

@@ -88,8 +88,26 @@ SELECT queue_manager, -1 AS position, store, -1 AS sequence, -1 AS session,
 FROM told JOIN {standing} AS standing USING (queue_manager, store, kind, what)
 WHERE told.size_bytes <> standing.size_bytes OR told.count <> standing.count
 """
+# What was deleted or ended is gone with the last message that it has.
+STAYED = """
+WITH standing AS (
+    SELECT queue_manager, store, kind FROM {standing}
+    WHERE store >= 0 AND kind IN ('queue', 'subscription', 'topic')
+    GROUP BY ALL
+    HAVING sum(IF(what IN ('consumed', 'expired', 'moved', 'dropped', 'removed', 'most'), 0, count))
+        = 0
+)
+SELECT queue_manager, -1 AS position, store, -1 AS sequence, -1 AS session,
+    concat('a ', kind, ' is there that ended') AS summary, 'gone' AS expected, 'there' AS found
+FROM standing LEFT ANTI JOIN (SELECT * FROM {stores} WHERE gone_at IS NULL)
+    USING (queue_manager, store, kind)
+"""
 LAW = Law(
     letter="N",
-    sentence="Put = present + gone by cause, for each queue, subscription and topic.",
-    breaches=(Breach("state mismatch", CONSERVED), Breach("state mismatch", SIZED)),
+    sentence="Put = present + gone by cause, for each queue, subscription and topic that there is.",
+    breaches=(
+        Breach("state mismatch", CONSERVED),
+        Breach("state mismatch", SIZED),
+        Breach("state mismatch", STAYED),
+    ),
 )

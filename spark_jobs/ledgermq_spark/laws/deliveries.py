@@ -74,9 +74,28 @@ FROM told
 WHERE NOT (identity <=> put AND enqueued_at <=> numbered_us)
     OR content_digest IS NOT NULL AND NOT (content_digest <=> put_digest)
 """
+# What a transacted session gets belongs to its unit of work, what another one gets does not.
+AS_ITS_SESSION = """
+SELECT queue_manager, move.position, store, sequence, session,
+    'a message was delivered otherwise than its session gets messages' AS summary,
+    IF(acknowledge_mode = 'TRANSACTED', 'uncommitted get', 'unacknowledged') AS expected,
+    after AS found
+FROM {moves} AS move
+    JOIN (
+        SELECT queue_manager, position AS session, acknowledge_mode FROM {operations}
+        WHERE kind = 'Open'
+    ) USING (queue_manager, session)
+WHERE after IN ('unacknowledged', 'uncommitted get')
+    AND (acknowledge_mode = 'TRANSACTED') <> (after = 'uncommitted get')
+"""
 LAW = Law(
     letter="E",
     sentence="What the lanes say was delivered is what moved into flight: same message, consumer, "
-    "delivery number and backouts; and each message is told as it was put.",
-    breaches=(Breach("altered outcome", DELIVERED), Breach("altered outcome", AS_PUT)),
+    "delivery number and backouts; each message is told as it was put, and is held as its session "
+    "gets.",
+    breaches=(
+        Breach("altered outcome", DELIVERED),
+        Breach("altered outcome", AS_PUT),
+        Breach("state mismatch", AS_ITS_SESSION),
+    ),
 )

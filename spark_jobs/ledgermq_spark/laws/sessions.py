@@ -166,14 +166,63 @@ WHERE NOT (told_us <=> IF(turn = 'suspicion', due_us, NULL))
     OR coalesce(next_turn, '') NOT IN ('LOST', 'UNCONFIRMED')
         AND due_us <= coalesce(next_us, end_us)
 """
+# A session ends at once where administration ends it, or another connection takes over its client
+# id (§5).
+ENDED = """
+WITH
+due AS (
+    SELECT queue_manager, number AS session, replied_at AS position FROM {applied}
+    WHERE kind = 'EndSession' AND reply <> 'Refused'
+    UNION ALL
+    SELECT old.queue_manager, old.session, new.connection_opened_at
+    FROM {sessions} AS new JOIN {sessions} AS old USING (queue_manager, client_id)
+    WHERE client_id <> '' AND old.session < new.connection_opened_at
+        AND new.session = new.connection_opened_at AND old.connection <> new.connection
+        AND coalesce(old.ended_at > new.connection_opened_at, TRUE)
+)
+SELECT queue_manager, due.position, -1 AS store, -1 AS sequence, session,
+    'a session stays though it was ended or its client id was taken over' AS summary,
+    due.position AS expected, coalesce(CAST(ended_at AS STRING), 'open') AS found
+FROM due JOIN {sessions} USING (queue_manager, session)
+WHERE coalesce(ended_at > due.position, TRUE)
+"""
+# Each outcome names the one before it on its lane, as long as its connection is there.
+CHAINED = """
+WITH
+lanes AS (
+    SELECT queue_manager, connection, position, index, session, previous_position, previous_index,
+        lag(struct(position, index)) OVER (
+            PARTITION BY queue_manager, connection ORDER BY position, index) AS before_it
+    FROM {outcomes} WHERE connection IS NOT NULL
+),
+due AS (
+    SELECT lanes.*, ended.position IS NOT NULL AS is_over
+    FROM lanes LEFT JOIN (SELECT DISTINCT * FROM {connection_ends}) AS ended
+        ON lanes.queue_manager = ended.queue_manager
+        AND lower(hex(lanes.connection)) = ended.connection
+        AND before_it = struct(ended.position, ended.index)
+)
+SELECT queue_manager, position, -1 AS store, -1 AS sequence, coalesce(session, -1) AS session,
+    'an outcome names another one as the one before it' AS summary,
+    IF(before_it IS NULL OR is_over, 'none', concat_ws('/', before_it.position, before_it.index))
+        AS expected,
+    IF(previous_position < 0, 'none', concat_ws('/', previous_position, previous_index)) AS found
+FROM due LEFT JOIN (SELECT queue_manager, position AS begun_at FROM {since}) USING (queue_manager)
+WHERE IF(before_it IS NULL OR is_over, previous_position >= 0,
+        NOT struct(previous_position, previous_index) <=> before_it)
+    AND (begun_at IS NULL OR before_it.position > begun_at)
+"""
 LAW = Law(
     letter="L",
     sentence="In a session each number acts once, the numbers that act are dense from 1, and what "
-    "is sent again is answered as it was; a session ends by itself exactly when its time is over.",
+    "is sent again is answered as it was; a session ends by itself exactly when its time is over, "
+    "and at once where it is ended; its lane tells all outcomes in a row.",
     breaches=(
         Breach("reordered", DENSE),
         Breach("altered outcome", GAPS),
         Breach("altered outcome", AGAIN),
         Breach("state mismatch", DEADLINES),
+        Breach("state mismatch", ENDED),
+        Breach("altered outcome", CHAINED),
     ),
 )

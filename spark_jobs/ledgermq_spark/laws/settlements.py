@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ledgermq_spark.laws import by_hand
 from ledgermq_spark.laws.law import Breach, Law
 
 CONSUMED = """
@@ -163,7 +164,7 @@ LAW = Law(
     letter="D",
     sentence="An accepted settlement consumes or returns exactly what it names; an end of a unit "
     "of work or session returns all it held; backouts count what was seen, and all of what was "
-    "lost; what is done by hand touches as many messages as it says.",
+    "lost; what is done by hand touches the messages that it names, as many as it says.",
     breaches=(
         Breach("lost", CONSUMED),
         Breach("lost", LEFT_BEHIND),
@@ -171,5 +172,6 @@ LAW = Law(
         Breach("unexpected", UNASKED),
         Breach("lost", RETURNED),
         Breach("state mismatch", BY_HAND),
+        *by_hand.BREACHES,
     ),
 )

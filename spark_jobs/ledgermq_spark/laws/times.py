@@ -5,7 +5,8 @@ from __future__ import annotations
 from ledgermq_spark.laws.law import Breach, Law
 from ledgermq_spark.laws.limits import expiry
 
-# PROTOCOL.md §6, entry by entry: each is compared with the reference, or with state time.
+# PROTOCOL.md §6, entry by entry: each is compared with the reference, or with state time, which
+# begins with the first time that can be trusted.
 STATE_TIME = """
 WITH
 entries AS (
@@ -18,10 +19,11 @@ entries AS (
 compared AS (
     SELECT *, t - IF(r >= 0, r, s) AS ahead,
         kind = 'TimeAgreed' AND abs(writer_time - t) <= 10000000 AS is_agreed
-    FROM entries WHERE s >= 0 AND t IS NOT NULL
+    FROM entries WHERE t IS NOT NULL AND (s IS NOT NULL OR position = 0)
 ),
 due AS (
     SELECT *, CASE
+        WHEN coalesce(s, -1) < 0 THEN t
         WHEN ahead BETWEEN 0 AND 60000000 AND r >= 0
             THEN greatest(t, s + CAST(floor(ahead * 7 / 8) AS BIGINT))
         WHEN ahead BETWEEN 0 AND 60000000 THEN t

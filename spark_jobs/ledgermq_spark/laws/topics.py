@@ -1,8 +1,9 @@
-"""Law J: a topic's message is there as long as some subscription has a copy, and no longer."""
+"""Law J: who gets a copy of a topic's message, which is there as long as one of them has it."""
 
 from __future__ import annotations
 
 from ledgermq_spark.laws.law import Breach, Law
+from ledgermq_spark.laws.refusals.expressions import may_stand
 
 HELD = """
 WITH
@@ -38,9 +39,69 @@ WHERE (published_at IS NULL) = (has_copies IS NOT NULL)
     OR published_at IS NOT NULL AND NOT (gone_at <=> last_at)
     OR published_at IS NULL AND cause <> 'dropped'
 """
+# Subscriptions that are there want what their selector is true of, and with noLocal nothing of a
+# connection that has one of their consumers or their client id (§5). What began or ended at the
+# entry itself may have done so before or after it: nothing is said of that.
+WANTED = f"""
+WITH
+published AS (
+    SELECT queue_manager, destination, sequence, store AS topic_store, position, put_position,
+        put_index, session, time_us
+    FROM {{moves}}
+    WHERE kind = 'topic' AND sequence >= 0 AND before IN ('new', 'uncommitted put')
+),
+offered AS (
+    SELECT one.*, sub.store, sub.selector, sub.no_local, sub.client_id,
+        made_at < position AND coalesce(position < gone_at, TRUE) AS is_there
+    FROM published AS one JOIN {{stores}} AS sub USING (queue_manager, topic_store)
+    WHERE sub.kind = 'subscription' AND {may_stand("made_at", "gone_at", "position")}
+),
+senders AS (
+    SELECT queue_manager, session, connection, client_id AS sender_client_id FROM {{session_ends}}
+),
+receivers AS (
+    SELECT one.queue_manager, one.store, one.position, one.session,
+        bool_or(opened_at < position AND coalesce(position < closed_at, TRUE)) AS is_local
+    FROM offered AS one JOIN senders USING (queue_manager, session)
+    JOIN (
+        SELECT queue_manager, store, lower(hex(connection)) AS connection, opened_at, closed_at
+        FROM {{consumers}}
+    ) USING (queue_manager, store, connection)
+    WHERE no_local AND {may_stand("opened_at", "closed_at", "position")}
+    GROUP BY ALL
+),
+judged AS (
+    SELECT one.queue_manager, one.position, one.store, one.sequence, one.session, is_there
+        AND coalesce(is_local, TRUE) AS is_sure,
+        NOT (no_local AND (is_local IS NOT NULL
+            OR coalesce(sender_client_id <> '' AND sender_client_id = client_id, FALSE)))
+        AND suits(selector, IF(selector = '', NULL, struct(message_id, priority, persistent,
+            one.time_us, header)), FALSE) AS is_wanted
+    FROM offered AS one
+        JOIN (
+            SELECT queue_manager, position AS put_position, put_index, message_id,
+                priorities[put_index] AS priority, persistent[put_index] AS persistent,
+                headers[put_index] AS header
+            FROM {{operations}} LATERAL VIEW posexplode(message_ids) AS put_index, message_id
+            WHERE kind = 'Put'
+        ) USING (queue_manager, put_position, put_index)
+        LEFT JOIN senders USING (queue_manager, session)
+        LEFT JOIN receivers USING (queue_manager, store, position, session)
+),
+copies AS (
+    SELECT queue_manager, position, store, sequence, TRUE AS is_copied FROM {{moves}}
+    WHERE kind = 'subscription' AND before = 'new'
+)
+SELECT queue_manager, position, store, sequence, coalesce(session, -1) AS session,
+    IF(is_copied, 'a subscription got a message that it does not want',
+        'a subscription did not get a message that it wants') AS summary,
+    IF(is_copied, 'nothing', 'a copy') AS expected, IF(is_copied, 'a copy', 'nothing') AS found
+FROM judged FULL JOIN copies USING (queue_manager, position, store, sequence)
+WHERE is_wanted IS NULL OR is_sure AND is_wanted <> coalesce(is_copied, FALSE)
+"""
 LAW = Law(
     letter="J",
-    sentence="A topic's message is published while some subscription has a copy of it, and is "
-    "dropped at once where none wants it.",
-    breaches=(Breach("state mismatch", HELD),),
+    sentence="A topic's message comes to each subscription that wants it and to no other; it is "
+    "published while one of them has a copy, and is dropped at once where none wants it.",
+    breaches=(Breach("state mismatch", HELD), Breach("unexpected", WANTED)),
 )

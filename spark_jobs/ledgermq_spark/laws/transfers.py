@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ledgermq_spark.laws.law import Breach, Law
+from ledgermq_spark.laws.refusals.expressions import may_stand
 from ledgermq_spark.laws.storage import relocations
 
 # What is moved arrives; what expires does where its destination says so.
@@ -32,12 +33,67 @@ FROM left_for FULL JOIN arrived USING (queue_manager, position, put_position, pu
     LEFT ANTI JOIN copied USING (queue_manager, position)
 WHERE coalesce(came, 0) NOT BETWEEN coalesce(must, 0) AND coalesce(may, 0)
 """
+# What expired goes where its destination says, what came back too often or follows its group to the
+# error destination, what is moved by hand where its operator said; by whatever settings were in
+# force at that entry.
+NAMED = f"""
+WITH
+by_hand AS (
+    SELECT queue_manager, replied_at AS position,
+        coalesce(get_json_object(settings, '$.target'), '') AS target
+    FROM {{applied}}
+    WHERE kind = 'MoveMessages' AND reply <> 'Refused'
+),
+gone AS (
+    SELECT moves.queue_manager, moves.position, put_position, put_index, store, sequence, target,
+        collect_set(IF(cause = 'expired', expiry_destination, error_destination)) AS named,
+        cause = 'moved' AND max(target) IS NOT NULL AS is_open
+    FROM {{moves}} AS moves JOIN {{settings}} USING (queue_manager, kind, destination, store)
+        LEFT JOIN by_hand USING (queue_manager, position)
+    WHERE cause IN ('moved', 'expired') AND before <> 'published'
+        AND {may_stand("from_position", "until_position", "moves.position")}
+    GROUP BY moves.queue_manager, moves.position, put_position, put_index, store, sequence, cause,
+        target
+),
+targets AS (
+    SELECT queue_manager, position, put_position, put_index,
+        explode(IF(is_open, array_append(named, target), named)) AS destination,
+        IF(is_open OR size(named) > 1, 0, 1) AS must
+    FROM gone
+),
+left_for AS (
+    SELECT queue_manager, position, put_position, put_index, destination, sum(must) AS must,
+        count(*) AS may
+    FROM targets WHERE destination <> ''
+    GROUP BY ALL
+),
+arrived AS (
+    SELECT queue_manager, position, put_position, put_index, destination, count(*) AS came,
+        max(store) AS store, max(sequence) AS sequence
+    FROM {{moves}} WHERE before = 'new' AND session < 0 AND kind <> 'subscription'
+    GROUP BY ALL
+),
+elsewhere AS (
+    SELECT queue_manager, position FROM {{operations}} WHERE kind = 'CopyMessages'
+    UNION ALL
+    SELECT queue_manager, position FROM by_hand WHERE target = ''
+)
+SELECT queue_manager, position, coalesce(store, -1) AS store, coalesce(sequence, -1) AS sequence,
+    -1 AS session, 'a message went elsewhere than it had to' AS summary,
+    concat_ws(' ', coalesce(must, 0), 'to', destination) AS expected, coalesce(came, 0) AS found
+FROM left_for FULL JOIN arrived
+    USING (queue_manager, position, put_position, put_index, destination)
+    LEFT ANTI JOIN elsewhere USING (queue_manager, position)
+WHERE coalesce(came, 0) NOT BETWEEN coalesce(must, 0) AND coalesce(may, 0)
+"""
 LAW = Law(
     letter="I",
-    sentence="What leaves a destination for another one arrives there once, at the same position; "
+    sentence="What leaves a destination for another one arrives once at the one that is named for "
+    "it, at the same position; "
     "what nobody put or copied came from somewhere; its body stands where it was written last.",
     breaches=(
         Breach("lost", TRANSFERRED),
+        Breach("unexpected", NAMED),
         Breach("altered outcome", relocations.COUNTED),
         Breach("altered copy", relocations.ALTERED),
         Breach("state mismatch", relocations.STANDING),

@@ -6,6 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pyspark.sql import Observation
+from pyspark.sql.functions import count
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
@@ -18,12 +21,19 @@ class Store:
     path: Path
 
     def keep(self, name: str, frame: DataFrame) -> DataFrame:
-        """Write a DataFrame as Parquet and return it as read back."""
+        """Write a DataFrame as Parquet and return it as read back.
+
+        Of an empty one Spark is told so (`limit`): whatever is joined with it is planned away.
+        """
         place = str(self.path / name)
-        frame.write.mode("overwrite").parquet(place)
-        return self.spark.read.schema(frame.schema).parquet(place)
+        seen = Observation()
+        frame.observe(seen, count("*").alias("rows")).write.mode("overwrite").parquet(place)
+        kept = self.spark.read.schema(frame.schema).parquet(place)
+        return kept if seen.get["rows"] else kept.limit(0)
 
     def hold(self, name: str, frame: DataFrame) -> DataFrame:
         """The same for what is small: in memory, which is done in half the time."""
         del name
-        return self.spark.createDataFrame(frame.toArrow())
+        rows = frame.toArrow()
+        held = self.spark.createDataFrame(rows)
+        return held if rows.num_rows else held.limit(0)

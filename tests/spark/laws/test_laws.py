@@ -1,5 +1,6 @@
 """Laws of history: quiet on what the fold makes of any log, and each finds what breaks it."""
 
+import json
 import random
 from collections import defaultdict
 
@@ -25,6 +26,18 @@ FLAVOURS = (
     {"topics": True, "ends": True, "moves": True},
     {"topics": True, "groups": True, "redelivery": True, "quotas": True},
 )
+
+
+EVERYTHING = {
+    "source": "queue:q",
+    "subscription": "",
+    "client_id": "",
+    "durable": False,
+    "selector": "",
+    "sequences": [],
+    "after_sequence": -1,
+    "limit": 0,
+}
 
 
 def small_log() -> Script:
@@ -55,18 +68,10 @@ def small_log() -> Script:
     }
     getter.send(Relocate, messages=[copy], actor="op", reason="test")
     getter.send(op.CreateQueue, queue="dead")
-    everything = {
-        "source": "queue:q",
-        "subscription": "",
-        "client_id": "",
-        "durable": False,
-        "selector": "",
-        "sequences": [],
-        "after_sequence": -1,
-        "limit": 0,
-    }
     who = {"actor": "op", "reason": "test"}
-    getter.send(MoveMessages, selection=everything, **who, target="queue:dead")
+    getter.send(MoveMessages, selection=EVERYTHING, **who, target="queue:dead")
+    ended = script.session("AUTO")
+    getter.send(op.EndSession, target_session=ended.handle, actor="op", reason="test")
     sender.again(op.Rollback, 4, seen=[])
     sender.again(op.Rollback, 9, seen=[])
     script.add(op.Suspect(worker="w", sessions=[sender.handle]))
@@ -76,6 +81,13 @@ def small_log() -> Script:
     return script
 
 
+NAMES_ANOTHER = {
+    "kind": "MoveMessages",
+    "target": "queue:dead",
+    "actor": "op",
+    "reason": "test",
+    "selection": EVERYTHING | {"sequences": [{"first": 900, "last": 900}]},
+}
 NEW, OPEN, GONE, OUT = "new", "uncommitted put", "gone", "unacknowledged"
 # What is changed in what the fold states or the lanes say, and the law that it breaks.
 TAMPERED = {
@@ -165,6 +177,32 @@ TAMPERED = {
         other("moves", {"before": NEW, "destination": "queue:dead"}, body_index=7),
     ),
     "a topic's message without copies": ("J", without("moves", kind="subscription", before=NEW)),
+    "a copy that nobody wanted": (
+        "J",
+        other("operations", {"kind": "OpenConsumer", "consumer": 2}, selector="color = 'green'"),
+    ),
+    "a message that went elsewhere": (
+        "I",
+        other("moves", {"before": NEW, "destination": "queue:dead"}, destination="queue:r"),
+    ),
+    "a message that a session got for its unit of work": (
+        "E",
+        other("moves", {"after": OUT, "delivery": 2}, after="uncommitted get"),
+    ),
+    "a message that nobody named by hand": (
+        "D",
+        other("operations", {"kind": "MoveMessages"}, settings=json.dumps(NAMES_ANOTHER)),
+    ),
+    "time that does not begin": ("G", other("clock", {"position": 0}, time_us=-1)),
+    "a segment too few": ("O", without("segments", is_active=False, live_messages=0)),
+    "an outcome that names another one as the one before it": (
+        "L",
+        other("outcomes", {"kind": "Committed"}, previous_position=0),
+    ),
+    "a session that stays though it was ended": (
+        "L",
+        without("outcomes", kind="SessionEnded", reason="ENDED"),
+    ),
     "a message that was never counted": (
         "N",
         other("standing", {"what": "moved"}, count=2),

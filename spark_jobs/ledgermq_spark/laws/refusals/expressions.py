@@ -36,6 +36,11 @@ def stands(since: str, until: str, position: str) -> str:
     return f"({since} < {position} AND ({until} IS NULL OR {until} > {position}))"
 
 
+def may_stand(since: str, until: str, position: str) -> str:
+    """The same, or for a part of that entry: it began or ended there, before or after the rest."""
+    return f"({since} <= {position} AND ({until} IS NULL OR {until} >= {position}))"
+
+
 def spelled(selector: str) -> str:
     """A selector as it counts: blank text is none (§12)."""
     return f"regexp_replace({selector}, r'\\A[ \\t\\f\\r\\n]+\\z', '')"

@@ -9,6 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from ledgermq.protocol.limits import (
+    BLOCKED_MESSAGES_MAX,
+    BLOCKED_PUTS_MAX,
     CONTENT_BYTES_MAX,
     HEADER_BYTES_MAX,
     PRIORITY_MAX,
@@ -22,6 +24,8 @@ PUTTING: Final = f"""
 WITH
 asked AS (
     SELECT one.*, late, open_puts, open_bytes, unit_ended, commit_waits,
+        number = 0 OR waiting_puts >= {BLOCKED_PUTS_MAX} OR waiting_puts > 0
+            AND waiting_messages + size(message_ids) > {BLOCKED_MESSAGES_MAX} AS may_not_wait,
         size(message_ids) AS count,
         aggregate(zip_with(sizes_bytes, headers_bytes, (body, header) -> body + header), 0L,
             (sum, one) -> sum + one) AS bytes,
@@ -69,7 +73,7 @@ SELECT queue_manager, position, late, CASE
         OR all_messages_max > 0 AND count > all_messages_max
         OR all_bytes_max > 0 AND bytes > all_bytes_max THEN 'quota-exceeded'
     WHEN told_reason = 'storage-full' AND segments_max > 0 AND number = 0 THEN told_reason
-    WHEN told_reason = 'quota-exceeded' AND (messages_max > 0 OR bytes_max > 0
+    WHEN told_reason = 'quota-exceeded' AND may_not_wait AND (messages_max > 0 OR bytes_max > 0
         OR all_messages_max > 0 OR all_bytes_max > 0 OR segments_max > 0) THEN told_reason
     END AS due
 FROM asked

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Final
 
 from ledgermq.protocol import get_options
@@ -18,6 +19,8 @@ from ledgermq.protocol.limits import (
 from ledgermq.protocol.settings import DEFAULTS, changed, wrong_in
 from ledgermq.selector import SelectorError, parse_selector
 from ledgermq_spark.journal.backups import Backups
+from ledgermq_spark.log.headers import without_group
+from ledgermq_spark.log.matching import Selected, matches
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,6 +35,21 @@ def selector_is_wrong(text: str | None) -> bool:
     except SelectorError:
         return True
     return False
+
+
+def suits(text: str, message: Any, keeps_group: bool) -> bool:
+    """Whether a selector is true of a message, which may have lost its group; empty it always is.
+
+    The message is null where there is nothing to ask.
+    """
+    if message is None:
+        return True
+    message_id, priority, persistent, enqueued_at, header = message
+    told = header if keeps_group else without_group(header)
+    return matches(_parsed(text), Selected(message_id, priority, persistent, enqueued_at, told))
+
+
+_parsed = lru_cache(maxsize=1024)(parse_selector)
 
 
 def settings_are_wrong(text: str | None) -> bool:
@@ -118,6 +136,7 @@ def _is_wrong_group(told: dict[str, Any]) -> bool:
 
 CHECKS: Final[dict[str, tuple[Callable[..., Any], str]]] = {
     "selector_is_wrong": (selector_is_wrong, "boolean"),
+    "suits": (suits, "boolean"),
     "settings_are_wrong": (settings_are_wrong, "boolean"),
     "kind_of_options": (kind_of_options, "string"),
     "times_are_wrong": (times_are_wrong, "boolean"),

@@ -107,6 +107,36 @@ WHERE NOT (coalesce(due.live_messages, 0) <=> coalesce(live_messages, 0)
     AND coalesce(due.live_bytes, 0) <=> coalesce(live_bytes, 0)
     AND coalesce(due.appended_bytes, 0) <=> coalesce(appended_bytes, 0))
 """
+# There are as many as there have to be. While nothing changes that, there are more only if so many
+# were in use at once.
+TOO_FEW = """
+WITH
+asked AS (
+    SELECT queue_manager, max_by(segments_min, from_position) AS least, count(*) > 1 AS has_changed
+    FROM {manager_settings} GROUP BY queue_manager
+),
+told AS (SELECT queue_manager, count(*) AS count FROM {segments} GROUP BY queue_manager),
+turns AS (
+    SELECT queue_manager, position, step, 1 AS more FROM {room}
+    WHERE rank = 0 AND appended_bytes = size_bytes
+    UNION ALL
+    SELECT queue_manager, position, step, -1 FROM {room} WHERE is_clean
+),
+used AS (
+    SELECT queue_manager, max(count) AS most FROM (
+        SELECT queue_manager, sum(more) OVER (
+            PARTITION BY queue_manager ORDER BY position, step, more) AS count
+        FROM turns
+    )
+    GROUP BY queue_manager
+)
+SELECT queue_manager, -1 AS position, -1 AS store, -1 AS sequence, -1 AS session,
+    'there is another number of segments than there has to be' AS summary,
+    greatest(least, most) AS expected, count AS found
+FROM told JOIN asked USING (queue_manager) LEFT JOIN used USING (queue_manager)
+    LEFT ANTI JOIN {since} USING (queue_manager)
+WHERE count < least OR NOT has_changed AND count <> greatest(least, most)
+"""
 LAW = Law(
     letter="O",
     sentence="Messages are appended to segments in turn, none of which takes more than it may, and "
@@ -115,6 +145,7 @@ LAW = Law(
         Breach("state mismatch", FILLED),
         Breach("state mismatch", PASSED_OVER),
         Breach("state mismatch", TOO_MANY),
+        Breach("state mismatch", TOO_FEW),
         Breach("state mismatch", HELD),
     ),
 )
