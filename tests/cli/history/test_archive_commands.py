@@ -85,7 +85,7 @@ def test_a_trace_in_an_archive_tells_where_it_ends(cli, connection, archived):
     until = f"up to QM1@{archived['update']['to']}; `ledgermq archive update`"
     answer = cli("trace", archived["ids"][1], *given)
     assert answer.code == OK
-    assert "Now: available" in answer.lines
+    assert "Now\tavailable" in answer.lines
     assert f"as the archive has it, {until}" in answer.err
     answer = cli("trace", later, *given)
     assert answer.code == REFUSED
