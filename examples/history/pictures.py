@@ -28,11 +28,10 @@ def timeline_picture(lives: Sequence[Life]) -> str:
         for top, (width, height, drawn) in zip(tops, (axis, *lanes), strict=False)
     ]
     for top, life in zip(tops[1:], lives, strict=False):
-        told = f'<tspan font-weight="600">{escape(life.correlation_id or life.message_id)}</tspan>'
-        parts.append(
-            f'<text x="{MARGIN}" y="{top + LINE_HEIGHT}">{told}</text>'
-            f'<text x="{MARGIN}" y="{top + 2 * LINE_HEIGHT - 2}">{escape(life.fate)}</text>'
-        )
+        told = (life.correlation_id or life.message_id, f"{life.queue}: {life.fate}")
+        for at, text in enumerate(map(escape, told), 1):
+            weight = "" if at > 1 else ' font-weight="600"'
+            parts.append(f'<text x="{MARGIN}" y="{top + 15 * at}"{weight}>{text}</text>')
     return _picture(NAMES_WIDTH + int(axis[0]) + MARGIN, tops[-1] + MARGIN, parts)
 
 

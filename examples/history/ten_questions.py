@@ -58,7 +58,7 @@ ORDER BY position, step
 """,
         remark="""`packer-2` rolled it back until that exceeded its redelivery limit, which moved it
 out of the way. Ann moved it back, and `packer-1` consumed it.
-`ledgermq trace --correlation-id order-3` tells the same, and draws it:""",
+`ledgermq trace --correlation-id order-3` tells the same. Numbers are those of the rows:""",
         picture="life-of-order-3.svg",
     ),
     Question(
@@ -138,9 +138,8 @@ FROM units_of_work AS unit JOIN message_events AS one USING (queue_manager, sess
 WHERE unit.ended_as = 'rolled back' AND puts > 0 AND gets > 0
 ORDER BY one.position, one.step
 """,
-        remark="""The order went back and its answer is gone, at the same position of the log. The
-first lane is the order, the second that answer, the third the answer of the unit of work that
-followed:""",
+        remark="""The order went back and its answer is gone. Below the order are that answer and
+that of the unit of work that followed:""",
         picture="unit-of-work.svg",
     ),
     Question(
