@@ -110,7 +110,7 @@ ORDER BY minutes DESC, wait.correlation_id
 LIMIT 4
 """,
         remark="""`busy_until` names who settled an earlier order meanwhile, and when. From 14:06 to
-14:10, no consumer was there at all: blue is waiting, green is in somebody's hands.""",
+14:10 nobody got any: blue is waiting, green is in somebody's hands.""",
         picture="orders.svg",
     ),
     Question(

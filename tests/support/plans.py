@@ -26,12 +26,17 @@ from ledgermq_spark.tables.all_tables import TABLES
 from support.audits.testimonies import COLUMNS
 from support.checkout import ROOT
 
-# Of a line of a plan: how deep it is, and what stands there.
-LINE: Final = re.compile(r"^([\s:|+\-]*)(?:\*\(\d+\) )?(.+)$")
+# Of a line of a plan what stands behind its branches.
+LINE: Final = re.compile(r"^[\s:|+\-]*(?:\*\(\d+\) )?(.+)$")
 SHUFFLE: Final = re.compile(r"^Exchange (\w+)(?:\((.*), \d+\))?, ")
-# An aggregate over everything, a part at a time: one row leaves each task, however much came in.
-PARTIAL: Final = re.compile(r"^(Hash|Object|Sort)\w*Aggregate\(keys=\[\], functions=\[partial_")
-LOCAL_LIMIT: Final = re.compile(r"^(LocalLimit|TakeOrderedAndProject)\b")
+# Of these one row leaves each task, or as many as are asked for, however many came in.
+FEW_ROWS: Final = re.compile(
+    r"^(\w*Aggregate\(keys=\[\], functions=\[(partial|merge)_|LocalLimit |TakeOrderedAndProject\()"
+)
+OF_MANAGER: Final = re.compile(r"^Window .*\], \[queue_manager\](, \[[^\[\]]*\])?$")
+JOIN_BY_MANAGER: Final = re.compile(r"^SortMergeJoin \[queue_manager\], \[queue_manager\], ")
+NOTED: Final = ("in_one_task", "sent_to_all", "in_manager_order", "joined_by_manager")
+NODE_CHARACTERS: Final = 160
 SETTINGS: Final = {
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.sql.adaptive.enabled": "false",
@@ -43,13 +48,22 @@ SETTINGS: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """The plan of a query: how often it shuffles by which keys, and what it does in one place."""
+    """The plan of a query, and what to see in it; nodes are told as the plan has them.
+
+    Attributes:
+        shuffles: How often rows are shuffled, by which keys.
+        in_one_task: What one task is given all rows of, and of how many there are is not known.
+        sent_to_all: What every task is sent all rows of, or each row meets each.
+        in_manager_order: Windows in which a queue manager's rows are all in one task.
+        joined_by_manager: Joins that have no other key than the queue manager.
+    """
 
     text: str
     shuffles: Counter[str] = field(default_factory=Counter)
-    # What one task sees all rows of, and what every task is sent all rows of: the lines below.
-    in_one_task: tuple[str, ...] = ()
-    sent_to_all: tuple[str, ...] = ()
+    in_one_task: list[str] = field(default_factory=list)
+    sent_to_all: list[str] = field(default_factory=list)
+    in_manager_order: list[str] = field(default_factory=list)
+    joined_by_manager: list[str] = field(default_factory=list)
 
 
 def plan_of(frame: Any) -> Plan:
@@ -58,33 +72,23 @@ def plan_of(frame: Any) -> Plan:
 
 
 def read_plan(text: str) -> Plan:
-    """What a plan says of shuffles."""
-    shuffles: Counter[str] = Counter()
-    in_one_task, sent_to_all = [], []
-    nodes = [match[2] for match in map(LINE.match, text.splitlines()) if match]
+    """What a plan, one line a node, says of shuffles."""
+    plan = Plan(text=text)
+    nodes = [re.sub(r"#\d+L?", "", one[1]) for one in map(LINE.match, text.splitlines()) if one]
     for node, below in zip(nodes, [*nodes[1:], ""], strict=True):
-        if node.startswith("BroadcastExchange") and not is_small(below):
-            sent_to_all.append(below)
-        found = SHUFFLE.match(node)
-        if not found:
-            continue
-        kind, keys = found[1], re.sub(r"#\d+L?", "", found[2] or "")
-        if kind == "SinglePartition":
-            if not is_small(below):
-                in_one_task.append(below)
-            continue
-        shuffles[f"{kind}({keys})"] += 1
-    return Plan(
-        text=text,
-        shuffles=shuffles,
-        in_one_task=tuple(in_one_task),
-        sent_to_all=tuple(sent_to_all),
-    )
-
-
-def is_small(node: str) -> bool:
-    """Whether as much comes out of it as there are tasks, not as there are entries."""
-    return bool(PARTIAL.match(node) or LOCAL_LIMIT.match(node))
+        if found := SHUFFLE.match(node):
+            plan.shuffles[found[1] + (f"({found[2]})" if found[2] else "")] += 1
+        if node.startswith("Exchange SinglePartition") and not FEW_ROWS.match(below):
+            plan.in_one_task.append(below)
+        if node.startswith("BroadcastExchange") and not FEW_ROWS.match(below):
+            plan.sent_to_all.append(below)
+        if node.startswith("CartesianProduct"):
+            plan.sent_to_all.append(node)
+        if OF_MANAGER.search(node):
+            plan.in_manager_order.append(node)
+        if JOIN_BY_MANAGER.match(node):
+            plan.joined_by_manager.append(node)
+    return plan
 
 
 @contextmanager
@@ -98,8 +102,22 @@ def as_for_a_long_log(spark: Any) -> Iterator[None]:
         spark.conf.set(name, value)
 
 
-def plans(spark: Any, directory: Path) -> dict[str, Plan]:
-    """The plans of all tables, of the queries of all laws, and of what these rest on, by name."""
+def executed_by(spark: Any, job: Callable[[], object]) -> list[Plan]:
+    """The plans of all that a job runs, in their order."""
+    store = spark._jsparkSession.sharedState().statusStore()
+    before = store.executionsCount()
+    spark.conf.set("spark.sql.ui.explainMode", "simple")
+    with as_for_a_long_log(spark):
+        job()
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    spark.conf.unset("spark.sql.ui.explainMode")
+    count = store.executionsCount() - before
+    ran = store.executionsList(before, count)
+    return [read_plan(ran.apply(at).physicalPlanDescription()) for at in range(count)]
+
+
+def plans(spark: Any, directory: Path, *, laws: bool = True) -> dict[str, Plan]:
+    """The plans of tables, of the queries of laws, and of what these rest on, by name."""
     found: dict[str, Plan] = {}
 
     def unread(name: str, schema: Any) -> Any:
@@ -118,12 +136,12 @@ def plans(spark: Any, directory: Path) -> dict[str, Plan]:
         )
         for name, text in TABLES.items():
             found[f"table {name}"] = plan_of(facts.query(text))
-        for law in LAWS:
+        for law in LAWS if laws else ():
             for number, breach in enumerate(law.breaches, 1):
                 found[f"law {law.letter} {number}, {breach.kind}"] = plan_of(
                     facts.finding(law, breach)
                 )
-        for name in DERIVED:
+        for name in DERIVED if laws else ():
             facts.frame(name)
     return found
 
@@ -140,8 +158,9 @@ def main(write: Callable[[str], object] = print) -> None:
     for name, plan in sorted(found.items()):
         parts.append(f"## {name}\n")
         parts += [f"- {count} × {keys}" for keys, count in sorted(plan.shuffles.items())]
-        parts += [f"- one task sees all of: {node[:120]}" for node in plan.in_one_task]
-        parts += [f"- every task is sent all of: {node[:120]}" for node in plan.sent_to_all]
+        for what in NOTED:
+            told = what.replace("_", " ")
+            parts += [f"- **{told}**: `{node[:NODE_CHARACTERS]}`" for node in getattr(plan, what)]
         parts.append(f"\n```\n{plan.text.strip()}\n```\n")
     target = ROOT / "build/plans.md"
     target.parent.mkdir(exist_ok=True)

@@ -12,7 +12,7 @@ from ledgermq_spark import history
 from support.brokers.worker_process import new_place
 from support.checkout import ROOT
 
-pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.long, pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow]
 
 EXAMPLE = ROOT / "examples/history"
 
