@@ -4,7 +4,9 @@ import random
 import sys
 
 import pytest
+from pyspark.sql import functions as f
 
+from ledgermq_spark.history import History
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import Script
 from support.checkout import ROOT
@@ -36,6 +38,8 @@ def test_every_question_can_be_asked_of_any_log(script, spark):
         facts.query(text).createOrReplaceTempView(name)
     for name, answer in script.answers(spark).items():
         assert script.plain(answer).splitlines()[0].split() == answer.columns, name
+    lives = History(facts, "QM1").lives(f.col("put_position") >= 0, most=3)
+    assert len({(one.put_position, one.put_index) for one in lives}) == 3
 
 
 def test_the_page_has_every_question_with_its_query_and_picture(script):
