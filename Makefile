@@ -12,7 +12,8 @@ export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-fast test-all demo bench soak fuzz golden-update rules mutants law-mutants lock clean
+.PHONY: help setup check test test-fast test-all demo bench soak fuzz golden-update rules plans mutants \
+	law-mutants lock clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -76,6 +77,9 @@ golden-update: $(STAMP) ## rewrite the golden logs; review the change with git d
 
 rules: $(STAMP) ## run the tests that name a rule and write build/rules.md (ARGS='-k "not kafka"')
 	PYTHONPATH=tests $(BIN)/python -m support.rules_page $(ARGS)
+
+plans: setup ## write Spark's plan of every table and law to build/plans.md
+	PYTHONPATH=tests $(BIN)/python -m support.plans
 
 mutants: $(STAMP) ## break core and client in every small way, write build/mutation.md (ARGS=--help)
 	$(BIN)/python tests/mutation/run.py $(ARGS)

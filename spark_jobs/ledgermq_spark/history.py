@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ledgermq.wire.topics.address import parse_address
 from ledgermq_spark.archive.archived import archived_facts
 from ledgermq_spark.jobs.run import run_tables
 from ledgermq_spark.tables.all_tables import TABLES
+from ledgermq_spark.tables.life import Life, lives_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from ledgermq_spark.laws.law import Facts
+
+LIVES_DEFAULT: Final = 20
 
 
 class History:
@@ -23,8 +26,9 @@ class History:
     Times are timestamps in UTC; `docs/tables` has the contract of each table.
     """
 
-    def __init__(self, facts: Facts) -> None:
+    def __init__(self, facts: Facts, queue_manager: str) -> None:
         self._facts = facts
+        self._queue_manager = queue_manager
 
     def table(self, name: str) -> DataFrame:
         """A table by its name, one of `TABLES`.
@@ -74,6 +78,10 @@ class History:
         """Depth, bytes and age of the oldest message after each entry that changed them."""
         return self.table("queue_depth")
 
+    def lives(self, chosen: Column, most: int = LIVES_DEFAULT) -> list[Life]:
+        """The lives of the messages that `tables.life.meant` chooses, the first that were put."""
+        return lives_of(self._facts, self._queue_manager, chosen, most)
+
 
 def read(
     spark: SparkSession,
@@ -112,7 +120,7 @@ def read(
         directory=directory,
         tunes=False,
     )
-    return History(facts)
+    return History(facts, queue_manager)
 
 
 def read_archive(
@@ -137,4 +145,5 @@ def read_archive(
         ArchiveBrokenError: The archive is not whole.
         PositionOutOfRangeError: `at` lies before the archive's start or after its end.
     """
-    return History(archived_facts(path, queue_manager, at, spark=spark, directory=directory))
+    facts = archived_facts(path, queue_manager, at, spark=spark, directory=directory)
+    return History(facts, queue_manager)

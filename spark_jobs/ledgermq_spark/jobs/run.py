@@ -1,4 +1,4 @@
-"""What the command line and the jobs call: audit, tables and trace of one queue manager."""
+"""What the command line and the jobs call: audit and tables of one queue manager."""
 
 from __future__ import annotations
 
@@ -31,13 +31,12 @@ from ledgermq_spark.log.session import spark_session
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.rebuild.rebuild import Progress, rebuild_at
 from ledgermq_spark.rebuild.stopping import FoldStoppedError, why_stopped
-from ledgermq_spark.tables.life import Life, lives_of
 from ledgermq_spark.tables.writing import write_tables
 
 if TYPE_CHECKING:
-    from pyspark.sql import Column, SparkSession
+    from pyspark.sql import SparkSession
 
-__all__ = ["rebuild_at", "run_audit", "run_proof", "run_tables", "trace_messages"]
+__all__ = ["rebuild_at", "run_audit", "run_proof", "run_tables"]
 
 
 def run_tables(
@@ -84,35 +83,6 @@ def _refuse_trimmed(work: Work, queue_manager: str) -> None:
             f"the log of {queue_manager} begins at position {work.log.start}: its tables need all "
             "of it, from position 0"
         )
-
-
-def trace_messages(
-    bootstrap: str,
-    queue_manager: str,
-    chosen: Column,
-    most: int,
-    *,
-    topic_prefix: str = "ledgermq",
-    spark: SparkSession | None = None,
-    directory: Path | None = None,
-    progress: Progress | None = None,
-) -> list[Life]:
-    """Tell the lives of the messages that `tables.life.meant` chooses, at most so many.
-
-    Raises:
-        QueueManagerUnknownError: Nobody claimed that name.
-        LogUnreachableError: The cluster does not answer, or lacks the topics.
-        PositionOutOfRangeError: The log's start is gone.
-    """
-    facts = run_tables(
-        bootstrap,
-        queue_manager,
-        topic_prefix=topic_prefix,
-        spark=spark,
-        directory=directory,
-        progress=progress,
-    )
-    return lives_of(facts, queue_manager, chosen, most)
 
 
 def run_audit(

@@ -21,7 +21,8 @@ STAYS = f"""
 SELECT queue_manager, kind, destination, subscription, store, sequence, put_position, put_index,
     any_value(message_id) AS message_id, any_value(priority) AS priority,
     any_value(persistent) AS persistent, any_value(content_bytes) AS content_bytes,
-    any_value(group_id) AS group_id, any_value(correlation_id) AS correlation_id,
+    any_value(group_id) AS group_id, any_value(group_sequence) AS group_sequence,
+    any_value(correlation_id) AS correlation_id, any_value(properties) AS properties,
     min(position) AS come_position, min(time_us) AS come_us,
     min(IF(after IN ('available', 'unborn', 'published'), position, NULL)) AS numbered_position,
     min(IF(after IN ('available', 'unborn', 'published'), time_us, NULL)) AS enqueued_us,
@@ -94,7 +95,7 @@ DAY: Final = "date_from_unix_date(CAST(floor(time_us / 86400000000) AS INT)) AS 
 PLACE: Final = "queue_manager, kind, destination, subscription, store"
 MESSAGE: Final = (
     "sequence, lower(hex(message_id)) AS message_id, priority, persistent, content_bytes, "
-    "group_id, correlation_id, put_position, put_index"
+    "group_id, group_sequence, correlation_id, properties, put_position, put_index"
 )
 TABLES: Final[dict[str, str]] = {
     "message_events": f"""

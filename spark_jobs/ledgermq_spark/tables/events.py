@@ -11,8 +11,10 @@ PUTS = """
 SELECT queue_manager, position AS put_position, put_index, message_id,
     priorities[put_index] AS priority, persistent[put_index] AS persistent,
     sizes_bytes[put_index] AS content_bytes,
-    get_json_object(header, '$.g.i') AS group_id, get_json_object(header, '$.c') AS correlation_id,
-    header
+    get_json_object(header, '$.g.i') AS group_id,
+    CAST(get_json_object(header, '$.g.n') AS BIGINT) AS group_sequence,
+    get_json_object(header, '$.c') AS correlation_id,
+    nullif(get_json_object(header, '$.p'), '{{}}') AS properties, header
 FROM (
     SELECT *, get(headers, put_index) AS header
     FROM {operations} LATERAL VIEW posexplode(message_ids) AS put_index, message_id
@@ -181,12 +183,12 @@ SELECT queue_manager, position, step, time_us, event, {REASON} AS reason, kind, 
     nullif(delivery, 0) AS delivery, unit AS unit_of_work, nullif(until_us, -1) AS until_us,
     backouts, uncounted,
     entry, entry_session_sequence, actor, why, message_id, priority, persistent, content_bytes,
-    group_id, correlation_id
+    group_id, group_sequence, correlation_id, properties
 FROM named LEFT JOIN {{puts}} USING (queue_manager, put_position, put_index)
 UNION ALL
 SELECT queue_manager, position, -1, time_us, 'blocked', 'there is no room for it yet', 'queue',
     destination, NULL, NULL, NULL, NULL, put_position, put_index, 'new', 'blocked', session, NULL,
     NULL, NULL, NULL, 0, 0, 'Put', NULL, NULL, NULL, message_id, priority, persistent,
-    content_bytes, group_id, correlation_id
+    content_bytes, group_id, group_sequence, correlation_id, properties
 FROM {{blocked}} JOIN {{puts}} USING (queue_manager, put_position, put_index)
 """

@@ -29,8 +29,7 @@ def archived(cli, connection, shared):
     if "update" not in shared:
         with connection.session(transacted=True) as session:
             with session.producer(f"queue:{shared['queue']}") as producer:
-                for body in "abc":
-                    producer.send(body)
+                shared["ids"] = [producer.send(body).message_id for body in "abc"]
             session.commit()
             with session.consumer(f"queue:{shared['queue']}") as consumer:
                 consumer.receive(timeout=20)
@@ -65,6 +64,34 @@ def test_an_archive_is_asked_without_a_broker(cli, archived):
     assert (place["came"], place["went"], place["after"]) == (3, 1, 2)
 
 
+def test_the_life_of_a_message_is_traced_in_an_archive(cli, archived, tmp_path):
+    """As far as the archive goes, though nothing listens there; a page of it, too."""
+    given = ("--archive", archived["directory"], "--bootstrap", NOBODY)
+    page = tmp_path / "life.html"
+    life = cli("trace", archived["ids"][0], *given, "--html", page, "--json").document
+    assert (life["queue"], life["fate"]) == (archived["queue"], "consumed")
+    steps = [step["what"] for step in life["steps"]]
+    assert steps == ["put", "numbered", "delivered", "consumed"]
+    assert archived["ids"][0] in page.read_text()
+
+
+def test_a_trace_in_an_archive_tells_where_it_ends(cli, connection, archived):
+    """What happened after that is not told, neither to a message there nor of one put since."""
+    with connection.session() as session:
+        with session.consumer(f"queue:{archived['queue']}") as consumer:
+            assert consumer.receive(timeout=20).message_id == archived["ids"][1]
+        later = session.producer(f"queue:{archived['queue']}").send("d").message_id
+    given = ("--archive", archived["directory"], "--bootstrap", NOBODY)
+    until = f"up to QM1@{archived['update']['to']}; `ledgermq archive update`"
+    answer = cli("trace", archived["ids"][1], *given)
+    assert answer.code == OK
+    assert "Now\tavailable" in answer.lines
+    assert f"as the archive has it, {until}" in answer.err
+    answer = cli("trace", later, *given)
+    assert answer.code == REFUSED
+    assert f"no message {later} is in the archive, which has the log {until}" in answer.err
+
+
 def test_an_archive_is_proven_and_listed(cli, archived):
     """Every stretch of it, with the digest that it ends with."""
     answer = cli("archive", "prove", archived["directory"], "--bootstrap", NOBODY, "--json")
@@ -76,10 +103,12 @@ def test_an_archive_is_proven_and_listed(cli, archived):
     assert len(listed["digest"]) == 64
 
 
-@pytest.mark.parametrize("command", [("list",), ("prove",)])
+@pytest.mark.parametrize(
+    "command", [("archive", "list"), ("archive", "prove"), ("trace", "0" * 32, "--archive")]
+)
 def test_an_archive_that_is_not_there_is_told(cli, tmp_path, command):
     """With what begins one."""
-    answer = cli("archive", *command, tmp_path / "none")
+    answer = cli(*command, tmp_path / "none")
     assert answer.code == REFUSED
     assert "ledgermq archive update" in answer.err
 

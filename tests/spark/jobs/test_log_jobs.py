@@ -13,11 +13,11 @@ from ledgermq_spark.audit.evidence import hexadecimal
 from ledgermq_spark.jobs import audit as audit_job
 from ledgermq_spark.jobs import rebuild as rebuild_job
 from ledgermq_spark.jobs import tables as tables_job
-from ledgermq_spark.jobs.run import rebuild_at, run_audit, trace_messages
+from ledgermq_spark.jobs.run import rebuild_at, run_audit, run_tables
 from ledgermq_spark.log.positions import PositionOutOfRangeError, QueueManagerUnknownError
 from ledgermq_spark.rebuild.checkpoints import encode_root
 from ledgermq_spark.rebuild.rebuild import LogTrimmedError
-from ledgermq_spark.tables.life import meant
+from ledgermq_spark.tables.life import lives_of, meant
 from support.brokers.broker_logs import trim, write
 from support.brokers.log_writer import Script, chain_of
 from support.planted.planting import conversation
@@ -98,11 +98,11 @@ def test_the_life_of_a_message_is_told_step_by_step(spark, log):
     )
     message = session.messages[0]
     chosen = meant(message_id=message["message_id"])
-    (life,) = trace_messages(log.bootstrap, "QM1", chosen, 2, spark=spark, **log.where)
+    facts = run_tables(log.bootstrap, "QM1", spark=spark, **log.where)
+    (life,) = lives_of(facts, "QM1", chosen, 2)
     assert [one.what for one in life.steps] == ["put", "numbered", "delivered", "consumed"]
     assert (life.queue, life.sequence, life.fate) == ("talk", 0, "consumed")
-    unknown = meant(message_id=bytes(16))
-    assert trace_messages(log.bootstrap, "QM1", unknown, 2, spark=spark, **log.where) == []
+    assert lives_of(facts, "QM1", meant(message_id=bytes(16)), 2) == []
 
 
 def test_a_missing_operation_is_found_once_and_names_its_messages(spark, broker):

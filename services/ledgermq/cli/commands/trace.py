@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from ledgermq.cli.options.bodies import properties_from
+from ledgermq.cli.options.facts import archive_option, facts_at, moment_position
 from ledgermq.cli.options.moments import GROUP_ID, GROUP_ID_DIGITS, MESSAGE_ID
-from ledgermq.cli.options.spark import spark_job
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Column, Output, iso_time
 from ledgermq.errors import LedgerMQError
@@ -27,10 +27,12 @@ LIFE_COLUMNS: Final = (
 
 
 LIVES_DEFAULT: Final = 20
+# Of an archive, which knows nothing of what happened after its end.
+SINCE: Final = "`ledgermq archive update` adds what came since"
 
 
 class MessageUnknownError(LedgerMQError, LookupError):
-    """The log holds no put of a message that is meant."""
+    """The log, or the archive that was asked, holds no put of a message that is meant."""
 
     code = "message-unknown"
 
@@ -71,6 +73,7 @@ def _in_a_directory(
     metavar="FILE",
     help="Write the lives to this file too, as a timeline for a browser.",
 )
+@archive_option
 @target_options
 def trace(
     target: Target,
@@ -81,14 +84,14 @@ def trace(
     properties: tuple[str, ...],
     limit: int,
     page: Path | None,
+    archive: Path | None,
 ) -> None:
     """Show the lives of messages, from their put to now, from the log alone.
 
-    Of the one with MESSAGE_ID, or of all that the options mean.
+    Of the one with MESSAGE_ID, or of all that the options mean. With --archive, up to its end.
     """
-    from ledgermq_spark.jobs.run import trace_messages
     from ledgermq_spark.pages.timeline import timeline_page
-    from ledgermq_spark.tables.life import meant
+    from ledgermq_spark.tables.life import lives_of, meant
 
     if message_id is None and correlation_id is None and group is None and not properties:
         raise click.UsageError(
@@ -104,21 +107,17 @@ def trace(
             "`ledgermq group list`"
         )
     properties_from(properties)  # Refuses what is not NAME=VALUE, and a name given twice.
-    target.check_broker()
-    with spark_job(target, output, "trace") as job:
+    end = None if archive is None else moment_position(target, None, archive)
+    with facts_at(target, output, "trace", end, archive) as facts:
         chosen = meant(
             message_id=_bytes_of(message_id),
             correlation_id=correlation_id,
             group_id=_bytes_of(group),
             properties=dict(text.split("=", 1) for text in properties),
         )
-        lives = trace_messages(chosen=chosen, most=limit + 1, **job)
+        lives = lives_of(facts, target.queue_manager, chosen, limit + 1)
     if not lives:
-        what = "of those that are meant" if message_id is None else message_id
-        raise MessageUnknownError(
-            f"no message {what} was ever put on {target.queue_manager}; see "
-            "`ledgermq browse QUEUE` for those that wait"
-        )
+        raise _unknown(target, message_id, end)
     shown = lives[: limit if message_id is None else 1]
     if page is not None:
         page.write_text(timeline_page(shown), encoding="utf-8")
@@ -132,8 +131,22 @@ def trace(
             _print(output, life)
         if page is not None:
             output.remark(f"timeline: {page}")
+    if end is not None:
+        output.remark(f"as the archive has it, up to {target.named(end)}; {SINCE}")
     if message_id is None and len(lives) > limit:
         output.remark(f"more messages are meant than these {limit:,}; ask for more with --limit")
+
+
+def _unknown(target: Target, message_id: str | None, end: int | None) -> MessageUnknownError:
+    """What is said if no message is meant; `end` is that of the archive that was asked."""
+    what = "of those that are meant" if message_id is None else message_id
+    if end is not None:
+        where = f"which has the log up to {target.named(end)}"
+        return MessageUnknownError(f"no message {what} is in the archive, {where}; {SINCE}")
+    return MessageUnknownError(
+        f"no message {what} was ever put on {target.queue_manager}; see "
+        "`ledgermq browse QUEUE` for those that wait"
+    )
 
 
 def _bytes_of(text: str | None) -> bytes | None:
