@@ -12,7 +12,7 @@ export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-fast test-all demo bench soak fuzz golden-update rules mutants lock clean
+.PHONY: help setup check test test-fast test-all demo bench soak fuzz golden-update rules mutants artifact lock clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -80,9 +80,13 @@ rules: $(STAMP) ## run the tests that name a rule and write build/rules.md (ARGS
 mutants: $(STAMP) ## break core and client in every small way, write build/mutation.md (ARGS=--help)
 	$(BIN)/python tests/mutation/run.py $(ARGS)
 
+artifact: setup ## build/ledgermq-spark.tar.gz: what Spark jobs need on a cluster (docs/spark.md)
+	$(BIN)/python infra/spark/artifact.py
+
 lock: ## resolve requirements/*.in again into the locked files (needs uv)
 	$(LOCK) requirements/development.in -o requirements/development.txt
 	$(LOCK) -c requirements/development.txt requirements/runtime.in -o requirements/runtime.txt
+	$(LOCK) -c requirements/development.txt requirements/spark.in -o requirements/spark.txt
 
 clean: ## remove what was built here; the jar cache stays
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis \
