@@ -13,7 +13,7 @@ export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
 .PHONY: help setup check test test-fast test-all demo bench soak fuzz golden-update rules plans mutants \
-	law-mutants lock clean
+	law-mutants artifact lock clean
 
 help: ## list what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-15s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -87,9 +87,13 @@ mutants: $(STAMP) ## break core and client in every small way, write build/mutat
 law-mutants: $(STAMP) ## break the fold in 300 small ways and ask the audit's laws (ARGS=--help)
 	$(BIN)/python tests/mutation/laws.py $(ARGS)
 
+artifact: setup ## build/ledgermq-spark.tar.gz: what Spark jobs need on a cluster (docs/spark.md)
+	$(BIN)/python infra/spark/artifact.py
+
 lock: ## resolve requirements/*.in again into the locked files (needs uv)
 	$(LOCK) requirements/development.in -o requirements/development.txt
 	$(LOCK) -c requirements/development.txt requirements/runtime.in -o requirements/runtime.txt
+	$(LOCK) -c requirements/development.txt requirements/spark.in -o requirements/spark.txt
 
 clean: ## remove what was built here; the jar cache stays
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis \

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+import runpy
 from dataclasses import fields
 
 import pytest
@@ -22,7 +23,7 @@ ROOTS = (ROOT / "services" / "ledgermq", ROOT / "spark_jobs", ROOT)
 # `core/apply.py:apply`, `core/apply.py`, `core/order/`.
 NAMED = re.compile(r"`((?:[\w-]+/)+[\w-]*(?:\.py)?)(?::(\w+))?`")
 FOR_USERS = ["README.md", "CONTRIBUTING.md", "docs/operations.md", "docs/errors.md"]
-FOR_USERS += ["docs/jms.md", "docs/ibm-mq.md", "schemas/PROTOCOL.md"]
+FOR_USERS += ["docs/jms.md", "docs/ibm-mq.md", "docs/spark.md", "schemas/PROTOCOL.md"]
 FOR_USERS += [f"schemas/protocol/{path.name}" for path in PAGES]
 JMS_EXCEPTIONS = {
     *("JMS", "IllegalState", "InvalidClientID", "InvalidDestination", "InvalidSelector"),
@@ -79,15 +80,26 @@ def test_commands_that_documents_show_exist(name):
 
 
 def test_make_targets_that_documents_show_exist():
-    """Every `make TARGET` of README and CONTRIBUTING is a target of the Makefile."""
+    """Every `make TARGET` that a reader may type is a target of the Makefile."""
     targets = set(re.findall(r"^([a-z-]+):", text_of("Makefile"), flags=re.M))
     shown = {
         target
-        for name in ("README.md", "CONTRIBUTING.md")
+        for name in ("README.md", "CONTRIBUTING.md", "docs/spark.md")
         for target in re.findall(r"(?:\$ |`)make ([a-z-]+)", text_of(name))
     }
     assert shown
     assert shown - targets == set()
+
+
+def test_every_job_that_can_be_submitted_is_told_with_options_it_has():
+    """docs/spark.md has a row for each job of the artifact, and names no option that none has."""
+    page = text_of("docs/spark.md")
+    jobs = runpy.run_path(str(ROOT / "infra" / "spark" / "job.py"))["JOBS"]
+    assert re.findall(r"^\| `job\.py (\w+)`", page, flags=re.M) == list(jobs)
+    source = "".join(path.read_text() for path in (ROOT / "spark_jobs").glob("*/jobs/*.py"))
+    of_spark = {"--master", "--archives", "--jars", "--conf", "--help"}
+    shown = set(re.findall(r"(?<![\w-])(--[a-z][a-z-]*)", page)) - of_spark
+    assert {one for one in shown if f'"{one}"' not in source} == set()
 
 
 def test_what_stands_beside_jms_exists():

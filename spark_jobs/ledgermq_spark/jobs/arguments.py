@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
-from collections.abc import Callable
+import tempfile
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from ledgermq.errors import LedgerMQError
 from ledgermq.wire.topics.registry import RegistryError
+from ledgermq_spark.log.session import is_submitted
 
 USAGE, UNREACHABLE = 2, 3
 
@@ -20,9 +25,40 @@ def parser(what: str) -> argparse.ArgumentParser:
     found.add_argument("--queue-manager", default="QM1", help="its name")
     found.add_argument("--topic-prefix", default="ledgermq", help="of the log topics")
     found.add_argument("--at", help="position (1234) or time (2026-11-20T10:00:00Z); else the end")
-    found.add_argument("--output", type=Path, help="directory for what the job writes")
+    found.add_argument("--output", type=_directory, help="directory for what the job writes")
+    found.add_argument(
+        "--work",
+        type=_directory,
+        required=is_submitted(),
+        help="directory for intermediate results, which driver and executors all see under this "
+        "name; else a temporary one, which is enough on one machine",
+    )
     found.add_argument("--json", action="store_true", help="print JSON")
     return found
+
+
+def _directory(text: str) -> Path:
+    if "://" in text:
+        raise argparse.ArgumentTypeError(
+            f"{text} is an address: give a directory that every machine has mounted"
+        )
+    return Path(text).absolute()
+
+
+@contextmanager
+def work_directory(given: argparse.Namespace) -> Iterator[Path]:
+    """A directory for one run's intermediate results, which is removed at the end."""
+    if given.work is None:
+        with tempfile.TemporaryDirectory(prefix="ledgermq-spark-") as made:
+            yield Path(made)
+        return
+    # Not by `tempfile`, which lets nobody but its own user in.
+    path = given.work / f"ledgermq-{uuid.uuid4().hex}"
+    path.mkdir(parents=True)
+    try:
+        yield path
+    finally:
+        shutil.rmtree(path, ignore_errors=True)
 
 
 def tell(stage: str, done: int, total: int) -> None:

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from ledgermq_spark.audit.report import json_report, write_report
-from ledgermq_spark.jobs.arguments import parser, run, tell
+from ledgermq_spark.jobs.arguments import parser, run, tell, work_directory
 from ledgermq_spark.jobs.run import run_audit
 
 
@@ -20,14 +20,16 @@ def main(arguments: list[str] | None = None) -> int:
     given = options.parse_args(arguments)
 
     def job() -> int:
-        report = run_audit(
-            given.bootstrap,
-            given.queue_manager,
-            given.at,
-            live_position=given.live_position,
-            topic_prefix=given.topic_prefix,
-            progress=tell,
-        )
+        with work_directory(given) as directory:
+            report = run_audit(
+                given.bootstrap,
+                given.queue_manager,
+                given.at,
+                live_position=given.live_position,
+                topic_prefix=given.topic_prefix,
+                directory=directory,
+                progress=tell,
+            )
         page, _ = write_report(report, given.output or Path("ledgermq-audit"))
         if given.json:
             print(json_report(report))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sys
 
-from ledgermq_spark.jobs.arguments import parser, run, tell
+from ledgermq_spark.jobs.arguments import parser, run, tell, work_directory
 from ledgermq_spark.jobs.run import rebuild_at
 
 
@@ -16,14 +16,16 @@ def main(arguments: list[str] | None = None) -> int:
     given = options.parse_args(arguments)
 
     def job() -> int:
-        rebuilt = rebuild_at(
-            given.bootstrap,
-            given.queue_manager,
-            given.at,
-            topic_prefix=given.topic_prefix,
-            from_checkpoint=given.from_checkpoint,
-            progress=tell,
-        )
+        with work_directory(given) as directory:
+            rebuilt = rebuild_at(
+                given.bootstrap,
+                given.queue_manager,
+                given.at,
+                topic_prefix=given.topic_prefix,
+                from_checkpoint=given.from_checkpoint,
+                directory=directory,
+                progress=tell,
+            )
         document = {
             "queue_manager": rebuilt.queue_manager,
             "position": rebuilt.position,

@@ -6,7 +6,7 @@ import json
 import sys
 from pathlib import Path
 
-from ledgermq_spark.jobs.arguments import parser, run, tell
+from ledgermq_spark.jobs.arguments import parser, run, tell, work_directory
 from ledgermq_spark.jobs.run import run_tables
 from ledgermq_spark.tables.all_tables import TABLES
 
@@ -16,16 +16,19 @@ def main(arguments: list[str] | None = None) -> int:
     given = parser("Write a queue manager's tables as Parquet.").parse_args(arguments)
 
     def job() -> int:
-        output = given.output or Path("ledgermq-tables")
-        facts = run_tables(
-            given.bootstrap,
-            given.queue_manager,
-            given.at,
-            topic_prefix=given.topic_prefix,
-            output=output,
-            progress=tell,
-        )
-        counts = {name: facts.query(text).count() for name, text in TABLES.items()}
+        output = given.output or Path("ledgermq-tables").absolute()
+        with work_directory(given) as directory:
+            facts = run_tables(
+                given.bootstrap,
+                given.queue_manager,
+                given.at,
+                topic_prefix=given.topic_prefix,
+                directory=directory,
+                output=output,
+                progress=tell,
+            )
+            spark = facts.spark
+            counts = {name: spark.read.parquet(str(output / name)).count() for name in TABLES}
         if given.json:
             print(json.dumps({"directory": str(output), "rows": counts}))
         else:

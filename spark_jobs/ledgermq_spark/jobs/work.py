@@ -16,7 +16,7 @@ from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.registry import Claim
 from ledgermq_spark.log.positions import PartitionRange, partition_ranges
 from ledgermq_spark.log.read_log import read_operations, read_outcomes
-from ledgermq_spark.log.session import spark_session
+from ledgermq_spark.log.session import is_submitted, spark_session
 from ledgermq_spark.log.store import Store
 from ledgermq_spark.rebuild.rebuild import Progress, locate
 
@@ -98,7 +98,8 @@ def begin(
 ) -> Work:
     """Pins what is read: lanes first, so that every outcome's operation is on the log read.
 
-    It `tunes` a session of its own for the length of the log; that of somebody else it leaves.
+    It `tunes` a session of its own for the length of the log; that of somebody else it leaves, and
+    one that was submitted, too.
     """
     tell = progress or (lambda *_: None)
     tell("locating the queue manager", 0, STEPS)
@@ -119,7 +120,7 @@ def begin(
         lanes=lanes,
         store=store,
         tell=tell,
-        tunes=tunes,
+        tunes=tunes and not is_submitted(),
     )
     work.tune(log.end - log.start > SHORT_LOG_RECORDS)
     return work

@@ -1,4 +1,8 @@
-"""Starts the Spark session that every job uses: local, quiet, reachable from this machine only."""
+"""Starts the Spark session that every job uses: local, quiet, reachable from this machine only.
+
+Where `spark-submit` started the program, master, memory, jars and addresses are what it was given,
+and executors have our packages from the artifact that came with it.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,22 @@ ARROW_BATCH_RECORDS_MAX = 2_000
 COLLECTOR = "-XX:+UseParallelGC"
 QUICK_START = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
 
+# What jobs need wherever they run.
+JOB_SETTINGS = {
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_BATCH_RECORDS_MAX),
+    "spark.sql.execution.arrow.maxBytesPerBatch": str(ARROW_BATCH_BYTES_MAX),
+    # A fold that takes long on one batch is no dead worker.
+    "spark.python.worker.reuse": "true",
+    "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
+    # Spark 4 notes for each function called on a column where that was, for the texts of its
+    # errors: about ten calls to Java each.
+    "spark.python.sql.dataFrameDebugging.enabled": "false",
+    "spark.sql.dataFrameQueryContext.enabled": "false",
+}
+# Where an executor unpacks the artifact, below its own directory: `--archives FILE#ledgermq-spark`.
+UNPACKED = "./ledgermq-spark"
+
 DELTA_SETTINGS = {
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
@@ -31,6 +51,11 @@ class SparkUnavailableError(LedgerMQError):
     """Spark cannot start: PySpark or what it needs is not installed."""
 
     code = "spark-unavailable"
+
+
+def is_submitted() -> bool:
+    """Whether `spark-submit` started this program, so that settings are its to give."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def spark_session(
@@ -46,6 +71,8 @@ def spark_session(
     delta: bool = False,
 ) -> SparkSession:
     """Return the running Spark session, or start one.
+
+    In a program that `spark-submit` started, only `application` and `log_level` count.
 
     Args:
         master: Where Spark runs.
@@ -76,6 +103,8 @@ def spark_session(
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
+    if is_submitted():
+        return _submitted_session(application, log_level)
     from ledgermq.embedded.jars import delta_jars, spark_connector_jars
 
     jars = ",".join(map(str, [*spark_connector_jars(), *(delta_jars() if delta else ())]))
@@ -95,10 +124,22 @@ def spark_session(
     return spark
 
 
+def _submitted_session(application: str, log_level: str) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.appName(application)
+    for name, value in JOB_SETTINGS.items():
+        builder = builder.config(name, value)
+    builder = builder.config("spark.executorEnv.PYTHONPATH", f"{UNPACKED}/site-packages")
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel(log_level)
+    return spark
+
+
 def _settings(
     scratch: str, jars: str, shuffle_partitions: int, driver_memory: str, java_options: str
 ) -> dict[str, str]:
-    return {
+    return JOB_SETTINGS | {
         "spark.jars": jars,
         "spark.executorEnv.PYTHONPATH": os.pathsep.join(_source_roots()),
         "spark.driver.host": "127.0.0.1",
@@ -110,16 +151,6 @@ def _settings(
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.sql.shuffle.partitions": str(shuffle_partitions),
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.execution.arrow.maxRecordsPerBatch": str(ARROW_BATCH_RECORDS_MAX),
-        "spark.sql.execution.arrow.maxBytesPerBatch": str(ARROW_BATCH_BYTES_MAX),
-        # A fold that takes long on one batch is no dead worker.
-        "spark.python.worker.reuse": "true",
-        "spark.sql.execution.pyspark.udf.simplifiedTraceback.enabled": "true",
-        # Spark 4 notes for each function called on a column where that was, for the texts of its
-        # errors: about ten calls to Java each.
-        "spark.python.sql.dataFrameDebugging.enabled": "false",
-        "spark.sql.dataFrameQueryContext.enabled": "false",
     }
 
 

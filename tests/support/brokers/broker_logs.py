@@ -93,6 +93,8 @@ def write(
     without: int | None = None,
     cut: int | None = None,
     partitions: int = 1,
+    queue_manager: str = "QM1",
+    prefix: str | None = None,
     alter: Callable[[list[list[Addressed]]], object] = lambda _: None,
 ) -> Written:
     """Writes operations, and the outcomes of all of them.
@@ -103,14 +105,16 @@ def write(
         without: The position of one that is left out.
         cut: The position of the first of those that are left out at the end.
         partitions: How many queue managers there may be.
+        queue_manager: Whose log it is.
+        prefix: Of log topics that may be there already; fresh ones if not given.
         alter: Changes the outcomes before they are written.
     """
-    prefix = f"spark-{uuid.uuid4().hex[:8]}"
+    prefix = prefix or f"spark-{uuid.uuid4().hex[:8]}"
     topics = Topics(prefix)
     ensure_topics(bootstrap, topics, partitions=partitions, lanes=LANES)
-    claim = claim_queue_manager(bootstrap, topics, "QM1", lanes=LANES)
+    claim = claim_queue_manager(bootstrap, topics, queue_manager, lanes=LANES)
     kept = [one for at, one in enumerate(entries[:cut]) if at != without]
-    stamped = append_operations(bootstrap, topics, "QM1", claim.partition, kept)
+    stamped = append_operations(bootstrap, topics, queue_manager, claim.partition, kept)
     if cut is not None:
         time_us = stamped[-1].time_us if stamped else START_US
         stamped = [*stamped, *(replace(one, time_us=time_us) for one in entries[cut:])]
@@ -119,7 +123,8 @@ def write(
         stamped = [*stamped[:without], missing, *stamped[without:]]
     _, outcomes = fold(stamped)
     alter(outcomes)
-    records = chunks(outcomes, claim.partition, chain_of(stamped))
+    chain = chain_of(stamped)
+    records = chunks(outcomes, claim.partition, chain, queue_manager=queue_manager)
     append_records(bootstrap, topics.outcomes, records)
     return Written(bootstrap=bootstrap, prefix=prefix, entries=stamped, outcomes=outcomes)
 

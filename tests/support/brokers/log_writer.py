@@ -280,7 +280,11 @@ def chain_of(entries: list[Entry]) -> list[bytes]:
 
 
 def chunks(
-    outcomes: list[list[Addressed]], partition: int, chain: list[bytes], size: int = 50
+    outcomes: list[list[Addressed]],
+    partition: int,
+    chain: list[bytes],
+    size: int = 50,
+    queue_manager: str = "QM1",
 ) -> list[Chunk]:
     """Outcomes as records of the lanes, in the order of the log."""
     records: list[Chunk] = []
@@ -296,7 +300,7 @@ def chunks(
                 lane_partition(partition, LANES, lane),
                 (connection or b"").hex().encode(),
                 encode_chunk(*previous, found, chain[last.position]),
-                chunk_headers("QM1", connection, first.position, first.index, name),
+                chunk_headers(queue_manager, connection, first.position, first.index, name),
             )
         )
 

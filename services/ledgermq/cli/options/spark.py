@@ -65,7 +65,7 @@ def quiet_spark(operations: int, *, delta: bool = False) -> Iterator[Engine]:
     with tempfile.TemporaryDirectory(prefix="ledgermq-spark-") as scratch:
         log = Path(scratch) / "spark.log"
         try:
-            with _standard_error_to(log):
+            with _output_to(log):
                 session = spark_session(
                     directory=Path(scratch) / "work", log_level="ERROR", brief=brief, delta=delta
                 )
@@ -159,17 +159,20 @@ def stages_bar(console: Console, title: str, *, beginning: str, shown: bool) -> 
 
 
 @contextlib.contextmanager
-def _standard_error_to(log: Path) -> Iterator[None]:
-    """Standard error of processes started meanwhile goes to a file."""
-    sys.stderr.flush()
-    saved = os.dup(2)
+def _output_to(log: Path) -> Iterator[None]:
+    """What processes started meanwhile print goes to a file: Java warns on standard output, too."""
     descriptor = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+    saved = {}
     try:
-        os.dup2(descriptor, 2)
+        for number, stream in ((1, sys.stdout), (2, sys.stderr)):
+            stream.flush()
+            saved[number] = os.dup(number)
+            os.dup2(descriptor, number)
         yield
     finally:
-        os.dup2(saved, 2)
-        os.close(saved)
+        for number, before in saved.items():
+            os.dup2(before, number)
+            os.close(before)
         os.close(descriptor)
 
 
