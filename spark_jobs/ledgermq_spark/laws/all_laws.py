@@ -11,7 +11,6 @@ from ledgermq_spark.laws import (
     numbers,
     puts,
     sessions,
-    settlements,
     times,
     topics,
     transfers,
@@ -20,6 +19,7 @@ from ledgermq_spark.laws.law import Law
 from ledgermq_spark.laws.limits import quotas, redelivery
 from ledgermq_spark.laws.order import order_law
 from ledgermq_spark.laws.refusals import refusals
+from ledgermq_spark.laws.settling import settlements
 from ledgermq_spark.laws.storage import segments
 
 LAWS: Final[tuple[Law, ...]] = (

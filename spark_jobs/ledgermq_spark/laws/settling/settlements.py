@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ledgermq_spark.laws import by_hand
 from ledgermq_spark.laws.law import Breach, Law
+from ledgermq_spark.laws.settling import by_hand
 
 CONSUMED = """
 WITH

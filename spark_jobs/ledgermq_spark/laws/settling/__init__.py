@@ -1,0 +1,1 @@
+"""Settling: what operations consume and return, and what administration does by hand."""
