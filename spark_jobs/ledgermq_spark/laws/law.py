@@ -14,7 +14,7 @@ from functools import reduce
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ledgermq_spark.laws import consumers, directory, session_frames
+from ledgermq_spark.laws import consumers, directory, entry_frames, session_frames
 from ledgermq_spark.laws.limits import message_frames, room_frames
 from ledgermq_spark.laws.order import judging, store_events
 from ledgermq_spark.laws.refusals import refusal_frames, text_checks
@@ -81,7 +81,10 @@ class Facts:
     def __init__(self, spark: SparkSession, frames: dict[str, DataFrame], keep: Keep) -> None:
         """What is worked out of them is kept once, under its name."""
         self.spark = spark
-        none = {name: spark.createDataFrame([], columns) for name, columns in BEFORE.items()}
+        # What is known to be empty is planned away.
+        none = {
+            name: spark.createDataFrame([], columns).limit(0) for name, columns in BEFORE.items()
+        }
         self._frames = none | frames
         self._given = frozenset(frames)
         self._asked: defaultdict[str, list[str]] = defaultdict(list)
@@ -264,6 +267,7 @@ for frames in (
     segment_frames.FRAMES,
     relocations.FRAMES,
     session_frames.FRAMES,
+    entry_frames.FRAMES,
     refusal_frames.FRAMES,
     directory.FRAMES,
     store_events.FRAMES,

@@ -10,11 +10,10 @@ from ledgermq_spark.laws.limits import expiry
 STATE_TIME = """
 WITH
 entries AS (
-    SELECT queue_manager, position, kind, number AS writer_time, clock.time_us, clock.reference_us,
+    SELECT queue_manager, position, kind, number AS writer_time, time_us,
         IF(trusted, append_time_us, NULL) AS t,
-        lag(clock.time_us) OVER entry AS s, lag(clock.reference_us) OVER entry AS r
-    FROM {operations} JOIN {clock} AS clock USING (queue_manager, position)
-    WINDOW entry AS (PARTITION BY queue_manager ORDER BY position)
+        before_it.time_us AS s, before_it.reference_us AS r
+    FROM {operations} JOIN {entries} USING (queue_manager, position)
 ),
 compared AS (
     SELECT *, t - IF(r >= 0, r, s) AS ahead,
@@ -48,10 +47,7 @@ waits AS (
     WINDOW life AS (PARTITION BY queue_manager, store, kind, sequence ORDER BY position, step)
 ),
 due AS (
-    SELECT clock.queue_manager, clock.position, clock.time_us,
-        coalesce(lag(clock.time_us) OVER (
-            PARTITION BY clock.queue_manager ORDER BY clock.position), -1) AS before_us
-    FROM {clock} AS clock
+    SELECT queue_manager, position, coalesce(before_it.time_us, -1) AS before_us FROM {entries}
 )
 SELECT waits.queue_manager, left_at AS position, store, sequence, -1 AS session,
     'what waits for a moment did not go on at it' AS summary,

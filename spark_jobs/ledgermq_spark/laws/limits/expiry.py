@@ -16,9 +16,9 @@ last AS (
     WHERE after IN ('available', 'unborn', 'delayed')
 ),
 clocked AS (
-    SELECT queue_manager, lead(position, 1, position + 1) OVER entry AS next_at,
-        position AS last_at, time_us AS last_us
-    FROM {clock} WINDOW entry AS (PARTITION BY queue_manager ORDER BY position)
+    SELECT queue_manager, coalesce(next_position, position + 1) AS next_at, position AS last_at,
+        time_us AS last_us
+    FROM {entries}
 )
 SELECT queue_manager, last_at AS position, store, sequence, -1 AS session,
     'a message stays though its time is over' AS summary,

@@ -83,9 +83,8 @@ firsts AS (
 ),
 clocked AS (
     SELECT queue_manager, position AS seen_at,
-        lead(position, 1, 9223372036854775807) OVER (PARTITION BY queue_manager ORDER BY position)
-            AS next_at
-    FROM {clock}
+        coalesce(next_position, 9223372036854775807) AS next_at
+    FROM {entries}
 ),
 seen AS (
     SELECT firsts.*, first_at AS seen_at FROM firsts
@@ -135,9 +134,8 @@ WHERE NOT is_full AND segments_max = 0
 # work ends, or where it comes to exceed a quota by itself.
 TIMED = """
 WITH clocked AS (
-    SELECT queue_manager, position AS answered_at, time_us,
-        lag(time_us) OVER (PARTITION BY queue_manager ORDER BY position) AS before_us
-    FROM {clock}
+    SELECT queue_manager, position AS answered_at, time_us, before_it.time_us AS before_us
+    FROM {entries}
 ),
 ends AS (
     SELECT DISTINCT queue_manager, session, position AS answered_at, TRUE AS is_end FROM {outcomes}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from ledgermq_spark.laws.entry_frames import POSITIONS_OF_A_STRETCH
 from ledgermq_spark.laws.limits.message_frames import rounded
 
 # What came to queues and topics and what left them, in the order of the moves (§16): a message of a
@@ -20,16 +21,16 @@ WHERE kind <> 'subscription' AND (before = 'new' OR after = 'gone')
 """
 # What each queue or topic holds, and all together (`store` -1), before and after each change. All
 # is summed up by stretches of the log, so that nothing runs over the whole log at once.
-HELD: Final = """
+HELD: Final = f"""
 WITH
 both AS (
     SELECT queue_manager, store, kind, position, step, is_put, put_position, size_bytes, change,
         0 AS stretch
-    FROM {room_changes}
+    FROM {{room_changes}}
     UNION ALL
     SELECT queue_manager, -1, 'all', position, step, is_put, put_position, size_bytes, change,
-        position DIV 8192
-    FROM {room_changes}
+        position DIV {POSITIONS_OF_A_STRETCH}
+    FROM {{room_changes}}
 ),
 earlier AS (
     SELECT queue_manager, store, kind, stretch,

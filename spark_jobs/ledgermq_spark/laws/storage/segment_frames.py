@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from ledgermq_spark.laws.entry_frames import POSITIONS_OF_A_STRETCH
+
 # What segments can hold and how many there may be, from a position until another (§19).
 STORAGE_SETTINGS: Final = """
 WITH given AS (
@@ -76,4 +78,49 @@ SELECT *,
         PARTITION BY queue_manager, segment, epoch) AS clean_at
 FROM numbered
 """
-FRAMES: Final = {"storage_settings": STORAGE_SETTINGS, "room": ROOM}
+# What Puts append, in the order of the log, each beside the last one before it (`active`), which
+# stands in the active segment. No task goes through the whole log: stretch by stretch, as entries.
+APPENDED: Final = f"""
+WITH
+puts AS (
+    SELECT *, position DIV {POSITIONS_OF_A_STRETCH} AS stretch FROM {{room}} WHERE rank = 0
+),
+ends AS (
+    SELECT queue_manager, stretch, lag(last) OVER (
+        PARTITION BY queue_manager ORDER BY stretch) AS last
+    FROM (
+        SELECT queue_manager, stretch, max_by(struct(segment, appended_bytes, clean_at),
+            (position, step, put_index)) AS last
+        FROM puts GROUP BY queue_manager, stretch
+    )
+)
+SELECT puts.* EXCEPT (stretch), coalesce(lag(struct(segment, appended_bytes, clean_at)) OVER (
+        PARTITION BY queue_manager, stretch ORDER BY position, step, put_index), last) AS active
+FROM puts JOIN ends USING (queue_manager, stretch)
+"""
+# How many segments have something in them, each time that one more or one less has.
+USED: Final = f"""
+WITH
+turns AS (
+    SELECT queue_manager, position, step, 1 AS more FROM {{room}}
+    WHERE rank = 0 AND appended_bytes = size_bytes
+    UNION ALL
+    SELECT queue_manager, position, step, -1 FROM {{room}} WHERE is_clean
+),
+stretched AS (SELECT *, position DIV {POSITIONS_OF_A_STRETCH} AS stretch FROM turns),
+earlier AS (
+    SELECT queue_manager, stretch, coalesce(sum(more) OVER (
+        PARTITION BY queue_manager ORDER BY stretch
+        ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING), 0) AS count
+    FROM (SELECT queue_manager, stretch, sum(more) AS more FROM stretched GROUP BY ALL)
+)
+SELECT queue_manager, position, more, earlier.count + sum(more) OVER (
+    PARTITION BY queue_manager, stretch ORDER BY position, step, more) AS count
+FROM stretched JOIN earlier USING (queue_manager, stretch)
+"""
+FRAMES: Final = {
+    "storage_settings": STORAGE_SETTINGS,
+    "room": ROOM,
+    "appended": APPENDED,
+    "segments_used": USED,
+}

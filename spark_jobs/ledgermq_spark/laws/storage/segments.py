@@ -7,16 +7,11 @@ from ledgermq_spark.laws.law import Breach, Law
 # Another segment is begun when a message does not fit into the active one, and only then.
 FILLED = """
 WITH
-puts AS (
-    SELECT *, lag(struct(segment, appended_bytes, clean_at)) OVER (
-        PARTITION BY queue_manager ORDER BY position, step, put_index) AS active
-    FROM {room} WHERE rank = 0
-),
 compared AS (
     SELECT puts.*, segment_bytes, active.segment IS NULL OR active.segment = segment AS stays,
         size_bytes + IF(coalesce(active.clean_at < struct(puts.position, step), FALSE), 0,
             coalesce(active.appended_bytes, 0)) AS due_bytes
-    FROM puts JOIN {storage_settings} AS setting
+    FROM {appended} AS puts JOIN {storage_settings} AS setting
         ON puts.queue_manager = setting.queue_manager AND position > since AND position <= until
 )
 SELECT queue_manager, position, -1 AS store, -1 AS sequence, -1 AS session,
@@ -24,10 +19,11 @@ SELECT queue_manager, position, -1 AS store, -1 AS sequence, -1 AS session,
         || 'was begun that is not clean') AS summary,
     concat(segment_bytes, ' bytes') AS expected,
     concat('segment ', hex(segment), ': ', appended_bytes, ' of ', due_bytes) AS found
-FROM compared
+FROM compared LEFT ANTI JOIN (
+    SELECT queue_manager, since AS position FROM {storage_settings}
+) USING (queue_manager, position)
 WHERE IF(stays, appended_bytes > segment_bytes,
-        due_bytes <= segment_bytes OR appended_bytes <> size_bytes)
-    AND NOT (queue_manager, position) IN (SELECT queue_manager, since FROM {storage_settings})
+    due_bytes <= segment_bytes OR appended_bytes <> size_bytes)
 """
 # Of free segments the one with the lowest number is next. One that is passed over is gone.
 PASSED_OVER = """
@@ -48,12 +44,8 @@ idle AS (
     )
 ),
 begun AS (
-    SELECT queue_manager, segment, position, step, before_it FROM (
-        SELECT *, lag(segment) OVER (
-            PARTITION BY queue_manager ORDER BY position, step, put_index) AS before_it
-        FROM {room} WHERE rank = 0
-    )
-    WHERE before_it <> segment
+    SELECT queue_manager, segment, position, step, active.segment AS before_it FROM {appended}
+    WHERE active.segment <> segment
 )
 SELECT begun.queue_manager, begun.position, -1 AS store, -1 AS sequence, -1 AS session,
     'a free segment was passed over' AS summary,
@@ -70,22 +62,10 @@ WHERE is_clean
 """
 # There are no more segments with something in them than there may be, as far as they are new.
 TOO_MANY = """
-WITH
-turns AS (
-    SELECT queue_manager, segment, position, step, 1 AS more FROM {room}
-    WHERE rank = 0 AND appended_bytes = size_bytes
-    UNION ALL
-    SELECT queue_manager, segment, position, step, -1 FROM {room}
-    WHERE is_clean
-),
-used AS (
-    SELECT *, sum(more) OVER (PARTITION BY queue_manager ORDER BY position, step, more) AS count
-    FROM turns
-)
 SELECT used.queue_manager, position, -1 AS store, -1 AS sequence, -1 AS session,
     'more segments are in use than there may be' AS summary,
     segments_max AS expected, count AS found
-FROM used JOIN {storage_settings} AS setting
+FROM {segments_used} AS used JOIN {storage_settings} AS setting
     ON used.queue_manager = setting.queue_manager AND position > since AND position <= until
 WHERE more > 0 AND segments_max > 0 AND count > segments_max
 """
@@ -116,19 +96,8 @@ asked AS (
     FROM {manager_settings} GROUP BY queue_manager
 ),
 told AS (SELECT queue_manager, count(*) AS count FROM {segments} GROUP BY queue_manager),
-turns AS (
-    SELECT queue_manager, position, step, 1 AS more FROM {room}
-    WHERE rank = 0 AND appended_bytes = size_bytes
-    UNION ALL
-    SELECT queue_manager, position, step, -1 FROM {room} WHERE is_clean
-),
 used AS (
-    SELECT queue_manager, max(count) AS most FROM (
-        SELECT queue_manager, sum(more) OVER (
-            PARTITION BY queue_manager ORDER BY position, step, more) AS count
-        FROM turns
-    )
-    GROUP BY queue_manager
+    SELECT queue_manager, max(count) AS most FROM {segments_used} GROUP BY queue_manager
 )
 SELECT queue_manager, -1 AS position, -1 AS store, -1 AS sequence, -1 AS session,
     'there is another number of segments than there has to be' AS summary,
