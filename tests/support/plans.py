@@ -105,15 +105,21 @@ def as_for_a_long_log(spark: Any) -> Iterator[None]:
 def executed_by(spark: Any, job: Callable[[], object]) -> list[Plan]:
     """The plans of all that a job runs, in their order."""
     store = spark._jsparkSession.sharedState().statusStore()
-    before = store.executionsCount()
+    # Of very many, Spark forgets the first: they are told apart by their numbers.
+    before = max((one.executionId() for one in _listed(store)), default=-1)
     spark.conf.set("spark.sql.ui.explainMode", "simple")
     with as_for_a_long_log(spark):
         job()
     spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
     spark.conf.unset("spark.sql.ui.explainMode")
-    count = store.executionsCount() - before
-    ran = store.executionsList(before, count)
-    return [read_plan(ran.apply(at).physicalPlanDescription()) for at in range(count)]
+    ran = sorted(_listed(store), key=lambda one: one.executionId())
+    return [read_plan(one.physicalPlanDescription()) for one in ran if one.executionId() > before]
+
+
+def _listed(store: Any) -> list[Any]:
+    """The executions that Spark remembers."""
+    found = store.executionsList()
+    return [found.apply(at) for at in range(found.size())]
 
 
 def plans(spark: Any, directory: Path, *, laws: bool = True) -> dict[str, Plan]:

@@ -88,9 +88,13 @@ judged AS (
         LEFT JOIN senders USING (queue_manager, session)
         LEFT JOIN receivers USING (queue_manager, store, position, session)
 ),
+-- A subscription without a name outlives its consumer as long as anything of it is in flight.
 copies AS (
-    SELECT queue_manager, position, store, sequence, TRUE AS is_copied FROM {{moves}}
-    WHERE kind = 'subscription' AND before = 'new'
+    SELECT copy.queue_manager, position, copy.store, sequence, TRUE AS is_copied
+    FROM {{moves}} AS copy LEFT JOIN {{stores}} AS sub ON copy.queue_manager = sub.queue_manager
+        AND copy.store = sub.store AND copy.kind = sub.kind
+    WHERE copy.kind = 'subscription' AND before = 'new'
+        AND NOT coalesce(life = 'consumer' AND gone_at < position, FALSE)
 )
 SELECT queue_manager, position, store, sequence, coalesce(session, -1) AS session,
     IF(is_copied, 'a subscription got a message that it does not want',
