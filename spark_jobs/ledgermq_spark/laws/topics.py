@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ledgermq_spark.laws.law import Breach, Law
 from ledgermq_spark.laws.refusals.expressions import may_stand
+from ledgermq_spark.tables.events import PUT_MESSAGES
 
 HELD = """
 WITH
@@ -78,13 +79,7 @@ judged AS (
         AND suits(selector, IF(selector = '', NULL, struct(message_id, priority, persistent,
             one.time_us, header)), FALSE) AS is_wanted
     FROM offered AS one
-        JOIN (
-            SELECT queue_manager, position AS put_position, put_index, message_id,
-                priorities[put_index] AS priority, persistent[put_index] AS persistent,
-                headers[put_index] AS header
-            FROM {{operations}} LATERAL VIEW posexplode(message_ids) AS put_index, message_id
-            WHERE kind = 'Put'
-        ) USING (queue_manager, put_position, put_index)
+        JOIN ({PUT_MESSAGES}) USING (queue_manager, put_position, put_index)
         LEFT JOIN senders USING (queue_manager, session)
         LEFT JOIN receivers USING (queue_manager, store, position, session)
 ),

@@ -3,21 +3,11 @@
 import pytest
 
 from ledgermq.core.queries import questions as query
+from support.messages.selections import of_queue
 from support.planted.planted_faults import expect_found_by, named
 from support.planted.put_faults import HANDLING
 from support.scripts.play import Player, play
 from support.scripts.script import read_scripts
-
-NONE = {
-    "source": "queue:q",
-    "subscription": "",
-    "client_id": "",
-    "durable": True,
-    "selector": "",
-    "sequences": [],
-    "after_sequence": -1,
-    "limit": 0,
-}
 
 
 def played(*lines: str, with_model: bool = True) -> Player:
@@ -28,7 +18,7 @@ def played(*lines: str, with_model: bool = True) -> Player:
 
 def asked(player: Player, *, limit: int = 100, to_origin: bool = False, **selection):
     """The answer to a question for a selection."""
-    ask = {"kind": "SELECT_MESSAGES", "selection": {**NONE, **selection}}
+    ask = {"kind": "SELECT_MESSAGES", "selection": {**of_queue("q"), **selection}}
     told = {**ask, "limit": limit, "to_origin": to_origin}
     return query.answer(player.state, told, "QM1", "worker")
 
@@ -68,7 +58,7 @@ def test_one_operation_touches_10_000_messages_at_most(deep, limit):
         deep.state,
         {
             "kind": "SELECT_MESSAGES",
-            "selection": {**NONE, "limit": limit},
+            "selection": {**of_queue("q"), "limit": limit},
             "limit": 0,
             "to_origin": False,
         },

@@ -13,9 +13,10 @@ from ledgermq_spark.rebuild.checkpoints import BLOCK, ROOT, Checkpoint, encode_r
 from support.audits.frames import stored_frame
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import Script
+from support.messages.selections import of_queue
 from support.planted.group_planting import GROUP_PLANTS
 from support.planted.planting import TOPIC_PLANTS, publication, selection
-from support.stories import losses, moving
+from support.stories import losses
 
 
 @pytest.fixture(scope="module")
@@ -91,7 +92,7 @@ def test_where_the_moves_end_is_what_stands(spark):
     session.send(op.CreateQueue, queue="s")
     session.put("r", "x")
     asked = {"target": "queue:s", "actor": "op", "reason": "test"}
-    session.send(MoveMessages, selection=moving.of_queue("r"), **asked)
+    session.send(MoveMessages, selection=of_queue("r"), **asked)
     logs = Logs()
     end, _ = logs.fold("QM1", script.entries)
     facts, stood = logs.facts(spark), list(blocks(end))

@@ -20,6 +20,7 @@ from ledgermq_spark.journal.choice import Choice, chosen
 from ledgermq_spark.journal.journal import journal_of
 from ledgermq_spark.journal.summary import summary_of
 from support.brokers.log_writer import LANES, Script, append_operations, color_header
+from support.messages.selections import of_queue
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 JOURNALED = ["plain 1", "plain 2", "waited", "topic", "committed", "late commit"]
@@ -47,18 +48,12 @@ def story() -> Script:
     session.send(op.Put, destination="queue:full", messages=[message], blocking_ms=60_000)
     never = [script.message("never fits")]
     session.send(op.Put, destination="queue:full", messages=never, blocking_ms=0)
-    moved = {
-        "source": "queue:full",
-        "subscription": "",
-        "client_id": "",
-        "durable": False,
-        "selector": "",
-        "sequences": [],
-        "after_sequence": -1,
-        "limit": 0,
-    }
     session.send(
-        administration.MoveMessages, selection=moved, target="queue:q", actor="a", reason="r"
+        administration.MoveMessages,
+        selection=of_queue("full"),
+        target="queue:q",
+        actor="a",
+        reason="r",
     )
     session.publish("t", "topic", color="blue")
     session.send(op.Put, destination="queue:temporary/00/x", messages=[script.message("refused")])

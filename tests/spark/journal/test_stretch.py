@@ -18,19 +18,10 @@ from ledgermq.wire.topics.registry import claim_queue_manager
 from ledgermq_spark.journal.stretch import stretch_of
 from ledgermq_spark.log.positions import PositionOutOfRangeError
 from support.brokers.log_writer import LANES, Script, append_operations, color_header
+from support.messages.selections import of_queue
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 CAME_IN = ["early put", "plain", "fills", "waited", "topic", "u1", "u2", "u3", "of another", "last"]
-SELECTION = {
-    "source": "queue:full",
-    "subscription": "",
-    "client_id": "",
-    "durable": False,
-    "selector": "",
-    "sequences": [],
-    "after_sequence": -1,
-    "limit": 0,
-}
 
 
 def copy_header(replay, position, index=0, **more):
@@ -60,7 +51,7 @@ def story():
     session.send(
         op.Put, destination="queue:full", messages=[script.message("refused")], blocking_ms=0
     )
-    moved = {"selection": SELECTION, "target": "queue:q", "actor": "a", "reason": "r"}
+    moved = {"selection": of_queue("full"), "target": "queue:q", "actor": "a", "reason": "r"}
     session.send(administration.MoveMessages, **moved)
     session.publish("t", "topic")
     unit.put("b", "u1", "u2")

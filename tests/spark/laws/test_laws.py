@@ -12,6 +12,7 @@ from ledgermq_spark.laws.all_laws import LAWS
 from support.audits.tampering import other, without
 from support.audits.testimonies import COLUMNS, Logs
 from support.brokers.log_writer import Script, color_header
+from support.messages.selections import of_queue
 from support.random_logs.random_log import RandomLog
 
 FLAVOURS = (
@@ -26,18 +27,6 @@ FLAVOURS = (
     {"topics": True, "ends": True, "moves": True},
     {"topics": True, "groups": True, "redelivery": True, "quotas": True},
 )
-
-
-EVERYTHING = {
-    "source": "queue:q",
-    "subscription": "",
-    "client_id": "",
-    "durable": False,
-    "selector": "",
-    "sequences": [],
-    "after_sequence": -1,
-    "limit": 0,
-}
 
 
 def small_log() -> Script:
@@ -69,7 +58,7 @@ def small_log() -> Script:
     getter.send(Relocate, messages=[copy], actor="op", reason="test")
     getter.send(op.CreateQueue, queue="dead")
     who = {"actor": "op", "reason": "test"}
-    getter.send(MoveMessages, selection=EVERYTHING, **who, target="queue:dead")
+    getter.send(MoveMessages, selection=of_queue("q"), **who, target="queue:dead")
     ended = script.session("AUTO")
     getter.send(op.EndSession, target_session=ended.handle, actor="op", reason="test")
     sender.again(op.Rollback, 4, seen=[])
@@ -86,7 +75,7 @@ NAMES_ANOTHER = {
     "target": "queue:dead",
     "actor": "op",
     "reason": "test",
-    "selection": EVERYTHING | {"sequences": [{"first": 900, "last": 900}]},
+    "selection": of_queue("q", 900),
 }
 NEW, OPEN, GONE, OUT = "new", "uncommitted put", "gone", "unacknowledged"
 # What is changed in what the fold states or the lanes say, and the law that it breaks.

@@ -8,26 +8,13 @@ from ledgermq.protocol import administration
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.settings import given_settings
 from support.brokers.log_writer import Script, ScriptSession
+from support.messages.selections import of_queue
 from support.random_logs.random_ends import timed_message
 
 
 def expiring_to(destination: str) -> op.Settings:
     """Settings with an expiry destination."""
     return given_settings({"expiry_destination": destination})
-
-
-def of_queue(queue: str, *numbers: int) -> administration.MessageSelection:
-    """A selection of some messages of a queue, or of all."""
-    return {
-        "source": f"queue:{queue}",
-        "subscription": "",
-        "client_id": "",
-        "durable": False,
-        "selector": "",
-        "after_sequence": -1,
-        "limit": 0,
-        "sequences": [{"first": numbers[0], "last": numbers[-1]}] if numbers else [],
-    }
 
 
 def wandering() -> tuple[Script, op.PutMessage]:

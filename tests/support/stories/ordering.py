@@ -6,6 +6,7 @@ from ledgermq.protocol import administration
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.settings import given_settings
 from support.brokers.log_writer import Script, color_header
+from support.messages.selections import of_queue
 from support.scripts.verbs import message_of
 
 SETTINGS = {"redelivery_delay_override_ms": 5_000}
@@ -71,15 +72,7 @@ def parked() -> Script:
         session.get(9, one)
     session.consumer("dead", 9, credit=2)
     session.acknowledge((5, 6))
-    selection = {
-        **dict.fromkeys(("subscription", "client_id", "selector"), ""),
-        "source": "queue:dead",
-        "durable": False,
-        "sequences": [],
-        "after_sequence": -1,
-        "limit": 0,
-    }
-    asked = {"selection": selection, "to_origin": True, "actor": "a", "reason": "r"}
+    asked = {"selection": of_queue("dead"), "to_origin": True, "actor": "a", "reason": "r"}
     session.send(administration.MoveMessages, **asked)
     session.send(op.Put, destination="queue:q", messages=[of_group(script, "x")])
     session.close()

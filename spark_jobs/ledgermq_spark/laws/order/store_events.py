@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ledgermq_spark.laws.refusals.expressions import stands
+from ledgermq_spark.tables.events import PUT_MESSAGES
 
 # Columns of `store_pass.Event` after those that say which store it is.
 EVENT_TYPES: Final = {
@@ -36,39 +37,34 @@ GROUP BY ALL
 # `flag` of what is numbered: it may be in a group, as nothing is that was on a topic. Of what
 # leaves flight: a lost session held it, so it is in doubt. Of what moved: not by hand. Open puts
 # matter as far as they are in groups; `number` of what is put is the position of the Put.
-MOVES: Final = """
+MOVES: Final = f"""
 WITH
-put AS (
-    SELECT queue_manager, position AS put_position, at AS put_index, message_id,
-        priorities[at] AS priority, persistent[at] AS is_persistent, headers[at] AS text
-    FROM {operations} LATERAL VIEW posexplode(message_ids) AS at, message_id
-    WHERE kind = 'Put'
-),
+put AS ({PUT_MESSAGES}),
 published AS (
     SELECT queue_manager, put_position, put_index, min(struct(position, step)) AS published_at
-    FROM {moves} WHERE kind = 'topic'
+    FROM {{moves}} WHERE kind = 'topic'
     GROUP BY ALL
 ),
 delivered AS (
     SELECT queue_manager, position, session, first_delivery + at AS delivery, index
-    FROM {outcomes} LATERAL VIEW posexplode(sequences) AS at, sequence
+    FROM {{outcomes}} LATERAL VIEW posexplode(sequences) AS at, sequence
     WHERE kind = 'Delivered'
 ),
 lost AS (
-    SELECT queue_manager, position, session, TRUE AS is_lost FROM {outcomes}
+    SELECT queue_manager, position, session, TRUE AS is_lost FROM {{outcomes}}
     WHERE kind = 'SessionEnded' AND session_sequence = 0
 ),
 by_hand AS (
-    SELECT queue_manager, position, TRUE AS is_by_hand FROM {operations}
+    SELECT queue_manager, position, TRUE AS is_by_hand FROM {{operations}}
     WHERE kind = 'MoveMessages'
 ),
 moved AS (
-    SELECT *, before IN ('new', 'uncommitted put') AS is_new FROM {moves}
+    SELECT *, before IN ('new', 'uncommitted put') AS is_new FROM {{moves}}
     WHERE (sequence >= 0 OR before IN ('new', 'uncommitted put')) AND kind <> 'topic'
 )
 SELECT move.queue_manager, store, move.position, step, delivered.index, after AS what, before,
     cause, sequence, move.session, consumer, IF(is_new, move.put_position, delivery) AS number,
-    put.text, time_us, put.priority, put.message_id, put.is_persistent,
+    header AS text, time_us, priority, message_id, persistent AS is_persistent,
     CASE WHEN is_new THEN kind = 'queue'
             AND coalesce(published_at > struct(move.position, step), TRUE)
         WHEN cause = 'moved' THEN is_by_hand IS NULL
@@ -83,7 +79,7 @@ LEFT JOIN by_hand ON cause = 'moved' AND move.queue_manager = by_hand.queue_mana
     AND move.position = by_hand.position
 LEFT JOIN lost ON NOT is_new AND move.queue_manager = lost.queue_manager
     AND move.position = lost.position AND move.session = lost.session
-WHERE sequence >= 0 OR put.text LIKE '%"g":%'
+WHERE sequence >= 0 OR header LIKE '%"g":%'
 """
 # `number` of what is opened: 1 where administration had ended the unit of work of its session.
 CONSUMERS: Final = """
