@@ -287,6 +287,17 @@ def _archive(bootstrap: str, directory: Path, given: dict[str, Any]) -> dict[str
     return {"stretches": len(made), "fold_seconds": sum(x.manifest["fold_seconds"] for x in made)}
 
 
+def _audit_of_archive(bootstrap: str, directory: Path, given: dict[str, Any]) -> dict[str, object]:
+    """What is archived, and what the lanes say of it: audits after this one go on behind it."""
+    from ledgermq_spark.archive.log_archive import LogArchive
+    from ledgermq_spark.jobs.run import run_audit
+
+    kept = directory / "kept"
+    at = LogArchive(kept, QUEUE_MANAGER).there()[-1].last
+    report = run_audit(bootstrap, QUEUE_MANAGER, at, archive=kept, **given)
+    return {"verdict": report.verdict, "stages": report.seconds}
+
+
 def _audit_of_rest(bootstrap: str, directory: Path, given: dict[str, Any]) -> dict[str, object]:
     """The last hundredth of the log: it is added to the archive, and only it is audited."""
     from ledgermq_spark.jobs.run import run_audit
@@ -341,6 +352,7 @@ JOBS: Final[dict[str, Callable[[str, Path, dict[str, Any]], dict[str, object]]]]
     "first_proof": _proof,
     "proof_on_one_core": _proof,
     "proof_on_two_cores": _proof,
+    "audit_of_archive": _audit_of_archive,
     "audit_of_rest": _audit_of_rest,
 }
 

@@ -24,3 +24,13 @@ def test_what_is_joined_with_nothing_is_planned_away(spark, tmp_path, way):
     plan = joined._jdf.queryExecution().optimizedPlan().toString()
     assert plan.startswith("LocalRelation <empty>")
     assert joined.collect() == []
+
+
+def test_what_is_large_only_in_memory_is_not_held_whole_for_a_join(spark, tmp_path):
+    """Half a million rows that are alike are small on disk; each join would hold 30 MB."""
+    alike = spark.range(500_000).selectExpr("id", "repeat('moved', 5) AS cause")
+    kept = Store(spark, tmp_path).keep("alike", alike)
+    on_disk = sum(one.stat().st_size for one in (tmp_path / "alike").rglob("*.parquet"))
+    assert on_disk < 10_000_000, "a frame that Spark would take for small"
+    plan = kept.join(spark.range(10_000_000), "id")._jdf.queryExecution().executedPlan().toString()
+    assert "BroadcastHashJoin" not in plan
