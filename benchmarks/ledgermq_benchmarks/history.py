@@ -266,11 +266,17 @@ def _tables(bootstrap: str, directory: Path, given: dict[str, Any]) -> dict[str,
     return {}
 
 
-def _audit(bootstrap: str, directory: Path, given: dict[str, Any]) -> dict[str, object]:
+def _audit(
+    bootstrap: str,
+    directory: Path,
+    given: dict[str, Any],
+    at: int | None = None,
+    archive: Path | None = None,
+) -> dict[str, object]:
     from ledgermq_spark.jobs.run import run_audit
 
     del directory
-    report = run_audit(bootstrap, QUEUE_MANAGER, **given)
+    report = run_audit(bootstrap, QUEUE_MANAGER, at, archive=archive, **given)
     anomalies = len(report.anomalies)
     return {"verdict": report.verdict, "stages": report.seconds, "anomalies": anomalies}
 
@@ -290,20 +296,15 @@ def _archive(bootstrap: str, directory: Path, given: dict[str, Any]) -> dict[str
 def _audit_of_archive(bootstrap: str, directory: Path, given: dict[str, Any]) -> dict[str, object]:
     """What is archived, and what the lanes say of it: audits after this one go on behind it."""
     from ledgermq_spark.archive.log_archive import LogArchive
-    from ledgermq_spark.jobs.run import run_audit
 
     kept = directory / "kept"
     at = LogArchive(kept, QUEUE_MANAGER).there()[-1].last
-    report = run_audit(bootstrap, QUEUE_MANAGER, at, archive=kept, **given)
-    return {"verdict": report.verdict, "stages": report.seconds}
+    return _audit(bootstrap, directory, given, at, kept)
 
 
 def _audit_of_rest(bootstrap: str, directory: Path, given: dict[str, Any]) -> dict[str, object]:
     """The last hundredth of the log: it is added to the archive, and only it is audited."""
-    from ledgermq_spark.jobs.run import run_audit
-
-    report = run_audit(bootstrap, QUEUE_MANAGER, archive=directory / "kept", **given)
-    return {"verdict": report.verdict, "stages": report.seconds}
+    return _audit(bootstrap, directory, given, archive=directory / "kept")
 
 
 def _archived_tables(bootstrap: str, directory: Path, given: dict[str, Any]) -> dict[str, object]:
