@@ -1,10 +1,14 @@
-"""Sessions over a route by hand: what is refused, what a failed commit leaves, how they close."""
+"""Sessions over a route by hand: what is refused, what a failed commit leaves, how they close.
+
+And how acknowledgements of AUTO gather.
+"""
 
 import threading
 
 import pytest
 
 import ledgermq
+from ledgermq.client.engine import settling
 from ledgermq.protocol.operations import (
     Acknowledge,
     Close,
@@ -390,3 +394,110 @@ def test_receiving_many_takes_what_is_here_and_no_more_than_asked_for(route, con
     consumer.close(timeout=20)
     assert [one.unseen for one in route.written(CloseConsumer)] == [[]]
     assert route.written(Recover) == []
+
+
+# -- acknowledgements that gather ----------------------------------------------------------------
+
+
+def acknowledged(route):
+    """How many messages each Acknowledge settles."""
+    return [
+        sum(one["last"] - one["first"] + 1 for one in operation.deliveries)
+        for operation in route.written(Acknowledge)
+    ]
+
+
+def test_ses_05_auto_acknowledges_what_trickles_in_as_one(route, connection, monkeypatch):
+    """While `receive` waits, an acknowledgement waits a moment for the message after it."""
+    monkeypatch.setattr(settling, "GATHER_SECONDS", 60.0)
+    session = connection.session()
+    session._work.settling._soon = lambda: None
+    consumer = session.consumer("queue:q")
+    for number in range(1, 6):
+        later = threading.Timer(0.02, route.tell, [delivered(0, session.handle, number, 1)])
+        later.start()
+        assert consumer.receive(100) is not None
+        later.join()
+    assert acknowledged(route) == []
+    session.close()
+    assert acknowledged(route) == [5]
+
+
+@pytest.mark.parametrize("timeout", [0, 0.02])
+def test_auto_acknowledges_at_once_where_the_wait_is_too_short_to_gather(
+    route, connection, monkeypatch, timeout
+):
+    """What a short `receive` came back without is acknowledged when it returns."""
+    monkeypatch.setattr(settling, "GATHER_SECONDS", 60.0)
+    session = connection.session()
+    session._work.settling._soon = lambda: None
+    consumer, _ = got(route, session, 1)
+    assert consumer.receive(timeout) is None
+    assert acknowledged(route) == [1]
+
+
+def test_a_queue_whose_next_message_waits_for_the_acknowledgement_is_not_held_up(
+    route, connection, monkeypatch
+):
+    """Such windows gather nothing, so fewer and fewer waits try one; 200 messages have few."""
+    windows = []
+    gather = settling.Settling.gather_locked
+
+    def counting(self, deadline):
+        until = gather(self, deadline)
+        if until is not None and until not in windows:
+            windows.append(until)
+        return until
+
+    monkeypatch.setattr(settling.Settling, "gather_locked", counting)
+    session = connection.session()
+    session._work.settling._soon = lambda: None
+    answer = route.log.on_write
+
+    def write(operation):
+        answer(operation)
+        if type(operation) is Acknowledge:
+            last = operation.deliveries[-1]["last"]
+            route.tell(delivered(0, session.handle, last + 1, 1))
+
+    route.log.on_write = write
+    consumer, _ = got(route, session, 1)
+    for _ in range(200):
+        assert consumer.receive(20) is not None
+    assert acknowledged(route) == [1] * 200
+    assert 2 <= len(windows) <= 8
+
+
+def test_a_queue_that_gathers_again_has_windows_again(route, connection, monkeypatch):
+    """One window with two messages ends what windows without a second one began."""
+    moments = iter(range(1, 1000))
+    monkeypatch.setattr(settling.time, "monotonic", lambda: next(moments))
+    session = connection.session()
+    one = session._work.settling
+    one._soon = lambda: None
+    for first in (1, 2):
+        one.hand_over_run_locked(first, first)
+        with session._engine.lock:
+            assert one.gather_locked(None) is None, "the clock leaps over every window"
+    assert (one._ungathered_waits, one._ungathered_waits_left) == (1, 0)
+    one.hand_over_run_locked(3, 4)
+    with session._engine.lock:
+        assert one.gather_locked(None) is None
+    assert (one._ungathered_waits, one._ungathered_waits_left) == (0, 0)
+    assert acknowledged(route) == [1, 1, 2]
+
+
+def test_a_listener_s_acknowledgements_gather_too(route, connection, monkeypatch, eventually):
+    """A listener that is called for one message after the other acknowledges them as one."""
+    monkeypatch.setattr(settling, "GATHER_SECONDS", 60.0)
+    session = connection.session()
+    session._work.settling._soon = lambda: None
+    called = []
+    consumer = session.consumer("queue:q")
+    consumer.set_message_listener(called.append)
+    for number in range(1, 4):
+        route.tell(delivered(0, session.handle, number, 1))
+        eventually(lambda number=number: len(called) == number)
+    assert acknowledged(route) == []
+    session.close()
+    assert acknowledged(route) == [3]

@@ -172,8 +172,7 @@ class Listening:
                     return first
                 engine.run_locked(self._unseen.report_doubt(first.buffer))
                 continue
-            self._settling.write_locked()
-            engine.wait_locked(None)
+            engine.wait_locked(self._settling.gather_locked(None))
         return None
 
     def _failed(self, first: int) -> None:

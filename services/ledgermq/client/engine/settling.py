@@ -6,8 +6,10 @@ Where the library acknowledges (AUTO, DUPS_OK), what was handed over is first `u
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from ledgermq.client.engine.engine import Engine
 from ledgermq.client.engine.steps import Steps, aside
@@ -23,6 +25,11 @@ from ledgermq.errors import (
 from ledgermq.protocol.operations import Acknowledge, Alive, Close, Recover, Rollback
 from ledgermq.protocol.outcomes import Refused
 from ledgermq.protocol.reasons import Reason
+
+# How long an acknowledgement of AUTO may wait for its neighbours while `receive` waits.
+GATHER_SECONDS: Final = 0.01
+# After windows that gathered one message alone, how many waits at most go without one.
+UNGATHERED_WAITS_MAX: Final = 63
 
 
 class Settling:
@@ -55,10 +62,17 @@ class Settling:
         self.unwritten = DeliveryRanges()
         self.ripe = DeliveryRanges()
         self.refused = DeliveryRanges()
+        # Until when what is unwritten may wait for more, and how many waits are not to try that:
+        # where the next message comes only for an acknowledgement, waiting never gathers one.
+        self._gathers_until = 0.0
+        self._ungathered_waits = 0
+        self._ungathered_waits_left = 0
 
     def hand_over_run_locked(self, first: int, last: int) -> None:
         """The application gets messages numbered one after the other."""
         if self.automatic:
+            if not self.unwritten:
+                self._gathers_until = time.monotonic() + GATHER_SECONDS
             self.unwritten.add_range(first, last)
             if not self._lazy:
                 self._soon()
@@ -101,6 +115,27 @@ class Settling:
         """Writes what is to be acknowledged before a wait; DUPS_OK leaves it to the heartbeats."""
         if self.automatic and not self._lazy:
             self.write_acknowledgements_locked()
+
+    def gather_locked(self, deadline: float | None) -> float | None:
+        """Before `receive` waits: writes what is to be acknowledged, unless more may soon join it.
+
+        Returns until when to wait for that, a moment before the deadline, and then to ask again; or
+        None if nothing is left to write, so that the wait may be as long as it likes.
+        """
+        if not self.automatic or self._lazy or not (self.unwritten or self.ripe):
+            return None
+        until = self._gathers_until
+        if self._ungathered_waits_left:
+            self._ungathered_waits_left -= 1
+        elif time.monotonic() < until and (deadline is None or until < deadline):
+            return until
+        elif len(self.unwritten) > 1:
+            self._ungathered_waits = 0
+        else:
+            self._ungathered_waits = min(2 * self._ungathered_waits + 1, UNGATHERED_WAITS_MAX)
+            self._ungathered_waits_left = self._ungathered_waits
+        self.write_acknowledgements_locked()
+        return None
 
     def write_acknowledgements_locked(self) -> None:
         """Writes everything acknowledged and not written yet (AUTO); by the session's user."""

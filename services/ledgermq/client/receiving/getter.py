@@ -289,14 +289,18 @@ class Getter(Generic[M]):
                 return True
             if group and self._goes_on():
                 continue
-            self.work.settling.write_locked()
+            gathers_until = self.work.settling.gather_locked(deadline)
             if timeout == 0 and buffer.gathered > heard and self._unheard():
                 heard = buffer.gathered
                 yield from self._hear()
                 if self._is_over():
                     return False
                 continue
-            if not (yield deadline) or self._is_over():
+            if gathers_until is not None:
+                yield gathers_until
+                if self._is_over():
+                    return False
+            elif not (yield deadline) or self._is_over():
                 gathered = buffer.gathered
                 if (yield from self._ask_no_longer(group)):
                     return True
