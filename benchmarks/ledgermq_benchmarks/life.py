@@ -100,6 +100,7 @@ def pipelined_consumer(
 
 def in_threads(
     count: int,
+    mode: ledgermq.AckMode,
     work: Callable[[ledgermq.Session, str, int], None],
     address: str,
     destination: str,
@@ -112,7 +113,7 @@ def in_threads(
         begin = threading.Barrier(count + 1)
 
         def run() -> None:
-            with connection.session(ack=ledgermq.AckMode.INDIVIDUAL) as session:
+            with connection.session(ack=mode) as session:
                 begin.wait()
                 work(session, destination, share)
 
@@ -135,14 +136,15 @@ def send_singly(session: ledgermq.Session, destination: str, share: int) -> None
 
 
 def receive_singly(
-    session: ledgermq.Session, destination: str, share: int, *, prefetch: int
+    session: ledgermq.Session, destination: str, share: int, *, prefetch: int, acknowledge: bool
 ) -> None:
-    """Receives and acknowledges one message at a time."""
+    """Receives one message at a time, and acknowledges it where its session does not."""
     consumer = session.consumer(destination, prefetch=prefetch)
     for _ in range(share):
         message = consumer.receive(timeout=WAIT_SECONDS)
         assert message is not None, "the queue ran dry"
-        message.acknowledge()
+        if acknowledge:
+            message.acknowledge()
 
 
 def latency_producer(address: str, destination: str, messages: int, pipe: Pipe) -> dict[str, float]:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 from ledgermq_benchmarks.depth import CHECKPOINT_ROW, DEPTH_ROWS, checkpoint_overhead, depth_course
 from ledgermq_benchmarks.environment import environment
 from ledgermq_benchmarks.fold import fold_rate
 from ledgermq_benchmarks.groups import bytes_per_message, drain_seconds
+from ledgermq_benchmarks.rabbitmq import PEER_ROWS, RabbitMq
 from ledgermq_benchmarks.rows import ROWS, Row, RowResult
 from ledgermq_benchmarks.run import MESSAGES, kafka_run, life_run
 
@@ -42,6 +44,14 @@ def _measure_once(row: Row, bootstrap: str, queue_manager: str) -> tuple[float, 
         found = kafka_run(bootstrap, messages)
     else:
         found = life_run(f"kafka://{bootstrap}/{queue_manager}", row.name, messages)
+    return _figure(row, found)
+
+
+def _peer_once(row: Row, peer: RabbitMq) -> tuple[float, dict[str, float]]:
+    return _figure(row, peer.run(row.name, MESSAGES[row.name]))
+
+
+def _figure(row: Row, found: dict[str, float]) -> tuple[float, dict[str, float]]:
     if row.name == "latency":
         return found["p50_ms"], {"p99_ms": round(found["p99_ms"], 2)}
     return found["messages_per_second"], {}
@@ -61,17 +71,22 @@ def measure(
     queue_manager: str = "QM1",
     runs: int = RUNS_DEFAULT,
     names: Sequence[str] = (),
+    peer: RabbitMq | None = None,
     say: Callable[[str], None] = lambda _: None,
-) -> dict[str, object]:
+) -> dict[str, Any]:
     """Measures the rows (or those named) in `runs` runs each; the whole document.
+
+    Beside a peer only the rows that it has too, each run followed by one of the peer's.
 
     Before the first, every row runs once for nothing: the Java of the broker compiles for a minute,
     with a third of the processor time that there is, what it will then run for days.
 
     Raises BenchError if a program fails.
     """
-    document: dict[str, object] = {"environment": environment(), "runs": runs}
+    document: dict[str, Any] = {"environment": environment(), "runs": runs}
     rows = [row for row in ROWS if not names or row.name in names]
+    if peer is not None:
+        rows = [row for row in rows if row.name in PEER_ROWS]
     for row in rows:
         if row.name in WITHOUT_WARM_UP:
             continue
@@ -94,32 +109,58 @@ def measure(
                 result.details.append(details)
                 what, unit = result.row.text, result.row.unit
                 say(f"{what}: run {number} of {runs}: {value:,.2f} {unit}")
+                if peer is not None:
+                    value, details = _peer_once(row, peer)
+                    result.peer_values.append(value)
+                    result.peer_details.append(details)
+                    say(f"{what}: the same by RabbitMQ: {value:,.2f} {unit}")
     document["rows"] = [result.document() for result in results.values()]
     document["meets_minimum"] = all(result.meets_minimum for result in results.values())
+    if peer is not None:
+        document["against"] = {"name": "RabbitMQ", "version": peer.version, "queue": "quorum"}
     return document
 
 
-def print_table(document: dict[str, object], out: TextIO) -> None:
+def print_table(document: dict[str, Any], out: TextIO) -> None:
     surroundings = document["environment"]
-    assert isinstance(surroundings, dict)
     out.write(
         f"{surroundings['processor']}, {surroundings['cores']} cores, "
         f"{surroundings['memory_gib']} GiB, {surroundings['system']}, "
-        f"Python {surroundings['python']}; median of {document['runs']} runs\n\n"
+        f"Python {surroundings['python']} built {surroundings['python_build']}; "
+        f"median of {document['runs']} runs\n\n"
     )
-    out.write(f"{'what':58}{'median':>12}{'lowest':>12}{'highest':>12}{'must':>10}{'aim':>10}\n")
-    rows = document["rows"]
-    assert isinstance(rows, list)
-    for row in rows:
-        mark = "" if row["meets_minimum"] else "  BELOW"
-        digits = 0 if row["unit"] == "messages/s" else 2
-        figures = "".join(f"{row[key]:>12,.{digits}f}" for key in ("median", "lowest", "highest"))
-        wanted = (
-            f"{row['minimum']:>10,.{1 if digits else 0}f}{row['aim']:>10,.{1 if digits else 0}f}"
-            if row["aim"]
-            else f"{'-':>10}{'-':>10}"
-        )
-        out.write(f"{row['text'] + ', ' + row['unit']:58}{figures}{wanted}{mark}\n")
+    _print_head("what", out)
+    for row in document["rows"]:
+        _print_row(f"{row['text']}, {row['unit']}", row, row["unit"], out)
+    if "against" not in document:
+        return
+    against = document["against"]
+    beside = f"{against['name']} {against['version']}, {against['queue']} queue"
+    out.write("\n")
+    _print_head(beside, out)
+    for row in document["rows"]:
+        _print_row(f"{row['text']}, {row['unit']}", row["peer"], row["unit"], out)
+    out.write("\n")
+    _print_head(f"LedgerMQ's figure divided by {against['name']}'s, run by run", out)
+    for row in document["rows"]:
+        less = "" if row["unit"] == "messages/s" else " (less is better)"
+        _print_row(f"{row['text']}{less}", row["ratio"], "times", out)
+
+
+def _print_head(what: str, out: TextIO) -> None:
+    out.write(f"{what:64}{'median':>12}{'lowest':>12}{'highest':>12}{'must':>10}{'aim':>10}\n")
+
+
+def _print_row(text: str, row: dict[str, Any], unit: str, out: TextIO) -> None:
+    mark = "" if row.get("meets_minimum", True) else "  BELOW"
+    digits = 0 if unit == "messages/s" else 2
+    figures = "".join(f"{row[key]:>12,.{digits}f}" for key in ("median", "lowest", "highest"))
+    wanted = (
+        f"{row['minimum']:>10,.{1 if digits else 0}f}{row['aim']:>10,.{1 if digits else 0}f}"
+        if row.get("aim")
+        else f"{'-':>10}{'-':>10}"
+    )
+    out.write(f"{text:64}{figures}{wanted}{mark}\n")
 
 
 def run(
@@ -128,27 +169,31 @@ def run(
     queue_manager: str = "QM1",
     runs: int = RUNS_DEFAULT,
     names: Sequence[str] = (),
+    against: str | None = None,
     as_json: bool = False,
     output: Path | None = None,
 ) -> int:
     """Measures on a running installation, or on one started for the purpose; 0 if all minima hold.
 
-    The exit code is 4 if a row is below what it must reach.
+    `against` is "rabbitmq" or nothing. The exit code is 4 if a row is below what it must reach.
+
+    Raises BenchError if a program fails, or the peer cannot be run here.
     """
 
     def say(text: str) -> None:
         print(text, file=sys.stderr, flush=True)
 
-    if bootstrap is None:
-        from ledgermq.processor.worker.supervisor import running_installation
+    with contextlib.ExitStack() as opened:
+        # First of all, for it says at once what is not installed.
+        peer = opened.enter_context(RabbitMq()) if against else None
+        if bootstrap is None:
+            from ledgermq.processor.worker.supervisor import running_installation
 
-        with (
-            tempfile.TemporaryDirectory(prefix="ledgermq-bench-") as directory,
-            running_installation(Path(directory)) as own,
-        ):
-            document = measure(own, queue_manager=queue_manager, runs=runs, names=names, say=say)
-    else:
-        document = measure(bootstrap, queue_manager=queue_manager, runs=runs, names=names, say=say)
+            directory = opened.enter_context(tempfile.TemporaryDirectory(prefix="ledgermq-bench-"))
+            bootstrap = opened.enter_context(running_installation(Path(directory)))
+        document = measure(
+            bootstrap, queue_manager=queue_manager, runs=runs, names=names, peer=peer, say=say
+        )
     text = json.dumps(document, indent=2)
     if output is not None:
         output.write_text(text + "\n", encoding="utf-8")

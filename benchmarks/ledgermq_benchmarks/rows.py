@@ -6,6 +6,8 @@ import statistics
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from ledgermq_benchmarks.rabbitmq import PEER_ROWS, PeerRow
+
 
 class Row(NamedTuple):
     """One row: a name for programs, a text for people, what must be reached and what is aimed at.
@@ -23,32 +25,62 @@ class Row(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class RowResult:
-    """What the runs of one row gave; `details` holds further figures per run."""
+    """What the runs of one row gave; `details` holds further figures per run.
+
+    Those of a peer, one beside each of ours, are in the fields that say so.
+    """
 
     row: Row
     values: list[float] = field(default_factory=list)
     details: list[dict[str, float]] = field(default_factory=list)
-
-    @property
-    def median(self) -> float:
-        return statistics.median(self.values)
+    peer_values: list[float] = field(default_factory=list)
+    peer_details: list[dict[str, float]] = field(default_factory=list)
 
     @property
     def meets_minimum(self) -> bool:
-        if self.row.unit != "messages/s":
-            return self.median <= self.row.minimum
-        return self.median >= self.row.minimum
+        return _meets(self.values, self.row.minimum, self.row.unit) and (
+            not self.peer_values or _meets(self.ratios, self.goal.minimum, self.row.unit)
+        )
+
+    @property
+    def ratios(self) -> list[float]:
+        """Our figure divided by the peer's, run by run: of one hour, so of one machine's mood."""
+        return [ours / theirs for ours, theirs in zip(self.values, self.peer_values, strict=True)]
+
+    @property
+    def goal(self) -> PeerRow:
+        """What the ratio must reach."""
+        return PEER_ROWS[self.row.name]
 
     def document(self) -> dict[str, object]:
-        return {
+        document = {
             **self.row._asdict(),
-            "median": round(self.median, 2),
-            "lowest": round(min(self.values), 2),
-            "highest": round(max(self.values), 2),
-            "runs": [round(value, 2) for value in self.values],
-            "meets_minimum": self.meets_minimum,
+            **_spread(self.values, 2),
+            "meets_minimum": _meets(self.values, self.row.minimum, self.row.unit),
             "details": self.details,
         }
+        if self.peer_values:
+            document["peer"] = _spread(self.peer_values, 2) | {"details": self.peer_details}
+            document["ratio"] = _spread(self.ratios, 3) | {
+                "minimum": self.goal.minimum,
+                "aim": self.goal.aim,
+                "meets_minimum": _meets(self.ratios, self.goal.minimum, self.row.unit),
+            }
+        return document
+
+
+def _meets(values: list[float], minimum: float, unit: str) -> bool:
+    median = statistics.median(values)
+    return median >= minimum if unit == "messages/s" else median <= minimum
+
+
+def _spread(values: list[float], digits: int) -> dict[str, object]:
+    return {
+        "median": round(statistics.median(values), digits),
+        "lowest": round(min(values), digits),
+        "highest": round(max(values), digits),
+        "runs": [round(value, digits) for value in values],
+    }
 
 
 ROWS = (
@@ -59,6 +91,8 @@ ROWS = (
     Row("pipelined", "full life, asynchronous sends, prefetch", "messages/s", 25_000, 60_000),
     Row("single", "full life, one message per operation, 1 + 1 sessions", "messages/s", 500, 1_500),
     Row("sixteen", "the same, 16 + 16 sessions", "messages/s", 3_000, 10_000),
+    Row("single-auto", "1 + 1 sessions of AUTO, whose receives acknowledge", "messages/s", 0, 0),
+    Row("sixteen-auto", "16 + 16 sessions of AUTO", "messages/s", 0, 0),
     Row("latency", "put to received, 200 messages/s, median", "ms", 4.0, 1.5),
     Row("groups", "get in logical against physical order, 1,000,000 deep", "times", 1.5, 1.0),
     Row("group-memory", "memory of a message in a group against one in none", "times", 1.5, 1.0),

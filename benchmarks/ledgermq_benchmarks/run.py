@@ -7,6 +7,7 @@ import uuid
 from functools import partial
 from multiprocessing.connection import Connection as Pipe
 
+from ledgermq import AckMode
 from ledgermq_benchmarks import kafka, life, many
 from ledgermq_benchmarks.life import Program
 
@@ -16,26 +17,31 @@ MESSAGES = {
     "pipelined": 200_000,
     "single": 2_000,
     "sixteen": 16_000,
+    "single-auto": 2_000,
+    "sixteen-auto": 16_000,
     "latency": 1_000,
     "fan-out": 200_000,
     "thousand": 10_000,
     "kafka": 1_000_000,
 }
+
+
+def _singly(sessions: int, mode: AckMode, prefetch: int) -> tuple[Program, Program]:
+    acknowledge = mode is AckMode.INDIVIDUAL
+    receive = partial(life.receive_singly, prefetch=prefetch, acknowledge=acknowledge)
+    return (
+        partial(life.in_threads, sessions, mode, life.send_singly),
+        partial(life.in_threads, sessions, mode, receive),
+    )
+
+
 PROGRAMS: dict[str, tuple[Program, Program]] = {
     "transacted": (life.transacted_producer, life.transacted_consumer),
     "pipelined": (life.pipelined_producer, life.pipelined_consumer),
-    "single": (
-        partial(life.in_threads, 1, life.send_singly),
-        partial(life.in_threads, 1, partial(life.receive_singly, prefetch=life.PREFETCH_MESSAGES)),
-    ),
-    "sixteen": (
-        partial(life.in_threads, life.SESSIONS, life.send_singly),
-        partial(
-            life.in_threads,
-            life.SESSIONS,
-            partial(life.receive_singly, prefetch=life.SHARED_PREFETCH_MESSAGES),
-        ),
-    ),
+    "single": _singly(1, AckMode.INDIVIDUAL, life.PREFETCH_MESSAGES),
+    "sixteen": _singly(life.SESSIONS, AckMode.INDIVIDUAL, life.SHARED_PREFETCH_MESSAGES),
+    "single-auto": _singly(1, AckMode.AUTO, life.PREFETCH_MESSAGES),
+    "sixteen-auto": _singly(life.SESSIONS, AckMode.AUTO, life.SHARED_PREFETCH_MESSAGES),
     "latency": (life.latency_producer, life.latency_consumer),
     "fan-out": (many.fan_out_producer, many.fan_out_consumer),
     "thousand": (many.thousand_producer, many.thousand_consumer),

@@ -53,9 +53,9 @@ def ivy(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Ivy:
 
 def test_jars_are_fetched_once_and_then_found(ivy):
     """The second call needs neither Java nor network."""
-    first = jars._jars(SAMPLE)
+    first = jars.fetched_jars(SAMPLE)
     assert [jar.name for jar in first] == ["one-1.jar", "two-1.jar"]
-    assert jars._jars(SAMPLE) == first
+    assert jars.fetched_jars(SAMPLE) == first
     assert ivy.runs == 1
 
 
@@ -63,18 +63,18 @@ def test_a_failed_fetch_leaves_nothing_and_says_why(ivy):
     """Half of a set is never taken for the whole, and Ivy's own words are shown."""
     ivy.broken_file.touch()
     with pytest.raises(JarsUnavailableError, match="module not found: org#sample;1"):
-        jars._jars(SAMPLE)
+        jars.fetched_jars(SAMPLE)
     assert cached_jars(SAMPLE) is None
     ivy.broken_file.unlink()
-    assert len(jars._jars(SAMPLE)) == 2
+    assert len(jars.fetched_jars(SAMPLE)) == 2
 
 
 def test_a_damaged_set_is_fetched_again(ivy):
     """A jar that was truncated or deleted is noticed before Java trips over it."""
-    first = jars._jars(SAMPLE)
+    first = jars.fetched_jars(SAMPLE)
     first[0].write_bytes(b"")
     assert cached_jars(SAMPLE) is None
-    assert jars._jars(SAMPLE) == first
+    assert jars.fetched_jars(SAMPLE) == first
     assert cached_jars(SAMPLE) == first
     assert ivy.runs == 2
 
@@ -95,7 +95,7 @@ def test_a_cache_that_cannot_be_written_is_named(monkeypatch, tmp_path, ivy):
     (tmp_path / "file").touch()
     monkeypatch.setenv("LEDGERMQ_CACHE_DIR", str(tmp_path / "file"))
     with pytest.raises(JarsUnavailableError, match="LEDGERMQ_CACHE_DIR"):
-        jars._jars(SAMPLE)
+        jars.fetched_jars(SAMPLE)
     assert ivy.runs == 0
 
 

@@ -89,7 +89,7 @@ def broker_jars() -> list[Path]:
         JavaMissingError: They are not cached and there is no Java to fetch them with.
         JavaTooOldError: They are not cached and the Java is too old.
     """
-    return _jars(BROKER)
+    return fetched_jars(BROKER)
 
 
 def spark_connector_jars() -> list[Path]:
@@ -100,7 +100,7 @@ def spark_connector_jars() -> list[Path]:
         JavaMissingError: They are not cached and there is no Java to fetch them with.
         JavaTooOldError: They are not cached and the Java is too old.
     """
-    return _jars(SPARK_CONNECTOR)
+    return fetched_jars(SPARK_CONNECTOR)
 
 
 def delta_jars() -> list[Path]:
@@ -111,7 +111,7 @@ def delta_jars() -> list[Path]:
         JavaMissingError: They are not cached and there is no Java to fetch them with.
         JavaTooOldError: They are not cached and the Java is too old.
     """
-    return _jars(DELTA)
+    return fetched_jars(DELTA)
 
 
 def cache_directory() -> Path:
@@ -131,7 +131,14 @@ def cached_jars(jar_set: JarSet) -> list[Path] | None:
     return [folder / name for name in sorted(contents)] if whole and contents else None
 
 
-def _jars(jar_set: JarSet) -> list[Path]:
+def fetched_jars(jar_set: JarSet) -> list[Path]:
+    """Return the jars of a set, fetching them first if they are not cached.
+
+    Raises:
+        JarsUnavailableError: They are not cached and could not be fetched.
+        JavaMissingError: They are not cached and there is no Java to fetch them with.
+        JavaTooOldError: They are not cached and the Java is too old.
+    """
     jars = cached_jars(jar_set)
     if jars is not None:
         return jars

@@ -24,6 +24,11 @@ from ledgermq.cli.options.target import json_option
 @click.option("--runs", type=click.IntRange(min=1), default=5, show_default=True)
 @click.option("--row", "names", multiple=True, help="Measure this row only; may be repeated.")
 @click.option(
+    "--against",
+    type=click.Choice(["rabbitmq"]),
+    help="Run each row beside this one, from the distribution's package; print the ratios.",
+)
+@click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     help="Write the figures to this file too, as JSON.",
