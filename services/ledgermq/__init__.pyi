@@ -49,6 +49,8 @@ from ledgermq.protocol.documents.groups import GroupState as GroupState
 from ledgermq.protocol.documents.groups import MissingSegments as MissingSegments
 from ledgermq.protocol.documents.manager import CheckpointStatus as CheckpointStatus
 from ledgermq.protocol.documents.manager import QueueManagerStatus as QueueManagerStatus
+from ledgermq.protocol.documents.obstacles import Obstacle as Obstacle
+from ledgermq.protocol.documents.obstacles import QueueObstacles as QueueObstacles
 from ledgermq.protocol.documents.pins import LogPins as LogPins
 from ledgermq.protocol.documents.pins import Pin as Pin
 from ledgermq.protocol.documents.sessions import ConsumerState as ConsumerState

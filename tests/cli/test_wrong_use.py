@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from ledgermq.cli.commands.doctor import durability, log_time
+from ledgermq.cli.commands.doctor import durability, log_time, waiting_queues
 from ledgermq.cli.options.bodies import properties_from
 from ledgermq.cli.options.running import UpRunningError, announce, running_bootstrap
 from ledgermq.cli.printing import exits
@@ -144,7 +144,7 @@ def test_doctor_finds_a_running_installation_healthy(cli, broker):
     assert answer.code == exits.OK, checks
     assert list(checks) == [
         *("Java", "broker", "topics", "durability", "clock", "queue manager", "worker"),
-        "log time",
+        *("log time", "queues"),
     ]
     assert "flushed" in checks["durability"]["found"]
     assert "QM1@" in checks["worker"]["found"]
@@ -193,6 +193,17 @@ def test_doctor_says_how_far_log_time_is_ahead(ahead, moving, verdict, words):
     assert found[0] == verdict
     assert [word for word in words if word not in found[1]] == []
     assert log_time(None, clock, moving=False)[0] == "ok"
+
+
+def test_doctor_warns_of_queues_that_keep_what_could_be_delivered():
+    """Those whose first message came more than ten minutes ago; five of them by name."""
+    now = datetime(2026, 11, 1, tzinfo=UTC)
+    old, young = now - timedelta(minutes=11), now - timedelta(minutes=10)
+    assert waiting_queues({"a": young, "b": None}, now)[0] == "ok"
+    assert waiting_queues({"a": old}, None)[0] == "ok"
+    verdict, found = waiting_queues({"a": young, **{f"q{n}": old for n in range(7)}}, now)
+    assert verdict == "warning"
+    assert "wait in q0, q1, q2, q3, q4 and 2 more: `ledgermq queue why q0`" in found
 
 
 @pytest.mark.kafka

@@ -4,6 +4,7 @@ import uuid
 
 import pytest
 
+import ledgermq
 from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
 
 pytestmark = pytest.mark.kafka
@@ -263,3 +264,32 @@ def test_the_queue_managers_quotas_are_shown_beside_what_counts_against_them(cli
     finally:
         assert cli("manager", "alter", "--messages-max", 0, "--bytes-max", 0).code == OK
     assert cli("manager", "alter", "--messages-max", -1).code == USAGE
+
+
+def test_queue_why_says_who_gets_nothing_and_why(cli, queue, own_connection):
+    """What holds up messages, then each consumer; JSON has the same as fields."""
+    with own_connection.session(ack=ledgermq.AckMode.CLIENT) as session:
+        session.producer(f"queue:{queue}").send("first", properties={"region": "US"})
+        session.producer(f"queue:{queue}").send("later", delivery_delay=3600)
+        consumer = session.consumer(f"queue:{queue}", selector="region = 'EU'")
+        assert consumer.receive(timeout=0.1) is None
+        answer = cli("queue", "why", queue)
+        told = cli("queue", "why", queue, "--json").document
+    assert answer.code == OK, answer.err
+    assert answer.err == (
+        f"1 of the 2 messages of queue {queue} can be delivered, and nobody may have them now\n"
+    )
+    assert [line.split("\t")[0] for line in answer.lines] == ["CAUSE", "unborn", "nothing-selected"]
+    assert "region = 'EU'" in answer.lines[2]
+    unborn, selecting = told["obstacles"]
+    assert (unborn["cause"], unborn["messages"], unborn["session"]) == ("unborn", 1, None)
+    assert unborn["until"].endswith("Z")
+    assert (selecting["messages"], selecting["consumer"]) == (None, 1)
+    assert told["message_count"] == 2
+
+
+def test_queue_why_of_a_queue_that_is_not_there_is_refused(cli):
+    """As of every command that names one."""
+    answer = cli("queue", "why", "nowhere")
+    assert answer.code == REFUSED
+    assert "nowhere" in answer.err

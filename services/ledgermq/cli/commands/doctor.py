@@ -31,6 +31,9 @@ SKEW_SECONDS_NOTABLE: Final = 1.0
 LAG_NOTABLE: Final = 10_000
 # A clock that is up to 60 s behind log time is waited for (PROTOCOL.md §6).
 AHEAD_MAX: Final = timedelta(seconds=60)
+# What has been there for longer without being delivered is told, with so many queues by name.
+IDLE_NOTABLE: Final = timedelta(minutes=10)
+IDLE_SHOWN_MAX: Final = 5
 
 
 # Verdict of a check, and what it found or what to do about it.
@@ -46,7 +49,7 @@ class Finding(NamedTuple):
 @click.command()
 @target_options
 def doctor(target: Target, output: Output) -> int:
-    """Check Java, broker, topics, durability, clocks, the worker and log time.
+    """Check Java, broker, topics, durability, clocks, the worker, log time and queues.
 
     The exit code is 4 if a check failed.
     """
@@ -277,6 +280,28 @@ def log_time(time: datetime | None, clock: datetime, *, moving: bool) -> tuple[s
     )
 
 
+def _queues(target: Target) -> Result:
+    with target.connect() as connection:
+        now = connection.admin.queue_manager_status().time
+        queues = connection.admin.list_queues()
+    return waiting_queues({one.name: one.first_enqueued_at for one in queues if one.current}, now)
+
+
+def waiting_queues(first_at: dict[str, datetime | None], now: datetime | None) -> Result:
+    """Which queues have kept for long what could be delivered, by when their first message came."""
+    idle = [
+        name
+        for name, at in first_at.items()
+        if at is not None and now is not None and now - at > IDLE_NOTABLE
+    ]
+    if not idle:
+        return GOOD, "no queue keeps what could be delivered for long"
+    named = ", ".join(idle[:IDLE_SHOWN_MAX])
+    more = f" and {len(idle) - IDLE_SHOWN_MAX} more" if len(idle) > IDLE_SHOWN_MAX else ""
+    found = f"messages that could be delivered wait in {named}{more}: "
+    return WARNING, found + f"`ledgermq queue why {idle[0]}` says why"
+
+
 _CHECKS: Final[dict[str, Callable[[Target], Result]]] = {
     "Java": _java,
     "broker": _broker,
@@ -286,6 +311,7 @@ _CHECKS: Final[dict[str, Callable[[Target], Result]]] = {
     "queue manager": _queue_manager,
     "worker": _worker,
     "log time": _log_time,
+    "queues": _queues,
 }
 # What all checks after these need, in words for when it is not there.
 _RESTS_ON: Final = {

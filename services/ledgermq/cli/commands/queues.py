@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 import click
@@ -10,7 +11,7 @@ from ledgermq.cli.options.chosen_messages import MOVE, PURGE, carry_out, handlin
 from ledgermq.cli.options.destinations import destination_named
 from ledgermq.cli.options.setting_options import common_options, given_options, setting_options
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.printing.output import Column, Output, count_of
+from ledgermq.cli.printing.output import Column, Output, cell_text, count_of
 from ledgermq.cli.printing.screens import (
     ADDS_UP,
     LIST_COLUMNS,
@@ -28,6 +29,14 @@ STATE_COLUMNS = (
     Column(key="state", heading="STATE", whole=True),
     Column(key="messages", heading="MESSAGES", number=True),
     Column(key="bytes", heading="BYTES", number=True),
+)
+
+OBSTACLE_COLUMNS = (
+    Column(key="cause", heading="CAUSE", whole=True),
+    Column(key="messages", heading="MESSAGES", number=True),
+    Column(key="session", heading="SESSION", number=True, detail=True),
+    Column(key="consumer", heading="CONSUMER", number=True, detail=True),
+    Column(key="why", heading="WHY"),
 )
 
 
@@ -96,6 +105,31 @@ def show(target: Target, output: Output, name: str) -> None:
     with target.connect() as connection:
         status = status_document(connection.admin.queue_status(name))
     print_status(target, output, status, sums=ADDS_UP)
+
+
+@queue.command()
+@click.argument("name")
+@target_options
+def why(target: Target, output: Output, name: str) -> None:
+    """Say why messages of queue NAME are not delivered, and why its consumers get none.
+
+    Everything that can be delivered has been at the log position it names: what is still there has
+    a reason, and so has each consumer that gets nothing.
+    """
+    with target.connect() as connection:
+        found = connection.admin.queue_obstacles(name)
+    document = asdict(found) | {"summary": found.summary}
+    rows = []
+    for listed, one in zip(document["obstacles"], found.obstacles, strict=True):
+        listed["text"] = one.text
+        listed["group_id"] = None if one.group_id is None else one.group_id.hex()
+        # As text: session 0 is one too, and a column that holds nothing but zeros is left out.
+        told = {key: cell_text(listed[key]) for key in ("session", "consumer")}
+        rows.append({**listed, **told, "why": one.text})
+    output.remark(found.summary)
+    more = "; there are more" if found.more else ""
+    caption = f"at {target.named(found.position)}{more}"
+    output.table(OBSTACLE_COLUMNS, rows, caption=caption, document=document)
 
 
 @queue.command()

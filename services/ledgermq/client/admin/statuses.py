@@ -12,11 +12,12 @@ from ledgermq.protocol.documents.destinations import QueueStatus, SubscriptionSt
 from ledgermq.protocol.documents.fields import status_of
 from ledgermq.protocol.documents.groups import GroupState
 from ledgermq.protocol.documents.manager import CheckpointStatus, QueueManagerStatus
+from ledgermq.protocol.documents.obstacles import QueueObstacles
 from ledgermq.protocol.documents.sessions import SessionState, SessionStatus, TransactionStatus
 from ledgermq.protocol.documents.storage import StorageStatus
 from ledgermq.protocol.limits import GROUP_MEMBERS_MAX
 
-S = TypeVar("S", QueueStatus, SessionState, SubscriptionStatus, TopicStatus)
+S = TypeVar("S", QueueObstacles, QueueStatus, SessionState, SubscriptionStatus, TopicStatus)
 
 # Groups asked for at a time: what one answer has room for even if much of each is missing.
 GROUPS_PER_PAGE: Final = 200
@@ -46,6 +47,15 @@ class Statuses(AdminPart):
             WorkerUnavailableError: nobody answered within the time-out.
         """
         return self._one(QueueStatus, "QUEUE", not_before, queue=queue_name(name))
+
+    def queue_obstacles(self, name: str, *, not_before: int = -1) -> QueueObstacles:
+        """Why messages of a queue are not delivered, and why its consumers get none.
+
+        Raises:
+            QueueNotFoundError: there is no such queue.
+            WorkerUnavailableError: nobody answered within the time-out.
+        """
+        return self._one(QueueObstacles, "OBSTACLES", not_before, queue=queue_name(name))
 
     def list_queues(self, *, not_before: int = -1) -> list[QueueStatus]:
         """All queues' statuses, by name; asked for page by page, so each names its position."""

@@ -82,6 +82,17 @@ def _missing(group: Group[GroupedMessage]) -> Iterator[list[int]]:
         expected = number + 1
 
 
+def first_missing(group: Group[GroupedMessage]) -> str:
+    """What is missing first of a group, in words; empty: nothing is."""
+    for first, _ in _missing(group):
+        return f"message {first} is missing"
+    for gap in _missing_segments(group):
+        return f"bytes of message {gap['group_sequence']} are missing from {gap['from']} on"
+    if group.in_group and not group.last:
+        return f"what comes after message {max(group.slots, default=0)} is missing"
+    return ""
+
+
 def _missing_segments(group: Group[GroupedMessage]) -> Iterator[Document]:
     for number, slot in sorted(group.slots.items()):
         if not isinstance(slot, Segments) or slot.is_whole:

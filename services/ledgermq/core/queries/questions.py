@@ -21,6 +21,7 @@ from ledgermq.core.queries.destination_status import (
     topic_entries,
 )
 from ledgermq.core.queries.group_status import group_document, group_statuses
+from ledgermq.core.queries.obstacles import obstacles_document
 from ledgermq.core.queries.paging import page_of, place_in
 from ledgermq.core.queries.pins import pins_document
 from ledgermq.core.queries.resync import resync
@@ -99,7 +100,7 @@ def answer(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> 
         return Answer(document=pins_document(state, ask["limit"]))
     if kind == "SELECT_MESSAGES":
         return _chosen(state, ask)
-    if kind not in ("TOPIC", "QUEUE", "BROWSE", "GROUPS", "GROUP"):
+    if kind not in ("TOPIC", "QUEUE", "BROWSE", "GROUPS", "GROUP", "OBSTACLES"):
         detail = f"this worker does not know questions of kind {kind}; it may be too old"
         return Answer(reason=Reason.KIND_UNKNOWN, detail=detail)
     what = "topic" if kind == "TOPIC" else "queue"
@@ -110,6 +111,8 @@ def answer(state: QueueManager, ask: dict[str, Any], name: str, worker: str) -> 
         return Answer(reason=UNKNOWN[what], detail=detail)
     if kind in ("TOPIC", "QUEUE"):
         return Answer(document=destination_status(state, destination))
+    if kind == "OBSTACLES":
+        return Answer(document=obstacles_document(state, found))
     return _of_queue(found, kind, ask)
 
 
