@@ -1,0 +1,327 @@
+"""Services: decorated functions that get messages, until they are told to stop."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+import textwrap
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import ledgermq
+from ledgermq import aio
+from ledgermq.aio import service as service_module
+from ledgermq.errors import IllegalStateError, InvalidDestinationError
+
+LIMIT_SECONDS = 120
+EXAMPLE = Path(__file__).parents[3] / "examples" / "services" / "bill_orders.py"
+
+
+@pytest.fixture
+def service(place):
+    """A service that has no consumers yet, in memory and on the real broker."""
+    return aio.Service(place.connect, stop_timeout_seconds=20.0)
+
+
+async def served(service, enough):
+    """Serves until an event happens."""
+    serving = asyncio.create_task(service.serve())
+    waiting = asyncio.create_task(enough.wait())
+    done, _ = await asyncio.wait(
+        {serving, waiting}, timeout=LIMIT_SECONDS, return_when=asyncio.FIRST_COMPLETED
+    )
+    waiting.cancel()
+    service.stop()
+    await serving
+    assert done, "the service did nothing"
+
+
+def put(connection, queue, *bodies):
+    """Puts bodies to a queue."""
+    with connection.session() as session:
+        session.producer(queue).send_many(bodies)
+
+
+def left(connection, queue):
+    """Bodies that a queue still has, and what was delivered of them before."""
+    return [(one.body, one.delivery_count) for one in connection.browser(queue)]
+
+
+def test_what_a_function_returned_from_is_acknowledged(service, own_connection, queue):
+    """Each message once, and the queue is empty then."""
+    put(own_connection, queue, *"abcdef")
+    seen, enough = [], asyncio.Event()
+
+    @service.consumer(queue, concurrency=3)
+    async def take(message):
+        seen.append(message.body)
+        if len(seen) == 6:
+            enough.set()
+
+    asyncio.run(served(service, enough))
+    assert sorted(seen) == list("abcdef")
+    assert own_connection.admin.queue_status(queue).message_count == 0
+
+
+def test_no_more_messages_are_at_work_than_concurrency_says(service, own_connection, queue):
+    """Three of nine at a time, and really three."""
+    put(own_connection, queue, *"abcdefghi")
+    at_work, most, done, enough = set(), [], [], asyncio.Event()
+
+    @service.consumer(queue, concurrency=3)
+    async def take(message):
+        at_work.add(message.body)
+        most.append(len(at_work))
+        while len(done) < 3 and len(at_work) < 3:
+            await asyncio.sleep(0.01)
+        at_work.discard(message.body)
+        done.append(message.body)
+        if len(done) == 9:
+            enough.set()
+
+    asyncio.run(served(service, enough))
+    assert max(most) == 3
+
+
+def test_a_message_that_a_function_failed_on_comes_again(service, own_connection, queue):
+    """Counted, until it succeeds; a delay would be that of the option (INF-09)."""
+    put(own_connection, queue, "bad", "good")
+    seen, enough = [], asyncio.Event()
+
+    @service.consumer(queue, redelivery_delay_ms=0)
+    async def take(message):
+        seen.append((message.body, message.delivery_count))
+        if message.body == "bad" and message.delivery_count < 3:
+            raise ValueError("not today")
+        if len(seen) == 4:
+            enough.set()
+
+    asyncio.run(served(service, enough))
+    assert [one for one in seen if one[0] == "bad"] == [("bad", 1), ("bad", 2), ("bad", 3)]
+    assert ("good", 1) in seen
+    assert own_connection.admin.queue_status(queue).message_count == 0
+
+
+def test_what_a_transacted_function_sends_is_committed_with_its_message(
+    service, own_connection, queue
+):
+    """A failed call leaves no trace of what it sent."""
+    put(own_connection, queue, "one")
+    answers = queue + ".answers"
+    enough = asyncio.Event()
+
+    @service.consumer(queue, transacted=True, redelivery_delay_ms=0)
+    async def take(message, session):
+        await session.producer(answers).send(f"{message.body} at {message.delivery_count}")
+        if message.delivery_count == 1:
+            raise ValueError("the first time")
+        enough.set()
+
+    asyncio.run(served(service, enough))
+    assert own_connection.admin.queue_status(queue).message_count == 0
+    assert left(own_connection, answers) == [("one at 2", 1)]
+
+
+def test_a_plain_function_runs_in_a_thread_of_its_own(service, own_connection, queue):
+    """Two that wait for each other are at work at the same time."""
+    put(own_connection, queue, "a", "b")
+    barrier = threading.Barrier(2, timeout=LIMIT_SECONDS)
+    names, enough = [], asyncio.Event()
+    loops = []
+
+    @service.consumer(queue, concurrency=2)
+    def take(message):
+        barrier.wait()
+        names.append(threading.current_thread().name)
+        if len(names) == 2:
+            loops[0].call_soon_threadsafe(enough.set)
+
+    async def serving():
+        loops.append(asyncio.get_running_loop())
+        await served(service, enough)
+
+    asyncio.run(serving())
+    assert len(set(names)) == 2
+    assert own_connection.admin.queue_status(queue).message_count == 0
+
+
+def test_a_function_that_is_at_work_may_end_before_the_service_does(service, own_connection, queue):
+    """What it worked on is acknowledged, and no further message is begun."""
+    put(own_connection, queue, "a", "b")
+    seen, enough = [], asyncio.Event()
+
+    @service.consumer(queue)
+    async def take(message):
+        enough.set()
+        await asyncio.sleep(0.3)
+        seen.append(message.body)
+
+    asyncio.run(served(service, enough))
+    assert seen == ["a"]
+    assert left(own_connection, queue) == [("b", 1)]
+
+
+def test_a_function_that_does_not_end_is_cancelled_and_its_message_goes_back(
+    place, own_connection, queue
+):
+    """After the time that the service says; the message was delivered once."""
+    put(own_connection, queue, "a")
+    service = aio.Service(place.connect, stop_timeout_seconds=0.1)
+    enough, cancelled = asyncio.Event(), []
+
+    @service.consumer(queue, redelivery_delay_ms=0)
+    async def take(message):
+        enough.set()
+        try:
+            await asyncio.sleep(LIMIT_SECONDS)
+        except asyncio.CancelledError:
+            cancelled.append(message.body)
+            raise
+
+    asyncio.run(served(service, enough))
+    assert cancelled == ["a"]
+    assert left(own_connection, queue) == [("a", 2)]
+
+
+def test_what_may_pass_is_tried_again(place, own_connection, queue, monkeypatch):
+    """A broker that is away at first; then a session that was lost."""
+    monkeypatch.setattr(service_module, "BACK_OFF_SECONDS", 0.01)
+    put(own_connection, queue, "a", "b")
+    tries, seen, enough = [], [], asyncio.Event()
+
+    def connect(**settings):
+        tries.append(settings)
+        if len(tries) < 3:
+            raise ledgermq.BrokerUnavailableError("nobody is there")
+        return place.connect(**settings)
+
+    service = aio.Service(connect)
+
+    @service.consumer(queue, redelivery_delay_ms=0)
+    async def take(message):
+        seen.append(message.body)
+        if len(seen) == 1:
+            raise SystemError("falls over")
+        if len(seen) == 3:
+            enough.set()
+
+    recovered = []
+
+    async def lose(self, **options):
+        recovered.append(self)
+        raise ledgermq.SessionLostError("it was lost")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(aio.Session, "recover", lose)
+        asyncio.run(served(service, enough))
+    assert len(tries) == 3
+    assert len(recovered) == 1
+    assert sorted(seen) == ["a", "a", "b"]
+    assert own_connection.admin.queue_status(queue).message_count == 0
+
+
+def test_an_error_that_stays_ends_the_service(service):
+    """It is raised, and the service may be stopped all the same."""
+
+    @service.consumer("nonsense:orders")
+    async def take(message):
+        raise AssertionError("nothing is delivered")
+
+    with pytest.raises(InvalidDestinationError):
+        asyncio.run(service.serve())
+    service.stop()
+
+
+def test_wrong_consumers_are_refused_where_they_are_said():
+    """A function that cannot be called, a concurrency that cannot be, one that is too late."""
+    service = aio.Service("kafka://localhost:1/QM1")
+
+    async def nothing():
+        raise AssertionError
+
+    async def two(message, session):
+        raise AssertionError
+
+    for concurrency in (0, 1_001):
+        with pytest.raises(IllegalStateError, match="concurrency"):
+            service.consumer("queue:q", concurrency=concurrency)
+    with pytest.raises(IllegalStateError, match="called with one message"):
+        service.consumer("queue:q")(nothing)
+    with pytest.raises(IllegalStateError, match="called with one message"):
+        service.consumer("queue:q")(two)
+    with pytest.raises(IllegalStateError, match="a message and its session"):
+        service.consumer("queue:q", transacted=True)(nothing)
+    assert service.consumer("queue:q", transacted=True)(two) is two
+
+
+PROGRAM = """
+    from ledgermq import aio
+    from ledgermq.testing import MemoryBroker
+
+    broker = MemoryBroker()
+    with broker.connect() as connection, connection.session() as session:
+        session.producer("queue:orders").send("one")
+    service = aio.Service(broker.connect)
+
+    @service.consumer("queue:orders")
+    async def take(message):
+        print(message.body, flush=True)
+
+    service.run()
+    with broker.connect() as connection:
+        print(connection.admin.queue_status("orders").message_count, flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_stops_a_program_and_what_it_was_at_is_settled(number):
+    """As supervisors and container engines end a process."""
+    program = subprocess.Popen(
+        [sys.executable, "-c", textwrap.dedent(PROGRAM)],
+        stdout=subprocess.PIPE,
+        env=os.environ,
+        text=True,
+    )
+    assert program.stdout is not None
+    assert program.stdout.readline() == "one\n"
+    program.send_signal(number)
+    assert program.stdout.read() == "0\n"
+    assert program.wait(LIMIT_SECONDS) == 0
+
+
+@pytest.mark.kafka
+def test_the_example_bills_orders_until_it_is_told_to_stop(installation):
+    """On the real broker; an order that fails is left to the queue's rule."""
+    with installation.connect() as connection:
+        connection.admin.create_queue("dead")
+        rule = {"redelivery_limit": 0, "error_destination": "queue:dead"}
+        connection.admin.create_queue("orders", **rule)
+        with connection.session() as session:
+            producer = session.producer("queue:orders")
+            producer.send({"id": 1, "amount": 100})
+            producer.send({"id": 2, "amount": 0})
+            producer.send({"id": 3, "amount": 10})
+        address = f"kafka://{installation.bootstrap}/{connection.queue_manager}"
+        program = subprocess.Popen(
+            [sys.executable, str(EXAMPLE), address],
+            env=os.environ | {"LEDGERMQ_TOPIC_PREFIX": installation.topics.prefix},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        assert program.stdout is not None
+        lines = sorted(program.stdout.readline() for _ in range(2))
+        deadline = time.monotonic() + LIMIT_SECONDS
+        while not (dead := list(connection.browser("queue:dead"))):
+            assert time.monotonic() < deadline, "the order that fails does not leave its queue"
+            time.sleep(0.05)
+        program.send_signal(signal.SIGTERM)
+        assert program.wait(LIMIT_SECONDS) == 0
+        assert lines == ["order 1: 119.00\n", "order 3: 11.90\n"]
+        assert [one.body["id"] for one in dead] == [2]
+        for name in ("orders", "bills"):
+            assert connection.admin.queue_status(name).message_count == 0
