@@ -11,11 +11,8 @@ to rest, nothing may be missing, and the Spark audit must agree.
 from __future__ import annotations
 
 import argparse
-import os
 import random
 import shutil
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable
@@ -27,7 +24,7 @@ from ledgermq.processor.worker.crash_points import CRASH_POINTS
 from ledgermq.processor.worker.readiness import wait_for_worker
 from support.brokers.traffic import Traffic
 from support.brokers.worker_process import Place, WorkerProcess, new_place
-from support.checkout import ROOT, SERVICES
+from support.checks.audited import audit_agrees
 from support.checks.follower import Follower
 
 DEEP = "queue:deep"
@@ -140,20 +137,7 @@ class Soak:
 
     def audit(self) -> None:
         """The Spark audit of everything agrees; a worker must be at rest."""
-        started = time.monotonic()
-        command = [sys.executable, "-m", "ledgermq.cli.main", "audit", "--json"]
-        command += ["--bootstrap", self.place.bootstrap]
-        command += ["--topic-prefix", self.place.topics.prefix]
-        roots = [str(SERVICES), str(ROOT / "spark_jobs")]
-        done = subprocess.run(
-            command,
-            capture_output=True,
-            text=True,
-            check=False,
-            env=os.environ | {"PYTHONPATH": os.pathsep.join(roots)},
-        )
-        assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-        self._say(f"the audit agrees, {time.monotonic() - started:.0f} s")
+        audit_agrees(self.place, self._say)
 
     def stop_workers(self) -> None:
         """Kills what is left alone."""

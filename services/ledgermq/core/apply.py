@@ -103,7 +103,7 @@ def apply(
     only for what cannot be, such as a position out of turn.
     """
     assert position == state.position + 1, f"position {position} after {state.position}"
-    assert state.active_version == PROTOCOL_VERSION, "the caller stops at an unknown version"
+    assert state.active_version <= PROTOCOL_VERSION, "the caller stops at an unknown version"
     entry = Entry(state, position, listener)
     state.position = position
     advance(entry, operation, time)

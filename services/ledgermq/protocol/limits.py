@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from typing import Final
 
+FIRST_VERSION: Final = 1
+# The highest that this code knows; it knows all below.
 PROTOCOL_VERSION: Final = 1
 PRIORITY_MAX: Final = 9
 PUT_MESSAGES_MAX: Final = 10_000

@@ -284,7 +284,7 @@ class Fold:
         expected = self.state.position + 1
         if offset != expected:
             return {"why": "hole", "position": expected, "found": offset}
-        if self.state.active_version != PROTOCOL_VERSION:
+        if self.state.active_version > PROTOCOL_VERSION:
             version = self.state.active_version
             return {"why": "version", "position": offset, "version": version}
         if not self.plan.looked_ahead and may_be_skipped(self.state, operation):

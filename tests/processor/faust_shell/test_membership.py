@@ -9,6 +9,7 @@ from aiokafka.errors import KafkaError
 
 from ledgermq.processor.faust_shell import transport
 from ledgermq.processor.faust_shell.application import make_application
+from ledgermq.processor.faust_shell.sharing import Sharing, Standing
 from ledgermq.processor.worker.settings import WorkerSettings
 from ledgermq.wire.topics.log_topics import Topics
 
@@ -36,7 +37,8 @@ def drain(tmp_path, kafka_thread, *, suspended):
         settings = WorkerSettings.from_environment(
             bootstrap="127.0.0.1:1", data_directory=tmp_path, web_port=-1
         )
-        app = make_application(settings, Topics("test"), None, lambda _: None)
+        sharing = Sharing("test.operations", Standing, frozenset)
+        app = make_application(settings, Topics("test"), None, lambda _: None, sharing)
         consumer = app.consumer
         consumer._thread = kafka_thread
         consumer._feed = SimpleNamespace(check=lambda: None, take=lambda: None)

@@ -21,6 +21,13 @@ from support.brokers.raw_client import RawClient
 from support.checkout import SERVICES
 
 PREFIXES = itertools.count()
+PROGRAM = """
+import sys
+from ledgermq.protocol import limits
+limits.PROTOCOL_VERSION = {version}
+from ledgermq.processor.__main__ import main
+sys.exit(main(sys.argv[1:]))
+"""
 
 
 @dataclass(kw_only=True)
@@ -46,9 +53,14 @@ class Place:
         given = {"timeout": 20.0, "topic_prefix": self.topics.prefix, **settings}
         return ledgermq.connect(self.address, **given)
 
-    def worker(self, name: str = "", *, ready: bool = True, **environment: Any) -> WorkerProcess:
-        """Starts a worker with LEDGERMQ_<NAME> set; waits until it answers if `ready`."""
-        worker = WorkerProcess(self, name or f"w{len(self.workers)}", environment)
+    def worker(
+        self, name: str = "", *, ready: bool = True, version: int = 1, **environment: Any
+    ) -> WorkerProcess:
+        """Starts a worker with LEDGERMQ_<NAME> set; waits until it answers if `ready`.
+
+        It knows the protocol up to a version, and takes those above 1 for the same as that.
+        """
+        worker = WorkerProcess(self, name or f"w{len(self.workers)}", environment, version)
         self.workers.append(worker)
         if ready:
             self.wait_for_worker()
@@ -87,10 +99,12 @@ def new_place(bootstrap: str, directory: Path, **sizes: int) -> Place:
 class WorkerProcess:
     """A running worker."""
 
-    def __init__(self, place: Place, name: str, environment: dict[str, Any]) -> None:
+    def __init__(
+        self, place: Place, name: str, environment: dict[str, Any], version: int = 1
+    ) -> None:
         self.name = name
         self._log = place.directory / f"{name}-{len(place.workers)}.log"
-        command = [sys.executable, "-m", "ledgermq.processor"]
+        command = [sys.executable, "-c", PROGRAM.format(version=version)]
         command += ["--bootstrap", place.bootstrap, "--topic-prefix", place.topics.prefix]
         command += ["--data-dir", str(place.directory / name), "--name", name]
         command += ["--partitions", str(place.partitions), "--lanes", str(place.lanes)]
@@ -117,6 +131,11 @@ class WorkerProcess:
         """Its exit code, or None while it runs."""
         return self._process.poll()
 
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._process.pid
+
     def wait(self, seconds: float = 40.0) -> int:
         """Waits for its end; the exit code."""
         try:
@@ -126,8 +145,12 @@ class WorkerProcess:
 
     def wait_for_log(self, text: str, seconds: float = 40.0) -> None:
         """Waits until it says something."""
+        self.wait_for_count(text, 1, seconds)
+
+    def wait_for_count(self, text: str, count: int, seconds: float = 40.0) -> None:
+        """Waits until it has said something so often."""
         limit = time.monotonic() + seconds
-        while text not in self.log:
+        while self.log.count(text) < count:
             assert time.monotonic() < limit, f"{text!r} was not said; log:\n{self.log}"
             time.sleep(0.05)
 

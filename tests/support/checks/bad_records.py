@@ -121,6 +121,14 @@ class BadRecords:
         whole = self.record(one.choice(mine if one.random() < 0.8 else names()))
         return whole if one.random() < 0.6 else self.broken(whole)
 
+    def unreadable(self, prefix: str) -> bytes | None:
+        """A value that is no record of those with a prefix, so that it can be nobody's."""
+        one = self.random
+        whole = self.record(one.choice([name for name in names() if name.startswith(prefix)]))
+        foreign = self.record(one.choice([n for n in names() if not n.startswith(prefix)]))
+        cut = whole[: one.randrange(len(whole))]
+        return one.choice((None, b"", cut, foreign, whole + b"spare", one.randbytes(60)))
+
     def key(self) -> bytes:
         """A key that may look like one of the checkpoints."""
         one = self.random

@@ -22,6 +22,7 @@ from ledgermq.client.sansio.log_clock import LogClock
 from ledgermq.client.settings import ConnectionSettings
 from ledgermq.errors import BrokerUnavailableError, LogError
 from ledgermq.wire.topics.log_topics import lane_partition
+from ledgermq.wire.topics.reading import offsets_of
 from ledgermq.wire.topics.registry import Claim
 
 LOGGER = logging.getLogger("ledgermq.client")
@@ -90,15 +91,13 @@ class LaneReader:
         return self.lane
 
     def _bounds(self, partition: int, timeout_seconds: float) -> tuple[int, int]:
+        wanted = TopicPartition(self._topic, partition)
         try:
-            low, high = self._consumer.get_watermark_offsets(
-                TopicPartition(self._topic, partition), timeout=timeout_seconds
-            )
+            return offsets_of(self._consumer, wanted, timeout_seconds)
         except KafkaException as error:
             raise BrokerUnavailableError(
                 f"lane {self._topic}-{partition} does not answer: {error.args[0].str()}"
             ) from error
-        return low, high
 
     def read(self, timeout_seconds: float) -> tuple[list[bytes], bool]:
         """Waits for records; returns the values that are ours, and whether some may be missing."""

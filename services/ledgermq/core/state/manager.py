@@ -22,7 +22,7 @@ from ledgermq.core.state.records import (
 )
 from ledgermq.core.state.storage import Storage
 from ledgermq.core.structures.lazy_heap import LazyHeap
-from ledgermq.protocol.limits import PROTOCOL_VERSION
+from ledgermq.protocol.limits import FIRST_VERSION
 
 # Messages by a moment in µs, then by creation of their queue and number.
 Deadlines = LazyHeap[tuple[int, int, int, Message]]
@@ -31,9 +31,9 @@ SPARE_DEADLINES: Final = 1024
 
 @dataclass(slots=True, eq=False, repr=False)
 class QueueManager:
-    active_version: int = PROTOCOL_VERSION
+    active_version: int = FIRST_VERSION
     # The highest that a worker said it knows.
-    offered_version: int = PROTOCOL_VERSION
+    offered_version: int = FIRST_VERSION
     position: int = -1
     time: int = -1
     # While state time is ahead of the clock: the append time that it goes on from.

@@ -29,6 +29,7 @@ from ledgermq.processor.checkpoints.stored_records import (
 )
 from ledgermq.processor.log.identity import LogIdentity, log_identity
 from ledgermq.protocol.administration import VersionOffered
+from ledgermq.protocol.limits import FIRST_VERSION
 from ledgermq.protocol.operations import Upgrade
 from ledgermq.protocol.outcomes import Reply
 from ledgermq.wire.framing.checkpoint_chunks import ChunkError, chunk_of, references_of
@@ -45,8 +46,6 @@ from ledgermq.wire.topics.registry import Claim
 from ledgermq.wire.topics.skipping import LookAhead
 
 log = logging.getLogger(__name__)
-
-FIRST_VERSION = 1
 
 
 class CheckpointMismatchError(LedgerMQError):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
@@ -17,6 +18,7 @@ from ledgermq.wire.framing.checkpoint_keys import manifest_key
 log = logging.getLogger(__name__)
 
 LOOK_SECONDS = 0.2
+LAST_LOOK_SECONDS = 0.01
 AGAIN_SECONDS_MIN = 2.0
 AGAIN_SECONDS_MAX = 60.0
 ENCODING_SHARE = 10
@@ -45,6 +47,7 @@ class CheckpointSchedule:
         self._writing = False
         self._failures = 0
         self._next_look = self._not_before = 0.0
+        self._hurried = self._ended = False
         self._tried_at = time.monotonic()
         self._operations_then = 0
         self.wanted: list[Question] = []
@@ -55,12 +58,15 @@ class CheckpointSchedule:
         The outcomes of everything folded must have been handed to the lanes.
         """
         now = time.monotonic()
-        if self._writing or now < (self._not_before if self.wanted else self._next_look):
+        if (
+            self._ended
+            or self._writing
+            or now < (self._not_before if self.wanted else self._next_look)
+        ):
             return
         self._next_look = now + LOOK_SECONDS
         state = folder.state
-        durable = self.checkpointer.durable
-        if state.position == (-1 if durable is None else durable["position"]):
+        if state.position == self._durable_position:
             self._answer_waiting(folder, answers)
             return
         if not self._is_due(folder, now) or folder.last_record is None:
@@ -96,9 +102,24 @@ class CheckpointSchedule:
 
         self._beside(write())
 
+    async def write_last(self, position: int) -> None:
+        """Has one written that covers a position, at once; there is none after it.
+
+        The owner must go on meanwhile: it takes the snapshot.
+        """
+        self._hurried, self._next_look = True, 0.0
+        while self._durable_position < position:
+            await asyncio.sleep(LAST_LOOK_SECONDS)
+        self._ended = True
+
+    @property
+    def _durable_position(self) -> int:
+        durable = self.checkpointer.durable
+        return -1 if durable is None else int(durable["position"])
+
     def _is_due(self, folder: Folder, now: float) -> bool:
         settings = self._settings
-        if self.wanted:
+        if self.wanted or self._hurried:
             return True
         changed = folder.operations - self._operations_then
         # Where messages leave from all over a deep queue, each touches a block of its own: encoding

@@ -16,6 +16,7 @@ from faust.tables.manager import TableManager
 from faust.types import TP
 from faust.web.drivers.aiohttp import Web
 
+from ledgermq.processor.faust_shell.sharing import Sharing
 from ledgermq.processor.faust_shell.transport import LogTransport
 from ledgermq.processor.worker.membership import workers_group
 from ledgermq.processor.worker.settings import WorkerSettings
@@ -46,6 +47,7 @@ class NoTables(TableManager):
 class WorkerApplication(faust.App):
     logger = logging.getLogger("faust.app")
     log_bootstrap = ""
+    sharing: Sharing
 
     def _new_transport(self) -> Any:
         return LogTransport(self.conf.broker_consumer, self)
@@ -59,6 +61,7 @@ def make_application(
     topics: Topics,
     web_port: int | None,
     take_chunk: Callable[[Any], None],
+    sharing: Sharing,
 ) -> WorkerApplication:
     """The application of a worker; `take_chunk` gets every drained chunk in order."""
     brokers = ";".join(f"kafka://{one.strip()}" for one in settings.bootstrap.split(","))
@@ -71,8 +74,8 @@ def make_application(
         processing_guarantee="at_least_once",
         topic_allow_declare=False,
         topic_disable_leader=True,
-        # No tables, no standbys: the group uses aiokafka's plain assignor. Faust's own checks the
-        # web address of a member that comes back under its name, which may be another by then.
+        # Faust's own assignor checks the web address of a member that comes back under its name,
+        # which may be another by then; ours takes its place (`sharing`).
         table_standby_replicas=0,
         broker_session_timeout=settings.session_timeout_seconds,
         broker_heartbeat_interval=settings.heartbeat_seconds,
@@ -92,6 +95,7 @@ def make_application(
         web_in_thread=False,
     )
     app.log_bootstrap = settings.bootstrap
+    app.sharing = sharing
     # acks=False: what has been taken is no business of Faust's; a checkpoint says what is done.
     operations = app.topic(topics.operations, acks=False, allow_empty=True)
 

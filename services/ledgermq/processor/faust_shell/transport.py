@@ -48,16 +48,28 @@ class LogConsumerThread(driver.AIOKafkaConsumerThread):
 
     logger = logging.getLogger("faust.consumer")
 
+    def _create_consumer(self, loop: asyncio.AbstractEventLoop) -> Any:
+        consumer = super()._create_consumer(loop)
+        app: Any = self.consumer.app
+        consumer._partition_assignment_strategy = (app.sharing,)
+        return consumer
+
     async def show_life(self) -> None:
         """Polls for nothing: all partitions are paused, their records come from the feed."""
         consumer = self._ensure_consumer()
         consumer.pause(*consumer.assignment())
         await consumer.getmany(timeout_ms=0)
 
-    def leave_group_when_stopped(self) -> None:
+    async def leave_group(self) -> None:
         """Gives the partitions to others at once; a named member would keep them for a while."""
         coordinator: Any = self._ensure_consumer()._coordinator
         coordinator._group_instance_id = None
+        await coordinator.close()
+
+    async def join_again(self) -> None:
+        """Has the group share out anew, by what this member tells of itself now."""
+        coordinator: Any = self._ensure_consumer()._coordinator
+        coordinator.request_rejoin()
 
     async def commit_to_group(self, tp: TP, offset: int) -> None:
         """Commits an offset; raises what Kafka answers, such as a generation that is over."""
@@ -154,11 +166,16 @@ class LogConsumer(driver.Consumer):
             thread: Any = self._thread
             await asyncio.wait_for(self._in_thread(thread.show_life()), REACTION_SECONDS)
 
-    def leave_group_when_stopped(self) -> None:
-        """Makes the coming stop a farewell, not a pause: another worker may go on at once."""
+    async def leave_group(self) -> None:
+        """Lets another worker take over at once; records go on coming until the stop."""
         thread: Any = self._thread
         if thread._consumer is not None:
-            thread.leave_group_when_stopped()
+            await self._in_thread(thread.leave_group())
+
+    async def join_again(self) -> None:
+        """Has the group share out anew, by what this member tells of itself now."""
+        thread: Any = self._thread
+        await self._in_thread(thread.join_again())
 
     async def on_stop(self) -> None:
         if self._feed is not None:

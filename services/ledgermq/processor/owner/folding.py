@@ -126,7 +126,7 @@ class Folder:
             offset = record.offset
             if offset != state.position + 1:
                 break
-            if state.active_version != PROTOCOL_VERSION:
+            if state.active_version > PROTOCOL_VERSION:
                 raise VersionUnknownError(
                     f"{self._name}: from position {offset} on protocol version "
                     f"{state.active_version} is active, this worker knows {PROTOCOL_VERSION}; "

@@ -337,6 +337,11 @@ class Owner:
             if idle and not self.time.busy and silence.silent(folder.state):
                 self._suspecting = self._beside(self.watch.suspect(folder.state))
 
+    async def write_last_checkpoint(self) -> None:
+        """Has the next owner begin where this one is; folding goes on meanwhile."""
+        if self.folder is not None and self.checkpoints is not None:
+            await self.checkpoints.write_last(self.folder.state.position)
+
     async def close(self) -> None:
         """Lets go of everything; nothing is written any more."""
         tasks = list(self._tasks)

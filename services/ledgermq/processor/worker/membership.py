@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import logging
+
 from confluent_kafka import KafkaError, KafkaException
-from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    ConfigResource,
+    ResourceType,
+)
 
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import LogUnreadableError
+
+log = logging.getLogger(__name__)
+
+# Kafka's own default; what it takes if it does not say.
+SHORTEST_SESSION_SECONDS = 6.0
+SHORTEST_SESSION = "group.min.session.timeout.ms"
 
 
 def workers_group(topics: Topics) -> str:
@@ -31,3 +43,26 @@ def running_workers(bootstrap: str, topics: Topics, timeout_seconds: float) -> l
             f"the group {group} at {bootstrap} cannot be described: {error.args[0].str()}"
         ) from error
     return sorted(one.group_instance_id or one.client_id for one in members)
+
+
+def session_timeout_seconds(bootstrap: str, wanted: float, timeout_seconds: float) -> float:
+    """The session time-out that a worker asks for: the one wanted, or the shortest Kafka takes."""
+    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    shortest = SHORTEST_SESSION_SECONDS
+    try:
+        node = next(iter(admin.list_topics(timeout=timeout_seconds).brokers))
+        of_broker = ConfigResource(ResourceType.BROKER, str(node))
+        asked = admin.describe_configs([of_broker], request_timeout=timeout_seconds)
+        shortest = int(asked[of_broker].result()[SHORTEST_SESSION].value) / 1000
+    except (KafkaException, KeyError, StopIteration, ValueError) as error:
+        log.info("%s of the broker is unknown (%s)", SHORTEST_SESSION, error)
+    if wanted < shortest:
+        log.warning(
+            "other workers notice after %.3g s that this one is gone, not after %.3g s: the "
+            "broker's %s is %d",
+            shortest,
+            wanted,
+            SHORTEST_SESSION,
+            shortest * 1000,
+        )
+    return max(wanted, shortest)

@@ -31,7 +31,8 @@ class WorkerSettings:
         queue_managers: Names claimed in the registry if it is empty.
         partitions: Queue managers that the topics have room for, when they are created here.
         lanes: Outcome lanes of a queue manager, when the topics are created here.
-        session_timeout_seconds: Silence after which the group gives partitions to others.
+        session_timeout_seconds: Silence after which the group gives partitions to others; as
+            short as the broker allows, if that is longer.
         heartbeat_seconds: How often the worker shows itself to the group.
         poll_records: Records of one partition taken from the log at a time.
         slice_records: Records folded before other work is done.
@@ -57,8 +58,8 @@ class WorkerSettings:
     queue_managers: tuple[str, ...] = ("QM1",)
     partitions: int = 4
     lanes: int = 4
-    session_timeout_seconds: float = 6.0
-    heartbeat_seconds: float = 1.5
+    session_timeout_seconds: float = 2.5
+    heartbeat_seconds: float = 0.5
     poll_records: int = 1_000
     slice_records: int = 250
     slice_bytes: int = 1_000_000

@@ -11,6 +11,9 @@ import os
 import signal
 import socket
 import threading
+from collections.abc import Coroutine
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from faust.types import TP
@@ -20,12 +23,14 @@ from ledgermq.errors import LedgerMQError
 from ledgermq.processor.checkpoints.loading import CheckpointMismatchError, LogIncompleteError
 from ledgermq.processor.faust_shell.application import make_application, partitions_of
 from ledgermq.processor.faust_shell.feed import FeedError
+from ledgermq.processor.faust_shell.sharing import Sharing, Standing
 from ledgermq.processor.faust_shell.transport import DrainedChunk
 from ledgermq.processor.lanes.bodies import BodyLostError
 from ledgermq.processor.lanes.producer import LogProducer
 from ledgermq.processor.owner.folding import VersionUnknownError
 from ledgermq.processor.owner.owner import LogCutError, Owner, Surroundings
 from ledgermq.processor.owner.side_topic import SideTopic
+from ledgermq.processor.worker.membership import session_timeout_seconds
 from ledgermq.processor.worker.metrics import metrics_text
 from ledgermq.processor.worker.settings import WorkerSettings
 from ledgermq.wire.topics.log_topics import TopicError, Topics, ensure_topics
@@ -61,6 +66,10 @@ REFUSALS = (
 REPLACED_MAX = 3
 NUDGE_SECONDS = 0.05
 REGISTRY_AGAIN_SECONDS = 1.0
+LAST_CHECKPOINT_SECONDS = 5.0
+LEAVE_SECONDS = 3.0
+# How long a worker that stops and those that take over work side by side.
+OVERLAP_SECONDS = 2.0
 STOP_SECONDS = 15.0
 LAST_RESORT_SECONDS = 20.0
 
@@ -80,6 +89,14 @@ def run_worker(settings: WorkerSettings) -> int:
     # of them costs a tenth of the processor time.
     gc.set_threshold(50_000, 20, 50)
     settings.data_directory.mkdir(parents=True, exist_ok=True)
+    settings = replace(
+        settings,
+        session_timeout_seconds=session_timeout_seconds(
+            settings.bootstrap,
+            settings.session_timeout_seconds,
+            settings.request_timeout_seconds,
+        ),
+    )
     return asyncio.run(Worker(settings, topics, claims).run())
 
 
@@ -107,8 +124,11 @@ class Worker:
         self._settings = settings
         self._topics = topics
         self._claims = {claim.partition: claim for claim in claims}
+        self._sharing = Sharing(topics.operations, self._standing, lambda: list(self._claims))
         self._assigned: set[int] = set()
+        # What is assigned is folded by an owner, unless its version is not known here (H3).
         self._owners: dict[int, Owner] = {}
+        self._unfit: set[int] = set()
         self._tasks: dict[int, asyncio.Task[None]] = {}
         self._closing: set[asyncio.Task[Any]] = set()
         self._generation, self._replaced = -1, 0
@@ -124,7 +144,9 @@ class Worker:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._end, EXIT_STOPPED)
         self.web_port = _web_port(settings)
-        app: Any = make_application(settings, self._topics, self.web_port, self._take_chunk)
+        app: Any = make_application(
+            settings, self._topics, self.web_port, self._take_chunk, self._sharing
+        )
         self._add_pages(app)
         producer = LogProducer(
             settings.bootstrap, self._topics, self._fail, settings.outcomes_unsent_bytes
@@ -154,6 +176,8 @@ class Worker:
             f"; metrics on http://{settings.web_host}:{self.web_port}" if self.web_port else "",
         )
         code = await self._ended
+        if code == EXIT_STOPPED:
+            await self._hand_over(app)
         await self._stop(app, background, self._around)
         return code
 
@@ -210,6 +234,13 @@ class Worker:
 
     # Partitions -------------------------------------------------------------------------------
 
+    def _standing(self) -> Standing:
+        return Standing(
+            generation=self._generation,
+            owned=frozenset(list(self._owners)),
+            unfit=frozenset(self._unfit),
+        )
+
     async def _on_assigned(self, app: Any, assigned: set[TP], **_unused: Any) -> None:
         """Takes partitions over and lets others go; loading runs beside this callback (H11)."""
         self._check_name(app.consumer_generation_id)
@@ -218,6 +249,8 @@ class Worker:
             if partition in self._assigned:
                 self._owners[partition].drop_unfolded()
             else:
+                name = self._owners[partition].claim.queue_manager
+                log.info("%s is owned by another worker from now on", name)
                 self._release(partition)
         self._take_over()
         names = [owner.claim.queue_manager for owner in self._owners.values()]
@@ -254,7 +287,7 @@ class Worker:
 
     def _take_over(self) -> None:
         assert self._around is not None
-        for partition in sorted(self._assigned - set(self._owners)):
+        for partition in sorted(self._assigned - set(self._owners) - self._unfit):
             claim = self._claims.get(partition)
             if claim is None:
                 continue
@@ -269,15 +302,35 @@ class Worker:
                 continue
             owner = Owner(claim, self._around)
             self._owners[partition] = owner
-            self._tasks[partition] = self._watched(owner.run())
+            self._tasks[partition] = task = asyncio.create_task(owner.run())
+            task.add_done_callback(partial(self._owner_ended, partition))
+
+    def _owner_ended(self, partition: int, task: asyncio.Task[None]) -> None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, VersionUnknownError) and len(self._owners) > 1:
+            self._closing_soon(self._give_up(partition, error))
+        elif error is not None:
+            self._fail(error)
+
+    async def _give_up(self, partition: int, error: VersionUnknownError) -> None:
+        """Leaves a queue manager to a worker that knows its version; goes on with the others."""
+        name = self._owners[partition].claim.queue_manager
+        log.critical("%s", error)
+        log.warning("%s is left to a worker that knows its version; the others go on here", name)
+        self._unfit.add(partition)
+        self._release(partition)
+        assert self._around is not None
+        await self._around.consumer.join_again()
 
     def _release(self, partition: int) -> None:
         owner, task = self._owners.pop(partition), self._tasks.pop(partition)
-        log.info("%s is owned by another worker from now on", owner.claim.queue_manager)
         assert self._around is not None
         self._around.consumer.feed.leave(owner.tp)
         task.cancel()
-        closing = asyncio.ensure_future(owner.close())
+        self._closing_soon(owner.close())
+
+    def _closing_soon(self, work: Coroutine[Any, Any, None]) -> None:
+        closing = asyncio.ensure_future(work)
         self._closing.add(closing)
         closing.add_done_callback(self._closing.discard)
 
@@ -328,10 +381,25 @@ class Worker:
         app.page("/metrics")(metrics)
         app.page("/health")(health)
 
+    async def _hand_over(self, app: Any) -> None:
+        """Lets others take over without a gap: this worker goes on until they do (D2).
+
+        Two that fold the same do no harm, so the group is left before the folding ends; who takes
+        over finds a checkpoint of just now.
+        """
+        owners = list(self._owners.values())
+        written = asyncio.gather(*(owner.write_last_checkpoint() for owner in owners))
+        await _in_time(written, LAST_CHECKPOINT_SECONDS)
+        await _in_time(app.consumer.leave_group(), LEAVE_SECONDS)
+        if owners and self._sharing.workers > 1:
+            log.info("worker %s goes on until others have taken over", self._settings.worker_name)
+            await asyncio.sleep(OVERLAP_SECONDS)
+
     async def _stop(
         self, app: Any, background: list[asyncio.Task[Any]], around: Surroundings
     ) -> None:
-        """Stops in order: no more folding, what was folded goes out, then the group is left."""
+        """Stops in order: the group is left, no more folding, what was folded goes out."""
+        await _in_time(app.consumer.leave_group(), LEAVE_SECONDS)
         for task in [*self._tasks.values(), *background[1:3]]:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
@@ -340,7 +408,6 @@ class Worker:
             log.warning("%d records of outcomes were not acknowledged; they are sent again", unsent)
         await _in_time(asyncio.gather(*(owner.close() for owner in self._owners.values())), 5.0)
         await _in_time(around.side_topic.stop(), 5.0)
-        app.consumer.leave_group_when_stopped()
         await _in_time(app.stop(), STOP_SECONDS)
         for task in background:
             task.cancel()

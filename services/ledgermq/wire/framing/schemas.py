@@ -16,7 +16,7 @@ from fastavro.repository import AbstractSchemaRepository
 from fastavro.schema import fingerprint, load_schema, to_parsing_canonical_form
 from fastavro.types import Schema
 
-from ledgermq.protocol.limits import PROTOCOL_VERSION
+from ledgermq.protocol.limits import FIRST_VERSION
 
 
 class KnownSchema(NamedTuple):
@@ -92,7 +92,7 @@ def _known(full_name: str, schema: Any, left_out: dict[str, Any]) -> KnownSchema
     if last.get("optional"):
         rest = {**schema, "fields": schema["fields"][:-1]}
         shorter = _known(full_name, rest, left_out | {last["name"]: last["default"]})
-    return KnownSchema(full_name, schema, digest, PROTOCOL_VERSION, shorter, left_out)
+    return KnownSchema(full_name, schema, digest, FIRST_VERSION, shorter, left_out)
 
 
 @cache

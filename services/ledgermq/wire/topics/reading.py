@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
@@ -14,6 +15,14 @@ from ledgermq.errors import LedgerMQError
 RECORDS_MAX = 1_000
 # librdkafka mends these by itself.
 PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
+# A broker that has just come up, or whose partition just moved, answers so for a moment.
+COMING_UP = (
+    KafkaError._TRANSPORT,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+)
+AGAIN_SECONDS = 0.1
 
 
 class LogUnreadableError(LedgerMQError):
@@ -35,6 +44,29 @@ def reader_settings(bootstrap: str, name: str, more: Mapping[str, Any]) -> dict[
         "log_level": 0,
         **more,
     }
+
+
+def offsets_of(
+    consumer: Consumer, partition: TopicPartition, timeout_seconds: float
+) -> tuple[int, int]:
+    """First offset and end offset, asked for again while a broker comes up.
+
+    Raises:
+        KafkaException: Kafka did not answer in time.
+    """
+    limit = time.monotonic() + timeout_seconds
+    while True:
+        left = max(AGAIN_SECONDS, limit - time.monotonic())
+        try:
+            first, end = consumer.get_watermark_offsets(partition, timeout=left)
+            return int(first), int(end)
+        except KafkaException as error:
+            if error.args[0].code() not in COMING_UP or time.monotonic() >= limit:
+                raise
+            time.sleep(AGAIN_SECONDS)
+            # Librdkafka takes a partition that it does not know for one that never will be.
+            with suppress(KafkaException):
+                consumer.list_topics(partition.topic, timeout=left)
 
 
 def take_batch(consumer: Consumer, records_max: int, timeout_seconds: float) -> list[Message]:
@@ -79,11 +111,10 @@ class PartitionReader:
         """First offset and end offset; LogUnreadableError if Kafka does not answer."""
         wanted = TopicPartition(topic, partition)
         try:
-            found = self._consumer.get_watermark_offsets(wanted, timeout=self._timeout_seconds)
+            return offsets_of(self._consumer, wanted, self._timeout_seconds)
         except KafkaException as error:
             text = error.args[0].str()
             raise LogUnreadableError(f"{topic}-{partition} does not answer: {text}") from error
-        return int(found[0]), int(found[1])
 
     def records(
         self, topic: str, partition: int, start: int, end: int | None = None

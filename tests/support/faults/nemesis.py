@@ -1,0 +1,241 @@
+"""The nemesis: faults that it puts into a run, one after another, in an order from the seed.
+
+A fault lays hands on somebody, holds for a while and is mended; both ends stand in the history,
+with the clients that it hurt: those alone may be shown an error.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from confluent_kafka import Producer
+
+from ledgermq.processor.worker.crash_points import CRASH_POINTS
+from support.checks.bad_records import BadRecords
+from support.faults.stage import Stage
+
+Fault = Callable[[Stage], None]
+
+DISK_MIB = 768
+BAD_RECORDS = 100
+DEATH_SECONDS = 20.0
+# Of the library's settings: beyond it a frozen worker has lost its queue managers.
+FROZEN_SECONDS = (1.0, 8.0)
+# Beyond twice the suspect time-out of the clients their sessions are ended.
+FROZEN_CLIENT_SECONDS = (2.0, 14.0)
+
+
+@contextmanager
+def _told(stage: Stage, name: str, *hurts: str, **more: object) -> Iterator[None]:
+    stage.history.write("fault", what=name, hurts=hurts, **more)
+    yield
+    stage.history.write("healed", what=name)
+
+
+def _hold(stage: Stage, shortest: float, longest: float) -> None:
+    time.sleep(stage.random.uniform(shortest, longest))
+
+
+# Workers -----------------------------------------------------------------------------------------
+
+
+def kill_worker(stage: Stage) -> None:
+    """F1: the worker that owns the queue manager is killed."""
+    name = stage.owner()
+    with _told(stage, "worker killed", worker=name):
+        stage.workers[name].kill()
+        _hold(stage, 0.0, 6.0)
+        stage.mend_workers()
+
+
+def kill_all_workers(stage: Stage) -> None:
+    """F1: nobody is left to take over for a while."""
+    with _told(stage, "all workers killed"):
+        for worker in stage.workers.values():
+            worker.kill()
+        _hold(stage, 0.0, 3.0)
+        stage.mend_workers()
+
+
+def freeze_worker(stage: Stage) -> None:
+    """F4: the owner stands still, mostly beyond its session time, and comes back as a zombie."""
+    name = stage.owner()
+    with _told(stage, "worker frozen", worker=name):
+        stage.workers[name].signal(signal.SIGSTOP)
+        _hold(stage, *FROZEN_SECONDS)
+        stage.workers[name].signal(signal.SIGCONT)
+
+
+def drain_worker(stage: Stage) -> None:
+    """F9: the owner is told to stop, and another one is started."""
+    name = stage.owner()
+    with _told(stage, "worker drained", worker=name):
+        assert stage.workers[name].stop() == 0, stage.workers[name].log[-3000:]
+        stage.start_worker(name)
+
+
+def crash_worker(stage: Stage) -> None:
+    """F1: the owner kills itself at a point that its code names."""
+    point = stage.random.choice(CRASH_POINTS)
+    count = stage.random.randint(2, 30) if "fold" in point or "produce" in point else 1
+    name = stage.owner()
+    with _told(stage, "worker crashed", worker=name, point=point):
+        for worker in stage.workers.values():
+            worker.kill()
+        armed = stage.start_worker(name, CRASH_AT=f"{point}:{count}", CHECKPOINT_SECONDS=0.5)
+        limit = time.monotonic() + DEATH_SECONDS
+        while armed.code is None and time.monotonic() < limit:
+            time.sleep(0.05)
+        armed.kill()
+        stage.mend_workers()
+
+
+# Broker ------------------------------------------------------------------------------------------
+
+
+def kill_broker(stage: Stage) -> None:
+    """F3: the broker is killed and started again."""
+    with _told(stage, "broker killed"):
+        stage.broker.kill()
+        _hold(stage, 0.0, 2.0)
+        stage.broker.start()
+        stage.mend_workers()
+
+
+def restart_broker(stage: Stage) -> None:
+    """F3: the broker is stopped in good order and started again."""
+    with _told(stage, "broker restarted"):
+        stage.broker.restart()
+        stage.mend_workers()
+
+
+def freeze_broker(stage: Stage) -> None:
+    """F5: the broker stands still."""
+    with _told(stage, "broker frozen"):
+        pid = stage.broker.pid
+        assert pid is not None
+        os.kill(pid, signal.SIGSTOP)
+        _hold(stage, 1.0, 5.0)
+        os.kill(pid, signal.SIGCONT)
+        stage.mend_workers()
+
+
+def fill_disk(stage: Stage) -> None:
+    """F13: the broker's disk is full; it ends, and is started again when there is room."""
+    with _told(stage, "disk full"):
+        ballast = stage.directory / "disk" / "ballast"
+        free = shutil.disk_usage(ballast.parent).free
+        with ballast.open("wb") as file:
+            os.posix_fallocate(file.fileno(), 0, free - 65536)
+        limit = time.monotonic() + DEATH_SECONDS
+        while stage.broker.running and time.monotonic() < limit:
+            time.sleep(0.1)
+        stage.history.write("told", broker_ended=not stage.broker.running)
+        stage.broker.kill()
+        ballast.unlink()
+        stage.broker.start()
+        stage.mend_workers()
+
+
+# Clients -----------------------------------------------------------------------------------------
+
+
+def kill_client(stage: Stage) -> None:
+    """F2: a client is killed in whatever it does, and another one comes."""
+    client = stage.random.choice(list(stage.clients.values()))
+    with _told(stage, "client killed", client.name):
+        client.kill()
+        del stage.clients[client.name]
+        stage.start_client(client.role)
+
+
+def freeze_client(stage: Stage) -> None:
+    """F5: a client stands still, perhaps until its sessions have ended, and goes on."""
+    client = stage.random.choice(list(stage.clients.values()))
+    with _told(stage, "client frozen", client.name):
+        client.signal(signal.SIGSTOP)
+        _hold(stage, *FROZEN_CLIENT_SECONDS)
+        client.signal(signal.SIGCONT)
+
+
+def replace_by_losing_client(stage: Stage) -> None:
+    """F6, F8: a client gives way to one that loses a part of the replies that come for it."""
+    client = stage.random.choice(list(stage.clients.values()))
+    with _told(stage, "replies lost", client.name):
+        client.kill()
+        del stage.clients[client.name]
+        stage.start_client(client.role, lose=0.05)
+
+
+# The log -----------------------------------------------------------------------------------------
+
+
+def write_bad_records(stage: Stage) -> None:
+    """F11: what is no operation stands between operations, and what is no question as well."""
+    bad = BadRecords(stage.random.randrange(2**32))
+    topics = stage.place.topics
+    with _told(stage, "bad records"):
+        producer = Producer({"bootstrap.servers": stage.broker.bootstrap})
+        for number in range(BAD_RECORDS):
+            topic = topics.questions if number % 4 == 0 else topics.operations
+            kind = "ledgermq.question." if number % 4 == 0 else "ledgermq.operation."
+            value = bad.unreadable(kind)
+            producer.produce(topic, key=bad.key(), value=value, partition=0, headers=bad.headers())
+            producer.poll(0)
+        assert producer.flush(60) == 0
+
+
+def lose_scratch(stage: Stage) -> None:
+    """F17: all workers are killed and lose their directories; no state is kept there."""
+    with _told(stage, "scratch lost"):
+        for name, worker in stage.workers.items():
+            worker.kill()
+            shutil.rmtree(stage.directory / name, ignore_errors=True)
+        stage.mend_workers()
+
+
+FAULTS: Final = (
+    kill_worker,
+    freeze_worker,
+    drain_worker,
+    crash_worker,
+    kill_all_workers,
+    kill_broker,
+    restart_broker,
+    freeze_broker,
+    kill_client,
+    freeze_client,
+    replace_by_losing_client,
+    write_bad_records,
+    lose_scratch,
+)
+
+
+def small_disk(directory: Path) -> bool:
+    """Gives a directory a small disk of its own, which only root may; whether it has one."""
+    directory.mkdir(exist_ok=True)
+    command = ["mount", "-t", "tmpfs", "tmpfs", "-o", f"size={DISK_MIB}m", str(directory)]
+    try:
+        subprocess.run(command, check=True, capture_output=True)
+    except (OSError, subprocess.CalledProcessError):
+        return False
+    return True
+
+
+def take_disk_away(directory: Path) -> None:
+    """Lets go of the small disk."""
+    subprocess.run(["umount", "--lazy", str(directory)], check=True)
+
+
+def deck(stage: Stage, faults: tuple[Fault, ...]) -> Iterator[Fault]:
+    """Faults in a seeded order without end: all once, then all again in another order."""
+    while True:
+        yield from stage.random.sample(faults, len(faults))
