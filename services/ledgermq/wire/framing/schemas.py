@@ -95,6 +95,29 @@ def _known(full_name: str, schema: Any, left_out: dict[str, Any]) -> KnownSchema
     return KnownSchema(full_name, schema, digest, PROTOCOL_VERSION, shorter, left_out)
 
 
+def self_contained(full_name: str) -> str:
+    """The text of a schema with those that it names inside it, as the `.avsc` files say them."""
+    told: set[str] = set()
+
+    def inlined(schema: Any) -> Any:
+        if isinstance(schema, list):
+            return [inlined(one) for one in schema]
+        if isinstance(schema, str):
+            if schema not in names() or schema in told:
+                return schema
+            told.add(schema)
+            text = (schema_directory() / f"{schema}.avsc").read_text(encoding="utf-8")
+            return inlined(json.loads(text))
+        found = dict(schema)
+        for key in {"type", "items", "values"} & found.keys():
+            found[key] = inlined(found[key])
+        if "fields" in found:
+            found["fields"] = [{**one, "type": inlined(one["type"])} for one in found["fields"]]
+        return found
+
+    return json.dumps(inlined(full_name), ensure_ascii=False)
+
+
 @cache
 def by_fingerprint() -> dict[bytes, KnownSchema]:
     """All schemas of this version by the eight bytes that stand in front of a datum."""

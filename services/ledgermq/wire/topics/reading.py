@@ -10,6 +10,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.wire.framing.confluent import value_of
 
 RECORDS_MAX = 1_000
 # librdkafka mends these by itself.
@@ -38,11 +39,18 @@ def reader_settings(bootstrap: str, name: str, more: Mapping[str, Any]) -> dict[
 
 
 def take_batch(consumer: Consumer, records_max: int, timeout_seconds: float) -> list[Message]:
-    """What is there, or the first record that comes in time; `consume` would wait for all."""
+    """What is there, or the first record that comes in time; `consume` would wait for all.
+
+    Values are in single-object framing, however they were written.
+    """
     first = consumer.poll(timeout_seconds)
     if first is None:
         return []
-    return [first, *consumer.consume(num_messages=records_max - 1, timeout=0)]
+    found = [first, *consumer.consume(num_messages=records_max - 1, timeout=0)]
+    for record in found:
+        if record.error() is None:
+            record.set_value(value_of(record))
+    return found
 
 
 class PartitionReader:
