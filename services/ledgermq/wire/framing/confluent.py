@@ -30,12 +30,23 @@ def single_object(
 
     Of several headers the last one that has a value counts.
     """
-    if value is None or value[:1] != CONFLUENT or len(value) < CONFLUENT_BYTES:
+    found = id_and_fingerprint(value, headers)
+    if value is None or found is None:
         return value
+    return SINGLE_OBJECT + found[1] + value[CONFLUENT_BYTES:]
+
+
+def id_and_fingerprint(
+    value: bytes | None, headers: Iterable[tuple[str, bytes | None]] | None
+) -> tuple[int, bytes] | None:
+    """The id in a value and the fingerprint beside it; None without Confluent framing."""
+    if value is None or value[:1] != CONFLUENT or len(value) < CONFLUENT_BYTES:
+        return None
     given = [found for name, found in headers or () if name == SCHEMA_HEADER and found is not None]
     if not given or _FINGERPRINT.fullmatch(given[-1]) is None:
-        return value
-    return SINGLE_OBJECT + bytes.fromhex(given[-1].decode("ascii")) + value[CONFLUENT_BYTES:]
+        return None
+    number = int.from_bytes(value[len(CONFLUENT) : CONFLUENT_BYTES], "big")
+    return number, bytes.fromhex(given[-1].decode("ascii"))
 
 
 def value_of(record: Any) -> bytes | None:

@@ -11,7 +11,9 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from fastavro.schema import SchemaParseException
 
 from ledgermq.errors import (
     SchemaRefusedError,
@@ -19,7 +21,7 @@ from ledgermq.errors import (
     SchemaRegistryUnavailableError,
 )
 from ledgermq.wire.framing.confluent import ConfluentFraming
-from ledgermq.wire.framing.schemas import by_name, names, self_contained
+from ledgermq.wire.framing.schemas import by_name, fingerprint_of_text, names, self_contained
 
 COMPATIBILITY: Final = "FULL_TRANSITIVE"
 # Records of the log topics. Claims and checkpoints are written without a registry.
@@ -111,7 +113,8 @@ class SchemaRegistry:
         plain = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
         settings = {"url": plain, "timeout": TIMEOUT_SECONDS, "max.retries": 0}
         if parts.username is not None:
-            settings["basic.auth.user.info"] = unquoted(parts.username, parts.password)
+            user, password = unquote(parts.username), unquote(parts.password or "")
+            settings["basic.auth.user.info"] = f"{user}:{password}"
         return SchemaRegistryClient(settings)
 
     def register(self) -> ConfluentFraming:
@@ -142,6 +145,20 @@ class SchemaRegistry:
                 if error.http_status_code == NOT_FOUND:
                     return True
                 raise
+
+    def fingerprint_of(self, number: int) -> bytes | None:
+        """The fingerprint of the schema that an id stands for; None: of none."""
+        with self._asking(f"of id {number}") as client:
+            try:
+                text = client.get_schema(number).schema_str
+            except self._error as error:
+                if error.http_status_code == NOT_FOUND:
+                    return None
+                raise
+        try:
+            return fingerprint_of_text(text)
+        except (SchemaParseException, ValueError, TypeError, KeyError):
+            return None
 
     def _lookup(self, name: str) -> int | None:
         with self._asking(name) as client:
@@ -237,12 +254,6 @@ class SchemaRegistry:
         if type(number) is not int or not 0 <= number <= ID_MAX:
             raise self._no_registry()
         return number
-
-
-def unquoted(user: str, password: str | None) -> str:
-    from urllib.parse import unquote
-
-    return f"{unquote(user)}:{unquote(password or '')}"
 
 
 def _schema(name: str) -> Any:

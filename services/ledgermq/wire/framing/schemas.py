@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fastavro.repository import AbstractSchemaRepository
-from fastavro.schema import fingerprint, load_schema, to_parsing_canonical_form
+from fastavro.schema import fingerprint, load_schema, parse_schema, to_parsing_canonical_form
 from fastavro.types import Schema
 
 from ledgermq.protocol.limits import PROTOCOL_VERSION
@@ -82,6 +82,12 @@ def by_name(full_name: str) -> KnownSchema:
     if full_name not in names():
         raise KeyError(full_name)
     return _known(full_name, load_schema(full_name, repo=_Files(schema_directory())), {})
+
+
+def fingerprint_of_text(text: str) -> bytes:
+    """The fingerprint of a schema in JSON; SchemaParseException if it is none."""
+    canonical = to_parsing_canonical_form(parse_schema(json.loads(text)))
+    return bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
 
 
 def _known(full_name: str, schema: Any, left_out: dict[str, Any]) -> KnownSchema:

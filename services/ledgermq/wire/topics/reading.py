@@ -38,16 +38,18 @@ def reader_settings(bootstrap: str, name: str, more: Mapping[str, Any]) -> dict[
     }
 
 
-def take_batch(consumer: Consumer, records_max: int, timeout_seconds: float) -> list[Message]:
+def take_batch(
+    consumer: Consumer, records_max: int, timeout_seconds: float, *, as_written: bool = False
+) -> list[Message]:
     """What is there, or the first record that comes in time; `consume` would wait for all.
 
-    Values are in single-object framing, however they were written.
+    Values are in single-object framing, unless they are wanted as they were written.
     """
     first = consumer.poll(timeout_seconds)
     if first is None:
         return []
     found = [first, *consumer.consume(num_messages=records_max - 1, timeout=0)]
-    for record in found:
+    for record in () if as_written else found:
         if record.error() is None:
             record.set_value(value_of(record))
     return found
@@ -57,8 +59,14 @@ class PartitionReader:
     """Reads any partition; for one thread at a time. What librdkafka logs goes to `logger`."""
 
     def __init__(
-        self, bootstrap: str, timeout_seconds: float, logger: logging.Logger | None = None
+        self,
+        bootstrap: str,
+        timeout_seconds: float,
+        logger: logging.Logger | None = None,
+        *,
+        as_written: bool = False,
     ) -> None:
+        self._as_written = as_written
         self._timeout_seconds = timeout_seconds
         settings = reader_settings(
             bootstrap,
@@ -106,7 +114,7 @@ class PartitionReader:
         self._consumer.assign([TopicPartition(topic, partition, start)])
         waiting = 0.0
         while True:
-            batch = take_batch(self._consumer, RECORDS_MAX, 1.0)
+            batch = take_batch(self._consumer, RECORDS_MAX, 1.0, as_written=self._as_written)
             waiting = 0.0 if batch else waiting + 1.0
             if waiting > self._timeout_seconds:
                 raise LogUnreadableError(f"{topic}-{partition} did not answer for {waiting:.0f} s")
@@ -139,9 +147,14 @@ class PartitionReader:
 
 @contextmanager
 def partition_reader(
-    bootstrap: str, timeout_seconds: float, logger: logging.Logger | None = None
+    bootstrap: str,
+    timeout_seconds: float,
+    logger: logging.Logger | None = None,
+    *,
+    as_written: bool = False,
 ) -> Iterator[PartitionReader]:
-    reader = PartitionReader(bootstrap, timeout_seconds, logger)
+    """A reader for as long as the block runs; values in single-object framing, or as written."""
+    reader = PartitionReader(bootstrap, timeout_seconds, logger, as_written=as_written)
     try:
         yield reader
     finally:
