@@ -17,6 +17,7 @@ from ledgermq.embedded import EmbeddedBroker
 from ledgermq.testing import MemoryBroker
 
 if TYPE_CHECKING:
+    from support.brokers.apicurio import Apicurio
     from support.brokers.container import ContainerBroker
 
 # How long one example takes says how busy the machine is, and no more.
@@ -43,6 +44,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.kafka)
         if "spark" in asked:
             item.add_marker(pytest.mark.spark)
+        if "schema_registry" in asked:
+            item.add_marker(pytest.mark.slow)
         if item.get_closest_marker("long"):
             item.add_marker(pytest.mark.timeout(0))
 
@@ -84,3 +87,13 @@ def broker(
         return
     with EmbeddedBroker(tmp_path_factory.mktemp("broker")) as embedded:
         yield embedded
+
+
+@pytest.fixture(scope="session")
+def schema_registry(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Apicurio]:
+    """A running schema registry; what one test registers, others see."""
+    from support.brokers.apicurio import Apicurio
+
+    running = Apicurio(tmp_path_factory.mktemp("apicurio")).start()
+    yield running
+    running.stop()

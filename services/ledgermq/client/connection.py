@@ -367,6 +367,9 @@ def connect(
             fails with QuotaExceededError (INF-03, INF-20); at most up to a second before the call's
             own time-out. 0: it fails at once.
         topic_prefix: First part of the log topics' names; `ledgermq` unless told otherwise.
+        schema_registry: Address of a Confluent-compatible schema registry,
+            `http[s]://[USER:PASSWORD@]HOST:PORT[/PATH]`: what is written is framed for the tools of
+            Kafka. None: LEDGERMQ_SCHEMA_REGISTRY of the environment; empty: none.
         put_messages_max: Up to how many messages one operation gathers in transacted and
             asynchronous sends.
         allow_pickle: Reads object messages that were sent as pickles. Reading one runs code that
@@ -381,6 +384,7 @@ def connect(
         BrokerUnavailableError: no Kafka broker answers within the time-out.
         LogError: the log topics are missing or not as they should be.
         QueueManagerNotFoundError: the registry has no queue manager of this name.
+        SchemaRegistryError: a schema registry was named and does not answer, or refuses a schema.
         InvalidClientIDError: another connection has the client id.
         WorkerUnavailableError: no worker of the queue manager answers within the time-out.
     """

@@ -54,6 +54,7 @@ class ConnectOptions(ConnectionOptions, total=False):
     """The same, and where its log is on Kafka."""
 
     topic_prefix: str | None
+    schema_registry: str | None
 
 
 class HeaderOptions(TypedDict, total=False):

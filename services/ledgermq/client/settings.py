@@ -25,6 +25,7 @@ from ledgermq.wire.topics.log_topics import TOPIC_PREFIX_DEFAULT, Topics
 PREFETCH_DEFAULT: Final = 200
 # With what the library says of itself, less than an Open may say of its client.
 APPLICATION_CHARACTERS_MAX: Final = 1_000
+SCHEMA_REGISTRY_VARIABLE: Final = "LEDGERMQ_SCHEMA_REGISTRY"
 # Options of `connect` that are settings as they were given.
 AS_GIVEN: Final = (
     "send_timeout_seconds",
@@ -47,6 +48,7 @@ class ConnectionSettings:
         bootstrap: Comma-separated `host:port` of Kafka brokers.
         client_id: Empty: none.
         takeover: Digest of what was given.
+        schema_registry: Address of a schema registry; may hold a password. Empty: none.
     """
 
     bootstrap: str
@@ -55,6 +57,7 @@ class ConnectionSettings:
     client_id: str = ""
     takeover: bytes = b""
     application: str = ""
+    schema_registry: str = field(default="", repr=False)
     timeout_seconds: float = USUAL["timeout"]
     send_timeout_seconds: float = USUAL["send_timeout_seconds"]
     suspect_timeout_seconds: float = USUAL["suspect_timeout_seconds"]
@@ -86,6 +89,9 @@ def settings_from(address: str, **given: Unpack[ConnectOptions]) -> ConnectionSe
         )
     if takeover and not client_id:
         raise AddressError("takeover is for a connection with a client id: give client_id too")
+    schema_registry = given.get("schema_registry")
+    if schema_registry is None:
+        schema_registry = os.environ.get(SCHEMA_REGISTRY_VARIABLE, "")
     as_given: dict[str, Any] = {name: given.get(name, USUAL[name]) for name in AS_GIVEN}
     settings = ConnectionSettings(
         bootstrap=bootstrap,
@@ -95,6 +101,7 @@ def settings_from(address: str, **given: Unpack[ConnectOptions]) -> ConnectionSe
         # The log is no place for what was given in confidence.
         takeover=hashlib.sha256(takeover.encode()).digest()[:16] if takeover else b"",
         application=application or "",
+        schema_registry=schema_registry,
         timeout_seconds=given.get("timeout", USUAL["timeout"]),
         allow_pickle=bool(given.get("allow_pickle")),
         **as_given,

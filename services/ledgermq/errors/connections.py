@@ -13,6 +13,9 @@ __all__ = [
     "LogError",
     "OutcomeUnknownError",
     "QueueManagerNotFoundError",
+    "SchemaRefusedError",
+    "SchemaRegistryError",
+    "SchemaRegistryUnavailableError",
     "TimeoutExceededError",
     "WorkerUnavailableError",
 ]
@@ -41,6 +44,25 @@ class QueueManagerNotFoundError(LedgerMQError, LookupError):
     """The registry knows no queue manager of this name."""
 
     code = "queue-manager-unknown"
+
+
+class SchemaRegistryError(LedgerMQError):
+    """The schema registry cannot be used: the address is none, or what answers is no registry."""
+
+    code = "schema-registry-invalid"
+
+
+class SchemaRegistryUnavailableError(SchemaRegistryError, ConnectionError):
+    """No schema registry answers at the address given."""
+
+    code = "schema-registry-unavailable"
+    retryable = True
+
+
+class SchemaRefusedError(SchemaRegistryError):
+    """The registry has versions of a subject that the schema of that name does not fit."""
+
+    code = "schema-refused"
 
 
 class TimeoutExceededError(LedgerMQError, TimeoutError):

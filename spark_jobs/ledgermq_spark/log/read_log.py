@@ -22,6 +22,13 @@ from ledgermq.wire.framing.codec import (
     decode_operation,
     decode_record,
 )
+from ledgermq.wire.framing.confluent import (
+    CONFLUENT,
+    CONFLUENT_BYTES,
+    SCHEMA_HEADER,
+    SINGLE_OBJECT,
+    SINGLE_OBJECT_BYTES,
+)
 from ledgermq.wire.framing.schemas import by_fingerprint
 from ledgermq_spark.log.outcome_rows import OUTCOME_COLUMNS, outcome_row
 from ledgermq_spark.log.record_headers import denials_of_operation, denials_of_outcomes, sender
@@ -37,7 +44,7 @@ from ledgermq_spark.log.rows import (
 
 if TYPE_CHECKING:
     import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
 
     from ledgermq_spark.log.positions import PartitionRange
 
@@ -45,6 +52,7 @@ if TYPE_CHECKING:
 LOG_APPEND_TIME = 1
 ANSWER = "ledgermq.question.Answer"
 CHUNK = "ledgermq.outcome.Chunk"
+FINGERPRINT_DIGITS = 2 * (SINGLE_OBJECT_BYTES - len(SINGLE_OBJECT))
 # What the headers of an operation say of its sender, and what they say against it.
 READ_COLUMNS = (
     *OPERATION_COLUMNS,
@@ -76,8 +84,9 @@ def read_raw(
     """Read records between pinned offsets.
 
     Columns: `partition`, `offset`, `append_time_ms`, `timestamp_type`, `key`, `value` and, if asked
-    for, `headers`. Without `split` each partition is one task that sees its records in order;
-    with it, they are spread over at least so many tasks.
+    for, `headers`. Values are in single-object framing, however they were written. Without `split`
+    each partition is one task that sees its records in order; with it, they are spread over at
+    least so many tasks.
     """
     topics = {one.topic for one in ranges}
     assert len(topics) == 1, "one log topic at a time"
@@ -90,7 +99,7 @@ def read_raw(
         .option("startingOffsets", _offsets(topic, {one.partition: one.start for one in ranges}))
         .option("endingOffsets", _offsets(topic, {one.partition: one.end for one in ranges}))
         .option("failOnDataLoss", "true")
-        .option("includeHeaders", str(headers).lower())
+        .option("includeHeaders", "true")
         .option("kafka.isolation.level", "read_uncommitted")
         .option("kafka.max.partition.fetch.bytes", str(16 * 1024 * 1024))
         .option("kafka.fetch.max.bytes", str(64 * 1024 * 1024))
@@ -103,10 +112,29 @@ def read_raw(
         f.unix_millis("timestamp").alias("append_time_ms"),
         f.col("timestampType").cast("long").alias("timestamp_type"),
         f.col("key"),
-        f.col("value"),
+        _single_object().alias("value"),
     ]
     frame = reader.load()
     return frame.select(*chosen, "headers") if headers else frame.select(*chosen)
+
+
+def _single_object() -> Column:
+    """A record's value in single-object framing, by the rule of `wire.framing.confluent`.
+
+    Spark's own functions do it, so that no value goes through Python for it.
+    """
+    value = f.col("value")
+    given = f.filter("headers", lambda one: (one.key == SCHEMA_HEADER) & one.value.isNotNull())
+    fingerprint = f.try_element_at(given, f.lit(-1))["value"]
+    framed = (
+        (f.substring(value, 1, len(CONFLUENT)) == f.lit(CONFLUENT))
+        & (f.length(value) >= CONFLUENT_BYTES)
+        & (f.length(fingerprint) == FINGERPRINT_DIGITS)
+        & fingerprint.cast("string").rlike(f"^[0-9a-f]{{{FINGERPRINT_DIGITS}}}$")
+    )
+    datum = f.expr(f"substring(value, {CONFLUENT_BYTES + 1})")
+    digits = f.unhex(fingerprint.cast("string"))
+    return f.when(framed, f.concat(f.lit(SINGLE_OBJECT), digits, datum)).otherwise(value)
 
 
 def _offsets(topic: str, by_partition: dict[int, int]) -> str:

@@ -18,6 +18,7 @@ from ledgermq.wire.framing.codec import (
     encode_record,
     full_name_of,
 )
+from ledgermq.wire.framing.confluent import value_of
 from ledgermq.wire.framing.headers import CONNECTION, operation_headers, with_identity
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.registry import Claim
@@ -143,7 +144,7 @@ class RawClient:
                 raise AssertionError(message.error())
             headers = dict(message.headers() or [])
             if headers.get(CONNECTION) == self.connection.hex().encode():
-                self._take(headers["ce_type"].decode(), message.value())
+                self._take(headers["ce_type"].decode(), value_of(message))
 
     def read_until(self, enough: Any, seconds: float = 20.0) -> None:
         """Reads until a condition holds."""
@@ -153,7 +154,7 @@ class RawClient:
             self._producer.poll(0)
             self.read(0.1)
 
-    def _take(self, full_name: str, value: bytes) -> None:
+    def _take(self, full_name: str, value: bytes | None) -> None:
         if full_name == "ledgermq.question.Answer":
             _, answer = decode_record(value)
             self.answers[answer["question"]] = answer

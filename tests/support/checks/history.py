@@ -19,6 +19,7 @@ from ledgermq.protocol.operations import Operation, Put, Unreadable
 from ledgermq.protocol.outcomes import Delivered, Outcome
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.codec import decode_chunk, decode_operation
+from ledgermq.wire.framing.confluent import value_of
 from ledgermq.wire.framing.headers import CONNECTION
 from ledgermq.wire.topics.log_topics import lane_partition
 
@@ -45,7 +46,7 @@ class Recorded:
 
 
 def read_partition(bootstrap: str, topic: str, partition: int) -> list[Any]:
-    """All records of a partition, as they stand now."""
+    """All records of a partition, as they stand now; values in single-object framing."""
     consumer = Consumer(
         {
             "bootstrap.servers": bootstrap,
@@ -65,6 +66,7 @@ def read_partition(bootstrap: str, topic: str, partition: int) -> list[Any]:
             assert record.error().code() == KafkaError._PARTITION_EOF, record.error()
             consumer.close()
             return found
+        record.set_value(value_of(record))
         found.append(record)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -119,6 +120,7 @@ def _refuse_if_folded(target: Target, operation: Any, position: int) -> None:
 def _append(target: Target, claim: Claim, operation: PositionsSkipped) -> int:
     """The position of the declaration; SkipRefusedError if Kafka did not take it."""
     from ledgermq.wire.framing.codec import encode_operation, full_name_of
+    from ledgermq.wire.framing.schema_registry import framing_of
     from ledgermq.wire.topics.appending import NotAppendedError, append_record
 
     try:
@@ -130,6 +132,7 @@ def _append(target: Target, claim: Claim, operation: PositionsSkipped) -> int:
             encode_operation(operation),
             [("content-type", b"avro/binary"), ("ce_type", full_name_of(operation).encode())],
             timeout_seconds=target.timeout_seconds,
+            framing=framing_of(os.environ.get("LEDGERMQ_SCHEMA_REGISTRY")),
         )
     except NotAppendedError as error:
         raise SkipRefusedError(f"the log did not take the declaration: {error}") from error

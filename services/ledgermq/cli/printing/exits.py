@@ -27,6 +27,7 @@ _BY_CLASS: Final = {
     "MessageFormatError": USAGE,
     "OutcomeUnknownError": UNPROVEN,
     "RegistryError": UNREACHABLE,
+    "SchemaRegistryUnavailableError": UNREACHABLE,
     "SettingsError": USAGE,
     "TimeoutExceededError": UNREACHABLE,
     "WorkerUnavailableError": UNREACHABLE,

@@ -21,6 +21,7 @@ from ledgermq.client.link.transport import KAFKA_SECONDS_MAX, kafka_common
 from ledgermq.client.sansio.log_clock import LogClock
 from ledgermq.client.settings import ConnectionSettings
 from ledgermq.errors import BrokerUnavailableError, LogError
+from ledgermq.wire.framing.confluent import value_of
 from ledgermq.wire.topics.log_topics import lane_partition
 from ledgermq.wire.topics.reading import offsets_of
 from ledgermq.wire.topics.registry import Claim
@@ -119,7 +120,7 @@ class LaneReader:
             if stamp == TIMESTAMP_LOG_APPEND_TIME:
                 self._clock.note(appended_ms * 1000)
             if record.key() == key:
-                value = record.value()
+                value = value_of(record)
                 if value is not None:
                     values.append(value)
         return values, missing

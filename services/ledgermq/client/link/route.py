@@ -15,6 +15,7 @@ from ledgermq.client.link.transport import KAFKA_SECONDS_MAX, LogReceipt, Transp
 from ledgermq.client.settings import ConnectionSettings
 from ledgermq.errors import LogError, QueueManagerNotFoundError
 from ledgermq.wire.framing.headers import Headers
+from ledgermq.wire.framing.schema_registry import framing_of
 from ledgermq.wire.topics.registry import Claim, RegistryError, list_queue_managers
 
 
@@ -66,6 +67,7 @@ def kafka_route(settings: ConnectionSettings, deadline: float) -> Route:
     def left() -> float:
         return min(max(1.0, deadline - time.monotonic()), KAFKA_SECONDS_MAX)
 
+    framing = framing_of(settings.schema_registry)
     news = BrokerNews(settings.bootstrap)
     lane = LaneReader(settings, news)
     try:
@@ -75,7 +77,7 @@ def kafka_route(settings: ConnectionSettings, deadline: float) -> Route:
     except BaseException:
         lane.close()
         raise
-    transport = Transport(settings, claim, news)
+    transport = Transport(settings, claim, news, framing)
     transport.warm_up(left())
     return Route(lane, transport)
 

@@ -25,6 +25,7 @@ from ledgermq.errors import (
     MessageTooLargeError,
 )
 from ledgermq.wire.framing.codec import encode_record
+from ledgermq.wire.framing.confluent import ConfluentFraming, framed
 from ledgermq.wire.framing.headers import Headers
 from ledgermq.wire.topics.log_topics import OPERATION_BYTES_MAX
 from ledgermq.wire.topics.registry import Claim
@@ -67,8 +68,13 @@ class Transport:
     """Writes operations and questions of one connection; may be used from any thread."""
 
     def __init__(
-        self, settings: ConnectionSettings, claim: Claim, news: BrokerNews | None = None
+        self,
+        settings: ConnectionSettings,
+        claim: Claim,
+        news: BrokerNews | None = None,
+        framing: ConfluentFraming | None = None,
     ) -> None:
+        self._framing = framing
         self._news = BrokerNews(settings.bootstrap) if news is None else news
         self._settings = settings
         self._operations = settings.topics.operations
@@ -127,23 +133,31 @@ class Transport:
             LogError: it refuses the record for another reason, such as an unknown topic.
         """
         report = self._report if receipt is None else _reporting(receipt, self._report)
-        self._produce(
-            self._operations, value, self._operation_key, headers=headers, on_delivery=report
-        )
+        self._produce(self._operations, value, self._operation_key, headers, report)
 
     def ask(self, value: bytes) -> None:
-        self._produce(self._questions, value, self._question_key, on_delivery=self._note)
+        self._produce(self._questions, value, self._question_key, [], self._note)
 
     def beat(self) -> None:
-        self._produce(self._questions, self._heartbeat, self._question_key, on_delivery=self._note)
+        self._produce(self._questions, self._heartbeat, self._question_key, [], self._note)
 
-    def _produce(self, topic: str, value: bytes, key: bytes, **more: Any) -> None:
+    def _produce(
+        self,
+        topic: str,
+        value: bytes,
+        key: bytes,
+        headers: Headers,
+        report: Callable[[KafkaError | None, Any], None],
+    ) -> None:
+        value, headers = framed(self._framing, value, headers)
         deadline = time.monotonic() + QUEUE_FULL_SECONDS
         while True:
             if self._closed:
                 raise ConnectionClosedError("the connection is closed; connect again")
             try:
-                self._producer.produce(topic, value, key, self._partition, **more)
+                self._producer.produce(
+                    topic, value, key, self._partition, headers=list(headers), on_delivery=report
+                )
                 return
             except BufferError as error:
                 if time.monotonic() > deadline:

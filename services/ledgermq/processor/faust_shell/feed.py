@@ -21,6 +21,7 @@ from faust.types import TP
 
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.worker.logs import KAFKA_LOGGER
+from ledgermq.wire.framing.confluent import value_of
 from ledgermq.wire.topics.reading import reader_settings
 
 POLL_SECONDS = 0.05
@@ -46,7 +47,7 @@ class LogRecord:
         # librdkafka counts creation time as 1 and log-append time as 2, Kafka as 0 and 1.
         self.timestamp_type = kind - 1
         self.offset = message.offset() or 0
-        self.value: bytes | None = message.value()
+        self.value = value_of(message)
         self._message = message
 
     @property

@@ -15,6 +15,7 @@ from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.worker.logs import KAFKA_LOGGER
+from ledgermq.wire.framing.confluent import ConfluentFraming, framed
 from ledgermq.wire.framing.headers import Headers
 from ledgermq.wire.topics.log_topics import Topics
 
@@ -59,7 +60,9 @@ class LogProducer:
         topics: Topics,
         on_failure: Callable[[BaseException], None],
         unsent_bytes_max: int,
+        framing: ConfluentFraming | None = None,
     ) -> None:
+        self._framing = framing
         self._topics = topics
         self._on_failure = on_failure
         self._unsent_bytes_max = unsent_bytes_max
@@ -133,6 +136,7 @@ class LogProducer:
         headers: Headers,
         delivered: Callable[[KafkaError | None, Message], None],
     ) -> None:
+        value, headers = framed(self._framing, value, headers)
         try:
             self._producer.produce(
                 topic,

@@ -19,6 +19,7 @@ from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
 from ledgermq.wire.framing.codec import UndecodableError, decode_record
+from ledgermq.wire.framing.confluent import single_object
 from ledgermq.wire.topics.log_topics import Topics
 
 log = logging.getLogger(__name__)
@@ -142,7 +143,8 @@ class SideTopic:
         if listener is None:
             return
         try:
-            full_name, datum = decode_record(record.value, short_lists=True)
+            value = single_object(record.value, record.headers)
+            full_name, datum = decode_record(value, short_lists=True)
         except UndecodableError as error:
             where = f"{tp.topic}-{tp.partition}@{record.offset}"
             log.warning("the record at %s is passed over: %s", where, error)

@@ -8,7 +8,7 @@ import time
 
 # What librdkafka has to say.
 KAFKA_LOGGER = logging.getLogger("librdkafka")
-LIBRARIES = ("faust", "mode", "aiokafka", "asyncio", "aiohttp", KAFKA_LOGGER.name)
+LIBRARIES = ("faust", "mode", "aiokafka", "asyncio", "aiohttp", "httpx2", KAFKA_LOGGER.name)
 REPEAT_SECONDS = 10.0
 TEXTS_MAX = 1000
 

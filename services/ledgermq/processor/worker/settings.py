@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -47,6 +47,7 @@ class WorkerSettings:
         checkpoint_blocks: Changed blocks of messages after which a checkpoint is due.
         web_port: Port of metrics and health; 0 is any free port, -1 none.
         web_host: Address that metrics and health listen on.
+        schema_registry: Address of a schema registry; may hold a password. Empty: none.
         request_timeout_seconds: Patience with Kafka at the start and for checkpoints.
         log_level: Level of the log, by Python's names.
     """
@@ -73,6 +74,7 @@ class WorkerSettings:
     checkpoint_blocks: int = 200
     web_port: int = 0
     web_host: str = "127.0.0.1"
+    schema_registry: str = field(default="", repr=False)
     request_timeout_seconds: float = 30.0
     log_level: str = "INFO"
 
@@ -105,10 +107,10 @@ class WorkerSettings:
         """
         variables = os.environ if environment is None else environment
         values: dict[str, Any] = {}
-        for field in fields(cls):
-            text = variables.get(f"LEDGERMQ_{field.name.upper()}")
+        for one in fields(cls):
+            text = variables.get(f"LEDGERMQ_{one.name.upper()}")
             if text is not None:
-                values[field.name] = _parse(field.name, str(field.type), text)
+                values[one.name] = _parse(one.name, str(one.type), text)
         values.update({name: value for name, value in given.items() if value is not None})
         for name in ("bootstrap", "data_directory"):
             if name not in values:

@@ -19,7 +19,7 @@ from typing import Any
 from faust.types import TP
 from faust.types.web import Request, Response
 
-from ledgermq.errors import LedgerMQError
+from ledgermq.errors import LedgerMQError, SchemaRegistryError
 from ledgermq.processor.checkpoints.loading import CheckpointMismatchError, LogIncompleteError
 from ledgermq.processor.faust_shell.application import make_application, partitions_of
 from ledgermq.processor.faust_shell.feed import FeedError
@@ -32,7 +32,9 @@ from ledgermq.processor.owner.owner import LogCutError, Owner, Surroundings
 from ledgermq.processor.owner.side_topic import SideTopic
 from ledgermq.processor.worker.membership import session_timeout_seconds
 from ledgermq.processor.worker.metrics import metrics_text
+from ledgermq.processor.worker.schema_ids import wait_for_framing
 from ledgermq.processor.worker.settings import WorkerSettings
+from ledgermq.wire.framing.confluent import ConfluentFraming
 from ledgermq.wire.topics.log_topics import TopicError, Topics, ensure_topics
 from ledgermq.wire.topics.registry import (
     Claim,
@@ -61,6 +63,7 @@ REFUSALS = (
     LogCutError,
     LogIncompleteError,
     NameTakenError,
+    SchemaRegistryError,
     VersionUnknownError,
 )
 REPLACED_MAX = 3
@@ -144,12 +147,15 @@ class Worker:
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._end, EXIT_STOPPED)
         self.web_port = _web_port(settings)
+        framing = await self._wait_for_framing()
+        if self._ended.done():
+            return self._ended.result()
         app: Any = make_application(
             settings, self._topics, self.web_port, self._take_chunk, self._sharing
         )
         self._add_pages(app)
         producer = LogProducer(
-            settings.bootstrap, self._topics, self._fail, settings.outcomes_unsent_bytes
+            settings.bootstrap, self._topics, self._fail, settings.outcomes_unsent_bytes, framing
         )
         side_topic = SideTopic(settings.bootstrap, self._topics, self._registry_unread.set)
         await side_topic.start()
@@ -180,6 +186,21 @@ class Worker:
             await self._hand_over(app)
         await self._stop(app, background, self._around)
         return code
+
+    async def _wait_for_framing(self) -> ConfluentFraming | None:
+        """The framing of what is written; None without a registry, or if the worker ends first."""
+        settings, ended = self._settings, self._ended
+        assert ended is not None
+        waiting = self._watched(
+            wait_for_framing(settings.schema_registry, settings.web_host, self.web_port)
+        )
+        await asyncio.wait({waiting, ended}, return_when=asyncio.FIRST_COMPLETED)
+        if waiting.done() and waiting.exception() is None:
+            found: ConfluentFraming | None = waiting.result()
+            return found
+        waiting.cancel()
+        await asyncio.gather(waiting, return_exceptions=True)
+        return None
 
     async def _run_application(self, app: Any) -> None:
         await app.start()

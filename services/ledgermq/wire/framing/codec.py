@@ -20,13 +20,13 @@ from ledgermq.protocol.limits import LIST_ENTRIES_MAX, PROTOCOL_VERSION
 from ledgermq.protocol.operations import Operation, Put, Unreadable
 from ledgermq.protocol.outcomes import EMPTY_HEADER, Delivered, Outcome
 from ledgermq.protocol.reasons import Reason
+from ledgermq.wire.framing.confluent import SINGLE_OBJECT, SINGLE_OBJECT_BYTES
 from ledgermq.wire.framing.header_lists import NO_HEADER, join, split
 from ledgermq.wire.framing.list_entries import has_too_many_entries
 from ledgermq.wire.framing.schemas import KnownSchema, by_fingerprint, by_name
 
-MARKER: Final = b"\xc3\x01"
-# Marker and fingerprint.
-HEADER_BYTES: Final = 10
+MARKER: Final = SINGLE_OBJECT
+HEADER_BYTES: Final = SINGLE_OBJECT_BYTES
 OPERATION: Final = "ledgermq.operation."
 OUTCOME: Final = "ledgermq.outcome."
 CHUNK: Final = "ledgermq.outcome.Chunk"

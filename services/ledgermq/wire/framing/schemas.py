@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from fastavro.repository import AbstractSchemaRepository
-from fastavro.schema import fingerprint, load_schema, to_parsing_canonical_form
+from fastavro.schema import fingerprint, load_schema, parse_schema, to_parsing_canonical_form
 from fastavro.types import Schema
 
 from ledgermq.protocol.limits import FIRST_VERSION
@@ -84,6 +84,12 @@ def by_name(full_name: str) -> KnownSchema:
     return _known(full_name, load_schema(full_name, repo=_Files(schema_directory())), {})
 
 
+def fingerprint_of_text(text: str) -> bytes:
+    """The fingerprint of a schema in JSON; SchemaParseException if it is none."""
+    canonical = to_parsing_canonical_form(parse_schema(json.loads(text)))
+    return bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
+
+
 def _known(full_name: str, schema: Any, left_out: dict[str, Any]) -> KnownSchema:
     canonical = to_parsing_canonical_form(schema)
     digest = bytes.fromhex(fingerprint(canonical, "CRC-64-AVRO"))
@@ -93,6 +99,29 @@ def _known(full_name: str, schema: Any, left_out: dict[str, Any]) -> KnownSchema
         rest = {**schema, "fields": schema["fields"][:-1]}
         shorter = _known(full_name, rest, left_out | {last["name"]: last["default"]})
     return KnownSchema(full_name, schema, digest, FIRST_VERSION, shorter, left_out)
+
+
+def self_contained(full_name: str) -> str:
+    """The text of a schema with those that it names inside it, as the `.avsc` files say them."""
+    told: set[str] = set()
+
+    def inlined(schema: Any) -> Any:
+        if isinstance(schema, list):
+            return [inlined(one) for one in schema]
+        if isinstance(schema, str):
+            if schema not in names() or schema in told:
+                return schema
+            told.add(schema)
+            text = (schema_directory() / f"{schema}.avsc").read_text(encoding="utf-8")
+            return inlined(json.loads(text))
+        found = dict(schema)
+        for key in {"type", "items", "values"} & found.keys():
+            found[key] = inlined(found[key])
+        if "fields" in found:
+            found["fields"] = [{**one, "type": inlined(one["type"])} for one in found["fields"]]
+        return found
+
+    return json.dumps(inlined(full_name), ensure_ascii=False)
 
 
 @cache

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from confluent_kafka import KafkaError, Message, Producer
 
+from ledgermq.wire.framing.confluent import ConfluentFraming, framed
 from ledgermq.wire.framing.headers import Headers
 
 
@@ -20,6 +21,7 @@ def append_record(
     headers: Headers | None = None,
     *,
     timeout_seconds: float,
+    framing: ConfluentFraming | None = None,
 ) -> int:
     """The offset of a record that is appended; NotAppendedError if Kafka took none in time."""
     appended: list[int] = []
@@ -31,6 +33,7 @@ def append_record(
         else:
             appended.append(message.offset() or 0)
 
+    value, headers = framed(framing, value, headers or [])
     producer = Producer(
         {
             "bootstrap.servers": bootstrap,
@@ -39,9 +42,7 @@ def append_record(
             "log_level": 0,
         }
     )
-    producer.produce(
-        topic, value, key, partition, headers=list(headers or ()), on_delivery=delivered
-    )
+    producer.produce(topic, value, key, partition, headers=list(headers), on_delivery=delivered)
     # A moment longer than the record itself, so that Kafka's own reason is heard.
     producer.flush(timeout_seconds + 1)
     if not appended:

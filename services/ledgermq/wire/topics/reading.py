@@ -11,6 +11,7 @@ from typing import Any
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.wire.framing.confluent import value_of
 
 RECORDS_MAX = 1_000
 # librdkafka mends these by itself.
@@ -69,20 +70,35 @@ def offsets_of(
                 consumer.list_topics(partition.topic, timeout=left)
 
 
-def take_batch(consumer: Consumer, records_max: int, timeout_seconds: float) -> list[Message]:
-    """What is there, or the first record that comes in time; `consume` would wait for all."""
+def take_batch(
+    consumer: Consumer, records_max: int, timeout_seconds: float, *, as_written: bool = False
+) -> list[Message]:
+    """What is there, or the first record that comes in time; `consume` would wait for all.
+
+    Values are in single-object framing, unless they are wanted as they were written.
+    """
     first = consumer.poll(timeout_seconds)
     if first is None:
         return []
-    return [first, *consumer.consume(num_messages=records_max - 1, timeout=0)]
+    found = [first, *consumer.consume(num_messages=records_max - 1, timeout=0)]
+    for record in () if as_written else found:
+        if record.error() is None:
+            record.set_value(value_of(record))
+    return found
 
 
 class PartitionReader:
     """Reads any partition; for one thread at a time. What librdkafka logs goes to `logger`."""
 
     def __init__(
-        self, bootstrap: str, timeout_seconds: float, logger: logging.Logger | None = None
+        self,
+        bootstrap: str,
+        timeout_seconds: float,
+        logger: logging.Logger | None = None,
+        *,
+        as_written: bool = False,
     ) -> None:
+        self._as_written = as_written
         self._timeout_seconds = timeout_seconds
         settings = reader_settings(
             bootstrap,
@@ -129,7 +145,7 @@ class PartitionReader:
         self._consumer.assign([TopicPartition(topic, partition, start)])
         waiting = 0.0
         while True:
-            batch = take_batch(self._consumer, RECORDS_MAX, 1.0)
+            batch = take_batch(self._consumer, RECORDS_MAX, 1.0, as_written=self._as_written)
             waiting = 0.0 if batch else waiting + 1.0
             if waiting > self._timeout_seconds:
                 raise LogUnreadableError(f"{topic}-{partition} did not answer for {waiting:.0f} s")
@@ -162,9 +178,14 @@ class PartitionReader:
 
 @contextmanager
 def partition_reader(
-    bootstrap: str, timeout_seconds: float, logger: logging.Logger | None = None
+    bootstrap: str,
+    timeout_seconds: float,
+    logger: logging.Logger | None = None,
+    *,
+    as_written: bool = False,
 ) -> Iterator[PartitionReader]:
-    reader = PartitionReader(bootstrap, timeout_seconds, logger)
+    """A reader for as long as the block runs; values in single-object framing, or as written."""
+    reader = PartitionReader(bootstrap, timeout_seconds, logger, as_written=as_written)
     try:
         yield reader
     finally:

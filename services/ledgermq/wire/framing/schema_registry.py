@@ -1,0 +1,262 @@
+"""A Confluent-compatible schema registry: what writers register there, and the ids they get.
+
+Theory of operation. A schema's subject is its full name, so that all installations and topic
+prefixes share one. Whatever is not registered yet is checked against all versions of its subject
+(FULL_TRANSITIVE), then registered. A process asks each registry once; from then on it needs none.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+from fastavro.schema import SchemaParseException
+
+from ledgermq.errors import (
+    SchemaRefusedError,
+    SchemaRegistryError,
+    SchemaRegistryUnavailableError,
+)
+from ledgermq.wire.framing.confluent import ConfluentFraming
+from ledgermq.wire.framing.schemas import by_name, fingerprint_of_text, names, self_contained
+
+COMPATIBILITY: Final = "FULL_TRANSITIVE"
+# Records of the log topics. Claims and checkpoints are written without a registry.
+REGISTERED_BESIDE_OPERATIONS: Final = (
+    "ledgermq.outcome.Chunk",
+    "ledgermq.question.Answer",
+    "ledgermq.question.Ask",
+    "ledgermq.question.Heartbeat",
+)
+OPERATION: Final = "ledgermq.operation."
+ID_MAX: Final = 2**31 - 1
+TIMEOUT_SECONDS: Final = 10.0
+NOT_FOUND: Final = 404
+CONFLICT: Final = 409
+# What a registry that starts, or a proxy before one that is down, answers.
+UNAVAILABLE: Final = range(500, 600)
+FORBIDDEN: Final = (401, 403)
+
+_FRAMINGS: Final[dict[str, ConfluentFraming]] = {}
+_LOCK: Final = threading.Lock()
+
+
+class SchemaStatus(NamedTuple):
+    """How a schema stands in a registry; no id: it is not registered."""
+
+    subject: str
+    schema_id: int | None
+    compatibility: str | None
+
+
+def registered_names() -> tuple[str, ...]:
+    """Full names, which are the subjects, of the schemas that are registered."""
+    operations = [name for name in names() if name.startswith(OPERATION)]
+    return (*operations, *REGISTERED_BESIDE_OPERATIONS)
+
+
+def shown_url(url: str) -> str:
+    """An address without what is secret in it."""
+    try:
+        parts = urlsplit(url)
+        return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
+    except ValueError:
+        return "(an address that is none)"
+
+
+def framing_of(url: str | None) -> ConfluentFraming | None:
+    """The framing by the ids of a registry, which gets what it lacks; None without an address.
+
+    Raises:
+        SchemaRegistryUnavailableError: It does not answer.
+        SchemaRefusedError: It does not take a schema, because its subject has other versions.
+        SchemaRegistryError: The address is none, or what answers is no registry.
+    """
+    if not url:
+        return None
+    with _LOCK:
+        framing = _FRAMINGS.get(url)
+        if framing is None:
+            framing = _FRAMINGS[url] = SchemaRegistry(url).register()
+        return framing
+
+
+class SchemaRegistry:
+    """A registry by its address, `http[s]://[USER:PASSWORD@]HOST[:PORT][/PATH]`."""
+
+    def __init__(self, url: str) -> None:
+        self.shown = shown_url(url)
+        self._client = self._connect(url)
+
+    def _connect(self, url: str) -> Any:
+        try:
+            from confluent_kafka.schema_registry import SchemaRegistryClient
+        except ImportError as error:
+            raise SchemaRegistryError(
+                f"a schema registry needs packages that are not installed ({error.name}): "
+                "pip install 'ledgermq[registry]'"
+            ) from error
+        try:
+            parts = urlsplit(url)
+            usable = parts.scheme in ("http", "https") and parts.hostname and "," not in url
+        except ValueError:
+            usable = None
+        if not usable:
+            raise SchemaRegistryError(
+                f"{self.shown} is no address of a schema registry; it is "
+                "http://[USER:PASSWORD@]HOST:PORT/PATH"
+            )
+        # The client reads user and password out of the address, and its libraries log that.
+        plain = urlunsplit(parts._replace(netloc=parts.netloc.rpartition("@")[2]))
+        settings = {"url": plain, "timeout": TIMEOUT_SECONDS, "max.retries": 0}
+        if parts.username is not None:
+            user, password = unquote(parts.username), unquote(parts.password or "")
+            settings["basic.auth.user.info"] = f"{user}:{password}"
+        return SchemaRegistryClient(settings)
+
+    def register(self) -> ConfluentFraming:
+        """Registers what is not registered yet; raises what `framing_of` does."""
+        ids = {}
+        for name in registered_names():
+            found = self._lookup(name)
+            ids[by_name(name).fingerprint] = self._add(name) if found is None else found
+        if len(set(ids.values())) < len(ids):
+            raise SchemaRegistryError(
+                f"what answers at {self.shown} gave one id to several schemas: it is no registry"
+            )
+        return ConfluentFraming(ids)
+
+    def statuses(self) -> Iterator[SchemaStatus]:
+        """How each schema stands; changes nothing."""
+        for name in registered_names():
+            found = self._lookup(name)
+            level = None if found is None else self._compatibility(name)
+            yield SchemaStatus(name, found, level)
+
+    def is_compatible(self, name: str) -> bool:
+        """Whether a schema fits all versions of its subject, by the subject's own level."""
+        with self._asking(name) as client:
+            try:
+                return bool(client.test_compatibility_all_versions(name, _schema(name)))
+            except self._error as error:
+                if error.http_status_code == NOT_FOUND:
+                    return True
+                raise
+
+    def fingerprint_of(self, number: int) -> bytes | None:
+        """The fingerprint of the schema that an id stands for; None: of none."""
+        with self._asking(f"of id {number}") as client:
+            try:
+                text = client.get_schema(number).schema_str
+            except self._error as error:
+                if error.http_status_code == NOT_FOUND:
+                    return None
+                raise
+        try:
+            return fingerprint_of_text(text)
+        except (SchemaParseException, ValueError, TypeError, KeyError):
+            return None
+
+    def _lookup(self, name: str) -> int | None:
+        with self._asking(name) as client:
+            try:
+                return self._checked(client.lookup_schema(name, _schema(name)).schema_id)
+            except self._error as error:
+                if error.http_status_code == NOT_FOUND:
+                    return None
+                raise
+
+    def _add(self, name: str) -> int:
+        """The id of a schema that is registered now, if it fits all that its subject has."""
+        with self._asking(name) as client:
+            try:
+                versions = client.get_versions(name)
+            except self._error as error:
+                if error.http_status_code != NOT_FOUND:
+                    raise
+                versions = []
+            if versions:
+                client.set_compatibility(name, COMPATIBILITY)
+                if not self.is_compatible(name):
+                    raise self._refused(name, f"it has {len(versions)} others")
+            found = self._checked(client.register_schema(name, _schema(name)))
+            client.set_compatibility(name, COMPATIBILITY)
+            return found
+
+    def _compatibility(self, name: str) -> str | None:
+        with self._asking(name) as client:
+            try:
+                return str(client.get_compatibility(name))
+            except self._error as error:
+                if error.http_status_code == NOT_FOUND:
+                    return None
+                raise
+
+    @property
+    def _error(self) -> Any:
+        from confluent_kafka.schema_registry.error import SchemaRegistryError as Answered
+
+        return Answered
+
+    @contextmanager
+    def _asking(self, name: str) -> Iterator[Any]:
+        """The client; what goes wrong becomes an error that says where, about which schema."""
+        try:
+            yield self._client
+        except self._error as error:
+            raise self._of_answer(name, error) from error
+        except (SchemaRegistryError, SchemaRefusedError):
+            raise
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            # An answer that is not JSON, or JSON that is no answer to this.
+            raise self._no_registry() from error
+        except Exception as error:
+            # The HTTP library's own errors, of which a program without it knows no class.
+            raise SchemaRegistryUnavailableError(
+                f"the schema registry at {self.shown} does not answer ({type(error).__name__}): "
+                "start it, or check the address"
+            ) from error
+
+    def _of_answer(self, name: str, error: Any) -> Exception:
+        status = error.http_status_code
+        if status == CONFLICT:
+            return self._refused(name, "the registry says that they are not compatible")
+        if status in UNAVAILABLE:
+            return SchemaRegistryUnavailableError(
+                f"the schema registry at {self.shown} answers with HTTP status {status}: look at "
+                "its log"
+            )
+        if status in FORBIDDEN:
+            return SchemaRegistryError(
+                f"the schema registry at {self.shown} forbids it (HTTP status {status}): give user "
+                "and password in the address, with the right to read and to register "
+                f"{name}; or have somebody register it with `ledgermq schema register`"
+            )
+        return self._no_registry()
+
+    def _refused(self, name: str, why: str) -> SchemaRefusedError:
+        return SchemaRefusedError(
+            f"the schema registry at {self.shown} has versions of subject {name} that LedgerMQ's "
+            f"schema is not compatible with ({why}): delete them if they are not LedgerMQ's, or "
+            "use another registry"
+        )
+
+    def _no_registry(self) -> SchemaRegistryError:
+        return SchemaRegistryError(
+            f"what answers at {self.shown} does not speak the API of Confluent's registry: check "
+            "the address (of Apicurio it ends with /apis/ccompat/v7)"
+        )
+
+    def _checked(self, number: Any) -> int:
+        if type(number) is not int or not 0 <= number <= ID_MAX:
+            raise self._no_registry()
+        return number
+
+
+def _schema(name: str) -> Any:
+    from confluent_kafka.schema_registry import Schema
+
+    return Schema(self_contained(name), schema_type="AVRO")

@@ -1,0 +1,100 @@
+"""Tests of what writers register in a schema registry, on a real Apicurio."""
+
+import json
+
+import pytest
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+from fastavro.schema import fingerprint, parse_schema, to_parsing_canonical_form
+
+import ledgermq
+from ledgermq.wire.framing.schema_registry import SchemaRegistry, registered_names, shown_url
+from ledgermq.wire.framing.schemas import by_name, names, self_contained
+
+PUT = "ledgermq.operation.Put"
+
+
+@pytest.fixture(scope="module")
+def client(schema_registry) -> SchemaRegistryClient:
+    """Confluent's own client of the same registry."""
+    return SchemaRegistryClient({"url": schema_registry.url})
+
+
+@pytest.mark.parametrize("name", names())
+def test_the_text_of_a_schema_stands_alone_and_has_its_fingerprint(name):
+    """What is registered needs no other file, and is the schema that records are written in."""
+    canonical = to_parsing_canonical_form(parse_schema(json.loads(self_contained(name))))
+    assert fingerprint(canonical, "CRC-64-AVRO") == by_name(name).fingerprint.hex()
+
+
+def test_a_schema_that_is_registered_has_one_form():
+    """None of them may be written without its last field: a second form would need its own id."""
+    assert all(by_name(name).shorter is None for name in registered_names())
+
+
+def test_registering_gives_each_schema_an_id_that_any_client_resolves(schema_registry, client):
+    """Twice the same ids; each resolves to the schema of that fingerprint, under its full name."""
+    found = SchemaRegistry(schema_registry.url).register()
+    assert SchemaRegistry(schema_registry.url).register().ids == found.ids
+    assert set(found.ids) == {by_name(name).fingerprint for name in registered_names()}
+    for name in registered_names():
+        text = client.get_schema(found.ids[by_name(name).fingerprint]).schema_str
+        canonical = to_parsing_canonical_form(parse_schema(json.loads(text)))
+        assert fingerprint(canonical, "CRC-64-AVRO") == by_name(name).fingerprint.hex()
+        assert client.get_versions(name) == [1]
+        assert client.get_compatibility(name) == "FULL_TRANSITIVE"
+
+
+def test_a_later_version_is_held_against_all_versions(schema_registry, client):
+    """A field without a default is refused by the registry, one with a default is taken."""
+    SchemaRegistry(schema_registry.url).register()
+    name = "ledgermq.operation.Tick"
+    schema = json.loads(self_contained(name))
+    for more, fits in (({}, False), ({"default": 0}, True)):
+        wider = {**schema, "fields": [*schema["fields"], {"name": "x", "type": "int", **more}]}
+        text = Schema(json.dumps(wider), "AVRO")
+        assert client.test_compatibility_all_versions(name, text) is fits
+
+
+def test_a_subject_with_foreign_versions_is_refused_by_name(schema_registry, client):
+    """Somebody registered another Put: nothing is registered beside it, the text names it."""
+    registry = SchemaRegistry(schema_registry.url)
+    registry.register()
+    client.delete_subject(PUT)
+    foreign = {"type": "record", "name": "Put", "namespace": "ledgermq.operation"}
+    foreign["fields"] = [{"name": "price", "type": "double"}]
+    try:
+        client.register_schema(PUT, Schema(json.dumps(foreign), "AVRO"))
+        before = client.get_versions(PUT)
+        again = SchemaRegistry(schema_registry.url)
+        with pytest.raises(ledgermq.SchemaRefusedError, match=PUT) as raised:
+            again.register()
+        assert raised.value.code == "schema-refused"
+        assert client.get_versions(PUT) == before
+    finally:
+        client.delete_subject(PUT)
+    SchemaRegistry(schema_registry.url).register()
+
+
+def test_statuses_change_nothing(schema_registry, client):
+    """Before and after registering: which subjects there are, with id and level."""
+    SchemaRegistry(schema_registry.url).register()
+    client.delete_subject(PUT)
+    found = {one.subject: one for one in SchemaRegistry(schema_registry.url).statuses()}
+    assert found[PUT].schema_id is None
+    assert PUT not in client.get_subjects()
+    assert found["ledgermq.outcome.Chunk"].compatibility == "FULL_TRANSITIVE"
+    SchemaRegistry(schema_registry.url).register()
+    assert PUT in client.get_subjects()
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://u:secret@h:1/apis?token=secret", "http://h:1/apis"),
+        ("https://h", "https://h"),
+        ("http://[::1", "(an address that is none)"),
+    ],
+)
+def test_what_is_secret_in_an_address_is_not_shown(url, shown):
+    """User, password and query stay out of logs and errors."""
+    assert shown_url(url) == shown
