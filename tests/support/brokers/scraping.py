@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 import urllib.request
 from collections.abc import Callable
@@ -18,7 +19,7 @@ Samples = dict[tuple[str, frozenset[tuple[str, str]]], float]
 def fetch(worker: WorkerProcess, accept: str = "") -> tuple[str, str]:
     """The text of /metrics of a worker that was started with WEB_PORT=0, and its content type."""
     worker.wait_for_log("metrics on http://")
-    address = worker.log.split("metrics on ")[1].split()[0]
+    (address,) = re.findall(r"metrics on (http://[\d.:]+)", worker.log)
     request = urllib.request.Request(f"{address}/metrics", headers={"Accept": accept})
     with urllib.request.urlopen(request, timeout=60) as answer:
         return answer.read().decode(), answer.headers["Content-Type"]

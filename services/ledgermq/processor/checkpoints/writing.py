@@ -300,6 +300,7 @@ class Checkpointer:
                 self._claim.queue_manager,
                 snapshot.position,
                 error,
+                extra={"queue_manager": self._claim.queue_manager, "position": snapshot.position},
             )
 
     def close(self) -> None:

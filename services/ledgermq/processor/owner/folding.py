@@ -221,6 +221,11 @@ class Folder:
             offset,
             type(operation).__name__,
             exc_info=error,
+            extra={
+                "queue_manager": self._name,
+                "position": offset,
+                "session": operation.session if isinstance(operation, SessionOperation) else None,
+            },
         )
         return FoldFaultError(
             f"{self._name}: the fold failed at position {offset} on a "

@@ -146,6 +146,7 @@ class Owner:
             name,
             loaded.state.position,
             "from a checkpoint" if loaded.manifest else "from the beginning",
+            extra={"queue_manager": name, "position": loaded.state.position},
         )
         consumer = self._around.consumer
         consumer.seek_to(self.tp, folder.expected)
@@ -343,6 +344,7 @@ class Owner:
             self.claim.queue_manager,
             found,
             expected,
+            extra={"queue_manager": self.claim.queue_manager, "position": expected},
         )
         folder.drop_backlog()
         self._release()

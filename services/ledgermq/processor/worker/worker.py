@@ -266,6 +266,7 @@ class Worker:
                     claim.queue_manager,
                     claim.lanes,
                     self._settings.lanes,
+                    extra={"queue_manager": claim.queue_manager},
                 )
                 continue
             owner = Owner(claim, self._around)
@@ -274,7 +275,8 @@ class Worker:
 
     def _release(self, partition: int) -> None:
         owner, task = self._owners.pop(partition), self._tasks.pop(partition)
-        log.info("%s is owned by another worker from now on", owner.claim.queue_manager)
+        name = owner.claim.queue_manager
+        log.info("%s is owned by another worker from now on", name, extra={"queue_manager": name})
         assert self._around is not None
         self._around.consumer.feed.leave(owner.tp)
         task.cancel()
