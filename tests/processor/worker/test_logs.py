@@ -66,7 +66,7 @@ def test_what_is_remembered_is_bounded(clock):
 
 def test_a_line_for_programs_is_one_json_object_with_its_fields():
     """Whatever is in the text stays in one line; what the caller names are fields of their own."""
-    record = line("ledgermq.processor", "%s: a \"b\"\n\\ü \u2028", "QM1")
+    record = line("ledgermq.processor", '%s: a "b"\n\\ü \u2028', "QM1")
     record.queue_manager, record.position = "QM1", 7
     text = json_lines("worker-1").format(record)
     assert len(text.splitlines()) == 1
@@ -75,7 +75,7 @@ def test_a_line_for_programs_is_one_json_object_with_its_fields():
     assert found == {
         "level": "WARNING",
         "logger": "ledgermq.processor",
-        "message": "QM1: a \"b\"\n\\ü \u2028",
+        "message": 'QM1: a "b"\n\\ü \u2028',
         "worker": "worker-1",
         "queue_manager": "QM1",
         "position": 7,
