@@ -14,6 +14,7 @@ from ledgermq import errors
 from ledgermq.cli.main import _COMMANDS
 from ledgermq.cli.printing import exits
 from ledgermq.client.reasons import REASON_ERRORS
+from ledgermq.processor.metrics.families import COUNTER, FAMILIES
 from support.checkout import ROOT
 from support.scripts.protocol_pages import PAGES
 
@@ -24,6 +25,7 @@ ROOTS = (ROOT / "services" / "ledgermq", ROOT / "spark_jobs", ROOT)
 NAMED = re.compile(r"`((?:[\w-]+/)+[\w-]*(?:\.py)?)(?::(\w+))?`")
 FOR_USERS = ["README.md", "CONTRIBUTING.md", "docs/operations.md", "docs/errors.md"]
 FOR_USERS += ["docs/jms.md", "docs/ibm-mq.md", "docs/spark.md", "schemas/PROTOCOL.md"]
+FOR_USERS += ["docs/monitoring.md"]
 FOR_USERS += [f"schemas/protocol/{path.name}" for path in PAGES]
 JMS_EXCEPTIONS = {
     *("JMS", "IllegalState", "InvalidClientID", "InvalidDestination", "InvalidSelector"),
@@ -185,6 +187,17 @@ def test_settings_of_the_worker_that_documents_name_exist():
     shown = set(re.findall(r"LEDGERMQ_[A-Z_]+[A-Z]", text_of("docs/operations.md")))
     assert shown
     assert shown - known == set()
+
+
+def test_metrics_that_the_table_has_are_those_of_a_worker():
+    """Names, kinds, labels and meanings, in the same order."""
+    found = re.findall(r"^\| `ledgermq_.*$", text_of("docs/monitoring.md"), re.MULTILINE)
+    rows = []
+    for one in FAMILIES:
+        name = f"ledgermq_{one.name}{'_total' if one.kind == COUNTER else ''}"
+        labels = ", ".join(f"`{label}`" for label in one.labels) or "–"
+        rows.append(f"| `{name}` | {one.kind} | {labels} | {one.meaning} |")
+    assert found == rows
 
 
 def test_every_code_of_worker_and_spark_is_listed():

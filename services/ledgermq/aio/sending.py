@@ -10,7 +10,8 @@ from ledgermq.client.arguments import check_seconds
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.sending.group_sender import GroupNumbers
 from ledgermq.client.sending.putter import Putter
-from ledgermq.client.sending.receipts import SendReceipt
+from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
+from ledgermq.client.tracing import sending_batch
 
 
 @typed
@@ -81,13 +82,14 @@ class Producer:
     ) -> list[SendReceipt]:
         """See `ledgermq.Producer.send_many`."""
         check_seconds("timeout", timeout)
-        futures = [
-            await self._taking.run(self._shared.send_async(body, {"destination": destination}))
-            for body in bodies
-        ]
-        if not self._shared.work.transacted:
-            await self._taking.run(self._shared.flush(timeout))
-        return [future.result(0) for future in futures]
+        futures: list[ReceiptFuture[SendReceipt]] = []
+        with sending_batch(destination or self._shared.destination, futures):
+            for body in bodies:
+                steps = self._shared.send_async(body, {"destination": destination})
+                futures.append(await self._taking.run(steps))
+            if not self._shared.work.transacted:
+                await self._taking.run(self._shared.flush(timeout))
+            return [future.result(0) for future in futures]
 
     def close(self) -> None:
         """See `ledgermq.Producer.close`."""

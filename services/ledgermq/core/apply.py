@@ -20,7 +20,7 @@ from ledgermq.core.delivery.doubt import tell_handed_through
 from ledgermq.core.delivery.settling import acknowledge
 from ledgermq.core.destinations import administration as destinations
 from ledgermq.core.destinations import by_name, subscriptions
-from ledgermq.core.entry import Entry, Listener
+from ledgermq.core.entry import Counter, Entry, Listener
 from ledgermq.core.manual import (
     ending,
     journal_operations,
@@ -94,17 +94,18 @@ def apply(
     position: int,
     time: int,
     listener: Listener | None = None,
+    counter: Counter | None = None,
 ) -> list[Addressed]:
     """Applies one entry of the log to the state.
 
     `position` is the entry's offset, the one after the last applied; `time` its append time in µs.
-    `listener` gets each move of a message as a row, as it is made. Returns the entry's outcomes in
-    order. Refuses whatever is illegal or unreadable; raises AssertionError
-    only for what cannot be, such as a position out of turn.
+    `listener` gets each move of a message as a row, as it is made; `counter` those that are made
+    together, which costs little. Returns the entry's outcomes in order. Refuses whatever is illegal
+    or unreadable; raises AssertionError only for what cannot be, such as a position out of turn.
     """
     assert position == state.position + 1, f"position {position} after {state.position}"
     assert state.active_version <= PROTOCOL_VERSION, "the caller stops at an unknown version"
-    entry = Entry(state, position, listener)
+    entry = Entry(state, position, listener, counter)
     state.position = position
     advance(entry, operation, time)
     if isinstance(operation, SessionOperation):

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ledgermq.core.quoting import cut
 from ledgermq.core.state.manager import QueueManager
-from ledgermq.core.state.records import Connection, Queue
+from ledgermq.core.state.records import Connection, Message, Queue
 from ledgermq.protocol.outcomes import Addressed, Outcome, Refused
 from ledgermq.protocol.reasons import Refusal
 
@@ -45,6 +45,9 @@ class Move(NamedTuple):
 
 
 Listener = Callable[[Move], object]
+# Gets messages of one store that make one move together: from, to, and why they are gone. It must
+# not keep them.
+Counter = Callable[[Queue, Sequence[Message], int, int, str], object]
 
 
 class Entry:
@@ -58,6 +61,7 @@ class Entry:
 
     __slots__ = (
         "begins",
+        "counter",
         "left",
         "listener",
         "next_index",
@@ -69,11 +73,16 @@ class Entry:
     )
 
     def __init__(
-        self, state: QueueManager, position: int, listener: Listener | None = None
+        self,
+        state: QueueManager,
+        position: int,
+        listener: Listener | None = None,
+        counter: Counter | None = None,
     ) -> None:
         self.state = state
         self.position = position
         self.listener = listener
+        self.counter = counter
         self.begins = state.time
         self.next_index = 0
         self.next_step = 0

@@ -3,8 +3,8 @@
 `move` alone changes the state of messages: counters, orders of delivery, moments at which they are
 due, what groups have available, touched blocks, segments. It takes messages of one queue,
 subscription or topic that make the same move, so that a batch costs one call, and reports each of
-them to the listener of the entry, if there is one. Whether a move is to be made is decided by who
-calls it.
+them to the listener of the entry, all of them to its counter, if there is one. Whether a move is
+to be made is decided by who calls it.
 """
 
 from __future__ import annotations
@@ -86,6 +86,8 @@ def move(
     counts, sizes = store.counts, store.sizes
     if entry.listener is not None and not UNACKNOWLEDGED <= after <= UNCOMMITTED_GET:
         report(entry, store, messages, (before, after, cause), until, flight, session)
+    if entry.counter is not None:
+        entry.counter(store, messages, before, after, cause)
     if before != NEW:
         counts[before] -= count
         sizes[before] -= size_bytes

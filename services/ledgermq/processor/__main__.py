@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     except SettingsError as error:
         print(f"ledgermq worker: {error}", file=sys.stderr)
         return EXIT_USAGE
-    set_up_log(settings.log_level)
+    set_up_log(settings.log_level, settings.log_format, settings.worker_name)
     if command == "run":
         return run_worker(settings)
     return _discard(settings, named)

@@ -5,6 +5,9 @@ from __future__ import annotations
 import asyncio
 
 from ledgermq.processor.lanes.lanes import LaneWriter
+from ledgermq.processor.metrics.labels import Labels
+from ledgermq.processor.metrics.tally import Tally
+from ledgermq.processor.owner.folding import NoRecord
 from ledgermq.protocol import outcomes as out
 from ledgermq.protocol.limits import (
     DELIVERED_CONTENT_BYTES_MAX,
@@ -25,7 +28,7 @@ class Lane:
     def __init__(self):
         self.values = []
 
-    def send_outcomes(self, _book, _lane, _partition, _key, value, _headers):
+    def send_outcomes(self, _book, _lane, _partition, _key, value, _headers, _acknowledged):
         """Takes a record."""
         self.values.append(value)
 
@@ -49,9 +52,9 @@ class Bodies:
 def written(outcomes):
     """The values of the records in which a lane writer puts outcomes of one entry."""
     lane = Lane()
-    lanes = LaneWriter(Claim("QM1", 0, 1), lane, Bodies(), CHUNK_BYTES)
+    lanes = LaneWriter(Claim("QM1", 0, 1), lane, Bodies(), CHUNK_BYTES, Tally(Labels(0)))
     addressed = [out.Addressed(CONNECTION, 0, -1, -1, one) for one in outcomes]
-    asyncio.run(lanes.send([(None, addressed, bytes(32))]))
+    asyncio.run(lanes.send([(NoRecord(0), addressed, bytes(32))]))
     return lane.values
 
 

@@ -9,6 +9,9 @@ from ledgermq.processor.lanes import bodies as bodies_module
 from ledgermq.processor.lanes import lanes as lanes_module
 from ledgermq.processor.lanes.bodies import BodyLostError, BodyStore
 from ledgermq.processor.lanes.lanes import LaneWriter
+from ledgermq.processor.metrics.labels import Labels
+from ledgermq.processor.metrics.tally import Tally
+from ledgermq.processor.owner.folding import NoRecord
 from ledgermq.protocol import outcomes as out
 from ledgermq.protocol.operations import Put
 from ledgermq.wire.framing.codec import decode_chunk, encode_operation
@@ -48,7 +51,7 @@ class Lane:
     def __init__(self) -> None:
         self.came: list[tuple[bytes, int]] = []
 
-    def send_outcomes(self, book, lane, partition, key, value, headers):
+    def send_outcomes(self, book, lane, partition, key, value, headers, acknowledged):
         """Takes a chunk."""
         chunk = decode_chunk(value)
         # The digest chain is that of the last outcome, held or not (PROTOCOL.md section 10).
@@ -89,13 +92,13 @@ def delivered(position, connection, count=1):
         first_delivery=1,
         messages=messages,
     )
-    return (None, [out.Addressed(connection, 0, -1, -1, outcome)], b"%d" % position)
+    return (NoRecord(position), [out.Addressed(connection, 0, -1, -1, outcome)], b"%d" % position)
 
 
 def accepted(position, connection):
     """A reply."""
     outcome = out.Accepted(position=position, index=0, session=1, session_sequence=position)
-    return (None, [out.Addressed(connection, 0, -1, -1, outcome)], b"%d" % position)
+    return (NoRecord(position), [out.Addressed(connection, 0, -1, -1, outcome)], b"%d" % position)
 
 
 class Stage:
@@ -103,7 +106,7 @@ class Stage:
 
     async def __aenter__(self):
         self.log, self.lane = Log(), Lane()
-        self.lanes = LaneWriter(Claim("QM1", 0, 1), self.lane, self.log, 1_000)
+        self.lanes = LaneWriter(Claim("QM1", 0, 1), self.lane, self.log, 1_000, Tally(Labels(0)))
         self.releasing = asyncio.create_task(self.lanes.release())
         return self
 

@@ -142,7 +142,7 @@ def test_the_web_port_shows_metrics_and_health_and_nothing_else(place):
     assert address.startswith("http://127.0.0.1:")
     place.client().open()
     text = urllib.request.urlopen(f"{address}/metrics", timeout=10).read().decode()
-    assert 'ledgermq_operations_folded_total{queue_manager="QM1"} 1' in text
+    assert 'ledgermq_operations_folded_total{queue_manager="QM1"} 1.0' in text
     health = json.load(urllib.request.urlopen(f"{address}/health", timeout=10))
     assert health == {"status": "up", "queue_managers": {"QM1": 0}}
     for page in ("/", "/table/", "/router/", "/graph/", "/stats/"):

@@ -1,11 +1,13 @@
 """What of a library's log is held back (the worker's own lines never are)."""
 
+import json
 import logging
+from datetime import datetime, timedelta
 
 import pytest
 
 from ledgermq.processor.worker import logs
-from ledgermq.processor.worker.logs import KAFKA_LOGGER, RepeatFilter
+from ledgermq.processor.worker.logs import KAFKA_LOGGER, RepeatFilter, json_lines
 
 
 @pytest.fixture
@@ -60,3 +62,21 @@ def test_what_is_remembered_is_bounded(clock):
     for number in range(3 * logs.TEXTS_MAX):
         assert repeats.filter(line("faust.app", f"text {number}"))
     assert len(repeats._seen) <= logs.TEXTS_MAX
+
+
+def test_a_line_for_programs_is_one_json_object_with_its_fields():
+    """Whatever is in the text stays in one line; what the caller names are fields of their own."""
+    record = line("ledgermq.processor", '%s: a "b"\n\\ü \u2028', "QM1")
+    record.queue_manager, record.position = "QM1", 7
+    text = json_lines("worker-1").format(record)
+    assert len(text.splitlines()) == 1
+    found = json.loads(text)
+    assert datetime.fromisoformat(found.pop("time")).utcoffset() == timedelta(0)
+    assert found == {
+        "level": "WARNING",
+        "logger": "ledgermq.processor",
+        "message": 'QM1: a "b"\n\\ü \u2028',
+        "worker": "worker-1",
+        "queue_manager": "QM1",
+        "position": 7,
+    }

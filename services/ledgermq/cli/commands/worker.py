@@ -59,6 +59,6 @@ def worker(
         queue_managers=queue_managers or None,
         **settings,
     )
-    set_up_log(found.log_level)
+    set_up_log(found.log_level, found.log_format, found.worker_name)
     code = run_worker(found)
     return REFUSED if code == WORKER_REFUSED else code

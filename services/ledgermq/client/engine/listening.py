@@ -18,6 +18,7 @@ from ledgermq.client.engine.steps import Steps
 from ledgermq.client.engine.unseen import Unseen
 from ledgermq.client.messages.message import Message
 from ledgermq.client.sansio.buffer import ConsumerBuffer
+from ledgermq.client.tracing import processing
 from ledgermq.errors import IllegalStateError, LedgerMQError
 from ledgermq.protocol.outcomes import DeliveredMessage
 
@@ -30,6 +31,8 @@ Listener = Callable[[Message], object]
 
 class Source(Protocol):
     """A consumer, as its listener's thread needs it."""
+
+    subscription: str | None
 
     @property
     def buffer(self) -> ConsumerBuffer: ...
@@ -142,7 +145,8 @@ class Listening:
         message = consumer.message(raw, delivery)
         failed = False
         try:
-            listener(message)
+            with processing(message.destination, raw, consumer.subscription):
+                listener(message)
         except Exception:
             failed = True
             LOGGER.exception("the listener of %s failed on %r", message.destination, message)

@@ -24,6 +24,7 @@ from ledgermq.client.engine.unseen import Unseen
 from ledgermq.client.receiving.browser import Browser
 from ledgermq.client.sending.making import MessageMaker
 from ledgermq.client.sending.receipts import CommitReceipt
+from ledgermq.client.tracing import settled
 from ledgermq.errors import IllegalStateError, OutcomeUnknownError, SessionLostError
 from ledgermq.protocol.operations import (
     CreateTemporary,
@@ -97,17 +98,23 @@ class Work:
     ) -> Steps[CommitReceipt]:
         """See `ledgermq.Session.commit`."""
         check_seconds("timeout", timeout)
-        return again_while_out_of_turn(lambda: self.commits.commit(timeout), turn_timeout)
+        steps = again_while_out_of_turn(lambda: self.commits.commit(timeout), turn_timeout)
+        return settled("commit", len(self.settling.handed), steps)
 
     def rollback(self, *, timeout: float | None = None) -> Steps[None]:
         """See `ledgermq.Session.rollback`."""
         check_seconds("timeout", timeout)
-        return self.commits.roll_back(timeout)
+        return settled("rollback", len(self.settling.handed), self.commits.roll_back(timeout))
 
     def acknowledge(
         self, *, timeout: float | None = None, turn_timeout: float = 0.0, wait: bool = True
     ) -> Steps[None]:
         """See `ledgermq.Session.acknowledge`."""
+        steps = self._acknowledge(timeout, turn_timeout, wait)
+        count = len(self.settling.handed)
+        return settled("acknowledge", count, steps) if count and not self.transacted else steps
+
+    def _acknowledge(self, timeout: float | None, turn_timeout: float, wait: bool) -> Steps[None]:
         check_seconds("timeout", timeout)
         self.engine.check_usable_locked()
         if not self.transacted:
@@ -121,10 +128,15 @@ class Work:
         """Acknowledges what acknowledging one message settles in this mode."""
         check_seconds("timeout", timeout)
         alone = self.mode is AckMode.INDIVIDUAL
-        return self.settling.acknowledge(deliveries if alone else None, timeout, wait)
+        steps = self.settling.acknowledge(deliveries if alone else None, timeout, wait)
+        count = len(deliveries) if alone else len(self.settling.handed)
+        return steps if self.settling.automatic else settled("acknowledge", count, steps)
 
     def recover(self, *, timeout: float | None = None) -> Steps[None]:
         """See `ledgermq.Session.recover`."""
+        return settled("recover", len(self.settling.handed), self._recover(timeout))
+
+    def _recover(self, timeout: float | None) -> Steps[None]:
         check_seconds("timeout", timeout)
         self.engine.check_usable_locked()
         if self.transacted:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Unpack
 
+from ledgermq.client import tracing
 from ledgermq.client.argument_types import typed
 from ledgermq.client.arguments import check_number, check_seconds
 from ledgermq.client.closing import Closing, WhileOpen
@@ -17,6 +18,7 @@ from ledgermq.client.receiving.getter import CLOSED, Getter
 from ledgermq.client.sansio.buffer import NEVER
 from ledgermq.client.sansio.segments import further_of
 from ledgermq.errors import IllegalStateError
+from ledgermq.protocol.outcomes import DeliveredMessage
 
 
 @typed
@@ -77,7 +79,7 @@ class Consumer(Closing):
         check_seconds("timeout", timeout)
         if under_cursor is not None and timeout is None:
             timeout = 0.0
-        getter = self._getter
+        getter, begun_ns = self._getter, tracing.begun()
         buffer, wanted = getter.buffer, getter.own
         if options or under_cursor is not None or buffer.unfinished is not None:
             wanted = getter.wanted(options, under_cursor)
@@ -90,6 +92,7 @@ class Consumer(Closing):
                 return None
             first, last, raw = getter.take_locked()
             self._settling.hand_over_run_locked(first, last)
+        getter.got(begun_ns, [raw])
         return getter.message(raw, first)
 
     def receive_group(self, timeout: float | None = None) -> list[Message]:
@@ -116,8 +119,9 @@ class Consumer(Closing):
         check_seconds("timeout", timeout)
         if max < 1:
             raise IllegalStateError(f"max is {max}, must be at least 1")
-        getter = self._getter
+        getter, begun_ns = self._getter, tracing.begun()
         buffer = getter.buffer
+        got: list[DeliveredMessage] = []
         found: list[Message] = []
         with self._engine.lock:
             getter.begin_locked(getter.own)
@@ -131,6 +135,8 @@ class Consumer(Closing):
                 self._settling.hand_over_run_locked(first, last)
                 getter.note_order(run[-1])
                 found += [getter.message(raw, delivery) for delivery, raw in enumerate(run, first)]
+                got += run
+        getter.got(begun_ns, got)
         return found
 
     def _check_open(self) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
+from ledgermq.client import tracing
 from ledgermq.client.arguments import check_seconds
 from ledgermq.client.destinations import checked_destination, is_topic
 from ledgermq.client.engine.steps import Steps
@@ -231,17 +232,20 @@ class Getter(Generic[M]):
         return self._receive(timeout, self.wanted(options, under_cursor))
 
     def _receive(self, timeout: float | None, wanted: Options) -> Steps[M | None]:
+        begun_ns = tracing.begun()
         self.begin_locked(wanted)
         self.buffer.put_back_gathered()
         if not (yield from self.fill(timeout)):
             return None
         first, last, raw = self.take_locked()
         self.work.settling.hand_over_run_locked(first, last)
+        self.got(begun_ns, [raw])
         return self.message(raw, first)
 
     def receive_group(self, timeout: float | None = None) -> Steps[list[M]]:
         """See `ledgermq.Consumer.receive_group`."""
         check_seconds("timeout", timeout)
+        begun_ns = tracing.begun()
         self.begin_locked(self._wanted_of_groups())
         if not (yield from self.fill(timeout, group=True)):
             return []
@@ -249,7 +253,13 @@ class Getter(Generic[M]):
         gathered = self.buffer.take_gathered()
         for first, raw in gathered:
             self.work.settling.hand_over_run_locked(first, first + len(further_of(raw)))
+        self.got(begun_ns, [raw for _, raw in gathered])
         return [self.message(raw, first) for first, raw in gathered]
+
+    def got(self, begun_ns: int, raw: list[DeliveredMessage]) -> None:
+        """Traces a call that got messages, if anybody traces."""
+        if begun_ns:
+            tracing.got(begun_ns, self.destination, self.subscription, raw)
 
     def take_locked(self) -> Taken:
         """Takes the next message with the first and the last of its deliveries."""

@@ -19,6 +19,7 @@ from ledgermq.client.sending.grouping import (
 from ledgermq.client.sending.putter import Putter
 from ledgermq.client.sending.putting import Grouping
 from ledgermq.client.sending.receipts import SendReceipt
+from ledgermq.client.tracing import sent
 from ledgermq.errors import IllegalStateError, InvalidGroupError
 from ledgermq.errors.shown import shown
 from ledgermq.errors.warnings import give_warning
@@ -66,7 +67,8 @@ class GroupNumbers:
     ) -> Steps[SendReceipt]:
         """See `ledgermq.GroupSender.send`."""
         grouping = self._following(last)._replace(segmentation_allowed=segmentation_allowed)
-        return (yield from self._put(body, grouping, timeout, options))[0]
+        steps = sent(self.destination, lambda: self._put(body, grouping, timeout, options), len)
+        return (yield from steps)[0]
 
     def send_segmented(
         self,
@@ -79,7 +81,7 @@ class GroupNumbers:
     ) -> Steps[list[SendReceipt]]:
         """See `ledgermq.GroupSender.send_segmented`."""
         grouping = self._following(last)._replace(max_segment=max_segment)
-        return self._put(body, grouping, timeout, options)
+        return sent(self.destination, lambda: self._put(body, grouping, timeout, options), len)
 
     def _put(
         self, body: Sendable, grouping: Grouping, timeout: float | None, options: MessageOptions

@@ -12,6 +12,7 @@ from ledgermq.client.destinations import checked_destination
 from ledgermq.client.messages.message_kinds import Sendable
 from ledgermq.client.messages.property_access import PropertyAccess, check_property_names
 from ledgermq.client.sansio.sizes import MESSAGE_BYTES_MAX, encoded_bytes
+from ledgermq.client.tracing import with_context
 from ledgermq.errors import MessageFormatError, MessageTooLargeError
 from ledgermq.errors.shown import shown
 from ledgermq.protocol.header_size import header_bytes
@@ -85,6 +86,7 @@ class MessageMaker:
         if isinstance(body, PropertyAccess):
             body, sending = unwrapped(body, sending)
             properties, correlation_id, reply_to, type_ = sending[:4]
+        properties = with_context(properties)
         try:
             if properties:
                 check_property_names(properties)

@@ -15,6 +15,7 @@ from ledgermq.client.sending.group_sender import GroupSender
 from ledgermq.client.sending.grouping import GroupPlace
 from ledgermq.client.sending.putter import Putter
 from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
+from ledgermq.client.tracing import sending_batch, sent
 from ledgermq.errors import IllegalStateError
 from ledgermq.errors.shown import shown
 
@@ -104,7 +105,8 @@ class Producer(Closing):
             MessageFormatError: something in the message cannot be carried; nothing was sent.
             MessageTooLargeError: over the size limit; nothing was sent.
         """
-        return self._engine.run(self._putter.send_async(body, options))
+        target = options.get("destination") or self._putter.destination
+        return self._engine.run(sent(target, lambda: self._putter.send_async(body, options)))
 
     def send_many(
         self,
@@ -120,10 +122,12 @@ class Producer(Closing):
                 know the outcome of each.
         """
         check_seconds("timeout", timeout)
-        futures = [self.send_async(body, destination=destination) for body in bodies]
-        if not self._putter.work.transacted:
-            self.flush(timeout=timeout)
-        return [future.result(0) for future in futures]
+        futures: list[ReceiptFuture[SendReceipt]] = []
+        with sending_batch(destination or self._putter.destination, futures):
+            futures += [self.send_async(body, destination=destination) for body in bodies]
+            if not self._putter.work.transacted:
+                self.flush(timeout=timeout)
+            return [future.result(0) for future in futures]
 
     def send_segmented(
         self,

@@ -20,6 +20,7 @@ from ledgermq.client.sending.making import Sending
 from ledgermq.client.sending.putting import Grouping, Putting
 from ledgermq.client.sending.receipts import ReceiptFuture, SendReceipt
 from ledgermq.client.settings import is_whole
+from ledgermq.client.tracing import sent
 from ledgermq.errors import (
     IllegalStateError,
     LedgerMQError,
@@ -135,6 +136,12 @@ class Putter:
         `landing`: only that it is on the log is waited for.
         """
         check_seconds("timeout", timeout)
+        target = options.get("destination") or self.destination
+        return sent(target, lambda: self._send_one(body, timeout, options, landing))
+
+    def _send_one(
+        self, body: Sendable, timeout: float | None, options: SendOptions, landing: bool
+    ) -> Steps[SendReceipt]:
         if not self._is_plain(options):
             return self._put_one(body, timeout, options)
         target, message = self._made(body, options)
@@ -263,7 +270,7 @@ class Putter:
         """See `ledgermq.Producer.send_segmented`."""
         grouping = Grouping(group, logical_order, max_segment=max_segment)
         target, sending = self.target(destination), self.sending(options)
-        return self.put(body, target, sending, grouping, timeout)
+        return sent(target, lambda: self.put(body, target, sending, grouping, timeout), len)
 
     def put(
         self,

@@ -117,6 +117,7 @@ def load(
             claim.queue_manager,
             manifest["position"],
             problem or "its chunks do not make a state",
+            extra={"queue_manager": claim.queue_manager, "position": manifest["position"]},
         )
     first, _ = reader.ends(topics.operations, claim.partition)
     if first > 0:
@@ -158,6 +159,7 @@ def readable_manifests(records: StoredRecords, claim: Claim) -> list[dict[str, A
                 claim.queue_manager,
                 position,
                 full_name,
+                extra={"queue_manager": claim.queue_manager, "position": position},
             )
     return found
 
@@ -276,7 +278,11 @@ def restored(
         loaded = _restored_as_it_is(manifest, records, identity)
     except Exception:
         # Whoever can write to the topic can write chunks that nobody's state was ever like.
-        log.exception("the checkpoint at position %d does not make a state", manifest["position"])
+        log.exception(
+            "the checkpoint at position %d does not make a state",
+            manifest["position"],
+            extra={name: manifest[name] for name in ("queue_manager", "position")},
+        )
         return None
     fits = loaded.state.position == manifest["position"]
     return loaded if fits and len(loaded.chain) == len(CHAIN_START) else None

@@ -87,12 +87,17 @@ class CheckpointSchedule:
                     "that came since the last checkpoint",
                     error,
                     pause,
+                    extra={"queue_manager": self._name, "position": snapshot.position},
                 )
                 self._not_before = self._next_look = time.monotonic() + pause
                 self.wanted += asked
             else:
                 if self._failures:
-                    log.info("%s: checkpoints can be written again", self._name)
+                    log.info(
+                        "%s: checkpoints can be written again",
+                        self._name,
+                        extra={"queue_manager": self._name, "position": snapshot.position},
+                    )
                 self._failures = 0
                 self.wanted, later = asked, self.wanted
                 self._answer_waiting(folder, answers)

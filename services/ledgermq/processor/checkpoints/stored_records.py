@@ -69,6 +69,7 @@ def read_stored_records(reader: PartitionReader, topics: Topics, claim: Claim) -
             topics.checkpoints,
             claim.partition,
             next(iter(stored.rubbish))[:100],
+            extra={"queue_manager": claim.queue_manager},
         )
     return stored
 

@@ -130,6 +130,10 @@ class Checkpointer:
         self.durable: dict[str, Any] | None = loaded.manifest
         self.durable_at = time.monotonic()
         self.encoding_seconds = 0.0
+        # Of the last checkpoint that became durable here: how long it took, what was written.
+        self.duration_seconds: float | None = None
+        self.written_bytes: int | None = None
+        self._writing_bytes = 0
 
     def snapshot(self, state: QueueManager, chain: bytes, record: Any, mark: SendMark) -> Snapshot:
         """Takes the state as it is; the mark covers all outcomes up to its position."""
@@ -187,6 +191,7 @@ class Checkpointer:
                 a later one covers it.
         """
         loop = asyncio.get_running_loop()
+        started = time.monotonic()
         try:
             contents = await loop.run_in_executor(self._thread, self._encode, snapshot)
             crash_point("before-chunks")
@@ -203,6 +208,8 @@ class Checkpointer:
                 f"not written: {str(error) or type(error).__name__}"
             ) from error
         self.durable, self.durable_at = manifest, time.monotonic()
+        self.duration_seconds = snapshot.root_seconds + self.durable_at - started
+        self.written_bytes, self._writing_bytes = self._writing_bytes, 0
         crash_point("after-manifest")
         crash_point("before-offset-commit")
         await self._tidy(snapshot, contents, commit)
@@ -254,6 +261,7 @@ class Checkpointer:
                 records,
                 self._timeout_seconds + 5.0,
             )
+            self._writing_bytes += sum(len(value) for _, value in records if value is not None)
         except KafkaException:
             self._producer = None
             raise
@@ -292,6 +300,7 @@ class Checkpointer:
                 self._claim.queue_manager,
                 snapshot.position,
                 error,
+                extra={"queue_manager": self._claim.queue_manager, "position": snapshot.position},
             )
 
     def close(self) -> None:

@@ -8,12 +8,13 @@ back from the log; all others go on (H21). When very much is held, the fold wait
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, deque
+from collections import deque
 from typing import Any, NamedTuple
 
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.lanes.bodies import BodyStore
 from ledgermq.processor.lanes.producer import LaneBook, LogProducer
+from ledgermq.processor.metrics.tally import Tally
 from ledgermq.protocol.header_size import header_bytes
 from ledgermq.protocol.outcomes import Addressed, Committed, Delivered, Outcome, Refused
 from ledgermq.wire.framing.answers import ANSWER
@@ -29,6 +30,9 @@ DELIVERED_MESSAGE_BYTES = 70
 HEADER_BYTES = 300
 PROPERTY_BYTES = 8
 RUN_BYTES = 24
+
+# Instead of the time at which an operation was appended: it is not counted.
+NOT_LIVE = -1
 
 # What may be held before the fold waits: messages of deliveries, each other outcome as one.
 HELD_MESSAGES_MAX = 20_000
@@ -51,6 +55,7 @@ class _Held(NamedTuple):
     number: int
     addressed: Addressed
     chain: bytes
+    appended_ms: int
 
 
 def _weight(outcome: Outcome) -> int:
@@ -58,7 +63,15 @@ def _weight(outcome: Outcome) -> int:
 
 
 class _Draft:
-    __slots__ = ("chain", "lane", "outcomes", "previous_index", "previous_position", "size_bytes")
+    __slots__ = (
+        "appended",
+        "chain",
+        "lane",
+        "outcomes",
+        "previous_index",
+        "previous_position",
+        "size_bytes",
+    )
 
     def __init__(self, lane: int, previous_position: int, previous_index: int) -> None:
         self.lane = lane
@@ -67,6 +80,8 @@ class _Draft:
         # Of the position of the last outcome.
         self.chain = b""
         self.outcomes: list[Outcome] = []
+        # How many of them answer operations that were appended at each time in ms.
+        self.appended: dict[int, int] = {}
         self.size_bytes = 0
 
 
@@ -82,12 +97,18 @@ def _bytes_beside_bodies(delivered: Delivered) -> int:
 
 class LaneWriter:
     def __init__(
-        self, claim: Claim, producer: LogProducer, bodies: BodyStore, chunk_bytes: int
+        self,
+        claim: Claim,
+        producer: LogProducer,
+        bodies: BodyStore,
+        chunk_bytes: int,
+        tally: Tally,
     ) -> None:
         self._claim = claim
         self._producer = producer
         self._bodies = bodies
         self._chunk_bytes = chunk_bytes
+        self._tally = tally
         self.book = LaneBook(claim.lanes)
         self._held: dict[bytes, deque[_Held]] = {}
         self._held_number = 0
@@ -96,7 +117,6 @@ class LaneWriter:
         self._fault: LedgerMQError | None = None
         self._wake = asyncio.Event()
         self.outcomes_written = 0
-        self.refused: Counter[str] = Counter()
 
     async def send(self, folded: list[Folded]) -> None:
         """Sends the outcomes of a slice, in order per connection.
@@ -106,23 +126,26 @@ class LaneWriter:
             WriteFailedError: A lane takes no more.
         """
         drafts: dict[bytes, _Draft] = {}
+        tally = self._tally
         for record, found, chain in folded:
+            live = record.offset >= tally.live_from
+            appended_ms = record.timestamp if live else NOT_LIVE
             for addressed in found:
                 connection, outcome = addressed.connection, addressed.outcome
-                if isinstance(outcome, Refused):
-                    self.refused[outcome.reason] += 1
+                if live and isinstance(outcome, Refused):
+                    tally.refused[outcome.reason] += 1
                 if connection is None:
-                    self._send_unchained(record, outcome, chain)
+                    self._send_unchained(record, outcome, chain, appended_ms)
                     continue
                 size = -1 if connection in self._held else self._complete(outcome)
                 if size >= 0:
-                    if self._draft(drafts, addressed, size, chain):
+                    if self._draft(drafts, addressed, size, chain, appended_ms):
                         await self._producer.wait_for_room()
                     continue
                 draft = drafts.pop(connection, None)
                 if draft is not None:
                     self._send_chunk(connection, draft)
-                self._hold(connection, addressed, chain)
+                self._hold(connection, addressed, chain, appended_ms)
         for connection, draft in drafts.items():
             self._send_chunk(connection, draft)
         self._producer.poll()
@@ -145,7 +168,12 @@ class LaneWriter:
         return OUTCOME_BYTES
 
     def _draft(
-        self, drafts: dict[bytes, _Draft], addressed: Addressed, size: int, chain: bytes
+        self,
+        drafts: dict[bytes, _Draft],
+        addressed: Addressed,
+        size: int,
+        chain: bytes,
+        appended_ms: int,
     ) -> bool:
         """Adds an outcome to the chunk of its connection; whether a full one was sent."""
         connection, lane, previous_position, previous_index, outcome = addressed
@@ -159,14 +187,18 @@ class LaneWriter:
         draft.chain = chain
         draft.outcomes.append(outcome)
         draft.size_bytes += size
+        if appended_ms != NOT_LIVE:
+            draft.appended[appended_ms] = draft.appended.get(appended_ms, 0) + 1
         return full
 
     # What waits for bodies --------------------------------------------------------------------
 
-    def _hold(self, connection: bytes, addressed: Addressed, chain: bytes) -> None:
+    def _hold(
+        self, connection: bytes, addressed: Addressed, chain: bytes, appended_ms: int
+    ) -> None:
         self._held_number += 1
         self._held_messages += _weight(addressed.outcome)
-        held = _Held(self._held_number, addressed, chain)
+        held = _Held(self._held_number, addressed, chain, appended_ms)
         self._held.setdefault(connection, deque()).append(held)
         self._wake.set()
 
@@ -202,13 +234,13 @@ class LaneWriter:
             size = await self._bodies.fill_cold(first.messages) + _bytes_beside_bodies(first)
         drafts: dict[bytes, _Draft] = {}
         while waiting:
-            _, addressed, chain = waiting[0]
+            _, addressed, chain, appended_ms = waiting[0]
             size = size if size >= 0 else self._complete(addressed.outcome)
             if size < 0:
                 break
             waiting.popleft()
             self._held_messages -= _weight(addressed.outcome)
-            if self._draft(drafts, addressed, size, chain):
+            if self._draft(drafts, addressed, size, chain, appended_ms):
                 await self._producer.wait_for_room()
             size = -1
         for draft in drafts.values():
@@ -241,19 +273,24 @@ class LaneWriter:
     def _send_chunk(self, connection: bytes, draft: _Draft) -> None:
         found = draft.outcomes
         value = encode_chunk(draft.previous_position, draft.previous_index, found, draft.chain)
-        self._produce(connection, draft.lane, value, CHUNK, found[0].position, found[0].index)
+        first, appended = found[0], draft.appended
+        self._produce(connection, draft.lane, value, CHUNK, first.position, first.index, appended)
         self.outcomes_written += len(found)
 
-    def _send_unchained(self, record: Any, outcome: Outcome, chain: bytes) -> None:
+    def _send_unchained(
+        self, record: Any, outcome: Outcome, chain: bytes, appended_ms: int
+    ) -> None:
         """Sends a refusal without a known session where the record's headers say (H29)."""
         address = address_of(record.headers)
         value = encode_chunk(-1, -2, [outcome], chain)
         lane = address.lane if address.connection is not None else 0
-        self._produce(address.connection, lane, value, CHUNK, outcome.position, outcome.index)
+        position, index = outcome.position, outcome.index
+        appended = {} if appended_ms == NOT_LIVE else {appended_ms: 1}
+        self._produce(address.connection, lane, value, CHUNK, position, index, appended)
         self.outcomes_written += 1
 
     def send_answer(self, connection: bytes, lane: int, value: bytes, position: int) -> None:
-        self._produce(connection, lane, value, ANSWER, position, 0)
+        self._produce(connection, lane, value, ANSWER, position, 0, {})
 
     def _produce(
         self,
@@ -263,8 +300,10 @@ class LaneWriter:
         full_name: str,
         position: int,
         index: int,
+        appended: dict[int, int],
     ) -> None:
         name, partition, lanes = self._claim
+        latency = self._tally.latency
         lane %= lanes
         self._producer.send_outcomes(
             self.book,
@@ -273,4 +312,5 @@ class LaneWriter:
             b"" if connection is None else connection.hex().encode(),
             value,
             chunk_headers(name, connection, position, index, full_name),
+            lambda acknowledged_ms: latency.observe(appended, acknowledged_ms),
         )

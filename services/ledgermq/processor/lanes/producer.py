@@ -86,9 +86,19 @@ class LogProducer:
         )
 
     def send_outcomes(
-        self, book: LaneBook, lane: int, partition: int, key: bytes, value: bytes, headers: Headers
+        self,
+        book: LaneBook,
+        lane: int,
+        partition: int,
+        key: bytes,
+        value: bytes,
+        headers: Headers,
+        acknowledged: Callable[[int], object],
     ) -> None:
-        """Hands a record to a lane, noted in the book; WriteFailedError if one failed before."""
+        """Hands a record to a lane, noted in the book; WriteFailedError if one failed before.
+
+        `acknowledged` gets the append time in ms once Kafka has the record.
+        """
         if self._failed is not None:
             raise WriteFailedError("an earlier write failed") from self._failed
         size = len(value)
@@ -100,7 +110,9 @@ class LogProducer:
                 self._fail(f"{self._topics.outcomes}-{partition}: {error.str()}")
                 return
             book.acknowledged[lane] += 1
-            self.clock.observe(message.timestamp()[1])
+            append_ms = message.timestamp()[1]
+            self.clock.observe(append_ms)
+            acknowledged(append_ms)
 
         self._produce(self._topics.outcomes, partition, key, value, headers, delivered)
         book.sent[lane] += 1

@@ -57,7 +57,12 @@ class Answerer:
         """Takes a question; it is answered when its position is reached or its patience ends."""
         if len(self._waiting) >= WAITING_MAX:
             # Whoever asks so much does not read the answers; an asker asks again.
-            log.warning("%s: %d questions wait; half are dropped", self._name, WAITING_MAX)
+            log.warning(
+                "%s: %d questions wait; half are dropped",
+                self._name,
+                WAITING_MAX,
+                extra={"queue_manager": self._name},
+            )
             del self._waiting[: WAITING_MAX // 2]
         patience = min(max(ask["wait_ms"], 0) / 1000, PATIENCE_SECONDS_MAX)
         question = Question(ask, ask["not_before"], time.monotonic() + patience)
@@ -99,7 +104,12 @@ class Answerer:
         except LedgerMQError:
             raise
         except Exception:
-            log.exception("%s: a question has no answer: %.1000r", self._name, question.ask)
+            log.exception(
+                "%s: a question has no answer: %.1000r",
+                self._name,
+                question.ask,
+                extra=self._named(question) | {"position": state.position},
+            )
             detail = "the question led to a fault of the worker, which is in its log"
             self.refuse(state, question, Reason.QUESTION_FAILED, detail)
 
@@ -184,9 +194,13 @@ class Answerer:
             self._name,
             question.ask["kind"],
             question.ask["connection"].hex(),
+            extra=self._named(question),
         )
         detail = "the answer does not fit into one record; ask for less"
         self.refuse(state, question, Reason.ANSWER_TOO_LARGE, detail)
+
+    def _named(self, question: Question) -> dict[str, str | int]:
+        return {"queue_manager": self._name, "connection": question.ask["connection"].hex()}
 
     def refuse(self, state: QueueManager, question: Question, reason: str, detail: str) -> None:
         number, detail = question.ask["question"], detail[:DETAIL_CHARACTERS_MAX]

@@ -16,12 +16,14 @@ from collections import deque
 from typing import Any, NamedTuple
 
 from ledgermq.core.apply import apply
+from ledgermq.core.entry import Counter
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.versions import SKIPPED, may_be_skipped, time_of_hole
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.checkpoints.digests import chain_next
 from ledgermq.processor.lanes.bodies import BodyStore
 from ledgermq.processor.lanes.lanes import Folded
+from ledgermq.processor.metrics.tally import Tally
 from ledgermq.processor.owner.silence import Silence
 from ledgermq.processor.worker.settings import WorkerSettings
 from ledgermq.protocol.administration import VersionOffered
@@ -54,6 +56,7 @@ class NoRecord(NamedTuple):
 
     offset: int
     headers: tuple[()] = ()
+    timestamp: int = 0
 
 
 class Folder:
@@ -66,6 +69,7 @@ class Folder:
         silence: Silence,
         topics: Topics,
         ahead: LookAhead,
+        tally: Tally,
     ) -> None:
         self._name = name
         self._topics = topics
@@ -77,9 +81,12 @@ class Folder:
         self.chain = chain
         self._bodies = bodies
         self._silence = silence
+        self._tally = tally
         self._backlog: deque[Any] = deque()
         self._backlog_bytes = 0
         self.last_record: Any = None
+        # When what was folded last was appended; below 0: not known yet.
+        self.appended_ms = -1
         self.operations = 0
 
     def __len__(self) -> int:
@@ -95,6 +102,12 @@ class Folder:
         while backlog and backlog[0].offset < expected:
             self._backlog_bytes -= len(backlog.popleft().value or b"")
         return backlog[0].offset if backlog else None
+
+    @property
+    def waiting_since_ms(self) -> int | None:
+        """The append time of the next record that waits; None: none waits."""
+        expected = self.expected
+        return next((one.timestamp for one in self._backlog if one.offset >= expected), None)
 
     def add(self, records: list[Any]) -> None:
         self._backlog.extend(records)
@@ -141,7 +154,9 @@ class Folder:
                 break
             backlog.popleft()
             try:
-                found = apply(state, operation, offset, record.timestamp * 1000)
+                found = apply(
+                    state, operation, offset, record.timestamp * 1000, None, self._counter(offset)
+                )
             except Exception as error:
                 raise self._fault(offset, operation, error) from error
             chain = chain_next(chain, offset, record.timestamp, value)
@@ -159,21 +174,28 @@ class Folder:
                 break
         if count:
             self.last_record = last_record
+            self.appended_ms = last_record.timestamp
         self.chain = chain
         self._backlog_bytes -= size
         self.operations += count
+        if self._tally.crowded:
+            self._tally.settle()
         return folded
 
     def fold_hole(self, last: int, count_max: int) -> list[Folded]:
         """Folds positions that have no record, and were declared skipped; from the next one on."""
         state, found = self.state, []
         for position in range(state.position + 1, min(last, state.position + count_max) + 1):
-            outcomes = apply(state, SKIPPED, position, time_of_hole(state))
+            counter = self._counter(position)
+            outcomes = apply(state, SKIPPED, position, time_of_hole(state), None, counter)
             self.chain = chain_next(self.chain, position, 0, None)
             found.append((NoRecord(position), outcomes, self.chain))
         # A checkpoint names the record that it was taken at, so none is taken here.
         self.last_record = None
         return found
+
+    def _counter(self, position: int) -> Counter | None:
+        return self._tally.count if position >= self._tally.live_from else None
 
     def skip_command(self, first: int, last: int) -> str:
         return skip_command(self._topics, self._name, Hole(first, last))
@@ -199,6 +221,11 @@ class Folder:
             offset,
             type(operation).__name__,
             exc_info=error,
+            extra={
+                "queue_manager": self._name,
+                "position": offset,
+                "session": operation.session if isinstance(operation, SessionOperation) else None,
+            },
         )
         return FoldFaultError(
             f"{self._name}: the fold failed at position {offset} on a "

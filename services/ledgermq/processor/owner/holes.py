@@ -78,6 +78,7 @@ class HoleWatch:
             self._claim.queue_manager,
             expected,
             last,
+            extra={"queue_manager": self._claim.queue_manager, "position": expected},
         )
         return folder.fold_hole(last, POSITIONS_MAX)
 
@@ -128,7 +129,8 @@ class HoleWatch:
         try:
             await self._look_on(position)
         except LogUnreadableError as error:
-            log.warning("%s: %s", self._claim.queue_manager, error)
+            name = self._claim.queue_manager
+            log.warning("%s: %s", name, error, extra={"queue_manager": name})
             return False
         return True
 
@@ -150,4 +152,5 @@ class HoleWatch:
             hole.first,
             hole.last,
             self._folder.skip_command(hole.first, hole.last),
+            extra={"queue_manager": self._claim.queue_manager, "position": hole.first},
         )

@@ -26,6 +26,8 @@ from ledgermq.processor.lanes.bodies import BodyStore, LogReader
 from ledgermq.processor.lanes.lanes import LaneWriter
 from ledgermq.processor.lanes.producer import LogProducer
 from ledgermq.processor.log.sizes import LogSizes
+from ledgermq.processor.metrics.labels import Labels
+from ledgermq.processor.metrics.tally import Tally
 from ledgermq.processor.owner.answers import Answerer
 from ledgermq.processor.owner.folding import Folder, VersionUnknownError
 from ledgermq.processor.owner.holes import HoleWatch
@@ -73,7 +75,10 @@ class Owner:
             settings.bootstrap, topics.operations, claim.partition, settings.request_timeout_seconds
         )
         self.bodies = BodyStore(settings.body_cache_bytes, reader)
-        self.lanes = LaneWriter(claim, around.producer, self.bodies, settings.chunk_bytes)
+        self.tally = Tally(Labels(settings.metrics_per_destination))
+        self.lanes = LaneWriter(
+            claim, around.producer, self.bodies, settings.chunk_bytes, self.tally
+        )
         sizes = LogSizes(settings.bootstrap, topics, claim)
         self.answers = Answerer(
             claim.queue_manager, settings.worker_name, self.lanes, self.bodies, sizes
@@ -141,6 +146,7 @@ class Owner:
             name,
             loaded.state.position,
             "from a checkpoint" if loaded.manifest else "from the beginning",
+            extra={"queue_manager": name, "position": loaded.state.position},
         )
         consumer = self._around.consumer
         consumer.seek_to(self.tp, folder.expected)
@@ -193,8 +199,17 @@ class Owner:
             settings.request_timeout_seconds,
         )
         self.folder = Folder(
-            name, loaded.state, loaded.chain, self.bodies, self.watch.silence, topics, ahead
+            name,
+            loaded.state,
+            loaded.chain,
+            self.bodies,
+            self.watch.silence,
+            topics,
+            ahead,
+            self.tally,
         )
+        if loaded.manifest is not None:
+            self.folder.appended_ms = loaded.manifest["append_time_ms"]
         self.holes = HoleWatch(self.claim, self.folder, self._around.side_topic)
         checkpointer = Checkpointer(
             self.claim,
@@ -221,7 +236,8 @@ class Owner:
                 self.claim,
                 settings.request_timeout_seconds,
             )
-            self._answers_from = reader.ends(self.tp.topic, self.tp.partition)[1] - 1
+            end = reader.ends(self.tp.topic, self.tp.partition)[1]
+            self._answers_from, self.tally.live_from = end - 1, end
             return loaded
 
     async def _work(self, folder: Folder) -> bool:
@@ -271,10 +287,27 @@ class Owner:
         checkpoints = self.checkpoints
         assert checkpoints is not None
         # Until it has folded what was there when it came, an owner would answer from the past.
-        caught_up = self._waits_at_hole or folder.state.position >= self._answers_from
-        if self.answers.waiting and caught_up:
+        if self.answers.waiting and (self._waits_at_hole or self.has_caught_up):
             checkpoints.wanted += await self.answers.answer_due(folder.state)
         checkpoints.look(folder, self.lanes, self.answers)
+
+    @property
+    def has_caught_up(self) -> bool:
+        """Whether it has folded what was on the log when it came."""
+        return self.folder is not None and self.folder.state.position >= self._answers_from
+
+    @property
+    def lag_seconds(self) -> float:
+        """How long the next operation has waited to be folded, by the log's clock as estimated."""
+        folder = self.folder
+        if folder is None:
+            return 0.0
+        since_ms = folder.waiting_since_ms
+        # What is on the log and was not fetched yet is younger than what was folded last.
+        since_ms = folder.appended_ms if since_ms is None else since_ms
+        if since_ms < 0:
+            return 0.0
+        return max(0.0, self._around.producer.clock.now_us() / 1_000_000 - since_ms / 1_000)
 
     async def _commit(self, offset: int) -> None:
         await self._around.consumer.commit_position(self.tp, offset)
@@ -311,6 +344,7 @@ class Owner:
             self.claim.queue_manager,
             found,
             expected,
+            extra={"queue_manager": self.claim.queue_manager, "position": expected},
         )
         folder.drop_backlog()
         self._release()

@@ -93,6 +93,7 @@ class SilenceWatch:
                 "no session will be suspected",
                 self._claim.queue_manager,
                 partition,
+                extra={"queue_manager": self._claim.queue_manager},
             )
 
     async def suspect(self, state: QueueManager) -> None:

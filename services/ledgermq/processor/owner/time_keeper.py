@@ -76,6 +76,7 @@ class TimeKeeper:
             "%s: the entry at position %d is over 60 s from where log time goes on; agreeing on it",
             self._claim.queue_manager,
             state.position,
+            extra={"queue_manager": self._claim.queue_manager, "position": state.position},
         )
         await self._append(self._time_agreed(), state)
 
@@ -102,27 +103,37 @@ class TimeKeeper:
                 "%s: nothing was heard of sessions %s; they are suspected",
                 self._claim.queue_manager,
                 ", ".join(map(str, sessions[:20])),
+                extra={
+                    "queue_manager": self._claim.queue_manager,
+                    "position": state.position,
+                    "sessions": sessions,
+                },
             )
             await self._append(Suspect(worker=self._worker, sessions=sessions), state)
 
     def _log_whether_ahead(self, state: QueueManager) -> None:
-        ahead = state.time_reference >= 0
+        ahead, name = state.time_reference >= 0, self._claim.queue_manager
+        named = {"queue_manager": name, "position": state.position}
         if ahead and not self._was_ahead:
             log.warning(
                 "%s: log time is %.0f s ahead of the clock, which was set back; it goes on at 7/8 "
                 "of the clock's pace until that has caught up",
-                self._claim.queue_manager,
+                name,
                 (state.time - state.time_reference) / 1_000_000,
+                extra=named,
             )
         elif self._was_ahead and not ahead:
-            log.info("%s: the clock has caught up with log time", self._claim.queue_manager)
+            log.info("%s: the clock has caught up with log time", name, extra=named)
         self._was_ahead = ahead
 
     async def offer_version(self, state: QueueManager) -> None:
         """Offers the version that this worker knows, if no worker offered one as high (§8)."""
         if not self.busy and state.offered_version < PROTOCOL_VERSION:
             log.info(
-                "%s: offering protocol version %d", self._claim.queue_manager, PROTOCOL_VERSION
+                "%s: offering protocol version %d",
+                self._claim.queue_manager,
+                PROTOCOL_VERSION,
+                extra={"queue_manager": self._claim.queue_manager, "position": state.position},
             )
             offer = VersionOffered(worker=self._worker, version=PROTOCOL_VERSION)
             await self._append(offer, state)

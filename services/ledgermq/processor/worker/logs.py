@@ -1,10 +1,16 @@
-"""The worker's log: for people, on standard error, without the same line over and over."""
+"""The worker's log, on standard error, without the same line over and over.
+
+For people a line is text, for programs a JSON object with what it is about in fields: where a line
+is about a queue manager, a log position, sessions or a connection, its caller names them.
+"""
 
 from __future__ import annotations
 
 import logging
 import sys
 import time
+
+from pythonjsonlogger.json import JsonFormatter
 
 # What librdkafka has to say.
 KAFKA_LOGGER = logging.getLogger("librdkafka")
@@ -47,7 +53,7 @@ class RepeatFilter(logging.Filter):
         return True
 
 
-def set_up_log(level: str) -> None:
+def set_up_log(level: str, form: str, worker: str) -> None:
     logging.basicConfig(
         level=level.upper(),
         stream=sys.stderr,
@@ -55,5 +61,18 @@ def set_up_log(level: str) -> None:
     )
     for handler in logging.getLogger().handlers:
         handler.addFilter(RepeatFilter())
+        if form == "json":
+            handler.setFormatter(json_lines(worker))
     for name in LIBRARIES:
         logging.getLogger(name).setLevel(max(logging.WARNING, logging.getLogger().level))
+
+
+def json_lines(worker: str) -> logging.Formatter:
+    """A line as a JSON object: time in UTC, level, logger, message, worker, and its fields."""
+    return JsonFormatter(
+        "{levelname}{name}{message}",
+        style="{",
+        timestamp="time",
+        rename_fields={"levelname": "level", "name": "logger"},
+        static_fields={"worker": worker},
+    )

@@ -11,6 +11,9 @@ from typing import Any, Final, NamedTuple
 
 from ledgermq.errors import LedgerMQError
 
+LOG_FORMATS: Final = ("text", "json")
+MAY_BE_ZERO: Final = ("web_port", "metrics_per_destination")
+
 
 class SettingsError(LedgerMQError, ValueError):
     """A setting that cannot be used; the text names it and says what it must be."""
@@ -50,6 +53,9 @@ class WorkerSettings:
         schema_registry: Address of a schema registry; may hold a password. Empty: none.
         request_timeout_seconds: Patience with Kafka at the start and for checkpoints.
         log_level: Level of the log, by Python's names.
+        log_format: How the log is written: text for people, json for programs.
+        metrics_per_destination: How many destinations of a queue manager have metrics of their own;
+            the others are summed. 0: all are.
     """
 
     bootstrap: str
@@ -77,14 +83,22 @@ class WorkerSettings:
     schema_registry: str = field(default="", repr=False)
     request_timeout_seconds: float = 30.0
     log_level: str = "INFO"
+    log_format: str = "text"
+    metrics_per_destination: int = 200
 
     def __post_init__(self) -> None:
         if not self.bootstrap:
             raise SettingsError("bootstrap is empty; give the address of Kafka as HOST:PORT")
-        for name in (one.name for one in fields(self) if one.name != "web_port"):
+        for name in (one.name for one in fields(self) if one.name not in MAY_BE_ZERO):
             value = getattr(self, name)
             if isinstance(value, int | float) and value <= 0:
                 raise SettingsError(f"{name} is {value}, must be above 0")
+        if self.metrics_per_destination < 0:
+            raise SettingsError(
+                f"metrics_per_destination is {self.metrics_per_destination}, must not be below 0"
+            )
+        if self.log_format not in LOG_FORMATS:
+            raise SettingsError(f"log_format is {self.log_format!r}, must be text or json")
         if self.heartbeat_seconds * 3 > self.session_timeout_seconds:
             raise SettingsError(
                 f"heartbeat_seconds is {self.heartbeat_seconds}, must be at most a third of "
@@ -170,5 +184,11 @@ WORKER_OPTIONS: Final = (
         "--log-level",
         "How much is written to the log.  [INFO]",
         choices=("DEBUG", "INFO", "WARNING", "ERROR"),
+    ),
+    WorkerOption(
+        "log_format",
+        "--log-format",
+        "How the log is written: for people or for programs.  [text]",
+        choices=LOG_FORMATS,
     ),
 )

@@ -18,6 +18,7 @@ from typing import Any
 
 from faust.types import TP
 from faust.types.web import Request, Response
+from prometheus_client.exposition import choose_encoder
 
 from ledgermq.errors import LedgerMQError, SchemaRegistryError
 from ledgermq.processor.checkpoints.loading import CheckpointMismatchError, LogIncompleteError
@@ -27,11 +28,11 @@ from ledgermq.processor.faust_shell.sharing import Sharing, Standing
 from ledgermq.processor.faust_shell.transport import DrainedChunk
 from ledgermq.processor.lanes.bodies import BodyLostError
 from ledgermq.processor.lanes.producer import LogProducer
+from ledgermq.processor.metrics.collector import Scrape
 from ledgermq.processor.owner.folding import VersionUnknownError
 from ledgermq.processor.owner.owner import LogCutError, Owner, Surroundings
 from ledgermq.processor.owner.side_topic import SideTopic
 from ledgermq.processor.worker.membership import session_timeout_seconds
-from ledgermq.processor.worker.metrics import metrics_text
 from ledgermq.processor.worker.schema_ids import wait_for_framing
 from ledgermq.processor.worker.settings import WorkerSettings
 from ledgermq.wire.framing.confluent import ConfluentFraming
@@ -271,7 +272,8 @@ class Worker:
                 self._owners[partition].drop_unfolded()
             else:
                 name = self._owners[partition].claim.queue_manager
-                log.info("%s is owned by another worker from now on", name)
+                about = {"queue_manager": name}
+                log.info("%s is owned by another worker from now on", name, extra=about)
                 self._release(partition)
         self._take_over()
         names = [owner.claim.queue_manager for owner in self._owners.values()]
@@ -319,6 +321,7 @@ class Worker:
                     claim.queue_manager,
                     claim.lanes,
                     self._settings.lanes,
+                    extra={"queue_manager": claim.queue_manager},
                 )
                 continue
             owner = Owner(claim, self._around)
@@ -383,10 +386,13 @@ class Worker:
     # Pages and the end ------------------------------------------------------------------------
 
     def _add_pages(self, app: Any) -> None:
-        async def metrics(web: Any, _request: Request) -> Response:
+        async def metrics(web: Any, request: Any) -> Response:
             unsent = self._around.producer.unsent_bytes if self._around else 0
-            text = metrics_text(self._owners.values(), unsent)
-            response: Response = web.text(text, content_type="text/plain")
+            scrape = Scrape(self._owners.values(), unsent, self._settings.worker_name)
+            encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+            # Its text takes longer than reading it off the state, and holds nobody up in a thread.
+            text = await asyncio.to_thread(encode, scrape)
+            response: Response = web.bytes(text, headers={"Content-Type": content_type})
             return response
 
         async def health(web: Any, _request: Request) -> Response:

@@ -1,0 +1,1 @@
+"""Metrics: what a worker shows of itself and of what it owns, for Prometheus."""

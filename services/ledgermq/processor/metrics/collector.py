@@ -1,0 +1,210 @@
+"""The collector: reads at a scrape what owners know, without looking at any message.
+
+What it reads is counted already, so that a deep queue costs what an empty one does. It runs on the
+event loop, between two slices of the fold; the text is made of its copy elsewhere.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from importlib.metadata import version
+from typing import Final
+
+from prometheus_client import ProcessCollector
+from prometheus_client.core import (
+    CounterMetricFamily,
+    GaugeMetricFamily,
+    HistogramMetricFamily,
+    Metric,
+)
+from prometheus_client.registry import Collector
+
+from ledgermq.core.state.message_states import (
+    AVAILABLE,
+    DELAYED,
+    PUBLISHED,
+    UNACKNOWLEDGED,
+    UNBORN,
+    UNCOMMITTED,
+    UNCOMMITTED_GET,
+)
+from ledgermq.core.state.records import Queue, Topic
+from ledgermq.processor.metrics.families import COUNTER, FAMILIES, GAUGE
+from ledgermq.processor.metrics.labels import Labels
+from ledgermq.processor.metrics.tally import ALWAYS, Tally
+from ledgermq.processor.owner.owner import Owner
+
+STATES: Final = {
+    UNCOMMITTED: "uncommitted_put",
+    UNBORN: "unborn",
+    AVAILABLE: "available",
+    DELAYED: "redelivery_delay",
+    UNACKNOWLEDGED: "unacknowledged",
+    UNCOMMITTED_GET: "uncommitted_get",
+}
+TOPIC_STATES: Final = {
+    UNCOMMITTED: "uncommitted_put",
+    PUBLISHED: "published",
+}
+NAMED: Final = ("durable", "shared")
+MICROSECONDS: Final = 1_000_000
+MADE: Final = {COUNTER: CounterMetricFamily, GAUGE: GaugeMetricFamily}
+
+Values = dict[tuple[str, ...], float]
+
+
+class Scrape(Collector):
+    """What a worker shows at one moment."""
+
+    def __init__(self, owners: Iterable[Owner], unsent_bytes: int, worker: str) -> None:
+        self._values: dict[str, Values] = {one.name: {} for one in FAMILIES}
+        self._histograms: dict[str, tuple[list[tuple[str, float]], float]] = {}
+        self._set("outcomes_unacknowledged_bytes", (), unsent_bytes)
+        self._set("build_info", (version("ledgermq"), worker), 1)
+        for owner in owners:
+            self._take_owner(owner)
+
+    def collect(self) -> Iterable[Metric]:
+        """The families, those of the process at the end."""
+        for family in FAMILIES:
+            name = "ledgermq_" + family.name
+            if family.kind in MADE:
+                made = MADE[family.kind](name, family.meaning, labels=family.labels)
+                for labels, value in sorted(self._values[family.name].items()):
+                    made.add_metric(labels, value)
+                yield made
+            else:
+                histogram = HistogramMetricFamily(name, family.meaning, labels=family.labels)
+                for manager, (buckets, total) in sorted(self._histograms.items()):
+                    histogram.add_metric((manager,), buckets, total)
+                yield histogram
+        yield from ProcessCollector(registry=None).collect()
+
+    def _set(self, name: str, labels: tuple[str, ...], value: float) -> None:
+        self._values[name][labels] = value
+
+    def _add(self, name: str, labels: tuple[str, ...], value: float) -> None:
+        values = self._values[name]
+        values[labels] = values.get(labels, 0) + value
+
+    def _set_least(self, name: str, labels: tuple[str, ...], value: float) -> None:
+        values = self._values[name]
+        values[labels] = min(value, values.get(labels, value))
+
+    # A queue manager --------------------------------------------------------------------------
+
+    def _take_owner(self, owner: Owner) -> None:
+        manager = (owner.claim.queue_manager,)
+        self._set("projection_caught_up", manager, owner.has_caught_up)
+        self._set("outcomes_written", manager, owner.lanes.outcomes_written)
+        self._set("bodies_read_back", manager, owner.bodies.read_back)
+        self._set("questions_answered", manager, owner.answers.answered)
+        self._set("worker_entries", manager, owner.time.written)
+        self._take_events(owner.tally, manager)
+        self._take_checkpoints(owner, manager)
+        if owner.folder is not None:
+            self._take_position(owner, manager)
+            self._take_sessions(owner, manager)
+            self._take_destinations(owner, manager)
+
+    def _take_events(self, tally: Tally, manager: tuple[str]) -> None:
+        for (name, destination, detail), count in tally.events().items():
+            more = (detail,) if detail else ()
+            self._set("messages_" + name, (*manager, destination, *more), count)
+        for reason, count in tally.refused.items():
+            self._set("projection_rejected_events", (*manager, reason), count)
+        latency = tally.latency
+        self._histograms[manager[0]] = (latency.buckets(), latency.sum_seconds)
+
+    def _take_checkpoints(self, owner: Owner, manager: tuple[str]) -> None:
+        if owner.checkpoints is None:
+            return
+        checkpointer = owner.checkpoints.checkpointer
+        age_seconds = time.monotonic() - checkpointer.durable_at
+        self._set("checkpoint_age_seconds", manager, age_seconds)
+        if checkpointer.durable is not None:
+            self._set("checkpoint_position", manager, checkpointer.durable["position"])
+        if checkpointer.written_bytes is not None:
+            self._set("checkpoint_written_bytes", manager, checkpointer.written_bytes)
+        if checkpointer.duration_seconds is not None:
+            self._set("checkpoint_duration_seconds", manager, checkpointer.duration_seconds)
+
+    def _take_position(self, owner: Owner, manager: tuple[str]) -> None:
+        folder = owner.folder
+        assert folder is not None, "it is loaded"
+        position, end = folder.state.position, owner.end_offset
+        lag_records = max(0, end - position - 1) if end is not None else 0
+        self._set("projection_lag_records", manager, lag_records)
+        self._set("projection_lag_seconds", manager, owner.lag_seconds if lag_records else 0)
+        self._set("projection_position", manager, position)
+        self._set("log_time_ahead_seconds", manager, owner.time.ahead_seconds(folder.state))
+        self._set("operations_folded", manager, folder.operations)
+        if folder.appended_ms >= 0:
+            self._set("projection_position_timestamp_seconds", manager, folder.appended_ms / 1000)
+
+    def _take_sessions(self, owner: Owner, manager: tuple[str]) -> None:
+        assert owner.folder is not None, "it is loaded"
+        state = owner.folder.state
+        began = [
+            one.unit_of_work_began_at for one in state.sessions.values() if one.has_unit_of_work
+        ]
+        self._set("sessions_open", manager, len(state.sessions))
+        self._set("puts_blocked", manager, len(state.blocked_puts))
+        self._set("transactions_open", manager, len(began))
+        if began:
+            oldest = min(began) / MICROSECONDS
+            self._set("transaction_oldest_timestamp_seconds", manager, oldest)
+
+    # Destinations -----------------------------------------------------------------------------
+
+    def _take_destinations(self, owner: Owner, manager: tuple[str]) -> None:
+        assert owner.folder is not None, "it is loaded"
+        state, labels = owner.folder.state, owner.tally.labels
+        places = [*state.queues.values(), *state.topics.values()]
+        # What is gone was shown a last time above; others may have its label now.
+        owner.tally.forget(labels.forget_all_but({one.destination for one in places}))
+        for place in places:
+            self._take_place(place, manager, labels)
+        for subscription in state.subscriptions.values():
+            key, place_labels = subscription.key, (*manager, labels.of(subscription))
+            named = key.kind in NAMED and place_labels[1] == subscription.destination
+            name = (key.name, key.client_id) if named else ("", "")
+            self._take_states("subscription", subscription, (*place_labels, *name), STATES)
+
+    def _take_place(self, place: Queue, manager: tuple[str], labels: Labels) -> None:
+        label = labels.of(place)
+        at = (*manager, label)
+        is_topic = isinstance(place, Topic)
+        self._take_states("queue", place, at, TOPIC_STATES if is_topic else STATES)
+        there = place.publications if isinstance(place, Topic) else place.messages
+        if there:
+            oldest = there[place.min_sequence].enqueued_at / MICROSECONDS
+            self._set_least("queue_oldest_message_timestamp_seconds", at, oldest)
+        receivers = len(place.consumers)
+        if isinstance(place, Topic):
+            receivers = sum(len(one.consumers) for one in place.subscriptions.values())
+        self._add("queue_consumers", at, receivers)
+        for name, detail in ALWAYS:
+            self._add("messages_" + name, (*at, *([detail] if detail else ())), 0)
+        if label != place.destination:
+            return
+        if place.next_sequence:
+            self._set("sequence_last", at, place.next_sequence - 1)
+        used = [
+            held / most
+            for held, most in (
+                (place.held_messages, place.settings.messages_max),
+                (place.held_bytes, place.settings.bytes_max),
+            )
+            if most
+        ]
+        if used:
+            self._set("queue_quota_used_ratio", at, max(used))
+
+    def _take_states(
+        self, kind: str, store: Queue, at: tuple[str, ...], states: dict[int, str]
+    ) -> None:
+        for state, name in states.items():
+            self._add(kind + "_messages", (*at, name), store.counts[state])
+            self._add(kind + "_bytes", (*at, name), store.sizes[state])

@@ -1,0 +1,43 @@
+"""Which destinations have series of their own, so that their number stays bounded."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ledgermq.core.destinations.by_name import TEMPORARY as TEMPORARY_PREFIX
+from ledgermq.core.state.records import Queue
+
+# Names of destinations begin with queue: or topic:, so that no destination is called like these.
+TEMPORARY: Final = "temporary"
+OTHERS: Final = "others"
+
+
+class Labels:
+    """Gives the first `own_max` destinations their own label; the others share one.
+
+    Temporary ones share one in any case: they are many, and none lives long.
+    """
+
+    def __init__(self, own_max: int) -> None:
+        self._own_max = own_max
+        self._own: set[str] = set()
+
+    def of(self, store: Queue) -> str:
+        """The label of a queue, a topic, or the topic of a subscription."""
+        return self.of_name(store.destination)
+
+    def of_name(self, destination: str) -> str:
+        if destination in self._own:
+            return destination
+        if destination.partition(":")[2].startswith(TEMPORARY_PREFIX):
+            return TEMPORARY
+        if len(self._own) < self._own_max:
+            self._own.add(destination)
+            return destination
+        return OTHERS
+
+    def forget_all_but(self, destinations: set[str]) -> set[str]:
+        """Lets others have the labels of destinations that are gone; those labels."""
+        gone = self._own - destinations
+        self._own -= gone
+        return gone

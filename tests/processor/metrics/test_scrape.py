@@ -1,0 +1,97 @@
+"""The text that a scrape becomes, and who has series of its own; without a broker."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from prometheus_client.exposition import choose_encoder
+
+from ledgermq.core.apply import apply, new_state
+from ledgermq.core.state.message_states import CONSUMED, GONE, NAMES, NEW
+from ledgermq.core.state.records import Queue, Subscription
+from ledgermq.processor.metrics.collector import Scrape
+from ledgermq.processor.metrics.labels import OTHERS, TEMPORARY, Labels
+from ledgermq.processor.metrics.latency import BOUNDS_SECONDS, Latency
+from ledgermq.processor.metrics.tally import Tally
+from ledgermq.wire.framing.codec import decode_operation
+from support.brokers.scraping import OPENMETRICS
+from support.brokers.scraping import Scrape as Read
+from support.generators.generators import informed_histories
+from support.generators.naive_histories import Entry
+
+HOSTILE = 'a "quoted" \\name\\,\n{le="1"} # ü\r'
+
+
+@pytest.mark.parametrize("accept", ["", OPENMETRICS])
+def test_label_values_with_quotes_backslashes_and_newlines_are_read_back(accept):
+    """The library escapes them; its parsers of both formats read the same text back."""
+    encode, _ = choose_encoder(accept)
+    read = Read(encode(Scrape([], 0, HOSTILE)).decode())
+    (built,) = read.families["ledgermq_build_info"].samples
+    assert built.labels["worker"] == HOSTILE
+    assert built.value == 1
+
+
+def test_destinations_beyond_the_limit_share_a_label_and_free_it_when_they_go():
+    """The first ones have their own; temporary ones never have."""
+    labels = Labels(2)
+    assert [labels.of_name(f"queue:{one}") for one in "abc"] == ["queue:a", "queue:b", OTHERS]
+    assert labels.of(Queue("temporary/0a/1", 0)) == TEMPORARY
+    assert labels.forget_all_but({"queue:b", "queue:c"}) == {"queue:a"}
+    assert labels.of_name("queue:c") == "queue:c"
+    assert labels.of_name("queue:d") == OTHERS
+    assert Labels(0).of_name("queue:a") == OTHERS
+
+
+def test_a_time_falls_into_the_bucket_that_it_does_not_exceed():
+    """A bound is in its bucket; what is longer than all is in the last; below 0 counts as 0."""
+    latency = Latency()
+    latency.observe({1_000: 2, 1_004: 1}, 1_005)
+    latency.observe({1_000: 1}, 900)
+    latency.observe({0: 1}, 100_000)
+    buckets = dict(latency.buckets())
+    assert [buckets[one] for one in ("0.001", "0.0025", "0.005", "60.0", "+Inf")] == [2, 2, 4, 4, 5]
+    assert len(buckets) == len(BOUNDS_SECONDS) + 1
+    assert latency.sum_seconds == pytest.approx(0.005 * 2 + 0.001 + 100)
+
+
+@given(informed_histories())
+def test_the_counter_gets_exactly_the_moves_that_a_listener_is_told(history: list[Entry]):
+    """Over any history: as many of each kind; and what clients did adds up to what is there."""
+    told, counted, stores = Counter(), Counter(), Counter()
+    tally, state, places = Tally(Labels(2)), new_state(), set()
+
+    def count(store, messages, before, after, cause):
+        counted[NAMES[before], NAMES[after], cause] += len(messages)
+        stores[before, after, cause, isinstance(store, Subscription)] += len(messages)
+        tally.count(store, messages, before, after, cause)
+        if not isinstance(store, Subscription):
+            places.add(store)
+
+    for position, (value, time_us) in enumerate(history):
+        operation = decode_operation(value, state.active_version)
+        apply(
+            state,
+            operation,
+            position,
+            time_us,
+            lambda move: told.update([(move.before, move.after, move.cause)]),
+            count,
+        )
+    assert counted == told
+    events = Counter()
+    for (name, _, _), number in tally.events().items():
+        events[name] += number
+        assert number >= 0
+    puts = [number for (before, *_, copy), number in stores.items() if before == NEW and not copy]
+    assert events["put"] == sum(puts)
+    consumed = [
+        number
+        for (before, after, cause, _), number in stores.items()
+        if after == GONE and cause == CONSUMED and NAMES[before] != "published"
+    ]
+    assert events["acknowledged"] == sum(consumed)
+    assert events["committed"] == sum(one.next_sequence for one in places)
+    assert len({destination for _, destination, _ in tally.events()}) <= 4
