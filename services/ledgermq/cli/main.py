@@ -48,6 +48,7 @@ _COMMANDS: Final = {
     "chain": "ledgermq.cli.commands.chain:chain",
     "log": "ledgermq.cli.commands.log:log",
     "doctor": "ledgermq.cli.commands.doctor:doctor",
+    "check": "ledgermq.cli.commands.check:check",
     "bench": "ledgermq.cli.commands.checkout:bench",
     "demo": "ledgermq.cli.commands.checkout:demo",
 }

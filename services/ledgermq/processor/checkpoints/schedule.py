@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine
@@ -43,6 +44,7 @@ class CheckpointSchedule:
         self._commit = commit
         self._beside = beside
         self._writing = False
+        self._written: asyncio.Task[None] | None = None
         self._failures = 0
         self._next_look = self._not_before = 0.0
         self._tried_at = time.monotonic()
@@ -59,8 +61,7 @@ class CheckpointSchedule:
             return
         self._next_look = now + LOOK_SECONDS
         state = folder.state
-        durable = self.checkpointer.durable
-        if state.position == (-1 if durable is None else durable["position"]):
+        if self._is_covered(folder):
             self._answer_waiting(folder, answers)
             return
         if not self._is_due(folder, now) or folder.last_record is None:
@@ -94,7 +95,27 @@ class CheckpointSchedule:
             finally:
                 self._writing = False
 
-        self._beside(write())
+        self._written = self._beside(write())
+
+    async def take_last(self, folder: Folder, lanes: LaneWriter) -> None:
+        """Writes a checkpoint of all that was folded, now that nothing more is."""
+        if self._written is not None:
+            await asyncio.wait({self._written})
+        if self._is_covered(folder) or folder.last_record is None:
+            return
+        snapshot = self.checkpointer.snapshot(
+            folder.state, folder.chain, folder.last_record, lanes.mark()
+        )
+        try:
+            await self.checkpointer.write(snapshot, lanes, self._commit)
+        except CheckpointFailedError as error:
+            log.warning("%s; whoever takes over folds from an older one on", error)
+        else:
+            log.info("%s: last checkpoint at position %d", self._name, snapshot.position)
+
+    def _is_covered(self, folder: Folder) -> bool:
+        durable = self.checkpointer.durable
+        return folder.state.position == (-1 if durable is None else durable["position"])
 
     def _is_due(self, folder: Folder, now: float) -> bool:
         settings = self._settings

@@ -93,6 +93,7 @@ class Owner:
         self._tasks: set[asyncio.Task[None]] = set()
         self._next_duty = self._next_silence = 0.0
         self._fault: BaseException | None = None
+        self._draining = False
 
     # What the worker hands in -----------------------------------------------------------------
 
@@ -125,13 +126,18 @@ class Owner:
             self.folder.drop_backlog()
             self._release()
 
+    def drain(self) -> None:
+        """Has the owner's task end when the slice that it folds is through, with a checkpoint."""
+        self._draining = True
+        self._wake.set()
+
     def nudge(self) -> None:
         self._wake.set()
 
     # The owner's task --------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Owns the queue manager until cancelled; LedgerMQError if it cannot go on."""
+        """Owns the queue manager until drained or cancelled; LedgerMQError if it cannot go on."""
         name = self.claim.queue_manager
         loaded = await self._load()
         folder = self.folder
@@ -147,13 +153,15 @@ class Owner:
         consumer.feed.go_on(self.tp)
         self._beside(self.lanes.release())
         self._beside(self.watch.listen(self))
-        while True:
+        while not self._draining:
             self._wake.clear()
             worked = await self._work(folder)
             if self._fault is not None:
                 raise self._fault
-            if not worked:
+            if not worked and not self._draining:
                 await self._wake.wait()
+        assert self.checkpoints is not None
+        await self.checkpoints.take_last(folder, self.lanes)
 
     def _beside(self, coroutine: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
         """Runs something beside the owner's task; what it raises ends the owner."""

@@ -63,6 +63,9 @@ NUDGE_SECONDS = 0.05
 REGISTRY_AGAIN_SECONDS = 1.0
 STOP_SECONDS = 15.0
 LAST_RESORT_SECONDS = 20.0
+# What an owner has for its last checkpoint; one that is not done in time is no loss.
+DRAIN_SECONDS = 8.0
+_STATUS = {True: 200, False: 503}
 
 
 def run_worker(settings: WorkerSettings) -> int:
@@ -322,16 +325,36 @@ class Worker:
                 else owner.folder.state.position
                 for owner in self._owners.values()
             }
-            response: Response = web.json({"status": "up", "queue_managers": owned})
+            name, ready = self._settings.worker_name, self._is_ready
+            found = {"status": "up", "worker": name, "ready": ready, "queue_managers": owned}
+            response: Response = web.json(found)
+            return response
+
+        async def ready(web: Any, _request: Request) -> Response:
+            response: Response = web.json({"ready": self._is_ready}, status=_STATUS[self._is_ready])
             return response
 
         app.page("/metrics")(metrics)
         app.page("/health")(health)
+        app.page("/ready")(ready)
+
+    @property
+    def _is_ready(self) -> bool:
+        """Whether it has joined its group and loaded all that it owns; so one that stands by is."""
+        owners = self._owners.values()
+        ended = self._ended is None or self._ended.done()
+        return not ended and self._generation >= 0 and all(one.folder is not None for one in owners)
 
     async def _stop(
         self, app: Any, background: list[asyncio.Task[Any]], around: Surroundings
     ) -> None:
-        """Stops in order: no more folding, what was folded goes out, then the group is left."""
+        """Stops in order: what was folded goes out and is kept in a checkpoint, so that whoever
+        takes over has nothing to fold again; then the group is left.
+        """
+        for owner in self._owners.values():
+            owner.drain()
+        if self._tasks:
+            await asyncio.wait(self._tasks.values(), timeout=DRAIN_SECONDS)
         for task in [*self._tasks.values(), *background[1:3]]:
             task.cancel()
         await asyncio.gather(*self._tasks.values(), return_exceptions=True)
