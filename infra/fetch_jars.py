@@ -5,10 +5,11 @@ import sys
 from ledgermq.embedded import EmbeddedError, broker_jars, delta_jars, spark_connector_jars
 
 
-def main() -> None:
-    """Fetch what is not cached; end with a text for people if that fails."""
+def main(arguments: list[str]) -> None:
+    """Fetch what is not cached, with `--spark` for Spark only; else end with a text for people."""
     try:
-        broker_jars()
+        if arguments != ["--spark"]:
+            broker_jars()
         spark_connector_jars()
         delta_jars()
     except EmbeddedError as error:
@@ -16,4 +17,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

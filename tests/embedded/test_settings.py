@@ -39,10 +39,3 @@ def test_the_container_has_the_same_settings():
     environment = compose["services"]["kafka"]["environment"]
     for name, value in SERVER_SETTINGS.items():
         assert environment["KAFKA_" + name.upper().replace(".", "_")] == value, name
-
-
-def test_the_container_is_on_loopback_only():
-    """Published ports name the loopback address."""
-    compose = yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))
-    for service in compose["services"].values():
-        assert all(port.startswith("127.0.0.1:") for port in service["ports"])

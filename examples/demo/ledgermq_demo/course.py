@@ -34,7 +34,6 @@ class Comeback:
     """The worker's death and return: what was under way, and for how long nobody answered."""
 
     under_way: UnderWay
-    worker_pid: int
     seconds: float
 
 
@@ -46,13 +45,13 @@ class Course:
         counts: What the applications say they did.
         seconds: From the first put to the last commit.
         status: The watched queue's status in the middle, with its log position.
-        comeback: The worker's death and return.
+        comeback: The worker's death and return; None: none was killed.
     """
 
     counts: Counts
     seconds: float
     status: dict[str, Any]
-    comeback: Comeback
+    comeback: Comeback | None
 
 
 def create_queues(
@@ -75,7 +74,7 @@ def run_course(
     tell: Callable[[Counts], None],
     say: Callable[[str], None],
 ) -> Course:
-    """Run producers and consumers to the end, with one SIGKILL of the worker on the way.
+    """Run producers and consumers to the end, with one SIGKILL of the worker on the way if it can.
 
     Raises:
         AgentFailedError: A producer or consumer ended with an error.
@@ -90,14 +89,14 @@ def run_course(
         if status is None and share >= STATUS_AT:
             status = status_document(connection.admin.queue_status(WATCHED_QUEUE))
             say(f"status of {WATCHED_QUEUE} recorded at {stage.named(status['position'])}")
-        if comeback is None and share >= KILL_AT:
+        if stage.kills and comeback is None and share >= KILL_AT:
             comeback = _kill(stage, connection, say)
 
     started = time.monotonic()
     crew = Crew(stage, Counts())
     crew.run(flight_programs(flights), look)
     assert status is not None, "it is recorded before the last flight"
-    assert comeback is not None, "it happens before the last flight"
+    assert comeback is not None or not stage.kills, "it happens before the last flight"
     return Course(
         counts=crew.counts,
         seconds=time.monotonic() - started,
@@ -121,8 +120,8 @@ def _kill(stage: Stage, connection: Connection, say: Callable[[str], None]) -> C
     claim = find_queue_manager(stage.bootstrap, stage.topics, stage.queue_manager)
     assert claim is not None, "the connection has found it"
     _wait_until_busy(connection)
-    say(f"SIGKILL to the worker, process {stage.worker_pid}")
-    stage.kill_worker()
+    killed = stage.kill_worker(connection.admin.queue_manager_status().worker)
+    say(f"SIGKILL to the worker, {killed}")
     started = time.monotonic()
     ends = ends_of(stage.bootstrap, stage.topics, claim)
     with ThreadPoolExecutor(max_workers=1) as waiting:
@@ -134,8 +133,9 @@ def _kill(stage: Stage, connection: Connection, say: Callable[[str], None]) -> C
             "log unanswered"
         )
         seconds = answered.result() - started
-    say(f"the worker is back after {seconds:.1f} s, as process {stage.worker_pid}")
-    return Comeback(under_way=left, worker_pid=stage.worker_pid, seconds=seconds)
+    worker = connection.admin.queue_manager_status().worker
+    say(f"after {seconds:.1f} s worker {worker} answers")
+    return Comeback(under_way=left, seconds=seconds)
 
 
 def _wait_until_busy(connection: Connection) -> None:

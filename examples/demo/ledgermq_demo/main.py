@@ -19,7 +19,7 @@ from ledgermq_demo.course import (
 from ledgermq_demo.flights import ORIGINS, Flights, arrivals_queue, departures_queue
 from ledgermq_demo.rotations import Rotations
 from ledgermq_demo.screen import Screen
-from ledgermq_demo.stage import Stage
+from ledgermq_demo.stage import GuestStage, OwnStage, Stage
 
 if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
@@ -30,8 +30,11 @@ if TYPE_CHECKING:
 PATIENCE_SECONDS = 120.0
 
 
-def run_demo(directory: Path, *, whole_year: bool) -> int:
-    """Run the demo in a directory; 0 if everything it checks holds, else 1.
+def run_demo(
+    directory: Path, *, whole_year: bool, bootstrap: str | None, kill_command: str | None
+) -> int:
+    """Run the demo in a directory, on what runs at an address or on a broker and a worker of its
+    own; 0 if everything it checks holds, else 1.
 
     Raises:
         LedgerMQError: A part of it could not be run.
@@ -40,10 +43,14 @@ def run_demo(directory: Path, *, whole_year: bool) -> int:
     started = time.monotonic()
     what = "the year's flights" if whole_year else "the flights of January 2013"
     shown.heading(f"LedgerMQ: {what} from New York City go through queues")
-    stage = Stage(directory, tell=shown.say)
-    shown.say("starting a single-node Kafka and a Faust worker ...")
+    stage: Stage
+    if bootstrap is None:
+        stage = OwnStage(directory, tell=shown.say)
+        shown.say("starting a single-node Kafka and a Faust worker ...")
+    else:
+        stage = GuestStage(directory, bootstrap, kill_command)
     with stage:
-        shown.say(f"Kafka at {stage.bootstrap}, worker process {stage.worker_pid}, in {directory}")
+        shown.say(f"Kafka at {stage.bootstrap}, files in {directory}")
         with shown.bars("reading the flights") as (bar,):
             flights = Flights.write(directory, whole_year=whole_year, tell=bar)
         with ledgermq.connect(stage.address, timeout=PATIENCE_SECONDS) as connection:
@@ -53,7 +60,8 @@ def run_demo(directory: Path, *, whole_year: bool) -> int:
             checkpoint = connection.admin.checkpoint()
         _balance(shown, flights, course, {one["name"]: one for one in statuses})
         _prove(shown, stage, course, checkpoint, directory)
-    return _verdict(shown, directory, time.monotonic() - started)
+    where = f"--data-dir {directory}" if bootstrap is None else f"--bootstrap {bootstrap}"
+    return _verdict(shown, where, time.monotonic() - started)
 
 
 def _play(shown: Screen, stage: Stage, connection: Connection, flights: Flights) -> Course:
@@ -131,6 +139,9 @@ def _balance(
         holds=not wrong,
         otherwise=str(wrong),
     )
+    if course.comeback is None:
+        shown.say("no worker was killed")
+        return
     left = course.comeback.under_way
     shown.check(
         f"the worker died with {left.units_of_work} units of work open and {left.unanswered} "
@@ -151,14 +162,15 @@ def _prove(
         audit_all(shown, stage, course, checkpoint, directory / "report", engine)
 
 
-def _verdict(shown: Screen, directory: Path, seconds: float) -> int:
+def _verdict(shown: Screen, where: str, seconds: float) -> int:
     shown.heading("Verdict")
     if shown.failed:
         for text in shown.failed:
             shown.say(f"✘ {text}")
         shown.say(f"{len(shown.failed)} of {shown.checked} checks failed, after {seconds:.0f} s")
         return 1
-    shown.say(f"all {shown.checked} checks hold, after {seconds:.0f} s; everything is stopped")
-    shown.say(f"look around: ledgermq up --data-dir {directory}")
-    shown.say(f"       then: ledgermq queue stat {WATCHED_QUEUE} --data-dir {directory}")
+    shown.say(f"all {shown.checked} checks hold, after {seconds:.0f} s")
+    if where.startswith("--data-dir"):
+        shown.say(f"everything is stopped; start it again: ledgermq up {where}")
+    shown.say(f"look around: ledgermq queue stat {WATCHED_QUEUE} {where}")
     return 0

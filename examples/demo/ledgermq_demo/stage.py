@@ -1,6 +1,6 @@
-"""What the demo plays on: a broker and a supervised worker in a directory of their own.
+"""What the demo plays on: a broker and a supervised worker of its own, or what runs already.
 
-The directory is laid out as `ledgermq up` does it, so that what the demo leaves can be looked at
+Its own lie in a directory as `ledgermq up` has it, so that what the demo leaves can be looked at
 with `ledgermq up --data-dir` afterwards. A directory that the demo did not make is left alone.
 """
 
@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 import shutil
+import subprocess
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -31,19 +33,30 @@ class DirectoryNotOursError(LedgerMQError):
 
 
 class Stage:
-    """Broker and worker; a context manager that stops both, whatever happens."""
+    """A directory for the demo's files, and the address of what it plays on.
+
+    Attributes:
+        kills: Whether a worker can be killed here, and is replaced.
+    """
 
     queue_manager = "QM1"
     topic_prefix = "ledgermq"
+    bootstrap: str
+    kills = True
 
-    def __init__(self, directory: Path, *, tell: Callable[[str], None]) -> None:
+    def __init__(self, directory: Path) -> None:
         self.directory = directory
-        self._supervisor = Supervisor(directory, tell=tell)
-        self._running = contextlib.ExitStack()
 
-    @property
-    def bootstrap(self) -> str:
-        return self._supervisor.bootstrap
+    def kill_worker(self, name: str) -> str:
+        """Kill the worker of that name; what was killed, in words."""
+        raise NotImplementedError
+
+    def __enter__(self) -> Self:
+        self._clear()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        pass
 
     @property
     def address(self) -> str:
@@ -53,35 +66,8 @@ class Stage:
     def topics(self) -> Topics:
         return Topics(self.topic_prefix)
 
-    @property
-    def worker_pid(self) -> int:
-        """The process id of the worker that runs now; waits for one."""
-        deadline = time.monotonic() + PATIENCE_SECONDS
-        while self._supervisor.worker_pid is None and time.monotonic() < deadline:
-            time.sleep(LOOK_SECONDS)
-        return self._supervisor.worker_pid or 0
-
     def named(self, position: int) -> str:
         return f"{self.queue_manager}@{position}"
-
-    def kill_worker(self) -> None:
-        killed = self.worker_pid
-        self._supervisor.kill_worker()
-        while self._supervisor.worker_pid == killed:
-            time.sleep(LOOK_SECONDS)
-
-    def __enter__(self) -> Self:
-        self._clear()
-        with contextlib.ExitStack() as stack:
-            tell_others = stack.enter_context(announce(self.directory))
-            stack.callback(self._supervisor.stop)
-            self._supervisor.start(PATIENCE_SECONDS)
-            tell_others(bootstrap=self.bootstrap, queue_manager=self.queue_manager)
-            self._running = stack.pop_all()
-        return self
-
-    def __exit__(self, *_error: object) -> None:
-        self._running.close()
 
     def _clear(self) -> None:
         """Make the directory, or empty what the demo made; else DirectoryNotOursError."""
@@ -100,3 +86,65 @@ class Stage:
         self.directory.mkdir(parents=True, exist_ok=True)
         mark = {"made by": "ledgermq demo", "may be": "deleted"}
         (self.directory / MARK).write_text(json.dumps(mark) + "\n", encoding="utf-8")
+
+
+class OwnStage(Stage):
+    """Broker and worker of the demo's own; a context manager that stops both, whatever happens."""
+
+    def __init__(self, directory: Path, *, tell: Callable[[str], None]) -> None:
+        super().__init__(directory)
+        self._supervisor = Supervisor(directory, tell=tell)
+        self._running = contextlib.ExitStack()
+
+    def kill_worker(self, name: str) -> str:
+        del name
+        killed = self._worker_pid
+        self._supervisor.kill_worker()
+        while self._supervisor.worker_pid == killed:
+            time.sleep(LOOK_SECONDS)
+        return f"process {killed}"
+
+    @property
+    def _worker_pid(self) -> int:
+        """The process id of the worker that runs now; waits for one."""
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        while self._supervisor.worker_pid is None and time.monotonic() < deadline:
+            time.sleep(LOOK_SECONDS)
+        return self._supervisor.worker_pid or 0
+
+    def __enter__(self) -> Self:
+        super().__enter__()
+        with contextlib.ExitStack() as stack:
+            tell_others = stack.enter_context(announce(self.directory))
+            stack.callback(self._supervisor.stop)
+            self._supervisor.start(PATIENCE_SECONDS)
+            self.bootstrap = self._supervisor.bootstrap
+            tell_others(bootstrap=self.bootstrap, queue_manager=self.queue_manager)
+            self._running = stack.pop_all()
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._running.close()
+
+
+class GuestStage(Stage):
+    """An installation that runs already, where the demo only brings its queues.
+
+    A worker is killed by a command, in which `{worker}` is its name; without one, none is killed.
+    """
+
+    def __init__(self, directory: Path, bootstrap: str, kill_command: str | None) -> None:
+        super().__init__(directory)
+        self.bootstrap = bootstrap
+        self.kills = kill_command is not None
+        self._kill_command = kill_command or ""
+
+    def kill_worker(self, name: str) -> str:
+        command = [part.replace("{worker}", name) for part in shlex.split(self._kill_command)]
+        ended = subprocess.run(command, capture_output=True, text=True, check=False)
+        if ended.returncode != 0:
+            raise LedgerMQError(
+                f"{shlex.join(command)} ended with {ended.returncode}: "
+                f"{ended.stderr.strip()[-500:]}"
+            )
+        return name

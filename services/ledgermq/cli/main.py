@@ -49,6 +49,7 @@ _COMMANDS: Final = {
     "log": "ledgermq.cli.commands.log:log",
     "schema": "ledgermq.cli.commands.schemas:schema",
     "doctor": "ledgermq.cli.commands.doctor:doctor",
+    "check": "ledgermq.cli.commands.check:check",
     "bench": "ledgermq.cli.commands.checkout:bench",
     "demo": "ledgermq.cli.commands.checkout:demo",
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from types import TracebackType
 
@@ -16,6 +17,8 @@ from support.checkout import ROOT
 COMPOSE = ROOT / "docker-compose.yml"
 PORT_INSIDE = 9092
 START_SECONDS = 120.0
+# A variable of the file, with what it is unless somebody chooses otherwise.
+DEFAULT = re.compile(r"\$\{\w+:-([^}]*)\}")
 
 
 class ContainerBroker:
@@ -30,14 +33,17 @@ class ContainerBroker:
         service = compose["services"]["kafka"]
         port = choose_port()
         self.bootstrap = f"127.0.0.1:{port}"
+        environment = {
+            name: DEFAULT.sub(r"\1", text) for name, text in service["environment"].items()
+        }
         # Clients go on at the address that the broker advertises.
-        advertised = service["environment"]["KAFKA_ADVERTISED_LISTENERS"].replace(
+        advertised = environment["KAFKA_ADVERTISED_LISTENERS"].replace(
             f"HOST://127.0.0.1:{PORT_INSIDE}", f"HOST://{self.bootstrap}"
         )
         assert self.bootstrap in advertised, "docker-compose.yml advertises the loopback address"
         self._container = (
             DockerContainer(service["image"])
-            .with_envs(**service["environment"] | {"KAFKA_ADVERTISED_LISTENERS": advertised})
+            .with_envs(**environment | {"KAFKA_ADVERTISED_LISTENERS": advertised})
             .with_kwargs(hostname="kafka")
         )
         # `with_bind_ports` would publish it on every address of the machine.

@@ -54,12 +54,30 @@ def bench(**options: Any) -> int:
     show_default=True,
     help="Where everything is kept; what an earlier demo left there is removed.",
 )
-def demo(whole_year: bool, data_directory: Path) -> int:
+@click.option(
+    "--bootstrap",
+    metavar="HOST:PORT",
+    help="Installation to play on, new or without the demo's queues.  [default: one of its own]",
+)
+@click.option(
+    "--kill-worker",
+    "kill_command",
+    metavar="COMMAND",
+    help="With --bootstrap: kills the worker {worker}.  [default: none is killed]",
+)
+def demo(
+    whole_year: bool, data_directory: Path, bootstrap: str | None, kill_command: str | None
+) -> int:
     """Run the flights of New York City 2013 through queues, kill the worker, audit it all.
 
     Runs in a checkout of the source only; the installed package does not contain the demo.
-    Everything is started and stopped by the command. The exit code is 1 if anything disagrees.
+    Without --bootstrap everything is started and stopped by the command. The exit code is 1 if
+    anything disagrees.
     """
+    if kill_command is not None and bootstrap is None:
+        raise click.UsageError("--kill-worker goes with --bootstrap: the demo kills its own itself")
     run = import_module("ledgermq_demo.main").run_demo
-    code: int = run(data_directory, whole_year=whole_year)
+    code: int = run(
+        data_directory, whole_year=whole_year, bootstrap=bootstrap, kill_command=kill_command
+    )
     return code

@@ -6,25 +6,22 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import click
 
 from ledgermq.cli.options.target import Target, target_options
-from ledgermq.cli.printing.exits import CHECK_FAILED, OK
-from ledgermq.cli.printing.output import Column, Output, count_of
+from ledgermq.cli.printing.findings import (
+    BAD,
+    GOOD,
+    NOT_LOOKED,
+    WARNING,
+    Finding,
+    print_findings,
+)
+from ledgermq.cli.printing.output import Output, count_of
 from ledgermq.errors import LedgerMQError
 
-GOOD: Final = "ok"
-WARNING: Final = "warning"
-BAD: Final = "failed"
-NOT_LOOKED: Final = "skipped"
-
-COLUMNS: Final = (
-    Column(key="verdict", heading="VERDICT"),
-    Column(key="check", heading="CHECK"),
-    Column(key="found", heading="FOUND"),
-)
 # A TimeAgreed counts if its writer's clock is within 10 s of the append time (PROTOCOL.md §6).
 SKEW_SECONDS_MAX: Final = 10.0
 SKEW_SECONDS_NOTABLE: Final = 1.0
@@ -40,12 +37,6 @@ IDLE_SHOWN_MAX: Final = 5
 Result = tuple[str, str]
 
 
-class Finding(NamedTuple):
-    verdict: str
-    check: str
-    found: str
-
-
 @click.command()
 @target_options
 def doctor(target: Target, output: Output) -> int:
@@ -53,16 +44,10 @@ def doctor(target: Target, output: Output) -> int:
 
     The exit code is 4 if a check failed.
     """
-    findings = [one._asdict() for one in _examine(target)]
-    healthy = not any(one["verdict"] == BAD for one in findings)
-    document = {
-        "bootstrap": target.bootstrap,
-        "queue_manager": target.queue_manager,
-        "healthy": healthy,
-        "checks": findings,
-    }
-    output.table(COLUMNS, findings, document=document)
-    return OK if healthy else CHECK_FAILED
+    findings = list(_examine(target))
+    return print_findings(
+        output, findings, bootstrap=target.bootstrap, queue_manager=target.queue_manager
+    )
 
 
 def _examine(target: Target) -> Iterator[Finding]:

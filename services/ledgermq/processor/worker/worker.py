@@ -76,6 +76,7 @@ LEAVE_SECONDS = 3.0
 OVERLAP_SECONDS = 2.0
 STOP_SECONDS = 15.0
 LAST_RESORT_SECONDS = 20.0
+_STATUS = {True: 200, False: 503}
 
 
 def run_worker(settings: WorkerSettings) -> int:
@@ -402,11 +403,25 @@ class Worker:
                 else owner.folder.state.position
                 for owner in self._owners.values()
             }
-            response: Response = web.json({"status": "up", "queue_managers": owned})
+            name, ready = self._settings.worker_name, self._is_ready
+            found = {"status": "up", "worker": name, "ready": ready, "queue_managers": owned}
+            response: Response = web.json(found)
+            return response
+
+        async def ready(web: Any, _request: Request) -> Response:
+            response: Response = web.json({"ready": self._is_ready}, status=_STATUS[self._is_ready])
             return response
 
         app.page("/metrics")(metrics)
         app.page("/health")(health)
+        app.page("/ready")(ready)
+
+    @property
+    def _is_ready(self) -> bool:
+        """Whether it has joined its group and loaded all that it owns; so one that stands by is."""
+        owners = self._owners.values()
+        ended = self._ended is None or self._ended.done()
+        return not ended and self._generation >= 0 and all(one.folder is not None for one in owners)
 
     async def _hand_over(self, app: Any) -> None:
         """Lets others take over without a gap: this worker goes on until they do (D2).

@@ -1,0 +1,306 @@
+"""`ledgermq check`: probes of a queue, a worker and the cluster, for whatever watches them."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.error
+import urllib.request
+import uuid
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+from click.core import ParameterSource
+
+from ledgermq.cli.options.destinations import queue_from
+from ledgermq.cli.options.target import Target, json_option, target_options
+from ledgermq.cli.options.together import Command
+from ledgermq.cli.printing.exits import CHECK_FAILED, UNREACHABLE, exit_code_of
+from ledgermq.cli.printing.findings import BAD, GOOD, Finding, print_findings
+from ledgermq.cli.printing.output import Output, count_of
+from ledgermq.errors import LedgerMQError, QueueManagerNotFoundError
+
+if TYPE_CHECKING:
+    from ledgermq.client.connection import Connection
+    from ledgermq.wire.topics.reading import PartitionReader
+    from ledgermq.wire.topics.registry import Claim
+
+WHY_NO_TOPIC: Final = "a topic keeps no messages that could be looked at"
+# Test messages carry a name of their own in this, and are gone when nobody took them for so long.
+PROPERTY: Final = "ledgermq_check"
+TEST_SECONDS_MAX: Final = 60.0
+HTTP_SECONDS_MAX: Final = 5.0
+CHECKPOINT_RECORDS: Final = 200
+
+LAG_MAX_DEFAULT: Final = 10_000
+CHECKPOINT_AGE_MAX_DEFAULT: Final = 300.0
+WORK_AGE_MAX_DEFAULT: Final = 3_600.0
+
+
+@click.group()
+def check() -> None:
+    """Probe a queue, a worker or all of an installation, for whatever watches it.
+
+    Exit codes: 0 all is well, 3 broker or worker not reachable, 4 a check failed.
+    """
+
+
+def _probing_count(flag: str, text: str) -> Callable[[Command], Command]:
+    return click.option(flag, type=click.IntRange(min=0), metavar="N", help=text)
+
+
+@check.command()
+@click.argument("name")
+@click.option("--up", is_flag=True, help="It is there, and takes and gives messages; always asked.")
+@_probing_count("--browse", "So many messages can be browsed; 0: it can be browsed.")
+@_probing_count("--put", "So many test messages can be put.")
+@_probing_count("--get", "So many of those test messages can be got again.")
+@target_options
+def queue(
+    target: Target,
+    output: Output,
+    name: str,
+    up: bool,
+    browse: int | None,
+    put: int | None,
+    get: int | None,
+) -> int:
+    """Check that queue NAME can be used.
+
+    Only test messages are got, none of anybody else's; but whoever consumes from the queue may get
+    them, so probe a queue that is kept for it. They expire after a minute.
+    """
+    del up
+    if (get or 0) > (put or 0):
+        raise click.UsageError("--get takes test messages only: give --put of at least as many")
+    name = queue_from(name, why=WHY_NO_TOPIC)
+    with target.connect() as connection:
+        findings = list(_queue_findings(connection, name, browse, put, get, target))
+    return print_findings(output, findings, queue_manager=target.queue_manager, queue=name)
+
+
+def _queue_findings(
+    connection: Connection,
+    name: str,
+    browse: int | None,
+    put: int | None,
+    get: int | None,
+    target: Target,
+) -> Iterator[Finding]:
+    status = connection.admin.queue_status(name)
+    flags = {"puts": status.settings.get("puts_disabled"), "gets": status.gets_disabled}
+    disabled = [what for what, flag in flags.items() if flag]
+    if disabled:
+        yield Finding(BAD, "up", f"{' and '.join(disabled)} are disabled")
+        return
+    waiting = f"{count_of(status.current, 'message')} to be got"
+    yield Finding(GOOD, "up", f"it takes and gives messages, at {target.named(status.position)}")
+    if browse is not None:
+        seen = sum(1 for _ in islice(connection.browser(f"queue:{name}"), max(browse, 1)))
+        verdict = GOOD if seen >= browse else BAD
+        yield Finding(verdict, "browse", f"{seen} of {browse} seen; {waiting}")
+    if put:
+        mark = uuid.uuid4().hex
+        with connection.session() as session:
+            producer = session.producer(f"queue:{name}")
+            for number in range(put):
+                producer.send(
+                    f"test message {number + 1} of {put} of ledgermq check",
+                    properties={PROPERTY: mark},
+                    time_to_live=TEST_SECONDS_MAX,
+                )
+        yield Finding(GOOD, "put", f"{count_of(put, 'test message')} put")
+        if get:
+            yield _got(connection, name, mark, get, target.timeout_seconds)
+
+
+def _got(
+    connection: Connection, name: str, mark: str, wanted: int, timeout_seconds: float
+) -> Finding:
+    got = 0
+    with connection.session() as session:
+        consumer = session.consumer(f"queue:{name}", selector=f"{PROPERTY} = '{mark}'")
+        while got < wanted and consumer.receive(timeout=timeout_seconds) is not None:
+            got += 1
+    if got < wanted:
+        found = f"{got} of {wanted} came within {timeout_seconds:g} s: is somebody else consuming?"
+        return Finding(BAD, "get", found)
+    return Finding(GOOD, "get", f"{count_of(got, 'test message')} got")
+
+
+@check.command()
+@click.option(
+    "--url",
+    metavar="URL",
+    help="Where it serves metrics and health.  [default: LEDGERMQ_WEB_PORT of this machine]",
+)
+@click.option("--ready", is_flag=True, help="It has joined its group and loaded all that it owns.")
+@json_option
+def worker(url: str | None, ready: bool, as_json: bool) -> int:
+    """Check one worker by its web server: that it lives, or with --ready that it does its work.
+
+    A worker that stands by is ready.
+    """
+    port = os.environ.get("LEDGERMQ_WEB_PORT", "")
+    if url is None and (not port.isdecimal() or int(port) == 0):
+        raise click.UsageError("give --url, or LEDGERMQ_WEB_PORT: a worker takes any free port")
+    address = (url or f"http://127.0.0.1:{port}").rstrip("/") + "/health"
+    try:
+        found = _health(address)
+    except (OSError, ValueError) as error:
+        findings = [Finding(BAD, "alive", f"{address} does not answer: {error}")]
+        print_findings(Output(as_json=as_json), findings, url=address)
+        return UNREACHABLE
+    findings = [Finding(GOOD, "alive", f"{found['worker']} answers at {address}")]
+    if ready:
+        owned = found["queue_managers"]
+        loading = [name for name, position in owned.items() if position == "loading"]
+        names = ", ".join(loading or owned) or "nothing: it stands by"
+        verb = "it is loading" if loading else "it works on"
+        text = f"{verb} {names}" if found["ready"] or loading else "it has not joined its group"
+        findings.append(Finding(GOOD if found["ready"] else BAD, "ready", text))
+    return print_findings(Output(as_json=as_json), findings, url=address)
+
+
+def _health(address: str) -> dict[str, Any]:
+    """What a worker says of itself; OSError or ValueError if it does not, or somebody else does."""
+    if not address.startswith(("http://", "https://")):
+        raise ValueError("it must begin with http://")
+    # A proxy that leads out of here knows nothing of this machine's workers.
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+    with opener.open(address, timeout=HTTP_SECONDS_MAX) as answer:
+        found = json.loads(answer.read())
+    if not isinstance(found, dict) or not {"worker", "queue_managers", "ready"} <= found.keys():
+        raise ValueError("what answers is no worker")
+    return found
+
+
+def _at_most(flag: str, default: float, text: str) -> Callable[[Command], Command]:
+    kind: Any = click.IntRange(min=0) if isinstance(default, int) else click.FloatRange(min=0)
+    metavar = "N" if isinstance(default, int) else "SECONDS"
+    return click.option(
+        flag, type=kind, default=default, show_default=True, metavar=metavar, help=text
+    )
+
+
+@check.command()
+@_at_most("--lag-max", LAG_MAX_DEFAULT, "Operations on the log that may be not folded yet.")
+@_at_most(
+    "--checkpoint-age-max",
+    CHECKPOINT_AGE_MAX_DEFAULT,
+    "How long an operation may be on the log before a checkpoint covers it.",
+)
+@_at_most("--work-age-max", WORK_AGE_MAX_DEFAULT, "How long the oldest unit of work may be open.")
+@target_options
+def cluster(
+    target: Target, output: Output, lag_max: int, checkpoint_age_max: float, work_age_max: float
+) -> int:
+    """Check every queue manager: that a worker answers and keeps up; or that of --queue-manager.
+
+    Looks at what is not folded yet, at checkpoints and at units of work that are open for long.
+    """
+    findings: list[Finding] = []
+    unreachable = False
+    for claim in _claims(target):
+        one = replace(target, queue_manager=claim.queue_manager)
+        try:
+            with one.connect() as connection:
+                findings += _manager_findings(
+                    connection, one, claim, lag_max, checkpoint_age_max, work_age_max
+                )
+        except LedgerMQError as error:
+            unreachable = unreachable or exit_code_of(error) == UNREACHABLE
+            findings.append(Finding(BAD, f"{claim.queue_manager} worker", str(error)))
+    code = print_findings(output, findings, bootstrap=target.bootstrap)
+    return UNREACHABLE if unreachable and code == CHECK_FAILED else code
+
+
+def _claims(target: Target) -> list[Claim]:
+    """All queue managers, or the one that was named; QueueManagerNotFoundError if there is none."""
+    from ledgermq.wire.topics.registry import list_queue_managers
+
+    source = click.get_current_context().get_parameter_source("queue_manager")
+    if source is not ParameterSource.DEFAULT:
+        return [target.claim()]
+    target.check_broker()
+    claims = list_queue_managers(
+        target.bootstrap, target.topics, timeout_seconds=target.timeout_seconds
+    )
+    if not claims:
+        raise QueueManagerNotFoundError(
+            f"there is no queue manager at {target.bootstrap} yet: start a worker"
+        )
+    return claims
+
+
+def _manager_findings(
+    connection: Connection,
+    target: Target,
+    claim: Claim,
+    lag_max: int,
+    checkpoint_age_max: float,
+    work_age_max: float,
+) -> Iterator[Finding]:
+    from ledgermq.wire.topics.reading import partition_reader
+
+    name = claim.queue_manager
+    with partition_reader(target.bootstrap, target.timeout_seconds) as reader:
+        # Before the worker is asked: what comes in the meantime is no lag.
+        _, end = reader.ends(target.topics.operations, claim.partition)
+        status = connection.admin.queue_manager_status()
+        lag = max(0, end - 1 - status.position)
+        found = f"{status.worker} answers at {target.named(status.position)}, {lag:,} behind"
+        yield Finding(GOOD if lag <= lag_max else BAD, f"{name} worker", found)
+        yield _checkpoint_finding(reader, target, claim, status.position, checkpoint_age_max)
+    began = [one.began_at for one in connection.admin.transactions()]
+    age = datetime.now(UTC) - min(began) if began else timedelta()
+    found = f"{count_of(len(began), 'unit', 'units')} of work open"
+    found += f", the oldest for {_seconds(age)}" if began else ""
+    late = age.total_seconds() > work_age_max
+    yield Finding(BAD if late else GOOD, f"{name} units of work", found)
+
+
+def _newest_checkpoint(reader: PartitionReader, target: Target, claim: Claim) -> int:
+    """The position of the newest checkpoint's manifest, -1 if there is none.
+
+    Its last records tell it, unless a large checkpoint is being written just now.
+    """
+    from ledgermq.wire.framing.checkpoint_keys import parse_key
+
+    topic = target.topics.checkpoints
+    first, end = reader.ends(topic, claim.partition)
+    for start in sorted({max(first, end - CHECKPOINT_RECORDS), first}, reverse=True):
+        records = reader.records(topic, claim.partition, start, end)
+        keys = [parse_key(claim.queue_manager, one.key()) for one in records if one.value()]
+        positions = [key for key in keys if isinstance(key, int)]
+        if positions:
+            return positions[-1]
+    return -1
+
+
+def _checkpoint_finding(
+    reader: PartitionReader, target: Target, claim: Claim, position: int, age_max_seconds: float
+) -> Finding:
+    """How long the oldest operation that no checkpoint covers has been on the log."""
+    check = f"{claim.queue_manager} checkpoint"
+    newest = _newest_checkpoint(reader, target, claim)
+    where = f"the newest is at {target.named(newest)}" if newest >= 0 else "there is none yet"
+    first, _ = reader.ends(target.topics.operations, claim.partition)
+    uncovered = max(newest + 1, first)
+    if uncovered > position:
+        return Finding(GOOD, check, f"{where}; nothing came since")
+    record = reader.record_at(target.topics.operations, claim.partition, uncovered)
+    since_ms = record.timestamp()[1] if record is not None else 0
+    age = datetime.now(UTC) - datetime.fromtimestamp(since_ms / 1000, UTC)
+    found = (
+        f"{where}; {position + 1 - uncovered:,} operations came since, the first {_seconds(age)}"
+    )
+    return Finding(GOOD if age.total_seconds() <= age_max_seconds else BAD, check, f"{found} ago")
+
+
+def _seconds(age: timedelta) -> str:
+    return str(timedelta(seconds=max(0, round(age.total_seconds()))))

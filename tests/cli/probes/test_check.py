@@ -1,0 +1,154 @@
+"""`ledgermq check`: what it tells whoever watches a queue, a worker or all of an installation."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+
+import pytest
+
+from ledgermq.cli.main import main
+from ledgermq.cli.printing.exits import CHECK_FAILED, OK, REFUSED, UNREACHABLE, USAGE
+
+
+def verdicts(answer) -> dict[str, str]:
+    """The verdict on each check."""
+    return {one["check"]: one["verdict"] for one in answer.document["checks"]}
+
+
+class Page(BaseHTTPRequestHandler):
+    """What a web server says of its worker; `text` is set by each test."""
+
+    text = ""
+
+    def do_GET(self) -> None:
+        """Answer with the text."""
+        self.send_response(200)
+        self.end_headers()
+        self.wfile.write(self.text.encode())
+
+    def log_message(self, *_: object) -> None:
+        """Say nothing."""
+
+
+@pytest.fixture
+def page() -> Iterator[str]:
+    """The address of a web server that serves a page."""
+    server = HTTPServer(("127.0.0.1", 0), Page)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+def health(ready: bool, **owned: object) -> str:
+    """What a worker's `/health` says."""
+    told = {"status": "up", "worker": "w", "ready": ready, "queue_managers": owned}
+    return json.dumps(told)
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "code", "told"),
+    [
+        (health(True, QM1=7), (), OK, "w answers"),
+        (health(True, QM1=7), ("--ready",), OK, "it works on QM1"),
+        (health(True), ("--ready",), OK, "stands by"),
+        (health(False, QM1="loading", QM2=3), (), OK, "w answers"),
+        (health(False, QM1="loading", QM2=3), ("--ready",), CHECK_FAILED, "it is loading QM1"),
+        (health(False), ("--ready",), CHECK_FAILED, "has not joined its group"),
+        ("<html>", (), UNREACHABLE, "does not answer"),
+        ("[]", (), UNREACHABLE, "no worker"),
+        ('{"status": "up"}', (), UNREACHABLE, "no worker"),
+    ],
+)
+def test_a_worker_is_judged_by_what_its_web_server_says(page, capsys, text, options, code, told):
+    """It lives if it answers, and is ready once it has joined and loaded; others are no workers."""
+    Page.text = text
+    assert main(["check", "worker", "--url", page, *options]) == code
+    assert told in capsys.readouterr().out
+
+
+def test_a_worker_that_is_gone_is_unreachable(page, capsys, monkeypatch):
+    """Nobody listens there, or the address is none: code 3; and without a port nothing is asked."""
+    monkeypatch.delenv("LEDGERMQ_WEB_PORT", raising=False)
+    assert main(["check", "worker", "--url", "http://127.0.0.1:1"]) == UNREACHABLE
+    assert main(["check", "worker", "--url", "file:///etc/passwd"]) == UNREACHABLE
+    assert main(["check", "worker"]) == USAGE
+    Page.text = health(True)
+    monkeypatch.setenv("LEDGERMQ_WEB_PORT", page.rpartition(":")[2])
+    assert main(["check", "worker", "--json"]) == OK
+    out = capsys.readouterr().out
+    assert json.loads(out[out.rindex('{\n  "url"') :])["healthy"] is True
+
+
+def test_a_queue_is_checked_with_messages_of_its_own(cli, queue):
+    """Test messages are put and got; what was there stays, and is what can be browsed."""
+    cli("put", queue, "somebody's")
+    found = cli("check", "queue", queue, "--browse", 1, "--put", 3, "--get", 3, "--json")
+    assert found.code == OK, found.out
+    assert verdicts(found) == {"up": "ok", "browse": "ok", "put": "ok", "get": "ok"}
+    assert cli("queue", "show", queue, "--json").document["current"] == 1
+    too_few = cli("check", "queue", queue, "--browse", 2, "--json")
+    assert (too_few.code, verdicts(too_few)["browse"]) == (CHECK_FAILED, "failed")
+
+
+def test_a_queue_that_cannot_be_used_fails_its_check(cli, queue):
+    """Disabled puts or gets are a failed check, an unknown queue is refused, `--get` wants puts."""
+    cli("queue", "alter", queue, "--puts-disabled")
+    assert cli("check", "queue", queue, "--up", "--put", 1).code == CHECK_FAILED
+    cli("queue", "alter", queue, "--no-puts-disabled", "--gets-disabled")
+    found = cli("check", "queue", queue, "--json")
+    assert (found.code, found.document["checks"][0]["found"]) == (
+        CHECK_FAILED,
+        "gets are disabled",
+    )
+    assert cli("check", "queue", "nowhere.at.all").code == REFUSED
+    assert cli("check", "queue", queue, "--get", 1).code == USAGE
+    assert cli("check", "queue", "topic:prices").code == USAGE
+
+
+def test_test_messages_that_somebody_else_takes_fail_the_check(cli, queue, connect):
+    """Whoever consumes everything gets the test messages too: the check says so."""
+    with (
+        connect() as connection,
+        connection.session() as session,
+        session.consumer(f"queue:{queue}", prefetch=10) as consumer,
+    ):
+        # From its first receive on it is given what comes.
+        assert consumer.receive(timeout=0.1) is None
+        found = cli(
+            *("check", "queue", queue, "--put", 2, "--get", 2, "--timeout", 2, "--json"),
+        )
+    assert found.code == CHECK_FAILED
+    assert found.document["checks"][-1]["found"].startswith("0 of 2 came within 2 s")
+
+
+def test_the_cluster_is_judged_by_its_limits(cli, queue, connect):
+    """Lag, checkpoint and units of work are within generous limits; below zero seconds none is."""
+    found = cli("check", "cluster", "--json")
+    assert found.code == OK, found.out
+    assert set(verdicts(found)) == {"QM1 worker", "QM1 checkpoint", "QM1 units of work"}
+    with (
+        connect() as connection,
+        connection.session(transacted=True) as session,
+    ):
+        session.producer(f"queue:{queue}").send("x")
+        session.flush()
+        time.sleep(0.01)
+        limits = ("--work-age-max", 0, "--checkpoint-age-max", 0)
+        found = cli("check", "cluster", *limits, "--json")
+    assert found.code == CHECK_FAILED
+    assert verdicts(found) == {
+        "QM1 worker": "ok",
+        "QM1 checkpoint": "failed",
+        "QM1 units of work": "failed",
+    }
+
+
+def test_a_cluster_that_is_not_there_is_unreachable(plain):
+    """No broker: code 3, for the cluster and for a queue."""
+    for what in (("cluster",), ("queue", "q")):
+        assert plain("check", *what, "--bootstrap", "127.0.0.1:1").code == UNREACHABLE
