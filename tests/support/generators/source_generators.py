@@ -29,7 +29,7 @@ class SourceWriter(Writer):
         name, partition = self.one((("k", 0), ("k", 0), ("k", 1), ("l", 0)))
         first = self.one((0, 0, 0, 0, 0, 1, -1, -2)) + self.following(where, name, partition)
         count = self.one((1, 1, 2, 3))
-        last = first + count - 1 + self.one((0, 0, 0, 0, 5, -1))
+        last = first + count - 1 + self.one((0, 0, 0, 0, 5, -1, -4))
         part: op.Source = {"name": name, "partition": partition, "first": first, "last": last}
         place = len(self.history) * 10
         priority = self.one((4,) * 9 + (11,))

@@ -25,8 +25,6 @@ class ModelSources(ModelQuotas):
             return "source-invalid"
         if part["first"] < 0 or part["last"] < part["first"] or part["last"] > POSITION_MAX:
             return "source-invalid"
-        if len(entry.messages) > part["last"] + 1 - part["first"]:
-            return "source-invalid"
         parts = place["parts"] if place else []
         same = [one for one in parts if all(one[key] == part[key] for key in ("name", "partition"))]
         if not same:

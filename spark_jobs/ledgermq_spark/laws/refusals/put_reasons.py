@@ -67,7 +67,7 @@ SELECT queue_manager, position, late, CASE
         OR length(source) NOT BETWEEN 1 AND {SOURCE_CHARACTERS_MAX}
         OR source_partition NOT BETWEEN 0 AND {SOURCE_PARTITION_MAX}
         OR source_first < 0 OR source_last NOT BETWEEN source_first AND {SOURCE_POSITION_MAX}
-        OR count > CAST(source_last AS DECIMAL(20, 0)) - source_first + 1 THEN 'source-invalid'
+        THEN 'source-invalid'
     WHEN source IS NOT NULL AND taken_before IS NULL AND sources_before >= {SOURCES_MAX}
         THEN 'sources-full'
     WHEN source_first <= taken_before THEN 'source-taken'
