@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
-from ledgermq.errors import LedgerMQError, QueueNotFoundError
+from ledgermq.errors import DestinationExistsError, LedgerMQError, QueueNotFoundError
+from ledgermq.protocol.limits import is_name
 from ledgermq.wire.topics.identity import log_identity
 
 if TYPE_CHECKING:
@@ -85,6 +88,16 @@ def find_definition(connection: Connection, name: str) -> tuple[Definition, Queu
     raise RelayNotFoundError(
         f"there is no relay {name} on {connection.queue_manager}; see `ledgermq relay list`"
     )
+
+
+def bridge_transfers(connection: Connection, queue: str, topic: str) -> str:
+    """The queue of transfers from a queue to a topic of Kafka, made if it is not there."""
+    name = f"bridge/{queue}/{topic}"
+    if not is_name(name):
+        name = "bridge/" + hashlib.sha256(f"{queue} {topic}".encode()).hexdigest()[:32]
+    with contextlib.suppress(DestinationExistsError):
+        connection.admin.create_queue(name, description=f"queue:{queue} to topic {topic} of Kafka")
+    return name
 
 
 def source_name(

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
 import click
 
 from ledgermq.cli.options.destinations import destination_named, queue_from
 from ledgermq.cli.options.stopping import stopped_by_signals
 from ledgermq.cli.options.target import Target, target_options
 from ledgermq.cli.printing.output import Output, count_of
-from ledgermq.relay.bridge_in import BridgeIn
+
+if TYPE_CHECKING:
+    from threading import Event
+
+# Of a bridge that was killed, the session ends after twice that; then another one goes on.
+SUSPECT_SECONDS: Final = 5.0
 
 
 @click.command()
@@ -33,6 +41,11 @@ from ledgermq.relay.bridge_in import BridgeIn
     "--skip-lost", is_flag=True, help="Go on behind records that Kafka deleted too early."
 )
 @click.option("--until-end", is_flag=True, help="Stop when there is nothing more to take.")
+@click.option(
+    "--assume-untaken",
+    is_flag=True,
+    help="If Kafka has forgotten what was written: nothing of what waits.",
+)
 @target_options
 def bridge(
     target: Target,
@@ -42,10 +55,7 @@ def bridge(
     from_: str | None,
     to_topic: str | None,
     kafka: str | None,
-    body: str,
-    bad: str | None,
-    skip_lost: bool,
-    until_end: bool,
+    **more: Any,
 ) -> None:
     """Take messages from a topic of Kafka or to one, each exactly once.
 
@@ -55,22 +65,90 @@ def bridge(
     given = (bool(from_topic), bool(to), bool(from_), bool(to_topic))
     if given not in ((True, True, False, False), (False, False, True, True)):
         raise click.UsageError("give --from-topic and --to, or --from and --to-topic")
+    target.check_broker()
     with stopped_by_signals() as stopping:
         if from_topic and to:
-            way = BridgeIn(
-                connect=target.connect,
-                bootstrap=kafka or target.bootstrap,
-                topic=from_topic,
-                target=destination_named(to),
-                body=body,
-                bad=None if bad is None else destination_named(bad),
-                skip_lost=skip_lost,
-                until_end=until_end,
-                timeout_seconds=target.timeout_seconds,
-                tell=output.remark,
-                stopping=stopping,
-            )
-            way.run()
-            aside = f", {count_of(way.put_bad, 'record')} to {way.bad}" if way.put_bad else ""
-            text = f"{count_of(way.put, 'message')} put to {way.target}{aside}"
-            output.done(text, {"to": way.target, "put": way.put, "bad": way.put_bad})
+            _take_in(target, output, kafka or target.bootstrap, from_topic, to, stopping, **more)
+        elif from_ and to_topic:
+            _take_out(target, output, kafka or target.bootstrap, from_, to_topic, stopping, **more)
+
+
+def _take_in(
+    target: Target,
+    output: Output,
+    kafka: str,
+    topic: str,
+    to: str,
+    stopping: Event,
+    *,
+    body: str,
+    bad: str | None,
+    skip_lost: bool,
+    until_end: bool,
+    assume_untaken: bool,
+) -> None:
+    from ledgermq.relay.bridge_in import BridgeIn
+
+    if assume_untaken:
+        raise click.UsageError("--assume-untaken is for --to-topic")
+    way = BridgeIn(
+        connect=target.connect,
+        bootstrap=kafka,
+        topic=topic,
+        target=destination_named(to),
+        body=body,
+        bad=None if bad is None else destination_named(bad),
+        skip_lost=skip_lost,
+        until_end=until_end,
+        timeout_seconds=target.timeout_seconds,
+        tell=output.remark,
+        stopping=stopping,
+    )
+    way.run()
+    aside = f", {count_of(way.put_bad, 'record')} to {way.bad}" if way.put_bad else ""
+    text = f"{count_of(way.put, 'message')} put to {way.target}{aside}"
+    output.done(text, {"to": way.target, "put": way.put, "bad": way.put_bad})
+
+
+def _take_out(
+    target: Target,
+    output: Output,
+    kafka: str,
+    from_: str,
+    topic: str,
+    stopping: Event,
+    *,
+    body: str,
+    bad: str | None,
+    skip_lost: bool,
+    until_end: bool,
+    assume_untaken: bool,
+) -> None:
+    from ledgermq.relay.definitions import bridge_transfers, source_name
+    from ledgermq.relay.relaying import Relaying
+    from ledgermq.relay.topic_goal import TopicGoal
+
+    if body != "bytes" or bad or skip_lost:
+        raise click.UsageError("--body, --bad and --skip-lost are for --from-topic")
+    queue = queue_from(from_, why="take from a queue")
+    with target.connect() as connection:
+        transfers = bridge_transfers(connection, queue, topic)
+        source = source_name(
+            connection, transfers, target.bootstrap, target.topics, target.timeout_seconds
+        )
+    way = Relaying(
+        connect=partial(
+            target.connect, client_id=transfers, suspect_timeout_seconds=SUSPECT_SECONDS
+        ),
+        queue=queue,
+        transfers=transfers,
+        goal=lambda _: TopicGoal(
+            kafka, topic, source, target.timeout_seconds, assume_untaken=assume_untaken
+        ),
+        until_end=until_end,
+        tell=output.remark,
+        stopping=stopping,
+    )
+    way.run()
+    text = f"{count_of(way.forwarded, 'message')} written to topic {topic} of Kafka"
+    output.done(text, {"to_topic": topic, "forwarded": way.forwarded})
