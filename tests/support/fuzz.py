@@ -27,7 +27,7 @@ from confluent_kafka import Producer
 from ledgermq.cli.main import main
 from ledgermq.embedded import EmbeddedBroker
 from ledgermq.processor.checkpoints.digests import chunk_digest, state_digest
-from ledgermq.processor.log.identity import log_identity
+from ledgermq.wire.topics.identity import log_identity
 from ledgermq.protocol import administration
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import VersionOffered

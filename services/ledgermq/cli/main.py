@@ -32,6 +32,8 @@ _COMMANDS: Final = {
     "msg": "ledgermq.cli.commands.messages:msg",
     "dlq": "ledgermq.cli.commands.dead_letters:dlq",
     "journal": "ledgermq.cli.commands.journal:journal",
+    "bridge": "ledgermq.cli.commands.bridge:bridge",
+    "relay": "ledgermq.cli.commands.relays:relay",
     "replay": "ledgermq.cli.commands.replay:replay",
     "session": "ledgermq.cli.commands.sessions:session",
     "txn": "ledgermq.cli.commands.transactions:txn",

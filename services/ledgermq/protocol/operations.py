@@ -42,6 +42,7 @@ __all__ = [
     "Rollback",
     "RollbackTransaction",
     "SessionOperation",
+    "Source",
     "Suspect",
     "Tick",
     "TimeAgreed",
@@ -107,6 +108,15 @@ class PutMessage(TypedDict):
     persistent: bool
     content: bytes
     header: NotRequired[Header]
+
+
+class Source(TypedDict):
+    """A part of another log, of which the messages of a Put were made (PROTOCOL.md §5)."""
+
+    name: str
+    partition: int
+    first: int
+    last: int
 
 
 class DeliveryRange(TypedDict):
@@ -188,12 +198,14 @@ class GiveBack(SessionOperation):
 class Put(SessionOperation):
     """Puts messages to one destination, in a unit of work if the session is transacted.
 
-    `blocking_ms`: how long it may wait for a quota; 0: it does not wait (INF-03).
+    `blocking_ms`: how long it may wait for a quota; 0: it does not wait (INF-03). `source`: what
+    the messages were made of, which the destination takes once.
     """
 
     destination: str
     messages: list[PutMessage]
     blocking_ms: int = 0
+    source: Source | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

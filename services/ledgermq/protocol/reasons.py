@@ -89,6 +89,10 @@ class Reason(StrEnum):
     SESSION_UNKNOWN = "session-unknown", Severity.STATE, "the session has ended"
     SESSION_WINDOW_FULL = "session-window-full", Severity.INTERNAL, "too many replies are open"
     SETTING_INVALID = "setting-invalid", Severity.OPERATION, "a setting is out of range"
+    SOURCES_FULL = "sources-full", Severity.STATE, "a destination has as many sources as it may"
+    SOURCE_GAP = "source-gap", Severity.STATE, "positions of a source were left out"
+    SOURCE_INVALID = "source-invalid", Severity.OPERATION, "no put can have such a source"
+    SOURCE_TAKEN = "source-taken", Severity.STATE, "positions of a source were taken before"
     STORAGE_FULL = "storage-full", Severity.STATE, "no segment of the storage has room"
     SUBSCRIPTION_DIFFERS = "subscription-differs", Severity.STATE, "the name stands for another one"
     SUBSCRIPTION_INVALID = (

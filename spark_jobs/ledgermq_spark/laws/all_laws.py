@@ -11,6 +11,7 @@ from ledgermq_spark.laws import (
     numbers,
     puts,
     sessions,
+    sources,
     times,
     topics,
     transfers,
@@ -38,4 +39,5 @@ LAWS: Final[tuple[Law, ...]] = (
     refusals.LAW,
     conservation.LAW,
     segments.LAW,
+    sources.LAW,
 )

@@ -14,7 +14,13 @@ from functools import reduce
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ledgermq_spark.laws import consumers, directory, entry_frames, session_frames
+from ledgermq_spark.laws import (
+    consumers,
+    directory,
+    entry_frames,
+    session_frames,
+    source_frames,
+)
 from ledgermq_spark.laws.limits import message_frames, room_frames
 from ledgermq_spark.laws.order import judging, store_events
 from ledgermq_spark.laws.refusals import refusal_frames, text_checks
@@ -267,6 +273,7 @@ for frames in (
     segment_frames.FRAMES,
     relocations.FRAMES,
     session_frames.FRAMES,
+    source_frames.FRAMES,
     entry_frames.FRAMES,
     refusal_frames.FRAMES,
     directory.FRAMES,

@@ -85,6 +85,10 @@ OPERATION_COLUMNS: tuple[tuple[str, t.DataType], ...] = (
     ("settings", TEXT),
     ("maximum_lifetime_ms", LONG),
     ("redelivery_delay_ms", LONG),
+    ("source", TEXT),
+    ("source_partition", LONG),
+    ("source_first", LONG),
+    ("source_last", LONG),
 )
 
 _ARROW: dict[t.DataType, pa.DataType] = {
@@ -156,13 +160,15 @@ def operation_row(
     `automatic_creation` of an AlterQueueManager. `target` is a destination, or the bare name where
     only queues are meant. `settings` are those given, as JSON. `headers` is null where no message
     of a Put has one. `grouped` says that the operation has to do with groups, get options or group
-    affinity. `redelivery_delay_ms` is that of an Open or OpenConsumer.
+    affinity. `redelivery_delay_ms` is that of an Open or OpenConsumer. The last four columns are the
+    source of a Put.
     """
     head = _first_columns(operation, position, append_time_us, trusted)
     handed = getattr(operation, "handed_through", None)
     selection = _selection(operation)
     late = getattr(operation, "redelivery_delay_ms", None)
-    return (*head, *selection, handed, *grouping(operation), *settings_columns(operation), late)
+    beside = (*grouping(operation), *settings_columns(operation), late)
+    return (*head, *selection, handed, *beside, *_source(operation))
 
 
 def _first_columns(
@@ -194,6 +200,13 @@ def _first_columns(
 
 
 _NOTHING = (None,) * 40
+
+
+def _source(operation: op.Operation) -> tuple[Any, ...]:
+    if isinstance(operation, op.Put) and operation.source is not None:
+        one = operation.source
+        return (one["name"], one["partition"], one["first"], one["last"])
+    return _NOTHING[:4]
 
 
 def _selection(operation: op.Operation) -> tuple[Any, ...]:

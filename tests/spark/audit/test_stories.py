@@ -16,6 +16,7 @@ from support.random_logs.random_doubts import RandomDoubts, SegmentDoubts
 from support.random_logs.random_endings import RandomEndings
 from support.random_logs.random_lifetimes import RandomLifetimes
 from support.random_logs.random_log import RandomLog
+from support.random_logs.random_sources import RandomSources
 from support.stories import endings, grouping, losses, moving, ordering, topics, waiting
 from support.stories.written_again import Relocated
 
@@ -58,6 +59,7 @@ def random_logs():
         )
         yield f"random {seed} modes {place}", log.grow(170)
     yield "random lifetimes", RandomLifetimes(Script(random=random.Random(9))).grow(260)
+    yield "random sources", RandomSources(Script(random=random.Random(5))).grow(200)
     yield "random doubts", RandomDoubts(Script(random=random.Random(4))).grow(120)
     yield "random segments in doubt", SegmentDoubts(Script(random=random.Random(22))).grow(200)
 
@@ -150,6 +152,9 @@ def test_random_logs_are_worth_their_name(scripts, totals):
     assert len(totals["random 27 topics", "subscription"]) > 5
     assert sum(doubts_of(scripts["random doubts"])) > 30
     assert sum(count > 1 for count in doubts_of(scripts["random segments in doubt"])) > 8
+    sourced = list(refusals_of(scripts["random sources"]).values())
+    for reason in ("source-taken", "source-gap", "source-invalid"):
+        assert sourced.count(reason) > 10, reason
     for name, script in scripts.items():
         if " modes " in name:
             wanted = {"out-of-turn", "unit-of-work-ended", "target-unknown", "reason-invalid"}

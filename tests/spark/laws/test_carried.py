@@ -10,6 +10,7 @@ from ledgermq_spark.laws.law import RAW
 from support.audits.stretches import Stretches
 from support.brokers.log_writer import Script
 from support.random_logs.random_log import RandomLog
+from support.random_logs.random_sources import RandomSources
 
 FLAVOURS = (
     {},
@@ -62,6 +63,8 @@ def facts(spark):
         script = Script(random=random.Random(seed))
         RandomLog(script, **flavour).grow(LENGTH)
         stretches.cut(f"random {seed}", script.entries, cuts(LENGTH, seed))
+    sources = RandomSources(Script(random=random.Random(8))).grow(LENGTH)
+    stretches.cut("random sources", sources.entries, cuts(LENGTH, 8))
     for rounds in ROUNDS:
         entries, end = routine(rounds)
         stretches.cut(f"routine {rounds}", entries, [end, end + 1])

@@ -89,7 +89,8 @@ def substance(state: QueueManager) -> tuple[Any, ...]:
             consumer.pop("doubt")
     connections = [(one["connection"], one["lane"]) for one in root["connections"]]
     settings = (root["version"], root["automatic_creation"], root["wait_order"], root["journal"])
-    return settings, root["queues"], connections, sessions, root["storage"], list(blocks(state))
+    destinations = (root["queues"], root["sources"])
+    return settings, destinations, connections, sessions, root["storage"], list(blocks(state))
 
 
 def logged(operation: Operation) -> Operation:

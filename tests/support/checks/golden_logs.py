@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from ledgermq.core.apply import apply, new_state
+from ledgermq.protocol.operations import Operation
 from ledgermq.protocol.outcomes import Addressed
 from ledgermq.wire.framing.codec import decode_operation
 from support.checks import checks
@@ -41,6 +42,14 @@ def _outcome(one: Addressed) -> Row:
     }
 
 
+def _operation(operation: Operation) -> Row:
+    """An operation as it was written: without the source that a Put has not."""
+    fields = _without_text(asdict(operation))
+    if fields.get("source", "") is None:
+        del fields["source"]
+    return {"kind": type(operation).__name__} | fields
+
+
 def _fold(log: list[tuple[bytes | None, int]]) -> Iterator[Row]:
     """The lines of a log: what this fold makes of its entries."""
     state = new_state()
@@ -50,7 +59,7 @@ def _fold(log: list[tuple[bytes | None, int]]) -> Iterator[Row]:
             "position": position,
             "time": time,
             "value": None if value is None else value.hex(),
-            "operation": {"kind": type(operation).__name__} | _without_text(asdict(operation)),
+            "operation": _operation(operation),
             "outcomes": [_outcome(one) for one in apply(state, operation, position, time)],
         }
     yield {"digest": checks.digest(state)}

@@ -170,6 +170,7 @@ class ModelBase(ModelJournal):
             "owner": None,
             "given": 0,
             "gone": [],
+            "parts": [],
             **dict.fromkeys(("messages_high", "bytes_high"), 0),
             "settings": dict(SETTINGS),
         }
@@ -191,6 +192,7 @@ class ModelBase(ModelJournal):
             "parked": [],
             "owner": None,
             "gone": [],
+            "parts": [],
             **dict.fromkeys(("messages_high", "bytes_high"), 0),
             "settings": dict(SETTINGS),
         }

@@ -6,7 +6,7 @@ from typing import Any
 
 from support.model.base import BODY_MAX, INT_MAX
 from support.model.delivery import PLAIN
-from support.model.quotas import ModelQuotas
+from support.model.sources import ModelSources
 
 TIMES = ("time_to_live_ms", "delivery_delay_ms", "age_ms")
 AGES_MS = 100 * 366 * 86_400_000
@@ -15,7 +15,7 @@ AGES_MS = 100 * 366 * 86_400_000
 Row = dict[str, Any]
 
 
-class ModelOperations(ModelQuotas):
+class ModelOperations(ModelSources):
     """One method `do_...` per operation; a text as answer is the reason of a refusal."""
 
     def do_unreadable(self, entry: Any) -> str:
@@ -136,6 +136,9 @@ class ModelOperations(ModelQuotas):
         if reason is not None:
             return reason
         queue = self.place(entry.destination)
+        reason = self.check_part(session, queue, entry)
+        if reason is not None:
+            return reason
         if queue is not None and queue["settings"]["puts_disabled"]:
             return "puts-disabled"
         if not 1 <= len(entry.messages) <= 10_000:
@@ -192,7 +195,11 @@ class ModelOperations(ModelQuotas):
         reason = self.check_quota(session, entry, added)
         if reason == "blocked":
             self.block(session, entry, added)
-        return reason or self.take_in(session, entry.destination, added, warning)
+        if reason:
+            return reason
+        answer = self.take_in(session, entry.destination, added, warning)
+        self.note_part(entry)
+        return answer
 
     def times(self, header: Any, settings: Row) -> Row:
         """When a message expires and may be delivered, from its send."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support.planted import fold_faults, order_faults, put_faults
+from support.planted import fold_faults, order_faults, put_faults, source_faults
 
 FAMILIES = (
     fold_faults.FOLD,
@@ -13,6 +13,7 @@ FAMILIES = (
     put_faults.STORAGE,
     put_faults.RELOCATION,
     put_faults.HANDLING,
+    source_faults.SOURCES,
     order_faults.GROUPS,
     order_faults.FIFO,
     order_faults.GROUP_ORDER,

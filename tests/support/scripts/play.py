@@ -133,6 +133,8 @@ class Player:
             assert _stored(state) == self.model.stored()
             assert [_numbers(one) for one in state.sessions.values()] == self.model.numbers()
             compare_groups(state, self.model)
+            told = [document for _, document in topic_query.source_entries(state, "")]
+            assert told == self.model.source_statuses()
             assert storage_status(state, -1, 1000) == self.model.storage_status()
             assert journal_status(state) == self.model.journal_status()
             assert next_deadline(state) == self.model.deadline()

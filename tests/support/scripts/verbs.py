@@ -14,6 +14,7 @@ from ledgermq.protocol.operations import (
     Operation,
     PropertyValue,
     PutMessage,
+    Source,
     Unreadable,
 )
 from support.scripts.administration_verbs import ADMINISTRATION_VERBS
@@ -209,7 +210,24 @@ def _put(player: Player, line: Line) -> Operation:
         destination=destination_of(line.words[0]),
         messages=_messages(line.words[1:]),
         blocking_ms=time_us(line.options.get("block", "0s")) // 1_000,
+        source=source_of(line.options.get("source")),
     )
+
+
+def source_of(word: str | None) -> Source | None:
+    """`NAME/PARTITION:FIRST..LAST`; `NAME*512` is a name of so many characters."""
+    if word is None:
+        return None
+    place, _, positions = word.rpartition(":")
+    name, _, partition = place.rpartition("/")
+    letter, star, count = name.partition("*")
+    first, _, last = positions.partition("..")
+    return {
+        "name": letter * int(count) if star else name,
+        "partition": int(partition),
+        "first": int(first),
+        "last": int(last),
+    }
 
 
 def _get(player: Player, line: Line) -> Operation:

@@ -8,7 +8,12 @@ from ledgermq.client.admin.link import AdminPart
 from ledgermq.client.argument_types import typed
 from ledgermq.client.destinations import queue_name, topic_name
 from ledgermq.client.link.questions import Answer
-from ledgermq.protocol.documents.destinations import QueueStatus, SubscriptionStatus, TopicStatus
+from ledgermq.protocol.documents.destinations import (
+    QueueStatus,
+    SourceStatus,
+    SubscriptionStatus,
+    TopicStatus,
+)
 from ledgermq.protocol.documents.fields import status_of
 from ledgermq.protocol.documents.groups import GroupState
 from ledgermq.protocol.documents.manager import CheckpointStatus, QueueManagerStatus
@@ -17,7 +22,9 @@ from ledgermq.protocol.documents.sessions import SessionState, SessionStatus, Tr
 from ledgermq.protocol.documents.storage import StorageStatus
 from ledgermq.protocol.limits import GROUP_MEMBERS_MAX
 
-S = TypeVar("S", QueueObstacles, QueueStatus, SessionState, SubscriptionStatus, TopicStatus)
+S = TypeVar(
+    "S", QueueObstacles, QueueStatus, SessionState, SourceStatus, SubscriptionStatus, TopicStatus
+)
 
 # Groups asked for at a time: what one answer has room for even if much of each is missing.
 GROUPS_PER_PAGE: Final = 200
@@ -60,6 +67,10 @@ class Statuses(AdminPart):
     def list_queues(self, *, not_before: int = -1) -> list[QueueStatus]:
         """All queues' statuses, by name; asked for page by page, so each names its position."""
         return self._listed("QUEUES", QueueStatus, not_before)
+
+    def list_sources(self, *, not_before: int = -1) -> list[SourceStatus]:
+        """How far destinations have taken other logs, by destination, partition and name."""
+        return self._listed("SOURCES", SourceStatus, not_before)
 
     def groups(self, queue: str, *, not_before: int = -1) -> list[GroupState]:
         """The groups of which a queue holds something, by group id, without their items.

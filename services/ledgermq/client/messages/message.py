@@ -367,3 +367,8 @@ def _microseconds(time: int | datetime) -> int:
     if isinstance(time, datetime):
         return round((time - EPOCH) / timedelta(microseconds=1))
     return time
+
+
+def raw_message(message: Message) -> DeliveredMessage:
+    """A message as it was delivered, for relays, which carry on its bytes."""
+    return message._raw

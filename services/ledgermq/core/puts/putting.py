@@ -9,6 +9,7 @@ from ledgermq.core.moves import move
 from ledgermq.core.puts.blocked import WAITS, Waits, block, must_block
 from ledgermq.core.puts.grouping import check_groups, join_open_groups, set_group, without_group
 from ledgermq.core.puts.quotas import bytes_of, check_transaction_size
+from ledgermq.core.puts.sources import check_source, note_taken
 from ledgermq.core.puts.times import check_times, set_times
 from ledgermq.core.state.group import Group
 from ledgermq.core.state.message_states import NEW, UNCOMMITTED
@@ -39,6 +40,9 @@ def put(entry: Entry, session: Session, operation: Put) -> Reply | Refusal | Wai
     queue = use_destination(entry.state, operation.destination, entry.position)
     if isinstance(queue, Refusal):
         return queue
+    wrong = check_source(session, queue, operation)
+    if wrong is not None:
+        return wrong
     if queue.settings.puts_disabled:
         return Refusal(Reason.PUTS_DISABLED, f"puts to {queue.destination} are disabled")
     messages = _messages(entry, session, queue, operation)
@@ -62,6 +66,7 @@ def put(entry: Entry, session: Session, operation: Put) -> Reply | Refusal | Wai
     if blocked:
         block(entry, session, queue, operation, messages)
         return WAITS
+    note_taken(queue, operation)
     return take_in(entry, session, queue, messages, operation.session_sequence, warning)
 
 

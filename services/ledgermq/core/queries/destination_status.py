@@ -65,6 +65,23 @@ def topic_statuses(state: QueueManager) -> list[Document]:
     return [status for _, status in topic_entries(state, "")]
 
 
+def source_entries(state: QueueManager, after: str) -> Iterator[tuple[str, Document]]:
+    """How far sources were taken, by destination, partition and name, behind one of them."""
+    takers = (*state.queues.values(), *state.topics.values())
+    found = sorted(
+        (one.destination, partition, name, taken)
+        for one in takers
+        for (name, partition), taken in one.sources.items()
+    )
+    destination, _, rest = after.partition(" ")
+    partition_after, _, name_after = rest.partition(" ")
+    behind = (destination, place_in(partition_after), name_after)
+    for destination, partition, name, taken in found:
+        if not after or (destination, partition, name) > behind:
+            told = {"destination": destination, "name": name, "partition": partition}
+            yield f"{destination} {partition} {name}", told | {"taken": taken}
+
+
 def _by_name(found: Mapping[str, Queue], after: str) -> Iterator[tuple[str, Document]]:
     """The statuses of what comes behind a name, by name; with each the place behind it."""
     for name in sorted(one for one in found if one > after):

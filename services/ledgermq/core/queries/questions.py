@@ -17,6 +17,7 @@ from ledgermq.core.queries.destination_status import (
     destination_status,
     queue_entries,
     queue_statuses,
+    source_entries,
     subscription_entries,
     topic_entries,
 )
@@ -217,6 +218,7 @@ def _origins(chosen: Chosen, after: str) -> Iterator[tuple[str, Document]]:
 LISTINGS: Final[dict[str, Callable[[QueueManager, str], Iterator[tuple[str, Document]]]]] = {
     "QUEUES": queue_entries,
     "SESSIONS": session_entries,
+    "SOURCES": source_entries,
     "SUBSCRIPTIONS": subscription_entries,
     "TOPICS": topic_entries,
     "TRANSACTIONS": transaction_entries,

@@ -44,6 +44,11 @@ def destination_entries(state: QueueManager) -> Record:
         "topic_unacknowledged_max": {
             one.name: one.unacknowledged_max for one in topics if one.unacknowledged_max
         },
+        "sources": [
+            {"destination": one.destination, "name": name, "partition": partition, "taken": taken}
+            for one in (*state.queues.values(), *topics)
+            for (name, partition), taken in one.sources.items()
+        ],
     }
 
 
@@ -123,6 +128,10 @@ def restore_destinations(state: QueueManager, root: Record) -> None:
             configured.append((found, entry))
     for topic in state.topics.values():
         topic.unacknowledged_max = root["topic_unacknowledged_max"].get(topic.name, 0)
+    for entry in root["sources"]:
+        taker = find_destination(state, entry["destination"])
+        assert taker is not None, "what takes is there"
+        taker.sources[entry["name"], entry["partition"]] = entry["taken"]
     for entry in root["subscriptions"]:
         add_subscription(state, _subscription_from(state, entry))
     for found, entry in configured:

@@ -33,6 +33,8 @@ from ledgermq.selector import Selector
 
 # The text of a selector, empty for none, and the options.
 OrderKey = tuple[str, Options]
+# Name and partition.
+SourceKey = tuple[str, int]
 # In flight, waits since, session, number: who comes first among the consumers that wait.
 WaitingKey = tuple[int, int, int, int]
 # The kind of a shared subscription that has ended while deliveries of it are in flight (SES-43).
@@ -264,6 +266,8 @@ class Queue:
     waiting: LazyHeap[WaitingKey] | None = None
     # What was received and is here, in the order of first delivery; None: CONCURRENT (DB-22).
     received: OrderedDict[int, None] | None = None
+    # The last position taken of each partition of a source (§5).
+    sources: dict[SourceKey, int] = field(default_factory=dict)
     # Blocks changed since the checkpointer looked last; nothing in the fold reads it.
     touched_blocks: dict[int, None] = field(default_factory=dict)
 

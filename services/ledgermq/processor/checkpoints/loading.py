@@ -27,7 +27,7 @@ from ledgermq.processor.checkpoints.stored_records import (
     read_stored_records,
     write_all,
 )
-from ledgermq.processor.log.identity import LogIdentity, log_identity
+from ledgermq.wire.topics.identity import LogIdentity, log_identity
 from ledgermq.protocol.administration import VersionOffered
 from ledgermq.protocol.limits import FIRST_VERSION
 from ledgermq.protocol.operations import Upgrade

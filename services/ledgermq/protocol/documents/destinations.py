@@ -235,3 +235,22 @@ class SubscriptionStatus:
     def durable(self) -> bool:
         """Whether it outlives its consumers."""
         return self.kind == "durable"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceStatus:
+    """How far a destination has taken a partition of a source, another log (PROTOCOL.md §5).
+
+    Attributes:
+        position: Log position that this is true at.
+        destination: Which one, as `queue:NAME` or `topic:NAME`.
+        name: Name of the source.
+        partition: Its partition.
+        taken: The last position taken of it.
+    """
+
+    position: int = field(metadata=BESIDE)
+    destination: str
+    name: str
+    partition: int
+    taken: int

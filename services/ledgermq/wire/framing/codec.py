@@ -100,7 +100,7 @@ def encode_operation(operation: Operation) -> bytes:
     datum = {name: getattr(operation, name) for name in _FIELDS[kind]}
     if isinstance(operation, Put):
         datum["headers"] = split(operation.messages, NO_HEADER)
-    return _write(by_name(OPERATION + kind.__name__), datum)
+    return encode_record(OPERATION + kind.__name__, datum)
 
 
 def decode_operation(value: bytes | None, active_version: int = PROTOCOL_VERSION) -> Operation:

@@ -15,10 +15,15 @@ from ledgermq.protocol.limits import (
     HEADER_BYTES_MAX,
     PRIORITY_MAX,
     PUT_MESSAGES_MAX,
+    SOURCE_CHARACTERS_MAX,
+    SOURCE_PARTITION_MAX,
+    SOURCE_POSITION_MAX,
+    SOURCES_MAX,
     TIMING_MS_MAX,
     UNIT_OF_WORK_DESTINATIONS_MAX,
 )
 from ledgermq_spark.laws.refusals.expressions import is_destination, is_name, name_in, stands
+from ledgermq_spark.laws.source_frames import LAST
 
 PUTTING: Final = f"""
 WITH
@@ -35,13 +40,17 @@ asked AS (
         coalesce(nullif(place.message_bytes_max, 0), {CONTENT_BYTES_MAX}) AS content_bytes_max,
         coalesce(place.messages_max, 0) AS messages_max, coalesce(place.bytes_max, 0) AS bytes_max,
         manager.automatic_creation, manager.segment_bytes, manager.segments_max,
-        manager.messages_max AS all_messages_max, manager.bytes_max AS all_bytes_max
+        manager.messages_max AS all_messages_max, manager.bytes_max AS all_bytes_max,
+        taken_before, sources_before
     FROM {{conduct}} AS one JOIN {{units}} USING (queue_manager, session, position)
     JOIN {{manager_settings}} AS manager ON manager.queue_manager = one.queue_manager
         AND {stands("manager.from_position", "manager.until_position", "one.position")}
     LEFT JOIN {{settings}} AS place ON place.queue_manager = one.queue_manager
         AND place.destination = one.target AND place.kind <> 'subscription'
         AND {stands("place.from_position", "place.until_position", "one.position")}
+    LEFT JOIN (
+        SELECT queue_manager, position, taken_before, sources_before FROM {{put_parts}}
+    ) AS part ON part.queue_manager = one.queue_manager AND part.position = one.position
     WHERE one.kind = 'Put'
 )
 SELECT queue_manager, position, late, CASE
@@ -54,6 +63,15 @@ SELECT queue_manager, position, late, CASE
     WHEN store IS NULL AND {name_in("target")} LIKE 'temporary/%' THEN 'destination-unknown'
     WHEN store IS NULL AND NOT automatic_creation
         THEN IF(target LIKE 'queue:%', 'queue-unknown', 'topic-unknown')
+    WHEN mode = 'TRANSACTED' AND source IS NOT NULL OR source IS NOT NULL AND number <> 0
+        OR length(source) NOT BETWEEN 1 AND {SOURCE_CHARACTERS_MAX}
+        OR source_partition NOT BETWEEN 0 AND {SOURCE_PARTITION_MAX}
+        OR source_first < 0 OR source_last NOT BETWEEN source_first AND {SOURCE_POSITION_MAX}
+        THEN 'source-invalid'
+    WHEN source IS NOT NULL AND taken_before IS NULL AND sources_before >= {SOURCES_MAX}
+        THEN 'sources-full'
+    WHEN source_first <= taken_before THEN 'source-taken'
+    WHEN source_first > {LAST} + 1 THEN 'source-gap'
     WHEN puts_disabled THEN 'puts-disabled'
     WHEN count NOT BETWEEN 1 AND {PUT_MESSAGES_MAX}
         OR NOT forall(priorities, one -> one BETWEEN 0 AND {PRIORITY_MAX})

@@ -171,6 +171,13 @@ SELECT queue_manager, max_by(position, number) FROM {operations} WHERE kind = 'V
 GROUP BY queue_manager
 UNION
 SELECT queue_manager, max(position) FROM {operations} GROUP BY queue_manager
+-- How far sources were taken.
+UNION
+SELECT queue_manager, max(position)
+FROM {put_parts} LEFT SEMI JOIN (SELECT * FROM {destinations} WHERE gone_at IS NULL)
+    USING (queue_manager, store)
+WHERE is_taken
+GROUP BY queue_manager, store, source, source_partition
 -- Where bodies stand that were written again since they moved.
 UNION
 SELECT queue_manager, max(one.position)

@@ -1,0 +1,197 @@
+"""`ledgermq relay`: messages of a queue go to another queue manager, each exactly once."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+import click
+
+from ledgermq.cli.options.consent import confirm
+from ledgermq.cli.options.destinations import destination_named, queue_from
+from ledgermq.cli.options.stopping import stopped_by_signals
+from ledgermq.cli.options.target import Target, target_options
+from ledgermq.cli.printing.output import Column, Output, count_of
+from ledgermq.cli.printing.statuses import done
+
+if TYPE_CHECKING:
+    from ledgermq.client.connection import Connection
+    from ledgermq.protocol.documents.destinations import QueueStatus
+    from ledgermq.relay.definitions import Definition
+    from ledgermq.relay.forwarding import Goal
+
+# Of a relay that was killed, the session ends after twice that; then another one goes on.
+SUSPECT_SECONDS: Final = 5.0
+COLUMNS: Final = (
+    Column(key="name", heading="NAME", whole=True),
+    Column(key="from", heading="FROM"),
+    Column(key="to", heading="TO"),
+    Column(key="waiting", heading="TRANSFERS WAITING", number=True),
+    Column(key="moved", heading="TRANSFERS DONE", number=True),
+    Column(key="runners", heading="RUNNERS", number=True),
+)
+
+
+@click.group()
+def relay() -> None:
+    """Relay messages of a queue to another queue manager, each exactly once."""
+
+
+@relay.command()
+@click.option("--from", "from_", required=True, metavar="QUEUE@QM", help="Where messages are.")
+@click.option("--to", required=True, metavar="DESTINATION@QM", help="Where they are to go.")
+@click.option("--name", help="What it is called.  [default: QUEUE]")
+@click.option(
+    "--to-bootstrap", default="", metavar="HOST:PORT", help="Kafka of the other queue manager."
+)
+@click.option("--to-topic-prefix", default="", metavar="PREFIX", help="Prefix of its log topics.")
+@target_options
+def create(
+    target: Target,
+    output: Output,
+    from_: str,
+    to: str,
+    name: str | None,
+    to_bootstrap: str,
+    to_topic_prefix: str,
+) -> None:
+    """Define a relay; `ledgermq relay run NAME` then does it."""
+    from ledgermq.relay.definitions import Definition
+
+    place, at, queue_manager = from_.partition("@")
+    queue = queue_from(place, why="relay a durable subscription's messages by a queue")
+    if at:
+        target = replace(target, queue_manager=queue_manager)
+    goal, at, goal_manager = to.partition("@")
+    if not at:
+        raise click.UsageError("--to names the other queue manager too, as in queue:orders@QM2")
+    found = Definition(
+        name=name or queue,
+        queue=queue,
+        to=destination_named(goal),
+        queue_manager=goal_manager,
+        bootstrap=to_bootstrap,
+        topic_prefix=to_topic_prefix,
+    )
+    _goal_target(target, found).claim()
+    with target.connect() as connection:
+        position = found.create(connection)
+    done(output, "relay", found.name, "created", position)
+
+
+@relay.command("list")
+@target_options
+def list_relays(target: Target, output: Output) -> None:
+    """List the relays of a queue manager."""
+    from ledgermq.relay.definitions import definitions
+
+    with target.connect() as connection:
+        rows = [_row(target, found, status) for found, status in definitions(connection)]
+    output.table(COLUMNS, rows, caption="" if rows else "no relays yet")
+
+
+@relay.command()
+@click.argument("name")
+@target_options
+def show(target: Target, output: Output, name: str) -> None:
+    """Show relay NAME: what waits here, and how far the other side has taken it."""
+    from ledgermq.relay.definitions import find_definition
+
+    with target.connect() as connection:
+        found, status = find_definition(connection, name)
+        row = _row(target, found, status)
+        row["messages waiting"] = connection.admin.queue_status(found.queue).message_count
+        source = _source(target, connection, found)
+        with _goal_target(target, found).connect() as other:
+            taken = [one for one in other.admin.list_sources() if one.name == source]
+        row["last transfer taken"] = max((one.taken for one in taken), default=None)
+    output.fields(row)
+
+
+@relay.command()
+@click.argument("name")
+@click.option("--purge", is_flag=True, help="Also if transfers wait: their messages are gone.")
+@click.option("--yes", is_flag=True, help="Do it without asking.")
+@target_options
+def delete(target: Target, output: Output, name: str, purge: bool, yes: bool) -> None:
+    """Delete relay NAME, once nothing waits to be transferred."""
+    from ledgermq.relay.definitions import find_definition
+
+    with target.connect() as connection:
+        found, status = find_definition(connection, name)
+        if purge and status.message_count and not yes:
+            what = count_of(status.message_count, "transfer")
+            confirm(f"this would delete {what} that no other queue manager has taken, with all in")
+        position = connection.admin.delete_queue(found.transfers, purge=purge)
+    done(output, "relay", name, "deleted", position)
+
+
+@relay.command()
+@click.argument("name")
+@click.option("--until-end", is_flag=True, help="Stop when there is nothing more to relay.")
+@target_options
+def run(target: Target, output: Output, name: str, until_end: bool) -> None:
+    """Relay what comes, until it is stopped; a second one waits until the first ends."""
+    from ledgermq.relay.definitions import find_definition
+    from ledgermq.relay.relaying import Relaying
+
+    with target.connect() as connection:
+        found, _ = find_definition(connection, name)
+    with stopped_by_signals() as stopping:
+        way = Relaying(
+            connect=partial(
+                target.connect,
+                client_id=found.transfers,
+                suspect_timeout_seconds=SUSPECT_SECONDS,
+            ),
+            queue=found.queue,
+            transfers=found.transfers,
+            goal=partial(_goal, target, found),
+            until_end=until_end,
+            tell=output.remark,
+            stopping=stopping,
+        )
+        way.run()
+    where = f"{found.to} on {found.queue_manager}"
+    text = f"{count_of(way.forwarded, 'message')} relayed to {where}"
+    output.done(text, {"relay": name, "forwarded": way.forwarded})
+
+
+@contextlib.contextmanager
+def _goal(target: Target, found: Definition, connection: Connection) -> Iterator[Goal]:
+    from ledgermq.relay.queue_goal import QueueGoal
+
+    source = _source(target, connection, found)
+    with _goal_target(target, found).connect() as other:
+        yield QueueGoal(other, found.to, source)
+
+
+def _source(target: Target, connection: Connection, found: Definition) -> str:
+    from ledgermq.relay.definitions import source_name
+
+    return source_name(
+        connection, found.transfers, target.bootstrap, target.topics, target.timeout_seconds
+    )
+
+
+def _goal_target(target: Target, found: Definition) -> Target:
+    return replace(
+        target,
+        queue_manager=found.queue_manager,
+        bootstrap=found.bootstrap or target.bootstrap,
+        topic_prefix=found.topic_prefix or target.topic_prefix,
+    )
+
+
+def _row(target: Target, found: Definition, status: QueueStatus) -> dict[str, Any]:
+    return {
+        "name": found.name,
+        "from": f"queue:{found.queue}@{target.queue_manager}",
+        "to": f"{found.to}@{found.queue_manager}",
+        "waiting": status.message_count,
+        "moved": status.sent_and_committed,
+        "runners": status.receivers,
+    }

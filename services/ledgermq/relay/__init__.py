@@ -1,0 +1,1 @@
+"""Relays and bridges: messages go from one log to another, each exactly once."""

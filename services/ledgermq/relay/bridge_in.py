@@ -1,0 +1,173 @@
+"""From a topic of Kafka to a queue or topic here: each record becomes one message, once.
+
+The queue manager remembers how far the destination has taken each partition; nothing else is
+remembered anywhere, so this may be stopped anywhere, and be run several times at once.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from ledgermq.client.sending.sourced import SourcedPuts
+from ledgermq.errors import LedgerMQError
+from ledgermq.relay.records import RecordInvalidError, bad_message_of, message_of
+from ledgermq.relay.running import Tell, keep_going
+from ledgermq.relay.taking import Item, Taker
+from ledgermq.relay.topic_reader import TopicReader
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message as Record
+
+    from ledgermq.client.connection import Connection
+
+READ_SECONDS: Final = 0.5
+# How often it looks for partitions that were added.
+PARTITIONS_SECONDS: Final = 30.0
+
+
+class RecordsLostError(LedgerMQError):
+    """Records that were not taken are on the topic no longer."""
+
+    code = "records-lost"
+
+
+@dataclass(slots=True, kw_only=True)
+class BridgeIn:
+    """A topic's way to a destination.
+
+    Attributes:
+        connect: Makes a connection to the queue manager.
+        bootstrap: The Kafka that has the topic.
+        body: What values become: bytes, text or json.
+        bad: Where records go that cannot become that; None: they stop it.
+        skip_lost: Whether to go on behind records that Kafka deleted before they were taken.
+        until_end: Whether to stop where all partitions were read to their ends.
+        put: How many messages were put to the target, and how many to `bad`.
+    """
+
+    connect: Callable[[], AbstractContextManager[Connection]]
+    bootstrap: str
+    topic: str
+    target: str
+    body: str = "bytes"
+    bad: str | None = None
+    skip_lost: bool = False
+    until_end: bool = False
+    timeout_seconds: float = 30.0
+    tell: Tell = print
+    stopping: threading.Event = field(default_factory=threading.Event)
+    put: int = 0
+    put_bad: int = 0
+
+    def run(self) -> None:
+        """Goes on until it is stopped, or at the end if it is to stop there.
+
+        Raises:
+            RecordInvalidError: A record cannot become a message, and `bad` is None.
+            RecordsLostError: Records were deleted before they were taken.
+            LedgerMQError: The destination refuses a message for good.
+        """
+        keep_going(self._run, self.stopping, self.tell)
+
+    def _run(self) -> None:
+        with (
+            self.connect() as connection,
+            closing(TopicReader(self.bootstrap, self.topic, self.timeout_seconds)) as reader,
+        ):
+            puts = SourcedPuts(connection)
+            taker = Taker(connection, puts, self.target, reader.source)
+            bad = None
+            if self.bad is not None:
+                bad = Taker(connection, puts, self.bad, reader.source)
+            _Crossing(self, reader, puts, taker, bad).run()
+
+
+class _Crossing:
+    """One connection's part of the way."""
+
+    def __init__(
+        self,
+        bridge: BridgeIn,
+        reader: TopicReader,
+        puts: SourcedPuts,
+        taker: Taker,
+        bad: Taker | None,
+    ) -> None:
+        self._bridge = bridge
+        self._reader = reader
+        self._puts = puts
+        self._taker = taker
+        self._bad = bad
+        self._partitions: list[int] = []
+
+    def run(self) -> None:
+        looked_at = 0.0
+        while not self._bridge.stopping.is_set():
+            if not looked_at or time.monotonic() - looked_at > PARTITIONS_SECONDS:
+                looked_at = time.monotonic()
+                self._look()
+            for partition, records in self._reader.read(READ_SECONDS).items():
+                self._take(partition, records)
+            if self._bridge.until_end and self._reader.at_end.issuperset(self._partitions):
+                return
+
+    def _look(self) -> None:
+        """Begins to read all partitions, if there are others than before."""
+        found = self._reader.partitions()
+        if found != self._partitions:
+            self._reader.assign({one: self._start(one) for one in found})
+            self._partitions = found
+
+    def _start(self, partition: int) -> int:
+        """The first position to read; RecordsLostError if it is there no longer."""
+        low, high = self._reader.ends(partition)
+        taken = self._taker.taken.get(partition)
+        if taken is None:
+            return low
+        where = f"partition {partition} of {self._bridge.topic}"
+        if taken + 1 > high:
+            raise RecordsLostError(
+                f"{where} ends before position {high}, and {self._bridge.target} has taken all up "
+                f"to {taken}: records were lost on Kafka, and others stand at their positions"
+            )
+        if taken + 1 < low:
+            lost = f"positions {taken + 1} to {low - 1} of {where}"
+            if not self._bridge.skip_lost:
+                raise RecordsLostError(
+                    f"{lost} were deleted before they were taken; to go on behind them, run it "
+                    "with --skip-lost"
+                )
+            self._bridge.tell(f"{lost} were deleted before they were taken, and are skipped")
+        return max(low, taken + 1)
+
+    def _take(self, partition: int, records: list[Record]) -> None:
+        good: list[Item] = []
+        bad: list[Item] = []
+        through = 0
+        for record in records:
+            offset = record.offset()
+            assert offset is not None, "a record has a position"
+            through = offset
+            try:
+                message = message_of(
+                    record, self._bridge.body, self._taker.target, self._puts.maker
+                )
+            except RecordInvalidError as error:
+                if self._bad is None:
+                    # What came before it is taken first: it goes on from there.
+                    self._bridge.put += self._taker.take(partition, good, offset - 1)
+                    raise
+                why = str(error)
+                told = bad_message_of(record, why, self._bad.target, self._puts.maker)
+                bad.append(Item(offset, told))
+            else:
+                good.append(Item(offset, message))
+        # First what goes aside: a part of the destination covers it.
+        if self._bad is not None:
+            self._bridge.put_bad += self._bad.take(partition, bad, bad[-1].position if bad else 0)
+        self._bridge.put += self._taker.take(partition, good, through)

@@ -1,0 +1,58 @@
+"""Transfers go on from their queue to a target, in the order of their numbers, each once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from ledgermq.client.engine.acknowledge_mode import AckMode
+from ledgermq.protocol.outcomes import DeliveredMessage
+from ledgermq.relay.running import SourceMovedError
+from ledgermq.relay.transfers import decode_transfer
+
+if TYPE_CHECKING:
+    from ledgermq.client.connection import Connection
+
+
+class Goal(Protocol):
+    """Where transfers go; it remembers the last one that it took, however this process ends."""
+
+    @property
+    def taken(self) -> int | None:
+        """Number of the last transfer that it took; None: none that it knows of."""
+
+    def take(self, number: int, messages: Sequence[DeliveredMessage]) -> None:
+        """Takes the messages of a transfer as one, unless it has taken that number."""
+
+
+class Forwarder:
+    """Reads the queue of transfers; what it holds goes back if it ends anywhere."""
+
+    def __init__(self, connection: Connection, transfers: str, goal: Goal) -> None:
+        self._connection = connection
+        self._transfers = transfers
+        self._goal = goal
+        self._session = connection.session(ack=AckMode.CLIENT)
+        self._consumer = self._session.consumer("queue:" + transfers)
+
+    def forward(self, wait_seconds: float) -> int:
+        """Sends one transfer on, if there is one in time; returns how many messages it has."""
+        message = self._consumer.receive(wait_seconds)
+        if message is None:
+            return 0
+        messages = decode_transfer(message)
+        number, taken = message.sequence, self._goal.taken
+        if taken is None or number > taken:
+            if number != (0 if taken is None else taken + 1):
+                self._check_left_out(number)
+            self._goal.take(number, messages)
+        self._session.acknowledge()
+        return len(messages)
+
+    def _check_left_out(self, number: int) -> None:
+        """Numbers may be left out whose transfers are gone, and none that somebody else holds."""
+        lowest = self._connection.admin.queue_status(self._transfers).min_sequence
+        if lowest < number:
+            raise SourceMovedError(
+                f"transfer {number} of {self._transfers} came before transfer {lowest}"
+            )

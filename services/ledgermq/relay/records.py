@@ -1,0 +1,180 @@
+"""Records of a topic of Kafka as messages: nothing of a record is lost, or it is none.
+
+Headers whose names and values are those of text properties become these; where one cannot, all of
+the record's stand in one property, as JSON. Key, timestamp and place are properties.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from ledgermq.client.messages.property_access import check_property_names
+from ledgermq.client.sansio.sizes import MESSAGE_BYTES_MAX, encoded_bytes
+from ledgermq.client.sending.making import MessageMaker, Sending
+from ledgermq.errors import LedgerMQError, MessageFormatError, MessageTooLargeError
+from ledgermq.protocol.operations import PutMessage
+from ledgermq.wire.content.content import Body
+from ledgermq.wire.content.objects import ObjectBody
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message as Record
+
+Headers = list[tuple[str, bytes | None]]
+PREFIX: Final = "LedgerMQ_Kafka"
+TOPIC, PARTITION, OFFSET = f"{PREFIX}Topic", f"{PREFIX}Partition", f"{PREFIX}Offset"
+TIMESTAMP, HEADERS = f"{PREFIX}Timestamp", f"{PREFIX}Headers"
+# A key that is no text stands in the second, as base64.
+KEY, BINARY_KEY = f"{PREFIX}Key", f"{PREFIX}KeyBase64"
+# What a Put says of its source.
+SOURCE_BYTES_MAX: Final = 4096
+
+
+class RecordInvalidError(LedgerMQError):
+    """A record that cannot become a message as was asked."""
+
+    code = "record-invalid"
+
+
+def place_of(record: Record) -> str:
+    return f"{record.topic()}-{record.partition()}@{record.offset()}"
+
+
+def headers_of(record: Record) -> Headers:
+    """RecordInvalidError for a name that is no text."""
+    try:
+        return [(name, _bytes(value)) for name, value in record.headers() or []]
+    except UnicodeDecodeError as error:
+        raise RecordInvalidError(f"a header of record {place_of(record)} has no name") from error
+
+
+def message_of(record: Record, body: str, target: str, maker: MessageMaker) -> PutMessage:
+    """A record as a message whose body is of a kind of `BODIES`; RecordInvalidError: it is none."""
+    try:
+        return _made(maker, target, BODIES[body](record.value()), properties_of(record))
+    except (ValueError, RecursionError, MessageFormatError, MessageTooLargeError) as error:
+        raise RecordInvalidError(f"record {place_of(record)} is no message: {error}") from error
+
+
+def bad_message_of(record: Record, reason: str, target: str, maker: MessageMaker) -> PutMessage:
+    """A record that is no message, whole, as an object; of what is too large, what tells it."""
+    try:
+        headers = [list(one) for one in headers_of(record)]
+    except RecordInvalidError:
+        headers = []
+    told: dict[str, Any] = {
+        "topic": record.topic(),
+        "partition": record.partition(),
+        "offset": record.offset(),
+        "timestamp": record.timestamp()[1],
+        "reason": reason,
+        "key": record.key(),
+        "headers": headers,
+        "value": record.value(),
+    }
+    properties = {TOPIC: record.topic(), PARTITION: record.partition(), OFFSET: record.offset()}
+    try:
+        return _made(maker, target, ObjectBody(told), properties)
+    except MessageTooLargeError:
+        parts = ("key", "headers", "value")
+        told |= {name: _digest(told[name]) for name in parts}
+        return _made(maker, target, ObjectBody(told), properties)
+
+
+def properties_of(record: Record) -> dict[str, Any]:
+    """Headers, key, timestamp and place of a record."""
+    given = headers_of(record)
+    names = [name for name, _ in given]
+    texts = {name: text for name, value in given if (text := _text(value)) is not None}
+    properties: dict[str, Any] = texts
+    reserved = any(name.startswith(("JMS", PREFIX)) for name in names)
+    if len(texts) < len(names) or reserved or not _are_names(texts):
+        pairs = [[name, None if value is None else _base64(value)] for name, value in given]
+        properties = {HEADERS: json.dumps(pairs)}
+    properties |= {TOPIC: record.topic(), PARTITION: record.partition(), OFFSET: record.offset()}
+    key, (kind, timestamp) = _bytes(record.key()), record.timestamp()
+    if kind:
+        properties[TIMESTAMP] = timestamp
+    if key is not None:
+        text = _text(key)
+        properties |= {BINARY_KEY: _base64(key)} if text is None else {KEY: text}
+    return properties
+
+
+def _are_names(properties: Mapping[str, str]) -> bool:
+    try:
+        check_property_names(properties)
+    except MessageFormatError:
+        return False
+    return True
+
+
+def _made(
+    maker: MessageMaker, target: str, body: Body, properties: Mapping[str, Any]
+) -> PutMessage:
+    message = maker.make(target, body, Sending(properties=properties))
+    size_bytes = encoded_bytes(message)
+    if size_bytes > MESSAGE_BYTES_MAX - SOURCE_BYTES_MAX:
+        raise MessageTooLargeError(f"it takes {size_bytes:,} bytes as a message")
+    return message
+
+
+def _text_body(value: bytes | None) -> Body:
+    return None if value is None else value.decode()
+
+
+def _json_body(value: bytes | None) -> Body:
+    """A flat object as a map, anything else as an object."""
+    if value is None:
+        return None
+    read = json.loads(value, object_pairs_hook=_object, parse_constant=_constant)
+    is_flat = isinstance(read, dict) and not any(
+        isinstance(one, dict | list) or (type(one) is int and not -(2**63) <= one < 2**63)
+        for one in read.values()
+    )
+    return read if is_flat and all(0 < len(name) < 256 for name in read) else ObjectBody(read)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("a name stands twice in an object")
+    return found
+
+
+def _constant(name: str) -> Any:
+    raise ValueError(f"{name} is no JSON")
+
+
+# What a record's value becomes. Bytes carry anything as it is, Avro and Protobuf too.
+BODIES: Final[Mapping[str, Callable[[bytes | None], Body]]] = {
+    "bytes": lambda value: value,
+    "text": _text_body,
+    "json": _json_body,
+}
+
+
+def _bytes(value: str | bytes | None) -> bytes | None:
+    return value.encode() if isinstance(value, str) else value
+
+
+def _text(value: bytes | None) -> str | None:
+    try:
+        return None if value is None else value.decode()
+    except UnicodeDecodeError:
+        return None
+
+
+def _base64(value: bytes) -> str:
+    return base64.b64encode(value).decode()
+
+
+def _digest(value: Any) -> dict[str, Any]:
+    """What tells a value that is left on Kafka."""
+    if value is None:
+        return {"bytes": 0, "sha256": None}
+    whole = value if isinstance(value, bytes) else repr(value).encode()
+    return {"bytes": len(whole), "sha256": hashlib.sha256(whole).hexdigest()}

@@ -1,0 +1,74 @@
+"""From a queue to a goal elsewhere, by way of a queue of transfers; one runs, others stand by."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from ledgermq.relay.forwarding import Forwarder, Goal
+from ledgermq.relay.running import Tell, keep_going
+from ledgermq.relay.transfers import Gatherer
+
+if TYPE_CHECKING:
+    from ledgermq.client.connection import Connection
+
+IDLE_SECONDS: Final = 0.5
+# For what was moved a moment ago.
+COMING_SECONDS: Final = 5.0
+
+
+@dataclass(slots=True, kw_only=True)
+class Relaying:
+    """A queue's way to a goal.
+
+    Attributes:
+        connect: Makes a connection to the queue manager that has the queue; of several at a time
+            all but one are refused, so that one relays and others wait.
+        queue: Where messages come from.
+        transfers: The queue of transfers, which is there.
+        goal: Opens the goal, for the transfers of the queue.
+        until_end: Whether to stop when nothing is left to relay.
+        forwarded: How many messages went on.
+    """
+
+    connect: Callable[[], AbstractContextManager[Connection]]
+    queue: str
+    transfers: str
+    goal: Callable[[Connection], AbstractContextManager[Goal]]
+    until_end: bool = False
+    tell: Tell = print
+    stopping: threading.Event = field(default_factory=threading.Event)
+    forwarded: int = 0
+
+    def run(self) -> None:
+        """Goes on until it is stopped, or at the end if it is to stop there.
+
+        Raises:
+            MessageNotRelayedError: A message is too large to be relayed.
+            LedgerMQError: The goal refuses a message for good; its transfer stays where it is.
+        """
+        keep_going(self._run, self.stopping, self.tell)
+
+    def _run(self) -> None:
+        with self.connect() as connection, self.goal(connection) as goal:
+            forwarder = Forwarder(connection, self.transfers, goal)
+            gatherer = Gatherer(connection, self.queue, self.transfers)
+            wait_seconds = IDLE_SECONDS
+            while not self.stopping.is_set():
+                forwarded = forwarder.forward(wait_seconds)
+                self.forwarded += forwarded
+                wait_seconds = 0.0
+                if forwarded:
+                    continue
+                if gatherer.gather(IDLE_SECONDS):
+                    wait_seconds = COMING_SECONDS
+                elif self.until_end and self._is_empty(connection):
+                    return
+
+    def _is_empty(self, connection: Connection) -> bool:
+        admin = connection.admin
+        waiting = admin.queue_status(self.transfers).message_count
+        return not waiting and not admin.queue_status(self.queue).current

@@ -1,0 +1,59 @@
+"""How a relay or bridge goes on: what passes is waited for, and begun anew from what is known."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Final
+
+from ledgermq.errors import (
+    BrokerUnavailableError,
+    ConnectionClosedError,
+    InvalidClientIDError,
+    LedgerMQError,
+    OutcomeUnknownError,
+    PutsDisabledError,
+    QuotaExceededError,
+    SessionLostError,
+    StorageFullError,
+    TimeoutExceededError,
+)
+
+# After these it begins anew: whatever was put before is not put twice.
+PASSING: Final = (
+    BrokerUnavailableError,
+    ConnectionClosedError,
+    InvalidClientIDError,
+    OutcomeUnknownError,
+    PutsDisabledError,
+    QuotaExceededError,
+    SessionLostError,
+    StorageFullError,
+    TimeoutExceededError,
+)
+PAUSE_SECONDS: Final = 1.0
+Tell = Callable[[str], None]
+
+
+class SourceMovedError(LedgerMQError):
+    """Source or destination are elsewhere than was thought: begin again from where they are."""
+
+    code = "source-moved"
+    retryable = True
+
+
+def keep_going(run: Callable[[], None], stopping: threading.Event, tell: Tell) -> None:
+    """Runs until it ends by itself, or is to stop; what does not pass is raised."""
+    told = ""
+    while not stopping.is_set():
+        try:
+            run()
+        except LedgerMQError as error:
+            if not (isinstance(error, PASSING) or error.retryable):
+                raise
+            if str(error) != told:
+                told = str(error)
+                tell(f"waits and begins anew: {told}")
+            stopping.wait(PAUSE_SECONDS)
+        else:
+            return

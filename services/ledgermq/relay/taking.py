@@ -1,0 +1,103 @@
+"""How one destination takes parts of a source: what it has is left out, the rest is put once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from ledgermq.client.sansio.sizes import encoded_bytes
+from ledgermq.client.sending.sourced import SourcedPuts
+from ledgermq.errors import LedgerMQError
+from ledgermq.protocol.operations import PutMessage
+from ledgermq.protocol.reasons import Reason
+from ledgermq.relay.running import SourceMovedError
+
+if TYPE_CHECKING:
+    from ledgermq.client.connection import Connection
+
+PART_MESSAGES_MAX: Final = 1_000
+PART_BYTES_MAX: Final = 1024 * 1024
+
+
+class Item(NamedTuple):
+    """A message and the position that it was made of."""
+
+    position: int
+    message: PutMessage
+
+
+class Taker:
+    """What a destination takes of one source, partition by partition."""
+
+    def __init__(self, connection: Connection, puts: SourcedPuts, target: str, source: str) -> None:
+        self._connection = connection
+        self._puts = puts
+        self.target = target
+        self.source = source
+        self.taken: dict[int, int] = {}
+        self.refresh()
+
+    def refresh(self) -> None:
+        """Asks how far the destination has taken the source; others may take of it too."""
+        self.taken = {
+            one.partition: one.taken
+            for one in self._connection.admin.list_sources()
+            if one.destination == self.target and one.name == self.source
+        }
+
+    def take(self, partition: int, items: Sequence[Item], through: int) -> int:
+        """Puts what was not taken yet, by position; all up to `through` is taken then.
+
+        Returns how many messages this call put.
+
+        Raises:
+            SourceMovedError: The destination was deleted, or goes on from elsewhere.
+        """
+        done = 0
+        for part, last in _parts(items, through):
+            done += self._take(partition, part, last)
+        return done
+
+    def _take(self, partition: int, items: Sequence[Item], last: int) -> int:
+        while True:
+            taken = self.taken.get(partition)
+            left = [one for one in items if taken is None or one.position > taken]
+            if not left:
+                return 0
+            first = left[0].position if taken is None else taken + 1
+            try:
+                self._puts.put(
+                    self.target,
+                    [one.message for one in left],
+                    {"name": self.source, "partition": partition, "first": first, "last": last},
+                )
+            except LedgerMQError as error:
+                if error.code not in (Reason.SOURCE_TAKEN, Reason.SOURCE_GAP):
+                    raise
+                self.refresh()
+                now = self.taken.get(partition)
+                if now is None or (taken is not None and now <= taken):
+                    raise SourceMovedError(f"{self.target} lost sight of {self.source}") from error
+            else:
+                self.taken[partition] = last
+                return len(left)
+
+
+def _parts(items: Sequence[Item], through: int) -> list[tuple[Sequence[Item], int]]:
+    """What goes into one Put after the other, each with the last position that it covers.
+
+    Messages of one position stay together.
+    """
+    parts: list[list[Item]] = []
+    size_bytes = 0
+    for one in items:
+        size = encoded_bytes(one.message)
+        part = parts[-1] if parts else []
+        is_full = len(part) >= PART_MESSAGES_MAX or size_bytes + size > PART_BYTES_MAX
+        if not parts or (is_full and one.position > part[-1].position):
+            parts.append([])
+            size_bytes = 0
+        parts[-1].append(one)
+        size_bytes += size
+    ends = [one[-1].position for one in parts[:-1]] + [through]
+    return list(zip(parts, ends, strict=False))

@@ -1,0 +1,244 @@
+"""A topic of Kafka as the goal of transfers: each is a transaction, which notes its number too.
+
+The number is kept where Kafka keeps positions of a consumer group, in the same transaction as the
+records: either both are there or none, and whoever begins ends what another one left open.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, Producer, TopicPartition
+
+from ledgermq.client.messages.message import Message
+from ledgermq.errors import BrokerUnavailableError, LedgerMQError
+from ledgermq.protocol.outcomes import DeliveredMessage
+from ledgermq.relay.records import BINARY_KEY, HEADERS, KEY, Headers
+from ledgermq.wire.content.bodies import StreamBody
+from ledgermq.wire.content.objects import ObjectBody
+from ledgermq.wire.topics.reading import reader_settings
+
+if TYPE_CHECKING:
+    from types import TracebackType
+
+RECORD_BYTES_MAX: Final = 16 * 1024 * 1024
+PREFIX: Final = "ledgermq-"
+
+
+class RecordRefusedError(LedgerMQError):
+    """Kafka does not take a record: it is too large, or may not be written there."""
+
+    code = "record-refused"
+
+
+class PositionLostError(LedgerMQError):
+    """Kafka does not know any longer which transfers were written."""
+
+    code = "position-lost"
+
+
+class TopicGoal:
+    """For one process at a time: an earlier one is fenced off when another begins.
+
+    `assume_untaken`: where Kafka knows nothing of the transfers, nothing of what waits was written.
+    """
+
+    def __init__(
+        self,
+        bootstrap: str,
+        topic: str,
+        source: str,
+        timeout_seconds: float,
+        *,
+        assume_untaken: bool = False,
+    ) -> None:
+        self._assume_untaken = assume_untaken
+        self._topic = topic
+        self._source = source
+        self._timeout_seconds = timeout_seconds
+        self._name = name = PREFIX + hashlib.sha256(f"{source} {topic}".encode()).hexdigest()[:32]
+        # What the number of a transfer is noted at.
+        self._place = TopicPartition(topic, 0)
+        self._failures: list[KafkaError] = []
+        self._producer = Producer(
+            {
+                "bootstrap.servers": bootstrap,
+                "transactional.id": name,
+                "message.max.bytes": RECORD_BYTES_MAX,
+                "log_level": 0,
+            }
+        )
+        self._notes = Consumer(
+            reader_settings(
+                bootstrap, name, {"group.id": name, "isolation.level": "read_committed"}
+            )
+        )
+        try:
+            self._check_topic()
+            self._producer.init_transactions(timeout_seconds)
+            self._taken = self._noted()
+        except KafkaException as error:
+            self._notes.close()
+            raise BrokerUnavailableError(f"{topic}: {error.args[0].str()}") from error
+
+    def _check_topic(self) -> None:
+        found = self._producer.list_topics(self._topic, timeout=self._timeout_seconds)
+        if found.topics[self._topic].error is not None:
+            self._notes.close()
+            raise RecordRefusedError(
+                f"there is no topic {self._topic} of Kafka to write to: create it first"
+            )
+
+    def _noted(self) -> int | None:
+        (found,) = self._notes.committed([self._place], self._timeout_seconds)
+        if found.error is not None:
+            raise KafkaException(found.error)
+        return found.offset - 1 if found.offset >= 0 else None
+
+    @property
+    def taken(self) -> int | None:
+        """The last transfer whose records are on the topic."""
+        return self._taken
+
+    def take(self, number: int, messages: Sequence[DeliveredMessage]) -> None:
+        """Writes the records of a transfer in one transaction.
+
+        Raises:
+            RecordRefusedError: Kafka refuses one for good; nothing of the transfer is there.
+            BrokerUnavailableError: It is not known whether they are there; the next goal knows.
+            PositionLostError: Kafka no longer knows whether they are there.
+        """
+        if self._taken is None and number and not self._assume_untaken:
+            raise PositionLostError(
+                f"transfers before {number} were made, and Kafka has no position of group "
+                f"{self._name}: it keeps none for long if nobody writes. See whether topic "
+                f"{self._topic} has records whose header ledgermq-source ends with /{number}/0; if "
+                "not, run it with --assume-untaken"
+            )
+        self._failures.clear()
+        producer = self._producer
+        try:
+            producer.begin_transaction()
+            for at, raw in enumerate(messages):
+                key, value, headers = record_of(raw, f"{self._source}/{number}/{at}")
+                self._produce(key, value, headers)
+            producer.flush(self._timeout_seconds)
+            if self._failures:
+                producer.abort_transaction(self._timeout_seconds)
+                raise self._refused(self._failures[0])
+            note = TopicPartition(self._topic, 0, number + 1)
+            producer.send_offsets_to_transaction(
+                [note], self._notes.consumer_group_metadata(), self._timeout_seconds
+            )
+            producer.commit_transaction(self._timeout_seconds)
+        except KafkaException as error:
+            raise self._refused(error.args[0]) from error
+        self._taken = number
+
+    def _produce(self, key: bytes | None, value: bytes | None, headers: Headers) -> None:
+        told: list[tuple[str, Any]] = list(headers)
+        while True:
+            try:
+                self._producer.produce(
+                    self._topic, value, key, headers=told, on_delivery=self._delivered
+                )
+            except BufferError:
+                self._producer.poll(0.1)
+            else:
+                self._producer.poll(0)
+                return
+
+    def _delivered(self, error: KafkaError | None, _: object) -> None:
+        if error is not None:
+            self._failures.append(error)
+
+    def _refused(self, error: KafkaError) -> LedgerMQError:
+        lasting = (
+            KafkaError.MSG_SIZE_TOO_LARGE,
+            KafkaError.TOPIC_AUTHORIZATION_FAILED,
+            KafkaError.UNKNOWN_TOPIC_OR_PART,
+            KafkaError._UNKNOWN_TOPIC,
+            KafkaError.INVALID_RECORD,
+        )
+        kind = RecordRefusedError if error.code() in lasting else BrokerUnavailableError
+        return kind(f"a transfer to topic {self._topic} of Kafka failed: {error.str()}")
+
+    def __enter__(self) -> TopicGoal:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        self._notes.close()
+
+
+def record_of(
+    raw: DeliveredMessage, source: str
+) -> tuple[bytes | None, bytes | None, Headers]:
+    """Key, value and headers of a message: a record that came from Kafka has its key again."""
+    message = Message(raw, "")
+    properties = dict(message.properties)
+    key = _key(properties, message)
+    headers = _headers(properties.pop(HEADERS, None))
+    headers += [(name, _text(value)) for name, value in properties.items()]
+    told = {
+        "source": source,
+        "message-id": message.message_id,
+        "body": message.kind,
+        "correlation-id": message.correlation_id,
+        "type": message.type,
+        "reply-to": message.reply_to,
+    }
+    headers += [(PREFIX + name, _text(one)) for name, one in told.items() if one is not None]
+    return key, _value(message), headers
+
+
+def _headers(told: Any) -> Headers:
+    """The headers of a record that came from Kafka, where they stand in one property."""
+    if told is None:
+        return []
+    try:
+        return [
+            (str(name), None if value is None else base64.b64decode(value, validate=True))
+            for name, value in json.loads(told)
+        ]
+    except (ValueError, TypeError):
+        return [(HEADERS, _text(told))]
+
+
+def _key(properties: dict[str, Any], message: Message) -> bytes | None:
+    binary, text = properties.pop(BINARY_KEY, None), properties.pop(KEY, None)
+    if isinstance(binary, str):
+        try:
+            return base64.b64decode(binary, validate=True)
+        except ValueError:
+            return binary.encode()
+    if text is not None:
+        return _text(text)
+    return message.group_id
+
+
+def _text(value: Any) -> bytes:
+    if isinstance(value, bool):
+        return b"true" if value else b"false"
+    return str(value).encode()
+
+
+def _value(message: Message) -> bytes | None:
+    """Bytes and text as they are; maps, streams and objects as JSON; no body: none."""
+    body = message.unloaded_body
+    if body is None or isinstance(body, bytes):
+        return body
+    if isinstance(body, str):
+        return body.encode()
+    if isinstance(body, ObjectBody):
+        return body.data
+    values: Any = list(body) if isinstance(body, StreamBody) else dict(body)
+    return ObjectBody(values).data

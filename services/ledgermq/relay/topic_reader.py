@@ -1,0 +1,92 @@
+"""Reads all partitions of a topic of Kafka, from positions that the reader is told."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
+
+from ledgermq.errors import BrokerUnavailableError
+from ledgermq.relay.running import SourceMovedError
+from ledgermq.wire.topics.identity import log_identity
+from ledgermq.wire.topics.reading import PASSING, LogUnreadableError, reader_settings, take_batch
+
+if TYPE_CHECKING:
+    from confluent_kafka import Message as Record
+
+RECORDS_MAX: Final = 1_000
+LOST: Final = (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE)
+
+
+class TopicReader:
+    """Only what is committed is read, and no consumer group has a part in it.
+
+    Attributes:
+        source: Name of the source: the same topic for ever, made anew it is another.
+        at_end: Partitions that were read to their ends.
+    """
+
+    def __init__(self, bootstrap: str, topic: str, timeout_seconds: float) -> None:
+        self.topic = topic
+        self._timeout_seconds = timeout_seconds
+        try:
+            identity = log_identity(bootstrap, topic, timeout_seconds)
+        except LogUnreadableError as error:
+            raise BrokerUnavailableError(str(error)) from error
+        self.source = f"kafka:{topic}/{identity.topic_id}/{identity.cluster_id}"
+        self.at_end: set[int] = set()
+        more: Mapping[str, Any] = {
+            "isolation.level": "read_committed",
+            "enable.partition.eof": True,
+            "queued.max.messages.kbytes": 65_536,
+        }
+        self._consumer = Consumer(reader_settings(bootstrap, "bridge", more))
+
+    def partitions(self) -> list[int]:
+        try:
+            found = self._consumer.list_topics(self.topic, timeout=self._timeout_seconds)
+        except KafkaException as error:
+            raise BrokerUnavailableError(error.args[0].str()) from error
+        return sorted(found.topics[self.topic].partitions)
+
+    def ends(self, partition: int) -> tuple[int, int]:
+        """First position and the one behind the last."""
+        wanted = TopicPartition(self.topic, partition)
+        try:
+            low, high = self._consumer.get_watermark_offsets(wanted, timeout=self._timeout_seconds)
+        except KafkaException as error:
+            raise BrokerUnavailableError(error.args[0].str()) from error
+        return int(low), int(high)
+
+    def assign(self, positions: Mapping[int, int]) -> None:
+        """Goes on with these positions of these partitions."""
+        self.at_end.clear()
+        self._consumer.assign(
+            [TopicPartition(self.topic, one, position) for one, position in positions.items()]
+        )
+
+    def read(self, wait_seconds: float) -> dict[int, list[Record]]:
+        """What came of each partition, in order.
+
+        Raises:
+            SourceMovedError: The position that is to be read next is not on the topic.
+            BrokerUnavailableError: Kafka says that it cannot be read.
+        """
+        found: dict[int, list[Record]] = {}
+        for record in take_batch(self._consumer, RECORDS_MAX, wait_seconds):
+            error, partition = record.error(), record.partition()
+            assert partition is not None, "records and errors of partitions have one"
+            if error is None:
+                self.at_end.discard(partition)
+                found.setdefault(partition, []).append(record)
+            elif error.code() == KafkaError._PARTITION_EOF:
+                self.at_end.add(partition)
+            elif error.code() in LOST:
+                raise SourceMovedError(f"partition {partition} of {self.topic}: {error.str()}")
+            elif error.code() not in PASSING:
+                raise BrokerUnavailableError(f"{self.topic}-{partition}: {error.str()}")
+        return found
+
+    def close(self) -> None:
+        self._consumer.close()

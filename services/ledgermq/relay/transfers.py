@@ -1,0 +1,140 @@
+"""Transfers: messages that were got together and go on together, as one message of a queue.
+
+What a queue gives out may come in any order and come again; what is moved to a queue that only a
+relay reads has numbers that rise, and each of these is one position of a source. A transfer holds
+the messages as they were delivered, so their bytes are never made anew.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+from ledgermq.client.messages.message import Message, raw_message
+from ledgermq.errors import LedgerMQError, MessageFormatError
+from ledgermq.protocol.limits import CONTENT_BYTES_MAX
+from ledgermq.protocol.operations import Header, PutMessage
+from ledgermq.protocol.outcomes import Delivered, DeliveredMessage
+from ledgermq.wire.framing.codec import UndecodableError, decode_chunk, encode_chunk
+
+if TYPE_CHECKING:
+    from ledgermq.client.connection import Connection
+
+MESSAGES_MAX: Final = 500
+BYTES_MAX: Final = 1024 * 1024
+# What the message around a transfer takes.
+AROUND_BYTES: Final = 1024
+TYPE: Final = "ledgermq-transfer"
+
+
+class MessageNotRelayedError(LedgerMQError):
+    """A message that no transfer has room for."""
+
+    code = "message-not-relayed"
+
+
+def encode_transfer(origin: str, messages: Sequence[DeliveredMessage]) -> bytes:
+    delivered = Delivered(
+        position=-1,
+        index=0,
+        session=-1,
+        consumer=0,
+        destination=origin,
+        first_delivery=1,
+        messages=list(messages),
+    )
+    return encode_chunk(-1, -1, [delivered])
+
+
+def decode_transfer(message: Message) -> list[DeliveredMessage]:
+    """MessageFormatError: the message is no transfer; somebody else has put it."""
+    body = message.body
+    try:
+        (found,) = decode_chunk(body if isinstance(body, bytes) else b"").outcomes
+    except (UndecodableError, ValueError) as error:
+        raise MessageFormatError(
+            f"message {message.message_id} on {message.destination} is no transfer: only relays "
+            "put to that queue; look at it, and remove it by hand"
+        ) from error
+    assert isinstance(found, Delivered), "a transfer is made of deliveries"
+    return found.messages
+
+
+def put_message(raw: DeliveredMessage) -> PutMessage:
+    """A message that was delivered as one to be put: with its identity, and its content as it is.
+
+    It expires when it would have expired. How often it may be redelivered is not told to whom it is
+    delivered, and where it came from before is not for a sender to say.
+    """
+    message: PutMessage = {
+        "message_id": raw["message_id"],
+        "priority": raw["priority"],
+        "persistent": raw["persistent"],
+        "content": raw["content"],
+    }
+    told = raw.get("header")
+    if told is not None:
+        left_us = told["expires_at"] - time.time_ns() // 1000
+        header: Header = {
+            "properties": told["properties"],
+            "correlation_id": told["correlation_id"],
+            "type": told["type"],
+            "time_to_live_ms": 0 if told["expires_at"] < 0 else max(1, left_us // 1000),
+            "delivery_delay_ms": 0,
+            "age_ms": 0,
+            "group": told.get("group"),
+            "redelivery_limit": -1,
+        }
+        message["header"] = header
+    return message
+
+
+class Gatherer:
+    """Moves what comes to a queue into transfers on another, in units of work."""
+
+    def __init__(self, connection: Connection, queue: str, transfers: str) -> None:
+        self._session = connection.session(transacted=True)
+        self._origin = "queue:" + queue
+        self._consumer = self._session.consumer(self._origin)
+        self._producer = self._session.producer("queue:" + transfers)
+
+    def gather(self, wait_seconds: float) -> int:
+        """Moves what is there, or comes in time; returns how many messages.
+
+        Raises:
+            MessageNotRelayedError: A message is too large; it and what came with it are back.
+        """
+        found: list[DeliveredMessage] = []
+        size_bytes = 0
+        wait = wait_seconds
+        while len(found) < MESSAGES_MAX and size_bytes < BYTES_MAX:
+            message = self._consumer.receive(wait)
+            if message is None:
+                break
+            wait = 0.0
+            found.append(raw_message(message))
+            size_bytes += len(found[-1]["content"])
+        if not found:
+            return 0
+        # The last one may be much larger than all before it.
+        head, last = found[:-1], found[-1:]
+        try:
+            for part in [head, last] if size_bytes > BYTES_MAX and head else [found]:
+                self._put(part)
+        except MessageNotRelayedError:
+            self._session.rollback()
+            raise
+        self._session.commit()
+        return len(found)
+
+    def _put(self, messages: Sequence[DeliveredMessage]) -> None:
+        body = encode_transfer(self._origin, messages)
+        if len(body) > CONTENT_BYTES_MAX - AROUND_BYTES:
+            largest = max(messages, key=lambda one: len(one["content"]))
+            raise MessageNotRelayedError(
+                f"message {largest['message_id'].hex()} of {self._origin} has "
+                f"{len(largest['content']):,} bytes, more than a relay can carry: take it from "
+                "the queue by hand"
+            )
+        self._producer.send(body, type=TYPE, properties={"messages": len(messages)})

@@ -1,0 +1,136 @@
+"""What the tests of relays share: two queue managers of one worker, topics of Kafka, runners."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+import ledgermq
+from ledgermq.relay.bridge_in import BridgeIn
+from ledgermq.wire.topics.registry import claim_queue_manager
+from support.brokers.worker_process import Place, new_place
+from support.checkout import SERVICES
+
+NAMES = itertools.count()
+
+
+@dataclass(kw_only=True)
+class Ways:
+    """An installation with QM1 and QM2, and what relays between them and Kafka need."""
+
+    place: Place
+    told: list[str] = field(default_factory=list)
+
+    @property
+    def bootstrap(self) -> str:
+        """The broker."""
+        return self.place.bootstrap
+
+    def connect(self, queue_manager: str = "QM1", **settings: Any) -> ledgermq.Connection:
+        """A connection to one of them."""
+        given = {"timeout": 30.0, "topic_prefix": self.place.topics.prefix, **settings}
+        return ledgermq.connect(f"kafka://{self.bootstrap}/{queue_manager}", **given)
+
+    def name(self, what: str = "q") -> str:
+        """A name that nothing else has."""
+        return f"{what}-{os.getpid()}-{next(NAMES)}"
+
+    def topic(self, partitions: int = 1, *, name: str = "", **settings: str) -> str:
+        """A new topic of Kafka; one of a name as soon as the one before is gone."""
+        named = name or self.name("topic")
+        admin = AdminClient({"bootstrap.servers": self.bootstrap})
+        while True:
+            made = admin.create_topics([NewTopic(named, partitions, 1, config=settings)])
+            try:
+                made[named].result()
+            except KafkaException:
+                assert name, "the name is new"
+                time.sleep(0.2)
+            else:
+                return named
+
+    def produce(self, topic: str, *records: dict[str, Any], **settings: Any) -> None:
+        """Writes records to a topic of Kafka."""
+        producer = Producer({"bootstrap.servers": self.bootstrap, **settings})
+        for record in records:
+            producer.produce(topic, **record)
+            producer.poll(0)
+        assert producer.flush(30) == 0
+
+    def records(self, topic: str) -> list[Any]:
+        """All committed records of a topic of Kafka, partition by partition."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self.bootstrap,
+                "group.id": self.name("reader"),
+                "isolation.level": "read_committed",
+                "enable.partition.eof": True,
+            }
+        )
+        partitions = consumer.list_topics(topic, timeout=30).topics[topic].partitions
+        wanted = [TopicPartition(topic, one, OFFSET_BEGINNING) for one in partitions]
+        consumer.assign(wanted)
+        found: list[Any] = []
+        ended: set[int | None] = set()
+        while len(ended) < len(wanted):
+            record = consumer.poll(30)
+            assert record is not None, "the topic was not read to its end"
+            if record.error():
+                ended.add(record.partition())
+            else:
+                found.append(record)
+        consumer.close()
+        return sorted(found, key=lambda one: (one.partition(), one.offset()))
+
+    def bridge(self, topic: str, target: str, **more: Any) -> BridgeIn:
+        """A bridge in this process that ends where the topic does."""
+        return BridgeIn(
+            connect=self.connect,
+            bootstrap=self.bootstrap,
+            topic=topic,
+            target=target,
+            until_end=True,
+            tell=self.told.append,
+            **more,
+        )
+
+    def runner(self, *arguments: str, queue_manager: str = "QM1") -> subprocess.Popen[str]:
+        """A command in a process of its own."""
+        command = [sys.executable, "-m", "ledgermq.cli.main", *arguments]
+        command += ["--bootstrap", self.bootstrap, "--queue-manager", queue_manager]
+        command += ["--topic-prefix", self.place.topics.prefix]
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env=os.environ | {"PYTHONPATH": str(SERVICES)},
+        )
+
+    def messages(self, queue: str, queue_manager: str = "QM1") -> list[ledgermq.Message]:
+        """All messages of a queue in their order; they stay there."""
+        with self.connect(queue_manager) as connection:
+            return list(connection.browser(f"queue:{queue}"))
+
+
+@pytest.fixture(scope="session")
+def ways(broker, tmp_path_factory) -> Iterator[Ways]:
+    """Both queue managers, with a worker."""
+    directory: Path = tmp_path_factory.mktemp("relay")
+    place = new_place(broker.bootstrap, directory, partitions=2)
+    claim_queue_manager(place.bootstrap, place.topics, "QM2", lanes=place.lanes)
+    place.worker("relay-tests")
+    yield Ways(place=place)
+    place.close()

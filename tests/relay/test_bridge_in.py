@@ -1,0 +1,274 @@
+"""From a topic of Kafka to a queue on the real broker: everything once, in order, and whole."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import pytest
+from confluent_kafka import Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from ledgermq.errors import LedgerMQError, RefusedError
+from ledgermq.relay.bridge_in import RecordsLostError
+from ledgermq.relay.records import RecordInvalidError
+
+PROPERTIES = {"LedgerMQ_KafkaTopic", "LedgerMQ_KafkaPartition", "LedgerMQ_KafkaOffset"}
+
+
+def places(messages):
+    """Where messages come from, by partition in the order of the queue."""
+    found = {}
+    for one in messages:
+        properties = one.properties
+        found.setdefault(properties["LedgerMQ_KafkaPartition"], []).append(
+            properties["LedgerMQ_KafkaOffset"]
+        )
+    return found
+
+
+def test_each_record_becomes_one_message_in_the_order_of_its_partition(ways):
+    """Body, key, headers, timestamp and place are the record's; running again puts nothing."""
+    topic, queue = ways.topic(3), ways.name()
+    ways.produce(
+        topic,
+        *(
+            {"value": f"{n}", "key": f"k{n % 5}", "headers": [("region", "EU")], "timestamp": n + 1}
+            for n in range(2500)
+        ),
+    )
+    bridge = ways.bridge(topic, f"queue:{queue}", body="text")
+    bridge.run()
+    assert bridge.put == 2500
+    again = ways.bridge(topic, f"queue:{queue}", body="text")
+    again.run()
+    assert again.put == 0
+    messages = ways.messages(queue)
+    assert sorted(int(one.body) for one in messages) == list(range(2500))
+    for offsets in places(messages).values():
+        assert offsets == list(range(len(offsets)))
+    (seventh,) = (one for one in messages if one.body == "7")
+    told = dict(seventh.properties)
+    assert told.pop("LedgerMQ_KafkaTopic") == topic
+    assert told.pop("LedgerMQ_KafkaTimestamp") == 8
+    assert {name for name in told if name in PROPERTIES} == PROPERTIES - {"LedgerMQ_KafkaTopic"}
+    assert (told["region"], told["LedgerMQ_KafkaKey"]) == ("EU", "k2")
+
+
+def test_two_bridges_at_once_put_each_record_once(ways):
+    """Neither knows of the other; what one has taken the other leaves out."""
+    topic, queue = ways.topic(2), ways.name()
+    ways.produce(topic, *({"value": str(n)} for n in range(6000)))
+    bridges = [ways.bridge(topic, f"queue:{queue}") for _ in range(2)]
+    threads = [threading.Thread(target=one.run) for one in bridges]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sum(one.put for one in bridges) == 6000
+    messages = ways.messages(queue)
+    assert sorted(int(one.body) for one in messages) == list(range(6000))
+    for offsets in places(messages).values():
+        assert offsets == list(range(len(offsets)))
+
+
+def test_two_queues_each_take_all_of_a_topic(ways):
+    """What a queue has taken says nothing of another one (D21)."""
+    topic, queues = ways.topic(), (ways.name(), ways.name())
+    ways.produce(topic, {"value": "a"}, {"value": "b"})
+    for queue in queues:
+        ways.bridge(topic, f"queue:{queue}").run()
+    assert [[one.body for one in ways.messages(queue)] for queue in queues] == [[b"a", b"b"]] * 2
+
+
+GARBAGE = [
+    {"value": None, "key": "tombstone"},
+    {"value": b"", "key": b"\xff\x00"},
+    {"value": b"{", "headers": [("a-b", b"1"), ("a-b", b"2"), ("", None)]},
+    {"value": b'{"a": NaN}'},
+    {"value": b'{"a": 1, "a": 2}'},
+    {"value": b"[" * 100_000},
+    {"value": b'{"n": 1e400, "big": 123456789012345678901234567890}'},
+    {"value": b"\xff\xfe", "headers": [("JMSType", b"x"), ("select", b"\xff")]},
+    {"value": b'"' + b"x" * 900_000 + b'"'},
+    {"value": b"{}", "headers": [("h", b"x" * 70_000)]},
+    {"value": b'{"nested": {"a": [1, 2]}}'},
+    {"value": b'{"": 1}'},
+    {"value": b"7"},
+]
+
+
+def test_garbage_is_carried_or_goes_aside_and_nothing_is_missing(ways):
+    """What is no JSON, or has too large headers, is whole on the other queue; twice changes not."""
+    topic, queue, bad = ways.topic(), ways.name(), ways.name("bad")
+    ways.produce(topic, *GARBAGE)
+    for _ in range(2):
+        ways.bridge(topic, f"queue:{queue}", body="json", bad=f"queue:{bad}").run()
+    good, aside = ways.messages(queue), ways.messages(bad)
+    went = {one.properties["LedgerMQ_KafkaOffset"]: one.body for one in aside}
+    assert sorted(went) == [1, 2, 3, 4, 5, 7, 9]
+    assert {one.properties["LedgerMQ_KafkaOffset"] for one in good} == {*range(13)} - {*went}
+    for offset, told in went.items():
+        given = GARBAGE[offset]
+        assert told["value"] == given["value"]
+        assert told["reason"]
+        headers = [list(one) for one in given.get("headers", [])]
+        assert told["headers"] == headers
+    bodies = {one.properties["LedgerMQ_KafkaOffset"]: one.body for one in good}
+    assert bodies[0] is None
+    assert bodies[6]["big"] == 123456789012345678901234567890
+    assert bodies[10] == {"nested": {"a": [1, 2]}}
+    assert bodies[12] == 7
+
+
+def test_headers_that_are_no_properties_stand_in_one(ways):
+    """Names, repetitions, values that are no text and nulls: all of them, in their order."""
+    topic, queue = ways.topic(), ways.name()
+    ways.produce(topic, GARBAGE[2], GARBAGE[7], GARBAGE[1])
+    ways.bridge(topic, f"queue:{queue}").run()
+    first, second, third = ways.messages(queue)
+    told = json.loads(first.properties["LedgerMQ_KafkaHeaders"])
+    assert told == [["a-b", "MQ=="], ["a-b", "Mg=="], ["", None]]
+    assert json.loads(second.properties["LedgerMQ_KafkaHeaders"])[1] == ["select", "/w=="]
+    assert third.properties["LedgerMQ_KafkaKeyBase64"] == "/wA="
+    assert [first.body, second.body, third.body] == [b"{", b"\xff\xfe", b""]
+
+
+def test_what_is_no_message_stops_a_bridge_that_has_nowhere_to_put_it(ways):
+    """What came before it is there; the error names the record."""
+    topic, queue = ways.topic(), ways.name()
+    ways.produce(topic, {"value": b"a"}, {"value": b"\xff"}, {"value": b"c"})
+    for _ in range(2):
+        with pytest.raises(RecordInvalidError, match=f"{topic}-0@1"):
+            ways.bridge(topic, f"queue:{queue}", body="text").run()
+    assert [one.body for one in ways.messages(queue)] == ["a"]
+
+
+def test_a_record_that_no_message_can_hold_leaves_what_tells_it(ways):
+    """It stays on Kafka; its size and digest are on the other queue."""
+    topic, queue, bad = ways.topic(**{"max.message.bytes": "12000000"}), ways.name(), ways.name()
+    large = {"value": b"x" * 9_000_000}
+    ways.produce(topic, large, {"value": b"y"}, **{"message.max.bytes": 12_000_000})
+    ways.bridge(topic, f"queue:{queue}", bad=f"queue:{bad}").run()
+    (told,) = ways.messages(bad)
+    assert told.body["value"]["bytes"] == 9_000_000
+    assert [one.body for one in ways.messages(queue)] == [b"y"]
+
+
+def test_what_was_aborted_is_not_taken(ways):
+    """Holes in the positions of a topic are no hole in what is taken."""
+    topic, queue = ways.topic(), ways.name()
+    producer = Producer({"bootstrap.servers": ways.bootstrap, "transactional.id": ways.name()})
+    producer.init_transactions(30)
+    for number, keep in enumerate((True, False, True, True, False)):
+        producer.begin_transaction()
+        producer.produce(topic, f"{number}")
+        producer.flush(30)
+        (producer.commit_transaction if keep else producer.abort_transaction)(30)
+    for _ in range(2):
+        ways.bridge(topic, f"queue:{queue}").run()
+    assert [one.body for one in ways.messages(queue)] == [b"0", b"2", b"3"]
+
+
+def test_records_that_were_deleted_too_early_are_told(ways):
+    """It stops; told to go on, it says what it skips."""
+    topic, queue = ways.topic(), ways.name()
+    ways.produce(topic, *({"value": str(n)} for n in range(10)))
+    ways.bridge(topic, f"queue:{queue}").run()
+    ways.produce(topic, *({"value": str(n)} for n in range(10, 20)))
+    admin = AdminClient({"bootstrap.servers": ways.bootstrap})
+    for one in admin.delete_records([TopicPartition(topic, 0, 15)]).values():
+        one.result()
+    with pytest.raises(RecordsLostError, match="positions 10 to 14 of partition 0"):
+        ways.bridge(topic, f"queue:{queue}").run()
+    assert len(ways.messages(queue)) == 10
+    ways.bridge(topic, f"queue:{queue}", skip_lost=True).run()
+    assert [int(one.body) for one in ways.messages(queue)] == [*range(10), *range(15, 20)]
+    assert "positions 10 to 14" in ways.told[-1]
+
+
+def test_a_topic_that_was_made_again_is_another_source(ways):
+    """Its positions begin anew, and so does what is taken of it."""
+    topic, queue = ways.topic(), ways.name()
+    ways.produce(topic, {"value": "a"}, {"value": "b"})
+    ways.bridge(topic, f"queue:{queue}").run()
+    admin = AdminClient({"bootstrap.servers": ways.bootstrap})
+    admin.delete_topics([topic])[topic].result()
+    ways.topic(name=topic)
+    ways.produce(topic, {"value": "c"})
+    ways.bridge(topic, f"queue:{queue}").run()
+    with ways.connect() as connection:
+        told = [one for one in connection.admin.list_sources() if one.destination.endswith(queue)]
+    assert [(one.partition, one.taken) for one in told] in ([(0, 0), (0, 1)], [(0, 1), (0, 0)])
+    assert [one.body for one in ways.messages(queue)] == [b"a", b"b", b"c"]
+
+
+def test_partitions_that_are_added_are_taken_too(ways):
+    """The next run has them, from their beginnings."""
+    topic, queue = ways.topic(), ways.name()
+    ways.produce(topic, {"value": "a"})
+    ways.bridge(topic, f"queue:{queue}").run()
+    admin = AdminClient({"bootstrap.servers": ways.bootstrap})
+    admin.create_partitions([NewPartitions(topic, 2)])[topic].result()
+    ways.produce(topic, {"value": "b", "partition": 1})
+    ways.bridge(topic, f"queue:{queue}").run()
+    assert [one.body for one in ways.messages(queue)] == [b"a", b"b"]
+
+
+def test_a_topic_here_takes_each_record_once_for_all_its_subscriptions(ways):
+    """A destination is a queue or a topic."""
+    topic, name = ways.topic(), ways.name("news")
+    ways.produce(topic, *({"value": str(n)} for n in range(5)))
+    with ways.connect() as connection, connection.session() as session:
+        consumers = [session.consumer(f"topic:{name}") for _ in range(2)]
+        for _ in range(2):
+            ways.bridge(topic, f"topic:{name}").run()
+        for consumer in consumers:
+            bodies = [consumer.receive(timeout=20).body for _ in range(5)]
+            assert bodies == [b"0", b"1", b"2", b"3", b"4"]
+            assert consumer.receive(timeout=0.2) is None
+
+
+def test_a_message_that_the_queue_refuses_for_good_stops_the_bridge(ways):
+    """Nothing is passed over: the same run goes on once the queue takes it."""
+    topic, queue = ways.topic(), ways.name()
+    with ways.connect() as connection:
+        connection.admin.create_queue(queue, message_bytes_max=100)
+        ways.produce(topic, {"value": b"x" * 1000}, {"value": b"y"})
+        with pytest.raises(LedgerMQError) as caught:
+            ways.bridge(topic, f"queue:{queue}").run()
+        assert caught.value.code == "message-too-large"
+        assert ways.messages(queue) == []
+        connection.admin.alter_queue(queue, message_bytes_max=0)
+    ways.bridge(topic, f"queue:{queue}").run()
+    assert [len(one.body) for one in ways.messages(queue)] == [1000, 1]
+
+
+def test_a_full_queue_is_waited_for(ways):
+    """Quotas hold the bridge up, and lose nothing."""
+    topic, queue = ways.topic(), ways.name()
+    ways.produce(topic, *({"value": str(n)} for n in range(3)))
+    with ways.connect() as connection:
+        connection.admin.create_queue(queue, messages_max=3)
+        with connection.session() as session:
+            session.producer(f"queue:{queue}").send("first")
+            bridge = ways.bridge(topic, f"queue:{queue}")
+            thread = threading.Thread(target=bridge.run)
+            thread.start()
+            while not any("quota" in one for one in ways.told):
+                thread.join(0.05)
+                assert thread.is_alive(), "it went on without room"
+            assert session.consumer(f"queue:{queue}").receive(timeout=20).body == "first"
+            thread.join(60)
+    assert [one.body for one in ways.messages(queue)] == [b"0", b"1", b"2"]
+
+
+def test_a_transacted_session_has_no_source(ways):
+    """Nobody can write such a put by accident (§5)."""
+    from ledgermq.client.sending.sourced import SourcedPuts
+
+    with ways.connect() as connection:
+        puts = SourcedPuts(connection)
+        with pytest.raises(RefusedError) as caught:
+            puts.put("queue:q", [], {"name": "", "partition": 0, "first": 0, "last": 0})
+        assert caught.value.code == "source-invalid"
