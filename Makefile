@@ -12,7 +12,7 @@ export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-fast test-all demo bench soak fuzz golden-update rules plans mutants \
+.PHONY: help setup check test test-fast test-all demo bench soak faults take-over fuzz golden-update rules plans mutants \
 	law-mutants artifact lock clean
 
 help: ## list what can be made
@@ -68,6 +68,12 @@ bench: setup ## measure speed, and print where it was measured
 
 soak: setup ## kill the worker ROUNDS=200 times with a deep queue (ARGS='--depth 1000000 --seed 1')
 	PYTHONPATH=tests $(BIN)/python -m support.soak --rounds $(or $(ROUNDS),200) $(ARGS)
+
+faults: setup ## clients at work while broker, workers and clients are hurt for 10 min (ARGS=--help)
+	PYTHONPATH=tests $(BIN)/python -m support.faults.suite $(ARGS)
+
+take-over: setup ## how long clients wait when a worker is killed, frozen or told to stop (ARGS=--help)
+	PYTHONPATH=tests $(BIN)/python -m support.faults.take_over $(ARGS)
 
 fuzz: setup ## write ROUNDS=10000 bad records to all topics; no worker may stay stopped (ARGS=--help)
 	PYTHONPATH=tests $(BIN)/python -m support.fuzz --rounds $(or $(ROUNDS),10000) $(ARGS)

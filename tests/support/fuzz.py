@@ -10,22 +10,17 @@ and a worker without checkpoints must come to the same.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import hashlib
 import io
 import re
 import shlex
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 from confluent_kafka import Producer
 
 from ledgermq.cli.main import main
-from ledgermq.embedded import EmbeddedBroker
 from ledgermq.processor.checkpoints.digests import chunk_digest, state_digest
 from ledgermq.wire.topics.identity import log_identity
 from ledgermq.protocol import administration
@@ -36,9 +31,10 @@ from ledgermq.wire.topics.log_topics import lane_partition
 from ledgermq.wire.topics.reading import partition_reader
 from support.brokers.raw_client import RawSession
 from support.brokers.traffic import Traffic
-from support.brokers.worker_process import Place, WorkerProcess, new_place
+from support.brokers.worker_process import Place, WorkerProcess
 from support.checks.bad_records import BadRecords
 from support.checks.history import fold_log, recorded_outcomes
+from support.frame import arguments_with_seed, place_of_a_run, say
 
 SETTLE_SECONDS = 90.0
 ANSWER_SECONDS = 3.0
@@ -316,29 +312,18 @@ class Fuzz:
 
 
 def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments_with_seed(__doc__)
     parser.add_argument("--rounds", type=int, default=10_000, help="bad records")
     parser.add_argument("--batch", type=int, default=250)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
     given = parser.parse_args()
-
-    def say(text: str) -> None:
-        print(time.strftime("%H:%M:%S"), text, flush=True)
-
     say(f"seed {given.seed}, {given.rounds:,} bad records")
-    with tempfile.TemporaryDirectory(prefix="ledgermq-fuzz-") as name:
-        directory = Path(name)
-        with EmbeddedBroker(directory / "broker") as broker:
-            place: Any = new_place(broker.bootstrap, directory)
-            try:
-                fuzz = Fuzz(place, given.seed, say)
-                while fuzz.written < given.rounds:
-                    fuzz.batch(min(given.batch, given.rounds - fuzz.written))
-                fuzz.unknown_version()
-                fuzz.check()
-                say(f"done: {len(fuzz.remedies)} remedies were asked for, and each helped")
-            finally:
-                place.close()
+    with place_of_a_run() as place:
+        fuzz = Fuzz(place, given.seed, say)
+        while fuzz.written < given.rounds:
+            fuzz.batch(min(given.batch, given.rounds - fuzz.written))
+        fuzz.unknown_version()
+        fuzz.check()
+        say(f"done: {len(fuzz.remedies)} remedies were asked for, and each helped")
 
 
 if __name__ == "__main__":

@@ -10,22 +10,19 @@ to rest, nothing may be missing, and the Spark audit must agree.
 
 from __future__ import annotations
 
-import argparse
 import random
 import shutil
-import tempfile
 import time
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
-from ledgermq.embedded import EmbeddedBroker
 from ledgermq.processor.worker.crash_points import CRASH_POINTS
 from ledgermq.processor.worker.readiness import wait_for_worker
 from support.brokers.traffic import Traffic
-from support.brokers.worker_process import Place, WorkerProcess, new_place
+from support.brokers.worker_process import Place, WorkerProcess
 from support.checks.audited import audit_agrees
 from support.checks.follower import Follower
+from support.frame import arguments_with_seed, place_of_a_run, say
 
 DEEP = "queue:deep"
 BODY_BYTES = 200
@@ -151,33 +148,22 @@ class Soak:
 
 
 def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = arguments_with_seed(__doc__)
     parser.add_argument("--rounds", type=int, default=200)
     parser.add_argument("--depth", type=int, default=1_000_000)
     parser.add_argument("--audit-every", type=int, default=50, help="rounds between audits")
-    parser.add_argument("--seed", type=int, default=int(time.time()))
     given = parser.parse_args()
-
-    def say(text: str) -> None:
-        print(time.strftime("%H:%M:%S"), text, flush=True)
-
     say(f"seed {given.seed}, {given.rounds} rounds at a depth of {given.depth:,}")
-    with tempfile.TemporaryDirectory(prefix="ledgermq-soak-") as name:
-        directory = Path(name)
-        with EmbeddedBroker(directory / "broker") as broker:
-            place = new_place(broker.bootstrap, directory)
-            try:
-                soak = Soak(place, given.depth, given.seed, say)
-                for number in range(1, given.rounds + 1):
-                    soak.round()
-                    if number % given.audit_every == 0 or number == given.rounds:
-                        soak.rest()
-                        soak.audit()
-                        soak.stop_workers()
-                say(f"done: {soak.deaths}")
-                soak.close()
-            finally:
-                place.close()
+    with place_of_a_run() as place:
+        soak = Soak(place, given.depth, given.seed, say)
+        for number in range(1, given.rounds + 1):
+            soak.round()
+            if number % given.audit_every == 0 or number == given.rounds:
+                soak.rest()
+                soak.audit()
+                soak.stop_workers()
+        say(f"done: {soak.deaths}")
+        soak.close()
 
 
 if __name__ == "__main__":

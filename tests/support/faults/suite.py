@@ -9,8 +9,6 @@ audit in Spark (A).
 
 from __future__ import annotations
 
-import argparse
-import os
 import sys
 import tempfile
 import time
@@ -25,6 +23,7 @@ from support.faults import nemesis
 from support.faults.checker import Facts, facts_of, judge, witness
 from support.faults.history import read
 from support.faults.stage import Stage
+from support.frame import arguments_with_seed, say
 from support.invariants import whole_state
 
 ROLES = ("auto", "client", "moving", "groups", "aio")
@@ -122,17 +121,12 @@ def run(seed: int, seconds: float, rounds: int, workers: int, say: Say) -> None:
 
 
 def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=600.0)
-    parser.add_argument("--rounds", type=int, default=sys.maxsize)
-    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser = arguments_with_seed(__doc__)
+    parser.add_argument("--seconds", type=float, default=600.0, help="how long faults go on")
+    parser.add_argument("--rounds", type=int, default=sys.maxsize, help="faults at most")
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
-
-    def say(text: str) -> None:
-        print(time.strftime("%H:%M:%S"), text, flush=True)
-
-    say(f"seed {given.seed}, process {os.getpid()}")
+    say(f"seed {given.seed}")
     run(given.seed, given.seconds, given.rounds, given.workers, say)
 
 

@@ -7,7 +7,6 @@ message that was confirmed must be there once, and the lanes must hold the fold 
 
 from __future__ import annotations
 
-import argparse
 import signal
 import statistics
 import tempfile
@@ -18,6 +17,7 @@ from pathlib import Path
 
 from support.checks.history import check_history
 from support.faults.stage import Stage
+from support.frame import arguments_with_seed, say
 
 QUIET_SECONDS = 2.0
 PATIENCE_SECONDS = 60.0
@@ -104,12 +104,11 @@ def measure(seed: int, rounds: int, workers: int, say: Callable[[str], None]) ->
 
 
 def _main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=10)
+    parser = arguments_with_seed(__doc__)
+    parser.add_argument("--rounds", type=int, default=10, help="of each kind")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
-    measure(given.seed, given.rounds, given.workers, lambda text: print(text, flush=True))
+    measure(given.seed, given.rounds, given.workers, say)
 
 
 if __name__ == "__main__":

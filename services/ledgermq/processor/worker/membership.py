@@ -57,7 +57,7 @@ def session_timeout_seconds(bootstrap: str, wanted: float, timeout_seconds: floa
     except (KafkaException, KeyError, StopIteration, ValueError) as error:
         log.info("%s of the broker is unknown (%s)", SHORTEST_SESSION, error)
     if wanted < shortest:
-        log.warning(
+        log.info(
             "other workers notice after %.3g s that this one is gone, not after %.3g s: the "
             "broker's %s is %d",
             shortest,
