@@ -126,15 +126,18 @@ def _single_object() -> Column:
     value = f.col("value")
     given = f.filter("headers", lambda one: (one.key == SCHEMA_HEADER) & one.value.isNotNull())
     fingerprint = f.try_element_at(given, f.lit(-1))["value"]
-    framed = (
-        (f.substring(value, 1, len(CONFLUENT)) == f.lit(CONFLUENT))
-        & (f.length(value) >= CONFLUENT_BYTES)
+    explained = (
+        (f.length(value) >= CONFLUENT_BYTES)
         & (f.length(fingerprint) == FINGERPRINT_DIGITS)
         & fingerprint.cast("string").rlike(f"^[0-9a-f]{{{FINGERPRINT_DIGITS}}}$")
     )
     datum = f.expr(f"substring(value, {CONFLUENT_BYTES + 1})")
-    digits = f.unhex(fingerprint.cast("string"))
-    return f.when(framed, f.concat(f.lit(SINGLE_OBJECT), digits, datum)).otherwise(value)
+    framed = f.concat(f.lit(SINGLE_OBJECT), f.unhex(fingerprint.cast("string")), datum)
+    # One inside the other, so that Spark looks at headers of no other record.
+    return f.when(
+        f.substring(value, 1, len(CONFLUENT)) == f.lit(CONFLUENT),
+        f.when(explained, framed).otherwise(value),
+    ).otherwise(value)
 
 
 def _offsets(topic: str, by_partition: dict[int, int]) -> str:

@@ -83,7 +83,7 @@ def test_a_log_in_mixed_framings_has_the_digests_of_the_same_log_in_one(spark, p
 
 
 def test_spark_takes_the_headers_that_the_worker_takes(spark, place):
-    """Garbage, missing, malformed and repeated headers: value for value as librdkafka reads them."""
+    """Garbage; missing, malformed, repeated headers: value for value as librdkafka reads them."""
     given = [
         (b"\0\0\0\0\1\2w", []),
         (b"\0\0\0\0\1\2w", [(SCHEMA_HEADER, TICK)]),

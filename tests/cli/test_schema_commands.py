@@ -1,0 +1,83 @@
+"""`ledgermq schema` on a real registry: list, register, and a log that tools cannot decode."""
+
+import pytest
+from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
+
+from ledgermq.protocol.operations import Tick
+from ledgermq.wire.framing.codec import encode_operation
+from ledgermq.wire.framing.confluent import ConfluentFraming
+from ledgermq.wire.framing.schema_registry import registered_names
+from ledgermq.wire.topics.appending import append_record
+from ledgermq.wire.topics.reading import partition_reader
+from support.brokers.registry_gate import RegistryGate
+
+TICK = "ledgermq.operation.Tick"
+
+
+@pytest.fixture
+def client(schema_registry, monkeypatch):
+    """Confluent's client of the registry; commands find it by the environment."""
+    monkeypatch.setenv("LEDGERMQ_SCHEMA_REGISTRY", schema_registry.url)
+    return SchemaRegistryClient({"url": schema_registry.url})
+
+
+def test_a_schema_is_listed_registered_and_checked(cli, client):
+    """Registered once; a subject without its level, or without its schema, fails the check."""
+    assert cli("schema", "register").code == 0
+    client.delete_subject(TICK)
+    rows = {row["subject"]: row for row in cli("schema", "list", "--json").document}
+    assert set(rows) == set(registered_names())
+    assert rows[TICK]["id"] is None
+    answer = cli("schema", "check", "--records", 0)
+    assert (answer.code, f"{TICK} is not registered" in answer.out) == (4, True)
+    assert cli("schema", "register", "--json").document["added"] == 1
+    assert cli("schema", "register", "--json").document["added"] == 0
+    assert cli("schema", "check").out.startswith("all is well")
+    client.set_compatibility(TICK, "NONE")
+    answer = cli("schema", "check", "--json")
+    (problem,) = answer.document["problems"]
+    assert (answer.code, "its compatibility is NONE" in problem) == (4, True)
+    client.set_compatibility(TICK, "FULL_TRANSITIVE")
+
+
+def test_ids_on_the_log_that_stand_for_something_else_are_found(cli, worker, client):
+    """A record whose id is no schema's, or another's: tools cannot decode it, and check says so."""
+    assert cli("schema", "register").code == 0
+    foreign = client.register_schema("foreign", Schema('"string"', "AVRO"))
+    value = encode_operation(Tick(worker="w"))
+    for number in (2**31 - 1, foreign):
+        framing = ConfluentFraming({value[2:10]: number})
+        append_record(
+            worker, "cli.operations", 1, "QM2", value, timeout_seconds=30, framing=framing
+        )
+    answer = cli("schema", "check")
+    assert answer.code == 4
+    unknown, other = sorted(answer.out.splitlines(), key=len)
+    assert f"of {TICK}: of their id {2**31 - 1} the registry has no schema" in unknown
+    assert f"id {foreign} the registry has another schema" in other
+    assert "cli.operations-1@" in other
+
+
+def test_what_is_wrong_with_the_registry_is_said(cli, schema_registry, monkeypatch):
+    """None given, none there, a client command with one that is down; no password is shown."""
+    monkeypatch.delenv("LEDGERMQ_SCHEMA_REGISTRY", raising=False)
+    assert cli("schema", "list").code == 2
+    with RegistryGate(schema_registry.url) as gate:
+        gate.shut()
+        url = gate.url.replace("//", "//someone:hunter2@")
+        answer = cli("schema", "list", "--registry", url)
+        assert (answer.code, "does not answer" in answer.err) == (3, True)
+        monkeypatch.setenv("LEDGERMQ_SCHEMA_REGISTRY", url)
+        assert cli("queue", "list").code == 3
+        assert "hunter2" not in answer.err
+    assert "is no address" in cli("schema", "list", "--registry", "host:1").err
+
+
+def test_what_commands_write_is_framed_too(cli, worker, connection, client):
+    """With the registry in the environment a command is a writer like others."""
+    connection.admin.create_queue("framed")
+    position = cli("put", "queue:framed", "text", "--json").document["position"]
+    with partition_reader(worker, 30, as_written=True) as reader:
+        assert reader.record_at("cli.operations", 0, position).value()[:1] == b"\0"
+    with connection.session() as session, session.consumer("queue:framed") as consumer:
+        assert consumer.receive(20).body == "text"
