@@ -12,7 +12,8 @@ export PYSPARK_PYTHON := $(CURDIR)/$(BIN)/python
 export PYSPARK_DRIVER_PYTHON := $(CURDIR)/$(BIN)/python
 
 .DEFAULT_GOAL := help
-.PHONY: help setup check test test-fast test-all demo bench soak faults take-over fuzz golden-update rules plans mutants \
+.PHONY: help setup check test test-fast test-all demo stack stack-demo stack-down stack-test bench \
+	soak faults take-over fuzz golden-update rules plans mutants \
 	law-mutants artifact lock clean
 
 help: ## list what can be made
@@ -63,6 +64,22 @@ test-all: setup ## run all tests, the long ones too
 demo: setup ## show the whole system at work (ARGS=--all: a whole year of flights)
 	$(BIN)/ledgermq demo $(ARGS)
 
+stack: ## start Kafka and two workers in containers (PROFILES="monitoring registry spark")
+	@docker compose version > /dev/null && docker info > /dev/null || { \
+	    echo "LedgerMQ's stack needs Docker with Compose 2; \`ledgermq up\` runs without" >&2; exit 1; }
+	docker compose $(addprefix --profile ,$(PROFILES)) up --wait --build
+
+stack-demo: setup ## run the demo on the stack, with a worker's container that is killed
+	$(BIN)/ledgermq demo --bootstrap 127.0.0.1:$(or $(LEDGERMQ_KAFKA_PORT),9092) \
+	    --data-dir .demo/stack --kill-worker 'docker compose kill {worker}' $(ARGS)
+	docker compose up --wait
+
+stack-down: ## end the stack; the data stay (VOLUMES=1: they go, too)
+	docker compose --profile '*' down $(if $(VOLUMES),--volumes)
+
+stack-test: setup ## run a stack beside it, the demo on that, kill and drain workers; skips without Docker
+	$(BIN)/python -m pytest tests/infra/test_stack.py
+
 bench: setup ## measure speed, and print where it was measured
 	$(BIN)/ledgermq bench $(ARGS)
 
@@ -98,6 +115,7 @@ artifact: setup ## build/ledgermq-spark.tar.gz: what Spark jobs need on a cluste
 
 lock: ## resolve requirements/*.in again into the locked files (needs uv)
 	$(LOCK) requirements/development.in -o requirements/development.txt
+	$(LOCK) -c requirements/development.txt requirements/build.in -o requirements/build.txt
 	$(LOCK) -c requirements/development.txt requirements/runtime.in -o requirements/runtime.txt
 	$(LOCK) -c requirements/development.txt requirements/spark.in -o requirements/spark.txt
 

@@ -24,8 +24,8 @@ ROOTS = (ROOT / "services" / "ledgermq", ROOT / "spark_jobs", ROOT)
 # `core/apply.py:apply`, `core/apply.py`, `core/order/`.
 NAMED = re.compile(r"`((?:[\w-]+/)+[\w-]*(?:\.py)?)(?::(\w+))?`")
 FOR_USERS = ["README.md", "CONTRIBUTING.md", "docs/operations.md", "docs/errors.md"]
-FOR_USERS += ["docs/jms.md", "docs/ibm-mq.md", "docs/spark.md", "schemas/PROTOCOL.md"]
-FOR_USERS += ["docs/monitoring.md"]
+FOR_USERS += ["docs/jms.md", "docs/ibm-mq.md", "docs/spark.md", "docs/deployment.md"]
+FOR_USERS += ["docs/monitoring.md", "schemas/PROTOCOL.md"]
 FOR_USERS += [f"schemas/protocol/{path.name}" for path in PAGES]
 JMS_EXCEPTIONS = {
     *("JMS", "IllegalState", "InvalidClientID", "InvalidDestination", "InvalidSelector"),
@@ -86,7 +86,7 @@ def test_make_targets_that_documents_show_exist():
     targets = set(re.findall(r"^([a-z-]+):", text_of("Makefile"), flags=re.M))
     shown = {
         target
-        for name in ("README.md", "CONTRIBUTING.md", "docs/spark.md")
+        for name in ("README.md", "CONTRIBUTING.md", "docs/spark.md", "docs/deployment.md")
         for target in re.findall(r"(?:\$ |`)make ([a-z-]+)", text_of(name))
     }
     assert shown

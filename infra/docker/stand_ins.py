@@ -22,6 +22,7 @@ from pathlib import Path
 import yaml
 
 from ledgermq.embedded import broker_jars
+from ledgermq.embedded.jars import cache_directory
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
@@ -35,7 +36,7 @@ def main(names: list[str]) -> None:
     """Build those that are named, else all, and the root file system below them."""
     wanted = {
         "python": PYTHON,
-        **{name: image_of(name) for name in ("kafka", "prometheus")},
+        **{name: image_of(name) for name in ("kafka", "prometheus", "schema-registry")},
     }
     unknown = sorted(set(names) - set(wanted))
     if unknown:
@@ -90,6 +91,11 @@ def build(name: str, tag: str) -> None:
             (context / "jars").mkdir()
             for jar in broker_jars():
                 shutil.copy(jar, context / "jars")
+        if name == "schema-registry":
+            server = cache_directory() / f"apicurio-registry-{tag.partition(':')[2]}"
+            if not server.is_dir():
+                sys.exit(f"{server} is not there: the tests of the schema registry fetch it")
+            shutil.copytree(server, context / "server")
         file = HERE / "stand_ins" / f"{name}.Dockerfile"
         command = ["docker", "build", "--quiet", "--tag", tag, "--file", str(file), str(context)]
         subprocess.run(command, check=True, env=os.environ | {"DOCKER_BUILDKIT": "0"})

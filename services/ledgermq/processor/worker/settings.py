@@ -34,6 +34,7 @@ class WorkerSettings:
         queue_managers: Names claimed in the registry if it is empty.
         partitions: Queue managers that the topics have room for, when they are created here.
         lanes: Outcome lanes of a queue manager, when the topics are created here.
+        brokers_min: Brokers that must be there when the topics are created here.
         session_timeout_seconds: Silence after which the group gives partitions to others; as
             short as the broker allows, if that is longer.
         heartbeat_seconds: How often the worker shows itself to the group.
@@ -65,6 +66,7 @@ class WorkerSettings:
     queue_managers: tuple[str, ...] = ("QM1",)
     partitions: int = 4
     lanes: int = 4
+    brokers_min: int = 1
     session_timeout_seconds: float = 2.5
     heartbeat_seconds: float = 0.5
     poll_records: int = 1_000

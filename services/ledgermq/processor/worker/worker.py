@@ -112,6 +112,7 @@ def _prepare(settings: WorkerSettings, topics: Topics) -> list[Claim]:
         topics,
         partitions=settings.partitions,
         lanes=settings.lanes,
+        brokers_min=settings.brokers_min,
         timeout_seconds=patience,
     )
     claims = list_queue_managers(bootstrap, topics, timeout_seconds=patience)

@@ -117,12 +117,16 @@ def ensure_topics(
     *,
     partitions: int = PARTITIONS_DEFAULT,
     lanes: int = LANES_DEFAULT,
+    brokers_min: int = 1,
     timeout_seconds: float = 15.0,
 ) -> None:
     """Creates the log topics where they are missing and verifies those that are there.
 
-    Raises TopicError if the broker cannot be reached, if the partition counts differ from what is
-    asked for (they can never be changed), or if a topic does not stamp LogAppendTime.
+    They have three replicas if there are three brokers at that moment, else one.
+
+    Raises TopicError if the broker cannot be reached, if topics are missing and there are fewer
+    brokers than asked for, if the partition counts differ from what is asked for (they can never be
+    changed), or if a topic does not stamp LogAppendTime.
     """
     topics = topics or Topics()
     admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
@@ -134,6 +138,12 @@ def ensure_topics(
     wanted = _wanted(topics, partitions, lanes, replicas)
     missing = [topic for topic in wanted if topic.topic not in metadata.topics]
     if missing:
+        if len(metadata.brokers) < brokers_min:
+            raise TopicError(
+                f"the log topics are not there yet, and only {len(metadata.brokers)} of "
+                f"{brokers_min} brokers are: start the others, or the topics would have too few "
+                "replicas for ever"
+            )
         _create(admin, missing, timeout_seconds)
         metadata = _await_topics(admin, wanted, timeout_seconds)
     for topic in wanted:
