@@ -47,6 +47,7 @@ _COMMANDS: Final = {
     "checkpoint": "ledgermq.cli.commands.checkpoint:checkpoint",
     "chain": "ledgermq.cli.commands.chain:chain",
     "log": "ledgermq.cli.commands.log:log",
+    "acl": "ledgermq.cli.commands.acl:acl",
     "doctor": "ledgermq.cli.commands.doctor:doctor",
     "bench": "ledgermq.cli.commands.checkout:bench",
     "demo": "ledgermq.cli.commands.checkout:demo",

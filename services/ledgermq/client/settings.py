@@ -19,6 +19,7 @@ from ledgermq.protocol.limits import (
     TIMING_MS_MAX,
     is_name,
 )
+from ledgermq.wire.kafka.settings import KafkaSettings, kafka_settings
 from ledgermq.wire.topics.address import AddressError, parse_address
 from ledgermq.wire.topics.log_topics import TOPIC_PREFIX_DEFAULT, Topics
 
@@ -47,6 +48,7 @@ class ConnectionSettings:
         bootstrap: Comma-separated `host:port` of Kafka brokers.
         client_id: Empty: none.
         takeover: Digest of what was given.
+        kafka: Options of Kafka's clients.
     """
 
     bootstrap: str
@@ -62,6 +64,7 @@ class ConnectionSettings:
     allow_pickle: bool = False
     redelivery_delay_ms: int = USUAL["redelivery_delay_ms"]
     redelivery_limit: int = USUAL["redelivery_limit"]
+    kafka: KafkaSettings = field(default_factory=KafkaSettings)
     identity: bytes = field(default_factory=lambda: os.urandom(16))
 
     @property
@@ -97,6 +100,7 @@ def settings_from(address: str, **given: Unpack[ConnectOptions]) -> ConnectionSe
         application=application or "",
         timeout_seconds=given.get("timeout", USUAL["timeout"]),
         allow_pickle=bool(given.get("allow_pickle")),
+        kafka=kafka_settings(given.get("kafka")),
         **as_given,
     )
     _check_times(settings)

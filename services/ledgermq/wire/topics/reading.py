@@ -3,27 +3,37 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from ledgermq.errors import LedgerMQError
+from ledgermq.wire.kafka.access import Reports, ask, denied, missing_right, text_of
+from ledgermq.wire.kafka.settings import KafkaSettings, client_options, kafka_settings
 
 RECORDS_MAX = 1_000
-# librdkafka mends these by itself.
-PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
+# librdkafka mends these by itself; and the group that it wants to be named needs no rights.
+PASSING = (
+    KafkaError._TRANSPORT,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
+)
+
+
+T = TypeVar("T")
 
 
 class LogUnreadableError(LedgerMQError):
     code = "log-unreadable"
 
 
-def reader_settings(bootstrap: str, name: str, more: Mapping[str, Any]) -> dict[str, Any]:
+def reader_settings(
+    bootstrap: str, name: str, more: Mapping[str, Any], kafka: KafkaSettings | None = None
+) -> dict[str, Any]:
     """Settings of a consumer that chooses its partitions itself and commits nothing."""
-    return {
-        "bootstrap.servers": bootstrap,
+    own = {
         # librdkafka wants a group to be named, although nothing is done with it.
         "group.id": f"ledgermq-{name}",
         "enable.auto.commit": False,
@@ -35,6 +45,7 @@ def reader_settings(bootstrap: str, name: str, more: Mapping[str, Any]) -> dict[
         "log_level": 0,
         **more,
     }
+    return client_options(bootstrap, own, kafka)
 
 
 def take_batch(consumer: Consumer, records_max: int, timeout_seconds: float) -> list[Message]:
@@ -46,12 +57,22 @@ def take_batch(consumer: Consumer, records_max: int, timeout_seconds: float) -> 
 
 
 class PartitionReader:
-    """Reads any partition; for one thread at a time. What librdkafka logs goes to `logger`."""
+    """Reads any partition; for one thread at a time. What librdkafka logs goes to `logger`.
+
+    Whatever it is asked, it raises AuthenticationFailedError if Kafka does not let us in, and
+    AccessDeniedError if it does not let us read.
+    """
 
     def __init__(
-        self, bootstrap: str, timeout_seconds: float, logger: logging.Logger | None = None
+        self,
+        bootstrap: str,
+        timeout_seconds: float,
+        logger: logging.Logger | None = None,
+        kafka: KafkaSettings | None = None,
     ) -> None:
         self._timeout_seconds = timeout_seconds
+        self._kafka = kafka_settings() if kafka is None else kafka
+        self._reports = Reports(self._kafka, bootstrap)
         settings = reader_settings(
             bootstrap,
             "reader",
@@ -60,7 +81,9 @@ class PartitionReader:
                 # The end is only reported when a fetch that waits for more comes back empty.
                 "fetch.wait.max.ms": 10,
                 "queued.max.messages.kbytes": 65_536,
+                "error_cb": self._reports,
             },
+            self._kafka,
         )
         if logger is None:
             self._consumer = Consumer(settings)
@@ -70,18 +93,34 @@ class PartitionReader:
     def partition_count(self, topic: str) -> int:
         """0 if there is no such topic; LogUnreadableError if Kafka does not answer."""
         try:
-            topics = self._consumer.list_topics(timeout=self._timeout_seconds).topics
+            topics = self._ask(lambda seconds: self._consumer.list_topics(timeout=seconds).topics)
+            if topic not in topics:
+                self._check_hidden(topic)
         except KafkaException as error:
-            raise LogUnreadableError(error.args[0].str()) from error
+            raise LogUnreadableError(text_of(error, self._reports)) from error
         return len(topics[topic].partitions) if topic in topics else 0
+
+    def _check_hidden(self, topic: str) -> None:
+        """Raises AccessDeniedError if Kafka only does not say that a topic is there."""
+        found = self._ask(lambda seconds: self._consumer.list_topics(topic, timeout=seconds))
+        problem = found.topics[topic].error if topic in found.topics else None
+        if problem is not None and problem.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise missing_right("topic", topic, "Describe", self._kafka)
+
+    def _ask(self, question: Callable[[float], T]) -> T:
+        return ask(question, self._consumer.poll, self._reports, self._timeout_seconds)
 
     def ends(self, topic: str, partition: int) -> tuple[int, int]:
         """First offset and end offset; LogUnreadableError if Kafka does not answer."""
         wanted = TopicPartition(topic, partition)
         try:
-            found = self._consumer.get_watermark_offsets(wanted, timeout=self._timeout_seconds)
+            found = self._ask(
+                lambda seconds: self._consumer.get_watermark_offsets(wanted, timeout=seconds)
+            )
         except KafkaException as error:
-            text = error.args[0].str()
+            if error.args[0].code() == KafkaError._UNKNOWN_PARTITION:
+                self._check_hidden(topic)
+            text = text_of(error, self._reports)
             raise LogUnreadableError(f"{topic}-{partition} does not answer: {text}") from error
         return int(found[0]), int(found[1])
 
@@ -92,6 +131,7 @@ class PartitionReader:
 
         Raises:
             LogUnreadableError: Kafka did not answer in time, or a record is damaged.
+            AccessDeniedError: We may not read the topic.
         """
         if end is not None and start >= end:
             return
@@ -100,6 +140,8 @@ class PartitionReader:
         while True:
             batch = take_batch(self._consumer, RECORDS_MAX, 1.0)
             waiting = 0.0 if batch else waiting + 1.0
+            if not batch and self._reports.refused is not None:
+                raise self._reports.refused
             if waiting > self._timeout_seconds:
                 raise LogUnreadableError(f"{topic}-{partition} did not answer for {waiting:.0f} s")
             for message in batch:
@@ -113,6 +155,9 @@ class PartitionReader:
                 elif error.code() == KafkaError._PARTITION_EOF:
                     return
                 elif error.code() not in PASSING:
+                    refused = denied(error, topic, "Read", self._kafka)
+                    if refused is not None:
+                        raise refused
                     raise LogUnreadableError(f"{topic}-{partition}: {error.str()}")
 
     def record_at(self, topic: str, partition: int, offset: int) -> Message | None:
@@ -131,9 +176,12 @@ class PartitionReader:
 
 @contextmanager
 def partition_reader(
-    bootstrap: str, timeout_seconds: float, logger: logging.Logger | None = None
+    bootstrap: str,
+    timeout_seconds: float,
+    logger: logging.Logger | None = None,
+    kafka: KafkaSettings | None = None,
 ) -> Iterator[PartitionReader]:
-    reader = PartitionReader(bootstrap, timeout_seconds, logger)
+    reader = PartitionReader(bootstrap, timeout_seconds, logger, kafka)
     try:
         yield reader
     finally:
