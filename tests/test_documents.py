@@ -25,7 +25,8 @@ ROOTS = (ROOT / "services" / "ledgermq", ROOT / "spark_jobs", ROOT)
 NAMED = re.compile(r"`((?:[\w-]+/)+[\w-]*(?:\.py)?)(?::(\w+))?`")
 FOR_USERS = ["README.md", "CONTRIBUTING.md", "docs/operations.md", "docs/errors.md"]
 FOR_USERS += ["docs/jms.md", "docs/ibm-mq.md", "docs/spark.md", "docs/deployment.md"]
-FOR_USERS += ["docs/monitoring.md", "schemas/PROTOCOL.md"]
+FOR_USERS += ["docs/monitoring.md", "docs/security.md", "docs/registry.md", "docs/services.md"]
+FOR_USERS += ["schemas/PROTOCOL.md"]
 FOR_USERS += [f"schemas/protocol/{path.name}" for path in PAGES]
 JMS_EXCEPTIONS = {
     *("JMS", "IllegalState", "InvalidClientID", "InvalidDestination", "InvalidSelector"),
@@ -183,7 +184,7 @@ def test_settings_of_the_worker_that_documents_name_exist():
 
     known = {f"LEDGERMQ_{field.name.upper()}" for field in fields(WorkerSettings)}
     known |= {"LEDGERMQ_QUEUE_MANAGER", "LEDGERMQ_CACHE_DIR", "LEDGERMQ_IVY_SETTINGS"}
-    known |= {"LEDGERMQ_JOURNAL_DIRECTORY"}
+    known |= {"LEDGERMQ_JOURNAL_DIRECTORY", "LEDGERMQ_KAFKA", "LEDGERMQ_KAFKA_CONFIG"}
     shown = set(re.findall(r"LEDGERMQ_[A-Z_]+[A-Z]", text_of("docs/operations.md")))
     assert shown
     assert shown - known == set()

@@ -242,6 +242,7 @@ class _Log:
         self._broker = broker
         self._identity = identity
         self.failures: deque[str] = deque()
+        self.refused = None
 
     def write(self, value: bytes, headers: Headers, receipt: LogReceipt | None = None) -> None:
         position = self._broker._write(self._identity, value, headers)

@@ -50,6 +50,7 @@ _COMMANDS: Final = {
     "chain": "ledgermq.cli.commands.chain:chain",
     "log": "ledgermq.cli.commands.log:log",
     "schema": "ledgermq.cli.commands.schemas:schema",
+    "acl": "ledgermq.cli.commands.acl:acl",
     "doctor": "ledgermq.cli.commands.doctor:doctor",
     "check": "ledgermq.cli.commands.check:check",
     "bench": "ledgermq.cli.commands.checkout:bench",

@@ -235,6 +235,8 @@ class Connection(ClosingInAnyCase):
             answered = opening.answered.wait(timeout_seconds)
         finally:
             del self._router.openings[key]
+        if self._transport.refused is not None:
+            raise self._transport.refused
         if not answered:
             raise WorkerUnavailableError(
                 f"the log at {settings.bootstrap} is there, but no worker of "
@@ -243,7 +245,8 @@ class Connection(ClosingInAnyCase):
             )
         if opening.engine is None:
             refused = opening.refused
-            assert refused is not None, "an opening is answered by Opened or Refused"
+            if refused is None:
+                raise ConnectionClosedError(self._router.broken or "the connection is closed")
             raise error_of_reason(
                 refused.reason,
                 refused.detail,
@@ -278,6 +281,9 @@ class Connection(ClosingInAnyCase):
                     self._transport.serve()
                 if missing:
                     self._router.ask_resync()
+                refused = self._transport.refused
+                if refused is not None and self._router.broken is None:
+                    self._router.give_up(f"{refused}. Connect again when that is done")
             except ConnectionClosedError:
                 return
             except Exception:
@@ -376,11 +382,16 @@ def connect(
             its sender chose: for queues whose every sender is trusted. Warns (PickleWarning).
         redelivery_delay_ms: How long what its sessions roll back or recover waits before it is
             delivered again, where session, consumer or destination do not say (INF-09).
+        kafka: Options of Kafka's clients by librdkafka's names, such as `security.protocol`; on top
+            of LEDGERMQ_KAFKA_CONFIG and LEDGERMQ_KAFKA_<NAME> in the environment.
         redelivery_limit: How often what it sends is redelivered at most, before that goes to the
             error destination or is dropped, where producer or destination do not say (INF-16);
             -1: no limit.
 
     Raises:
+        AddressError: address or settings cannot be used.
+        AuthenticationFailedError: Kafka and this client do not trust each other.
+        AccessDeniedError: Kafka does not let this client do what it must; the text says what.
         BrokerUnavailableError: no Kafka broker answers within the time-out.
         LogError: the log topics are missing or not as they should be.
         QueueManagerNotFoundError: the registry has no queue manager of this name.

@@ -51,10 +51,11 @@ class ConnectionOptions(TypedDict, total=False):
 
 
 class ConnectOptions(ConnectionOptions, total=False):
-    """The same, and where its log is on Kafka."""
+    """The same, and where its log is on Kafka and how to get there."""
 
     topic_prefix: str | None
     schema_registry: str | None
+    kafka: Mapping[str, Any] | None
 
 
 class HeaderOptions(TypedDict, total=False):

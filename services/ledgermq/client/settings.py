@@ -19,6 +19,7 @@ from ledgermq.protocol.limits import (
     TIMING_MS_MAX,
     is_name,
 )
+from ledgermq.wire.kafka.settings import KafkaSettings, kafka_settings
 from ledgermq.wire.topics.address import AddressError, parse_address
 from ledgermq.wire.topics.log_topics import TOPIC_PREFIX_DEFAULT, Topics
 
@@ -49,6 +50,7 @@ class ConnectionSettings:
         client_id: Empty: none.
         takeover: Digest of what was given.
         schema_registry: Address of a schema registry; may hold a password. Empty: none.
+        kafka: Options of Kafka's clients.
     """
 
     bootstrap: str
@@ -65,6 +67,7 @@ class ConnectionSettings:
     allow_pickle: bool = False
     redelivery_delay_ms: int = USUAL["redelivery_delay_ms"]
     redelivery_limit: int = USUAL["redelivery_limit"]
+    kafka: KafkaSettings = field(default_factory=KafkaSettings)
     identity: bytes = field(default_factory=lambda: os.urandom(16))
 
     @property
@@ -104,6 +107,7 @@ def settings_from(address: str, **given: Unpack[ConnectOptions]) -> ConnectionSe
         schema_registry=schema_registry,
         timeout_seconds=given.get("timeout", USUAL["timeout"]),
         allow_pickle=bool(given.get("allow_pickle")),
+        kafka=kafka_settings(given.get("kafka")),
         **as_given,
     )
     _check_times(settings)

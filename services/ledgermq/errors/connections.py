@@ -8,6 +8,8 @@ from typing import Any
 from ledgermq.errors.base import LedgerMQError
 
 __all__ = [
+    "AccessDeniedError",
+    "AuthenticationFailedError",
     "BrokerUnavailableError",
     "ConnectionClosedError",
     "LogError",
@@ -32,6 +34,21 @@ class BrokerUnavailableError(LedgerMQError, ConnectionError):
 
     code = "broker-unavailable"
     retryable = True
+
+
+class AuthenticationFailedError(LedgerMQError, ConnectionError):
+    """Kafka does not take us for who we say we are, or we do not take it for Kafka: no way in."""
+
+    code = "authentication-failed"
+
+
+class AccessDeniedError(LedgerMQError, PermissionError):
+    """Kafka knows us and does not let us do this; the text says which right is missing.
+
+    `ledgermq acl` prints the rights that a client, worker, auditor or administrator needs.
+    """
+
+    code = "access-denied"
 
 
 class LogError(LedgerMQError):

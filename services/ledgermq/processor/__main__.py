@@ -12,7 +12,13 @@ from ledgermq.processor.checkpoints.loading import discard_checkpoints
 from ledgermq.processor.worker.logs import set_up_log
 from ledgermq.processor.worker.parent import die_with_parent
 from ledgermq.processor.worker.settings import WORKER_OPTIONS, SettingsError, WorkerSettings
-from ledgermq.processor.worker.worker import EXIT_FAULT, EXIT_UNREACHABLE, run_worker
+from ledgermq.processor.worker.worker import (
+    EXIT_FAULT,
+    EXIT_UNREACHABLE,
+    NOT_LET_IN,
+    run_worker,
+)
+from ledgermq.wire.topics.address import AddressError
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import RegistryError, list_queue_managers
 
@@ -50,16 +56,18 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"ledgermq worker: {error}", file=sys.stderr)
         return EXIT_USAGE
     set_up_log(settings.log_level, settings.log_format, settings.worker_name)
-    if command == "run":
-        return run_worker(settings)
-    return _discard(settings, named)
+    try:
+        return run_worker(settings) if command == "run" else _discard(settings, named)
+    except AddressError as error:
+        print(f"ledgermq worker: {error}", file=sys.stderr)
+        return EXIT_USAGE
 
 
 def _discard(settings: WorkerSettings, named: list[str] | None) -> int:
     topics = Topics(settings.topic_prefix)
     try:
         claims = list_queue_managers(settings.bootstrap, topics)
-    except RegistryError as error:
+    except (RegistryError, *NOT_LET_IN) as error:
         logging.getLogger(__name__).critical("%s", error)
         return EXIT_UNREACHABLE
     wanted = [claim for claim in claims if named is None or claim.queue_manager in named]

@@ -41,6 +41,7 @@ from ledgermq_spark.log.rows import (
     operation_row,
     spark_schema,
 )
+from ledgermq_spark.log.spark_options import spark_options
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -94,6 +95,7 @@ def read_raw(
     numbers = [one.partition for one in ranges]
     reader = (
         spark.read.format("kafka")
+        .options(**spark_options())
         .option("kafka.bootstrap.servers", bootstrap)
         .option("assign", json.dumps({topic: numbers}))
         .option("startingOffsets", _offsets(topic, {one.partition: one.start for one in ranges}))

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ledgermq.errors import LedgerMQError
+from ledgermq_spark.log.spark_options import SECRET_OPTIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -40,6 +41,9 @@ JOB_SETTINGS = {
     # errors: about ten calls to Java each.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.dataFrameQueryContext.enabled": "false",
+    # What Spark shows of options and settings, in plans and on its pages, has no passwords or keys.
+    "spark.sql.redaction.options.regex": SECRET_OPTIONS,
+    "spark.redaction.regex": SECRET_OPTIONS,
 }
 # Where an executor unpacks the artifact, below its own directory: `--archives FILE#ledgermq-spark`.
 UNPACKED = "./ledgermq-spark"

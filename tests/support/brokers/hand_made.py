@@ -55,6 +55,7 @@ class NotingLog:
 
     def __init__(self) -> None:
         self.failures: deque[str] = deque()
+        self.refused = None
         self.operations: list[Any] = []
         self.headers: list[dict[str, bytes]] = []
         self.asks: list[dict[str, Any]] = []

@@ -138,7 +138,9 @@ def audit(
 def _live_position(target: Target, output: Output) -> int | None:
     """The position of a checkpoint taken now; None if there is no worker to take it."""
     if not _worker_answers(target):
-        output.remark("no worker answers: the live state is not compared")
+        output.remark(
+            "no worker answers, or this user may ask none: the live state is not compared"
+        )
         return None
     with target.connect() as connection:
         return connection.admin.checkpoint().position

@@ -79,14 +79,8 @@ def _java(_target: Target) -> Result:
 
 
 def _broker(target: Target) -> Result:
-    from confluent_kafka import KafkaException
-
-    try:
-        target.check_broker()
-        metadata = target.kafka_admin().list_topics(timeout=min(target.timeout_seconds, 10.0))
-    except KafkaException as error:
-        found = f"no Kafka broker answers at {target.bootstrap} ({error.args[0].str()}): start one "
-        return BAD, found + "with `ledgermq up`, or give --bootstrap"
+    target.check_broker()
+    metadata = target.kafka_admin().list_topics(timeout=min(target.timeout_seconds, 10.0))
     brokers = count_of(len(metadata.brokers), "broker")
     return GOOD, f"{brokers} of cluster {metadata.cluster_id} at {target.bootstrap}"
 
@@ -122,13 +116,20 @@ def _topics(target: Target) -> Result:
 
 
 def _settings(target: Target, topic: str) -> dict[str, str]:
+    from confluent_kafka import KafkaException
     from confluent_kafka.admin import ConfigResource, ResourceType  # type: ignore[attr-defined]
+
+    from ledgermq.wire.kafka.access import raise_if_denied
 
     resource = ConfigResource(ResourceType.TOPIC, topic)
     # The answer comes to nobody if the client that asked is gone.
     admin = target.kafka_admin()
     (future,) = admin.describe_configs([resource]).values()
-    found = future.result(timeout=target.timeout_seconds)
+    try:
+        found = future.result(timeout=target.timeout_seconds)
+    except KafkaException as error:
+        raise_if_denied(error, topic, "DescribeConfigs")
+        raise
     return {name: entry.value for name, entry in found.items()}
 
 
@@ -179,12 +180,14 @@ def _clock(target: Target) -> Result:
 
 def _skew_seconds(target: Target) -> float:
     """How far the broker's clock is ahead, by its stamp on a heartbeat that nobody waits for."""
-    from confluent_kafka import Producer
+    from confluent_kafka import KafkaException, Producer
 
     from ledgermq.wire.framing.codec import encode_record
+    from ledgermq.wire.kafka.access import raise_if_denied
+    from ledgermq.wire.kafka.settings import client_options
 
     stamps: list[Any] = []
-    producer = Producer({"bootstrap.servers": target.bootstrap, "log_level": 0})
+    producer = Producer(client_options(target.bootstrap, {"log_level": 0}))
     skews = []
     for _ in range(3):
         before = time.time()
@@ -197,6 +200,8 @@ def _skew_seconds(target: Target) -> float:
         producer.flush(target.timeout_seconds)
         after = time.time()
         if not stamps or not isinstance(stamps[-1], int):
+            if stamps:
+                raise_if_denied(KafkaException(stamps[-1]), target.topics.questions, "Write")
             found = f"the broker did not take a record: {stamps[-1] if stamps else 'no answer'}"
             raise RuntimeError(found)
         skews.append((after - before, stamps[-1] / 1000 - (before + after) / 2))

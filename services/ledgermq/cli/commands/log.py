@@ -306,6 +306,8 @@ def _checkpoints(target: Target, claim: Claim) -> Checkpoints:
 def _cut(target: Target, claim: Claim, before: int) -> None:
     from confluent_kafka import KafkaException, TopicPartition
 
+    from ledgermq.wire.kafka.access import raise_if_denied
+
     admin = target.kafka_admin()
     place = TopicPartition(target.topics.operations, claim.partition, before)
     timeout = target.timeout_seconds
@@ -313,6 +315,7 @@ def _cut(target: Target, claim: Claim, before: int) -> None:
         for future in admin.delete_records([place], request_timeout=timeout).values():
             future.result()
     except KafkaException as error:
+        raise_if_denied(error, target.topics.operations, "Delete")
         raise TrimRefusedError(
             f"Kafka did not cut the log of {claim.queue_manager}: {error.args[0].str()}"
         ) from error

@@ -46,8 +46,14 @@ def up(
     started again. Broker and worker listen on this machine only.
     """
     from ledgermq.processor.worker.supervisor import Supervisor
+    from ledgermq.wire.kafka.settings import forget_kafka_environment
 
     output = Output(as_json=as_json)
+    if forget_kafka_environment():
+        output.remark(
+            "LEDGERMQ_KAFKA_... in the environment does not count here: this broker has no users "
+            "and no TLS, and listens on this machine only"
+        )
     signal.signal(signal.SIGTERM, _interrupt)
     with announce(data_directory) as tell_others:
         supervisor = Supervisor(

@@ -51,10 +51,13 @@ def worker(
     """
     from ledgermq.processor.worker.logs import set_up_log
     from ledgermq.processor.worker.worker import run_worker
+    from ledgermq.wire.kafka.settings import forget_kafka_environment
 
-    address = bootstrap or running_bootstrap(data_directory) or BOOTSTRAP_DEFAULT
+    address = bootstrap or running_bootstrap(data_directory)
+    if address and not bootstrap:
+        forget_kafka_environment()
     found = WorkerSettings.from_environment(
-        bootstrap=address,
+        bootstrap=address or BOOTSTRAP_DEFAULT,
         data_directory=data_directory / "worker",
         queue_managers=queue_managers or None,
         **settings,

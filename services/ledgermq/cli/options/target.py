@@ -77,9 +77,35 @@ class Target:
         )
 
     def kafka_admin(self) -> Any:
+        """Kafka's administration, once a broker has let us in.
+
+        Raises:
+            AuthenticationFailedError: None will.
+            BrokerUnavailableError: None answers.
+        """
+        from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
-        return AdminClient({"bootstrap.servers": self.bootstrap, "log_level": 0})
+        from ledgermq.wire.kafka.access import Reports, ask, text_of
+        from ledgermq.wire.kafka.settings import client_options, kafka_settings
+
+        kafka = kafka_settings()
+        reports = Reports(kafka, self.bootstrap)
+        own = {"log_level": 0, "error_cb": reports}
+        admin = AdminClient(client_options(self.bootstrap, own, kafka))
+        try:
+            ask(
+                lambda seconds: admin.list_topics(timeout=seconds),
+                admin.poll,
+                reports,
+                self.timeout_seconds,
+            )
+        except KafkaException as error:
+            raise BrokerUnavailableError(
+                f"no Kafka broker answers at {self.bootstrap} ({text_of(error, reports)}): start "
+                "one with `ledgermq up`, or give --bootstrap"
+            ) from error
+        return admin
 
     def claim(self) -> Claim:
         """Raises QueueManagerNotFoundError if there is no queue manager of that name."""
@@ -186,6 +212,13 @@ _target_options: Final = together(
 )
 
 
+def _speak_plainly() -> None:
+    """The broker of `ledgermq up` has no users; what the environment says is for another."""
+    from ledgermq.wire.kafka.settings import forget_kafka_environment
+
+    forget_kafka_environment()
+
+
 def _running_on(directory: Path) -> str | None:
     """The address of the `ledgermq up` on a directory, if one runs there.
 
@@ -200,6 +233,8 @@ def _running_on(directory: Path) -> str | None:
             f"no `ledgermq up` runs on {directory}: start it with `ledgermq up --data-dir "
             f"{directory}`, or give --bootstrap"
         )
+    if found is not None:
+        _speak_plainly()
     return found
 
 
@@ -212,6 +247,7 @@ def _broker_on(directory: Path) -> Iterator[str | None]:
     from ledgermq.embedded import EmbeddedBroker
 
     if running_bootstrap(directory) is None and (directory / "broker" / "data").is_dir():
+        _speak_plainly()
         with EmbeddedBroker(directory / "broker") as broker:
             yield broker.bootstrap
     else:

@@ -19,7 +19,9 @@ INTERRUPTED: Final = 130
 
 # By name, because client, worker and Spark jobs are imported only where they are used.
 _BY_CLASS: Final = {
+    "AccessDeniedError": UNREACHABLE,
     "AddressError": USAGE,
+    "AuthenticationFailedError": UNREACHABLE,
     "BrokerUnavailableError": UNREACHABLE,
     "ConnectionClosedError": UNREACHABLE,
     "InvalidSelectorError": USAGE,

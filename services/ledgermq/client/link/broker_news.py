@@ -14,6 +14,10 @@ from typing import Final
 
 from confluent_kafka import KafkaError
 
+from ledgermq.errors import LedgerMQError
+from ledgermq.wire.kafka.access import Reports, denied
+from ledgermq.wire.kafka.settings import KafkaSettings
+
 # What librdkafka has to say; without a handler of the application's, it keeps quiet.
 KAFKA_LOGGER = logging.getLogger("ledgermq.client.kafka")
 KAFKA_LOGGER.addHandler(logging.NullHandler())
@@ -31,8 +35,12 @@ class BrokerNews:
         bootstrap: str,
         clock: Callable[[], float] = time.monotonic,
         logger: logging.Logger = KAFKA_LOGGER,
+        kafka: KafkaSettings | None = None,
     ) -> None:
         self._bootstrap = bootstrap
+        self._kafka = KafkaSettings() if kafka is None else kafka
+        self.reports = Reports(self._kafka, bootstrap)
+        self.refused: LedgerMQError | None = None
         self._clock = clock
         self._logger = logger
         self._lock = threading.Lock()
@@ -52,7 +60,12 @@ class BrokerNews:
             self._logger.log(level, form, facility, client, text)
 
     def error(self, error: KafkaError) -> None:
+        self.reports(error)
         self.trouble(error.str())
+
+    def note_refusal(self, error: KafkaError, topic: str, operation: str) -> None:
+        """Keeps what Kafka does not let us do; other errors are none of this."""
+        self.refused = self.refused or denied(error, topic, operation, self._kafka)
 
     def trouble(self, text: str) -> None:
         """There is no way to a broker; said now, or counted until it is time again."""

@@ -22,6 +22,7 @@ from ledgermq.client.sansio.log_clock import LogClock
 from ledgermq.client.settings import ConnectionSettings
 from ledgermq.errors import BrokerUnavailableError, LogError
 from ledgermq.wire.framing.confluent import value_of
+from ledgermq.wire.kafka.access import ask, denied, text_of
 from ledgermq.wire.topics.log_topics import lane_partition
 from ledgermq.wire.topics.reading import offsets_of
 from ledgermq.wire.topics.registry import Claim
@@ -38,7 +39,7 @@ class LaneReader:
     """The consumer of one lane, from its end at the start on; used by one thread at a time."""
 
     def __init__(self, settings: ConnectionSettings, news: BrokerNews | None = None) -> None:
-        self._news = BrokerNews(settings.bootstrap) if news is None else news
+        self._news = BrokerNews(settings.bootstrap, kafka=settings.kafka) if news is None else news
         self._settings = settings
         self._topic = settings.topics.outcomes
         self._key = settings.identity.hex().encode()
@@ -63,22 +64,40 @@ class LaneReader:
         )
 
     def check_broker(self, timeout_seconds: float) -> None:
-        """Raises BrokerUnavailableError if no broker answers, LogError without the topics."""
+        """Raises BrokerUnavailableError if no broker answers, LogError without the topics.
+
+        AuthenticationFailedError or AccessDeniedError if it does not let us in.
+        """
         bootstrap = self._settings.bootstrap
+        reports = self._news.reports
         try:
-            found = self._consumer.list_topics(timeout=timeout_seconds).topics
+            found = ask(
+                lambda seconds: self._consumer.list_topics(timeout=seconds).topics,
+                self._consumer.poll,
+                reports,
+                timeout_seconds,
+            )
         except KafkaException as error:
             raise BrokerUnavailableError(
-                f"no Kafka broker answers at {bootstrap} ({error.args[0].str()}): "
+                f"no Kafka broker answers at {bootstrap} ({text_of(error, reports)}): "
                 "start it (`ledgermq up`), or check the address"
             ) from error
         topics = self._settings.topics
         for name in (topics.registry, topics.operations, topics.outcomes, topics.questions):
             if name not in found:
+                self._check_hidden(name, timeout_seconds)
                 raise LogError(
                     f"the broker at {bootstrap} has no topic {name}: start a worker, which "
                     f"creates the topics, or check the topic prefix ({topics.prefix!r} now)"
                 )
+
+    def _check_hidden(self, topic: str, timeout_seconds: float) -> None:
+        """Raises AccessDeniedError if Kafka only does not say that a topic is there."""
+        found = self._consumer.list_topics(topic, timeout=timeout_seconds).topics.get(topic)
+        if found is not None and found.error is not None:
+            refused = denied(found.error, topic, "Describe", self._settings.kafka)
+            if refused is not None:
+                raise refused
 
     def start(self, claim: Claim, timeout_seconds: float) -> int:
         """Picks the lane with the lowest end, reads from there on, returns its number."""
@@ -133,6 +152,10 @@ class LaneReader:
         if error.code() in PASSING:
             self._news.trouble(error.str())
             return False
+        # A group must be named, and nothing is done with it.
+        if error.code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            return False
+        self._news.note_refusal(error, self._topic, "Read")
         if error.code() in (KafkaError._AUTO_OFFSET_RESET, KafkaError.OFFSET_OUT_OF_RANGE):
             LOGGER.warning(
                 "lane %s-%s went on without us; catching up", self._topic, self._partition

@@ -13,7 +13,7 @@ from ledgermq.client.link.broker_news import BrokerNews
 from ledgermq.client.link.lane import LaneReader
 from ledgermq.client.link.transport import KAFKA_SECONDS_MAX, LogReceipt, Transport
 from ledgermq.client.settings import ConnectionSettings
-from ledgermq.errors import LogError, QueueManagerNotFoundError
+from ledgermq.errors import LedgerMQError, LogError, QueueManagerNotFoundError
 from ledgermq.wire.framing.headers import Headers
 from ledgermq.wire.framing.schema_registry import framing_of
 from ledgermq.wire.topics.registry import Claim, RegistryError, list_queue_managers
@@ -38,6 +38,10 @@ class LogOut(Protocol):
     """What a connection needs to write; may be used from any thread."""
 
     failures: deque[str]
+
+    @property
+    def refused(self) -> LedgerMQError | None:
+        """Why Kafka takes nothing, or gives nothing, of this connection for good."""
 
     def write(self, value: bytes, headers: Headers, receipt: LogReceipt | None = None) -> None: ...
 
@@ -68,7 +72,7 @@ def kafka_route(settings: ConnectionSettings, deadline: float) -> Route:
         return min(max(1.0, deadline - time.monotonic()), KAFKA_SECONDS_MAX)
 
     framing = framing_of(settings.schema_registry)
-    news = BrokerNews(settings.bootstrap)
+    news = BrokerNews(settings.bootstrap, kafka=settings.kafka)
     lane = LaneReader(settings, news)
     try:
         lane.check_broker(min(settings.timeout_seconds, KAFKA_SECONDS_MAX))
@@ -86,7 +90,10 @@ def find_claim(settings: ConnectionSettings, timeout_seconds: float) -> Claim:
     """The claim of a queue manager; QueueManagerNotFoundError if nobody claimed its name."""
     try:
         claims = list_queue_managers(
-            settings.bootstrap, settings.topics, timeout_seconds=timeout_seconds
+            settings.bootstrap,
+            settings.topics,
+            timeout_seconds=timeout_seconds,
+            kafka=settings.kafka,
         )
     except RegistryError as error:
         raise LogError(str(error)) from error

@@ -195,14 +195,19 @@ class Router:
             self._take_chunk(previous_position, previous_index, outcomes)
 
     def _give_up(self, answer: dict[str, Any]) -> None:
-        """What was missed is not to be had again: the connection is of no use any more."""
-        self.broken = (
+        self.give_up(
             f"outcomes of this connection were lost and cannot be told again: {answer['detail']} "
             f"[{answer['reason']}]. Connect again; what its sessions held goes back to the queues"
         )
-        LOGGER.error("%s", self.broken)
+
+    def give_up(self, reason: str) -> None:
+        """What was missed is not to be had again: the connection is of no use any more."""
+        self.broken = reason
+        LOGGER.error("%s", reason)
+        for opening in list(self.openings.values()):
+            opening.answered.set()
         for engine in self.engines():
-            engine.forget(self.broken)
+            engine.forget(reason)
 
     def _resync(self, pages: list[dict[str, Any]]) -> None:
         """Applies the state of this connection as the worker sees it, then goes on."""

@@ -27,6 +27,7 @@ from ledgermq.errors import (
 from ledgermq.wire.framing.codec import encode_record
 from ledgermq.wire.framing.confluent import ConfluentFraming, framed
 from ledgermq.wire.framing.headers import Headers
+from ledgermq.wire.kafka.settings import client_options
 from ledgermq.wire.topics.log_topics import OPERATION_BYTES_MAX
 from ledgermq.wire.topics.registry import Claim
 
@@ -41,8 +42,7 @@ KAFKA_SECONDS_MAX: Final = 1_000_000.0
 
 def kafka_common(settings: ConnectionSettings, news: BrokerNews) -> dict[str, Any]:
     """Settings of a connection's producer and consumer."""
-    return {
-        "bootstrap.servers": settings.bootstrap,
+    own = {
         "client.id": settings.application or settings.client_id or "ledgermq",
         "error_cb": news.error,
         "log_level": 3,
@@ -51,6 +51,7 @@ def kafka_common(settings: ConnectionSettings, news: BrokerNews) -> dict[str, An
         "reconnect.backoff.ms": 50,
         "reconnect.backoff.max.ms": 1000,
     }
+    return client_options(settings.bootstrap, own, settings.kafka)
 
 
 class LogReceipt:
@@ -75,7 +76,7 @@ class Transport:
         framing: ConfluentFraming | None = None,
     ) -> None:
         self._framing = framing
-        self._news = BrokerNews(settings.bootstrap) if news is None else news
+        self._news = BrokerNews(settings.bootstrap, kafka=settings.kafka) if news is None else news
         self._settings = settings
         self._operations = settings.topics.operations
         self._questions = settings.topics.questions
@@ -115,6 +116,7 @@ class Transport:
     def _report(self, error: KafkaError | None, _: Any) -> None:
         if error is not None:
             self.failures.append(error.str())
+            self._news.note_refusal(error, self._operations, "Write")
         else:
             self._news.well()
 
@@ -122,6 +124,13 @@ class Transport:
         """The report of what nobody waits for, and nobody writes again."""
         if error is None:
             self._news.well()
+        else:
+            self._news.note_refusal(error, self._questions, "Write")
+
+    @property
+    def refused(self) -> LedgerMQError | None:
+        """Why Kafka takes nothing, or gives nothing, of this connection for good."""
+        return self._news.refused
 
     def write(self, value: bytes, headers: Headers, receipt: LogReceipt | None = None) -> None:
         """Hands an operation to the producer; waits while its queue is full.

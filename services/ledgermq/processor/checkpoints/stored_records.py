@@ -13,6 +13,8 @@ from typing import Any
 from confluent_kafka import KafkaException, Producer
 
 from ledgermq.wire.framing.checkpoint_keys import chunk_key, manifest_key, parse_key
+from ledgermq.wire.kafka.access import raise_if_denied
+from ledgermq.wire.kafka.settings import client_options
 from ledgermq.wire.topics.log_topics import DERIVED_BYTES_MAX, Topics
 from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq.wire.topics.registry import Claim
@@ -75,19 +77,17 @@ def read_stored_records(reader: PartitionReader, topics: Topics, claim: Claim) -
 
 
 def checkpoint_producer(bootstrap: str, timeout_seconds: float) -> Producer:
-    return Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "enable.idempotence": True,
-            "acks": "all",
-            "linger.ms": 5,
-            "compression.type": "zstd",
-            "message.max.bytes": DERIVED_BYTES_MAX,
-            "queue.buffering.max.messages": 0,
-            "message.timeout.ms": int(timeout_seconds * 1000),
-            "log_level": 0,
-        }
-    )
+    own = {
+        "enable.idempotence": True,
+        "acks": "all",
+        "linger.ms": 5,
+        "compression.type": "zstd",
+        "message.max.bytes": DERIVED_BYTES_MAX,
+        "queue.buffering.max.messages": 0,
+        "message.timeout.ms": int(timeout_seconds * 1000),
+        "log_level": 0,
+    }
+    return Producer(client_options(bootstrap, own))
 
 
 def written_together(chunks: Mapping[str, bytes]) -> list[list[str]]:
@@ -110,7 +110,10 @@ def write_all(
     records: Sequence[tuple[bytes, bytes | None]],
     timeout_seconds: float,
 ) -> None:
-    """Writes records and waits until all are acknowledged; KafkaException if one is not."""
+    """Writes records and waits until all are acknowledged; KafkaException if one is not.
+
+    AccessDeniedError if Kafka does not let us write.
+    """
     problems: list[Any] = []
 
     def delivered(error: Any, _message: Any) -> None:
@@ -131,4 +134,6 @@ def write_all(
     if producer.flush(timeout_seconds):
         raise KafkaException(f"{topic}-{partition} did not acknowledge in {timeout_seconds:.0f} s")
     if problems:
-        raise KafkaException(problems[0])
+        failed = KafkaException(problems[0])
+        raise_if_denied(failed, topic, "Write")
+        raise failed

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import faust
+from faust.app.base import BootStrategy
 from faust.tables.manager import TableManager
 from faust.types import TP
 from faust.web.drivers.aiohttp import Web
@@ -44,7 +45,14 @@ class NoTables(TableManager):
         await self.recovery.start()
 
 
+class WithoutProducer(BootStrategy):
+    """What Faust starts: nothing that writes, since outcomes have a producer of their own."""
+
+    enable_kafka_producer = False
+
+
 class WorkerApplication(faust.App):
+    BootStrategy = WithoutProducer
     logger = logging.getLogger("faust.app")
     log_bootstrap = ""
     sharing: Sharing

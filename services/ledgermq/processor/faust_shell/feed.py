@@ -22,6 +22,7 @@ from faust.types import TP
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.worker.logs import KAFKA_LOGGER
 from ledgermq.wire.framing.confluent import value_of
+from ledgermq.wire.kafka.access import denied
 from ledgermq.wire.topics.reading import reader_settings
 
 POLL_SECONDS = 0.05
@@ -95,7 +96,7 @@ class RecordFeed:
         self._room = threading.Event()
         self._room.set()
         self._stopped = False
-        self._failed: FeedError | None = None
+        self._failed: LedgerMQError | None = None
         self._consumer = Consumer(
             reader_settings(
                 bootstrap,
@@ -134,7 +135,10 @@ class RecordFeed:
         self._wishes.put(_Wish(action, tp, epoch, offset))
 
     def check(self) -> None:
-        """Raises FeedError if the log does not have what must be read next."""
+        """Raises FeedError if the log does not have what must be read next.
+
+        AccessDeniedError if Kafka does not let us read it.
+        """
         if self._failed is not None:
             raise self._failed
 
@@ -222,13 +226,17 @@ class RecordFeed:
         return -1 if offsets is None else int(offsets[1])
 
     def _report(self, message: Message, error: KafkaError) -> None:
-        """An offset that the log does not have ends the worker; librdkafka mends the rest."""
+        """What the log does not have, or not for us, ends the worker; librdkafka mends the rest."""
+        failed: LedgerMQError | None = None
         if error.code() == KafkaError._AUTO_OFFSET_RESET:
             failed = FeedError(
                 f"{message.topic()}-{message.partition()} does not have the record that must be "
                 f"folded next ({error.str()}): the log was cut. Restore it; what was "
                 "acknowledged before must be there."
             )
+        elif error.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            failed = denied(error, message.topic() or "", "Read")
+        if failed is not None:
             self._loop.call_soon_threadsafe(self._fail, failed)
 
     # Back in the event loop ---------------------------------------------------------------------
@@ -240,7 +248,7 @@ class RecordFeed:
             self._waiting_bytes += batch.size_bytes
         self._arrived()
 
-    def _fail(self, failed: FeedError) -> None:
+    def _fail(self, failed: LedgerMQError) -> None:
         self._failed = failed
 
 

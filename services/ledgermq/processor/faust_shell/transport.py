@@ -23,11 +23,13 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any, NamedTuple, cast
 
+from aiokafka import AIOKafkaConsumer
 from aiokafka.structs import OffsetAndMetadata, TopicPartition
 from faust.transport.drivers import aiokafka as driver
 from faust.types import TP
 
 from ledgermq.processor.faust_shell.feed import RecordFeed
+from ledgermq.processor.log.aiokafka_options import aiokafka_options
 
 # Kafka takes a member that does not poll for long to be dead; so it is polled for nothing.
 SHOW_LIFE_SECONDS = 1.0
@@ -53,6 +55,30 @@ class LogConsumerThread(driver.AIOKafkaConsumerThread):
         app: Any = self.consumer.app
         consumer._partition_assignment_strategy = (app.sharing,)
         return consumer
+
+    def _create_worker_consumer(self, transport: driver.Transport) -> AIOKafkaConsumer:
+        """As Faust does it, without tables and with the user's options of aiokafka."""
+        conf = self.app.conf
+        own = {
+            "client_id": conf.broker_client_id,
+            "group_id": conf.id,
+            "group_instance_id": conf.consumer_group_instance_id,
+            "bootstrap_servers": driver.server_list(transport.url, transport.default_port),
+            "enable_auto_commit": False,
+            "auto_offset_reset": conf.consumer_auto_offset_reset,
+            "max_poll_records": conf.broker_max_poll_records,
+            "max_poll_interval_ms": int((conf.broker_max_poll_interval or 0) * 1000),
+            "max_partition_fetch_bytes": conf.consumer_max_fetch_size,
+            "fetch_max_wait_ms": 1500,
+            "request_timeout_ms": int(conf.broker_request_timeout * 1000),
+            "check_crcs": conf.broker_check_crcs,
+            "session_timeout_ms": int(conf.broker_session_timeout * 1000),
+            "rebalance_timeout_ms": int(conf.broker_rebalance_timeout * 1000),
+            "heartbeat_interval_ms": int(conf.broker_heartbeat_interval * 1000),
+            "metadata_max_age_ms": conf.consumer_metadata_max_age_ms,
+            "connections_max_idle_ms": conf.consumer_connections_max_idle_ms,
+        }
+        return AIOKafkaConsumer(**own | aiokafka_options())
 
     async def show_life(self) -> None:
         """Polls for nothing: all partitions are paused, their records come from the feed."""

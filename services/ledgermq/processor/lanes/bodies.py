@@ -23,6 +23,7 @@ from ledgermq.protocol.administration import bodies_in
 from ledgermq.protocol.operations import PutMessage
 from ledgermq.protocol.outcomes import DeliveredMessage, body_place
 from ledgermq.wire.framing.codec import decode_operation
+from ledgermq.wire.kafka.access import denied
 from ledgermq.wire.topics.reading import LogUnreadableError, reader_settings, take_batch
 
 # What a message costs in memory beside its bytes.
@@ -91,6 +92,9 @@ class LogReader:
         if error is not None:
             if error.code() == KafkaError._AUTO_OFFSET_RESET:
                 raise self._lost(wanted)
+            refused = denied(error, self._topic, "Read")
+            if refused is not None:
+                raise refused
             return
         offset, value = message.offset(), message.value()
         self._next = offset + 1

@@ -17,6 +17,8 @@ from ledgermq.errors import LedgerMQError
 from ledgermq.processor.worker.logs import KAFKA_LOGGER
 from ledgermq.wire.framing.confluent import ConfluentFraming, framed
 from ledgermq.wire.framing.headers import Headers
+from ledgermq.wire.kafka.access import denied
+from ledgermq.wire.kafka.settings import client_options
 from ledgermq.wire.topics.log_topics import Topics
 
 POLL_SECONDS = 0.004
@@ -70,20 +72,17 @@ class LogProducer:
         self.clock = LogClock()
         self.unsent_bytes = 0
         self.outstanding = 0
-        self._producer = Producer(
-            {
-                "bootstrap.servers": bootstrap,
-                "enable.idempotence": True,
-                "acks": "all",
-                "linger.ms": 0,
-                "message.max.bytes": 10 * 1024 * 1024,
-                "queue.buffering.max.messages": 0,
-                "message.timeout.ms": 120_000,
-                "log_level": 3,
-                "error_cb": self._error,
-            },
-            logger=KAFKA_LOGGER,
-        )
+        own = {
+            "enable.idempotence": True,
+            "acks": "all",
+            "linger.ms": 0,
+            "message.max.bytes": 10 * 1024 * 1024,
+            "queue.buffering.max.messages": 0,
+            "message.timeout.ms": 120_000,
+            "log_level": 3,
+            "error_cb": self._error,
+        }
+        self._producer = Producer(client_options(bootstrap, own), logger=KAFKA_LOGGER)
 
     def send_outcomes(
         self,
@@ -107,7 +106,7 @@ class LogProducer:
             self.unsent_bytes -= size
             self.outstanding -= 1
             if error is not None:
-                self._fail(f"{self._topics.outcomes}-{partition}: {error.str()}")
+                self._fail_for(error, self._topics.outcomes, partition)
                 return
             book.acknowledged[lane] += 1
             append_ms = message.timestamp()[1]
@@ -127,10 +126,9 @@ class LogProducer:
         def delivered(error: KafkaError | None, message: Message) -> None:
             self.outstanding -= 1
             if error is not None:
-                text = f"{self._topics.operations}-{partition}: {error.str()}"
-                self._fail(text)
+                failed = self._fail_for(error, self._topics.operations, partition)
                 if not appended.done():
-                    appended.set_exception(WriteFailedError(text))
+                    appended.set_exception(failed)
                 return
             self.clock.observe(message.timestamp()[1])
             if not appended.done():
@@ -186,7 +184,17 @@ class LogProducer:
         if error.fatal():
             self._fail(error.str())
 
-    def _fail(self, text: str) -> None:
+    def _fail_for(self, error: KafkaError, topic: str, partition: int) -> LedgerMQError:
+        refused = denied(error, topic, "Write")
+        if refused is None:
+            return self._fail(f"{topic}-{partition}: {error.str()}")
+        return self._fail_with(refused)
+
+    def _fail(self, text: str) -> LedgerMQError:
+        return self._fail_with(WriteFailedError(f"a write failed for good: {text}"))
+
+    def _fail_with(self, error: LedgerMQError) -> LedgerMQError:
         if self._failed is None:
-            self._failed = WriteFailedError(f"a write failed for good: {text}")
-            self._on_failure(self._failed)
+            self._failed = error
+            self._on_failure(error)
+        return error

@@ -11,10 +11,11 @@ import logging
 from typing import Final
 
 from aiokafka.client import AIOKafkaClient
-from aiokafka.errors import KafkaError
+from aiokafka.errors import ClusterAuthorizationFailedError, KafkaError
 from aiokafka.protocol.api import Request, RequestStruct, Response
 from aiokafka.protocol.types import Array, Boolean, Int16, Int32, Int64, Schema, String
 
+from ledgermq.processor.log.aiokafka_options import aiokafka_options
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.registry import Claim
 
@@ -85,7 +86,9 @@ class LogSizes:
 
     async def measure(self) -> dict[str, int] | None:
         """The sizes by log topic; None if the brokers do not say."""
-        client = AIOKafkaClient(bootstrap_servers=self._bootstrap)
+        client = AIOKafkaClient(
+            bootstrap_servers=self._bootstrap, **aiokafka_options(AIOKafkaClient)
+        )
         try:
             async with asyncio.timeout(PATIENCE_SECONDS):
                 await client.bootstrap()
@@ -103,6 +106,8 @@ class LogSizes:
             while not await client.ready(broker.nodeId):
                 await asyncio.sleep(0.1)
             answer = await client.send(broker.nodeId, _DescribeLogDirectories(wanted))
+            if not answer.directories:
+                raise ClusterAuthorizationFailedError("Describe on the cluster is missing")
             for _, _, topics in answer.directories:
                 for name, partitions in topics:
                     sizes[name] += sum(one[1] for one in partitions)

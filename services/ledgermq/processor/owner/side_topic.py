@@ -18,6 +18,7 @@ from aiokafka import AIOKafkaConsumer
 from aiokafka.errors import KafkaError
 from aiokafka.structs import TopicPartition
 
+from ledgermq.processor.log.aiokafka_options import aiokafka_options
 from ledgermq.wire.framing.codec import UndecodableError, decode_record
 from ledgermq.wire.framing.confluent import single_object
 from ledgermq.wire.topics.log_topics import Topics
@@ -49,6 +50,7 @@ class SideTopic:
             auto_offset_reset="earliest",
             fetch_max_wait_ms=100,
             max_partition_fetch_bytes=1024 * 1024,
+            **aiokafka_options(),
         )
         self._listeners: dict[int, Listener] = {}
         self._registry = TopicPartition(topics.registry, 0)

@@ -11,6 +11,8 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
+from ledgermq.wire.kafka.access import raise_if_denied
+from ledgermq.wire.kafka.settings import client_options
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import LogUnreadableError
 
@@ -32,13 +34,14 @@ def running_workers(bootstrap: str, topics: Topics, timeout_seconds: float) -> l
         LogUnreadableError: Kafka did not answer.
     """
     group = workers_group(topics)
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    admin = AdminClient(client_options(bootstrap, {"log_level": 0}))
     try:
         described = admin.describe_consumer_groups([group], request_timeout=timeout_seconds)
         members = described[group].result().members
     except KafkaException as error:
         if error.args[0].code() == KafkaError.GROUP_ID_NOT_FOUND:
             return []
+        raise_if_denied(error, group, "Describe")
         raise LogUnreadableError(
             f"the group {group} at {bootstrap} cannot be described: {error.args[0].str()}"
         ) from error

@@ -10,6 +10,7 @@ from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
 from ledgermq.wire.framing.codec import encode_record
 from ledgermq.wire.framing.headers import CONNECTION
+from ledgermq.wire.kafka.settings import client_options
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.reading import reader_settings
 from ledgermq.wire.topics.registry import Claim, RegistryError, list_queue_managers
@@ -43,7 +44,7 @@ def _answers(
 ) -> bool:
     connection = os.urandom(16)
     consumer = Consumer(reader_settings(bootstrap, "asking", {"fetch.wait.max.ms": 50}))
-    producer = Producer({"bootstrap.servers": bootstrap, "log_level": 0})
+    producer = Producer(client_options(bootstrap, {"log_level": 0}))
     lane = TopicPartition(topics.outcomes, lane_partition(claim.partition, claim.lanes, 0))
     try:
         _, lane.offset = consumer.get_watermark_offsets(lane, timeout=5.0)

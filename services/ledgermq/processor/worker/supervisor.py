@@ -24,6 +24,7 @@ from ledgermq.errors import LedgerMQError
 from ledgermq.processor.worker.parent import PARENT_VARIABLE
 from ledgermq.processor.worker.readiness import wait_for_worker
 from ledgermq.processor.worker.worker import EXIT_FAULT, EXIT_REFUSED, EXIT_STOPPED
+from ledgermq.wire.kafka.settings import forget_kafka_environment
 
 log = logging.getLogger(__name__)
 
@@ -102,6 +103,8 @@ class Supervisor:
             WorkerNotRunningError: The worker did not answer in time.
         """
         self._directory.mkdir(parents=True, exist_ok=True)
+        # This broker has no users; what the environment says is for another.
+        forget_kafka_environment()
         self.broker.start()
         self._stopping.clear()
         self._code = None

@@ -16,11 +16,17 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from aiokafka.errors import GroupAuthorizationFailedError, TopicAuthorizationFailedError
 from faust.types import TP
 from faust.types.web import Request, Response
 from prometheus_client.exposition import choose_encoder
 
-from ledgermq.errors import LedgerMQError, SchemaRegistryError
+from ledgermq.errors import (
+    AccessDeniedError,
+    AuthenticationFailedError,
+    LedgerMQError,
+    SchemaRegistryError,
+)
 from ledgermq.processor.checkpoints.loading import CheckpointMismatchError, LogIncompleteError
 from ledgermq.processor.faust_shell.application import make_application, partitions_of
 from ledgermq.processor.faust_shell.feed import FeedError
@@ -28,14 +34,16 @@ from ledgermq.processor.faust_shell.sharing import Sharing, Standing
 from ledgermq.processor.faust_shell.transport import DrainedChunk
 from ledgermq.processor.lanes.bodies import BodyLostError
 from ledgermq.processor.lanes.producer import LogProducer
+from ledgermq.processor.log.aiokafka_options import aiokafka_options
 from ledgermq.processor.metrics.collector import Scrape
 from ledgermq.processor.owner.folding import VersionUnknownError
 from ledgermq.processor.owner.owner import LogCutError, Owner, Surroundings
 from ledgermq.processor.owner.side_topic import SideTopic
-from ledgermq.processor.worker.membership import session_timeout_seconds
+from ledgermq.processor.worker.membership import session_timeout_seconds, workers_group
 from ledgermq.processor.worker.schema_ids import wait_for_framing
 from ledgermq.processor.worker.settings import WorkerSettings
 from ledgermq.wire.framing.confluent import ConfluentFraming
+from ledgermq.wire.kafka.access import missing_right
 from ledgermq.wire.topics.log_topics import TopicError, Topics, ensure_topics
 from ledgermq.wire.topics.registry import (
     Claim,
@@ -67,6 +75,7 @@ REFUSALS = (
     SchemaRegistryError,
     VersionUnknownError,
 )
+NOT_LET_IN = (AuthenticationFailedError, AccessDeniedError)
 REPLACED_MAX = 3
 NUDGE_SECONDS = 0.05
 REGISTRY_AGAIN_SECONDS = 1.0
@@ -85,9 +94,11 @@ def run_worker(settings: WorkerSettings) -> int:
     Creates the log topics and claims queue managers in the registry where that is not done yet.
     """
     topics = Topics(settings.topic_prefix)
+    # Before anything is tried: what cannot be is wrong use.
+    aiokafka_options()
     try:
         claims = _prepare(settings, topics)
-    except (TopicError, RegistryError) as error:
+    except (TopicError, RegistryError, *NOT_LET_IN) as error:
         log.critical("%s", error)
         return EXIT_UNREACHABLE
     # A fold makes and drops many small objects without cycles; looking for cycles after every 700
@@ -225,11 +236,15 @@ class Worker:
         """Ends the worker because of an error that a person should read."""
         if self._ended is None or self._ended.done():
             return
+        error = _explained(error, self._topics)
         if isinstance(error, LedgerMQError):
             log.critical("%s", error)
         else:
             log.critical("the worker cannot go on: %r", error, exc_info=error)
-        self._end(EXIT_REFUSED if isinstance(error, REFUSALS) else EXIT_FAULT)
+        if isinstance(error, NOT_LET_IN):
+            self._end(EXIT_UNREACHABLE)
+        else:
+            self._end(EXIT_REFUSED if isinstance(error, REFUSALS) else EXIT_FAULT)
 
     def _end(self, code: int) -> None:
         if self._ended is not None and not self._ended.done():
@@ -455,6 +470,17 @@ class Worker:
         for task in background:
             task.cancel()
         log.info("worker %s stopped", self._settings.worker_name)
+
+
+def _explained(error: BaseException | None, topics: Topics) -> BaseException | None:
+    """The error for people where aiokafka says that a right is missing."""
+    if isinstance(error, GroupAuthorizationFailedError):
+        return missing_right("group", workers_group(topics), "Read")
+    if isinstance(error, TopicAuthorizationFailedError):
+        names = error.args[0] if error.args else ()
+        named = ", ".join(sorted(names)) if isinstance(names, set | list | tuple) else str(names)
+        return missing_right("topic", named, "Read")
+    return error
 
 
 def _leave_at_once(code: int) -> None:

@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import time
+from typing import Final
+
 from confluent_kafka import KafkaError, Message, Producer
 
 from ledgermq.wire.framing.confluent import ConfluentFraming, framed
 from ledgermq.wire.framing.headers import Headers
+from ledgermq.wire.kafka.access import Reports, denied
+from ledgermq.wire.kafka.settings import client_options, kafka_settings
+
+TURN_SECONDS: Final = 0.5
 
 
 class NotAppendedError(RuntimeError):
@@ -23,28 +30,39 @@ def append_record(
     timeout_seconds: float,
     framing: ConfluentFraming | None = None,
 ) -> int:
-    """The offset of a record that is appended; NotAppendedError if Kafka took none in time."""
+    """The offset of a record that is appended.
+
+    Raises:
+        NotAppendedError: Kafka took none in time.
+        AuthenticationFailedError, AccessDeniedError: It never will.
+    """
     appended: list[int] = []
-    problems: list[str] = []
+    problems: list[KafkaError] = []
 
     def delivered(error: KafkaError | None, message: Message) -> None:
         if error is not None:
-            problems.append(error.str())
+            problems.append(error)
         else:
             appended.append(message.offset() or 0)
 
     value, headers = framed(framing, value, headers or [])
-    producer = Producer(
-        {
-            "bootstrap.servers": bootstrap,
-            "enable.idempotence": True,
-            "message.timeout.ms": int(timeout_seconds * 1000),
-            "log_level": 0,
-        }
-    )
+    kafka = kafka_settings()
+    reports = Reports(kafka, bootstrap)
+    own = {
+        "enable.idempotence": True,
+        "message.timeout.ms": int(timeout_seconds * 1000),
+        "log_level": 0,
+        "error_cb": reports,
+    }
+    producer = Producer(client_options(bootstrap, own, kafka))
     producer.produce(topic, value, key, partition, headers=list(headers), on_delivery=delivered)
     # A moment longer than the record itself, so that Kafka's own reason is heard.
-    producer.flush(timeout_seconds + 1)
-    if not appended:
-        raise NotAppendedError(problems[0] if problems else "no answer")
-    return appended[0]
+    deadline = time.monotonic() + timeout_seconds + 1
+    while producer.flush(TURN_SECONDS) and time.monotonic() < deadline:
+        if reports.refused is not None:
+            raise reports.refused
+    if appended:
+        return appended[0]
+    if not problems:
+        raise NotAppendedError("no answer")
+    raise denied(problems[0], topic, "Write", kafka) or NotAppendedError(problems[0].str())

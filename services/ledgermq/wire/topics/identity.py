@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from confluent_kafka import KafkaException, TopicCollection
 from confluent_kafka.admin import AdminClient
 
+from ledgermq.wire.kafka.access import raise_if_denied
+from ledgermq.wire.kafka.settings import client_options
 from ledgermq.wire.topics.reading import LogUnreadableError
 
 
@@ -20,12 +22,13 @@ class LogIdentity:
 
 def log_identity(bootstrap: str, topic: str, timeout_seconds: float) -> LogIdentity:
     """LogUnreadableError: Kafka did not answer, or there is no such topic."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 3})
+    admin = AdminClient(client_options(bootstrap, {"log_level": 3}))
     try:
         cluster = admin.describe_cluster(request_timeout=timeout_seconds).result()
         described = admin.describe_topics(TopicCollection([topic]), request_timeout=timeout_seconds)
         topic_id = described[topic].result().topic_id
     except KafkaException as error:
+        raise_if_denied(error, topic, "Describe")
         text = error.args[0].str()
         raise LogUnreadableError(f"{topic} at {bootstrap} cannot be described: {text}") from error
     return LogIdentity(cluster_id=str(cluster.cluster_id), topic_id=str(topic_id))

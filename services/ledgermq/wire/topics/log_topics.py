@@ -19,6 +19,9 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
+from ledgermq.wire.kafka.access import Reports, ask, raise_if_denied, text_of
+from ledgermq.wire.kafka.settings import client_options, kafka_settings
+
 TOPIC_PREFIX_DEFAULT: Final = "ledgermq"
 PARTITIONS_DEFAULT: Final = 4
 LANES_DEFAULT: Final = 4
@@ -126,14 +129,22 @@ def ensure_topics(
 
     Raises TopicError if the broker cannot be reached, if topics are missing and there are fewer
     brokers than asked for, if the partition counts differ from what is asked for (they can never be
-    changed), or if a topic does not stamp LogAppendTime.
+    changed), or if a topic does not stamp LogAppendTime; AuthenticationFailedError or
+    AccessDeniedError if Kafka refuses it.
     """
     topics = topics or Topics()
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    kafka = kafka_settings()
+    reports = Reports(kafka, bootstrap)
+    admin = AdminClient(client_options(bootstrap, {"log_level": 0, "error_cb": reports}, kafka))
     try:
-        metadata = admin.list_topics(timeout=timeout_seconds)
+        metadata = ask(
+            lambda seconds: admin.list_topics(timeout=seconds),
+            admin.poll,
+            reports,
+            timeout_seconds,
+        )
     except KafkaException as error:
-        raise TopicError(f"no broker answers at {bootstrap}: {error.args[0].str()}") from error
+        raise TopicError(f"no broker answers at {bootstrap}: {text_of(error, reports)}") from error
     replicas = 3 if len(metadata.brokers) >= 3 else 1
     wanted = _wanted(topics, partitions, lanes, replicas)
     missing = [topic for topic in wanted if topic.topic not in metadata.topics]
@@ -163,6 +174,7 @@ def _create(admin: AdminClient, missing: list[NewTopic], timeout_seconds: float)
         except KafkaException as error:
             # Two starters may race; what the other one made is verified like all others.
             if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+                raise_if_denied(error, name, "Create")
                 text = error.args[0].str()
                 raise TopicError(f"topic {name} cannot be created: {text}") from error
 
@@ -177,6 +189,10 @@ def _await_topics(
         late = [topic.topic for topic in wanted if not _is_led(metadata, topic.topic)]
         if not late:
             return metadata
+        if late[0] not in metadata.topics:
+            problem = admin.list_topics(late[0], timeout=timeout_seconds).topics[late[0]].error
+            if problem is not None:
+                raise_if_denied(KafkaException(problem), late[0], "Describe")
         if time.monotonic() > deadline:
             raise TopicError(
                 f"topic {late[0]} has no leader {timeout_seconds} s after its creation"
@@ -197,6 +213,7 @@ def _verify_stamps(admin: AdminClient, names: list[str], timeout_seconds: float)
         try:
             stamp = future.result(timeout=timeout_seconds)["message.timestamp.type"].value
         except KafkaException as error:
+            raise_if_denied(error, resource.name, "DescribeConfigs")
             text = error.args[0].str()
             raise TopicError(f"topic {resource.name} cannot be described: {text}") from error
         if stamp != "LogAppendTime":

@@ -4,36 +4,38 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from ledgermq.errors import LedgerMQError
 from ledgermq.wire.framing.confluent import value_of
+from ledgermq.wire.kafka.access import COMING_UP, Reports, ask, denied, missing_right, text_of
+from ledgermq.wire.kafka.settings import KafkaSettings, client_options, kafka_settings
 
 RECORDS_MAX = 1_000
-# librdkafka mends these by itself.
-PASSING = (KafkaError._TRANSPORT, KafkaError._ALL_BROKERS_DOWN)
-# A broker that has just come up, or whose partition just moved, answers so for a moment.
-COMING_UP = (
+# librdkafka mends these by itself; and the group that it wants to be named needs no rights.
+PASSING = (
     KafkaError._TRANSPORT,
-    KafkaError._UNKNOWN_PARTITION,
-    KafkaError.LEADER_NOT_AVAILABLE,
-    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError._ALL_BROKERS_DOWN,
+    KafkaError.GROUP_AUTHORIZATION_FAILED,
 )
 AGAIN_SECONDS = 0.1
+
+T = TypeVar("T")
 
 
 class LogUnreadableError(LedgerMQError):
     code = "log-unreadable"
 
 
-def reader_settings(bootstrap: str, name: str, more: Mapping[str, Any]) -> dict[str, Any]:
+def reader_settings(
+    bootstrap: str, name: str, more: Mapping[str, Any], kafka: KafkaSettings | None = None
+) -> dict[str, Any]:
     """Settings of a consumer that chooses its partitions itself and commits nothing."""
-    return {
-        "bootstrap.servers": bootstrap,
+    own = {
         # librdkafka wants a group to be named, although nothing is done with it.
         "group.id": f"ledgermq-{name}",
         "enable.auto.commit": False,
@@ -45,6 +47,7 @@ def reader_settings(bootstrap: str, name: str, more: Mapping[str, Any]) -> dict[
         "log_level": 0,
         **more,
     }
+    return client_options(bootstrap, own, kafka)
 
 
 def offsets_of(
@@ -65,9 +68,22 @@ def offsets_of(
             if error.args[0].code() not in COMING_UP or time.monotonic() >= limit:
                 raise
             time.sleep(AGAIN_SECONDS)
-            # Librdkafka takes a partition that it does not know for one that never will be.
-            with suppress(KafkaException):
-                consumer.list_topics(partition.topic, timeout=left)
+            _look_again(consumer, partition.topic, left)
+
+
+def _look_again(consumer: Consumer, topic: str, timeout_seconds: float) -> None:
+    """Lets librdkafka ask for a topic: it takes what it does not know for what never will be.
+
+    Raises:
+        KafkaException: Kafka only does not say that the topic is there.
+    """
+    try:
+        found = consumer.list_topics(topic, timeout=timeout_seconds).topics.get(topic)
+    except KafkaException:
+        return
+    problem = None if found is None else found.error
+    if problem is not None and problem.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+        raise KafkaException(problem)
 
 
 def take_batch(
@@ -88,18 +104,25 @@ def take_batch(
 
 
 class PartitionReader:
-    """Reads any partition; for one thread at a time. What librdkafka logs goes to `logger`."""
+    """Reads any partition; for one thread at a time. What librdkafka logs goes to `logger`.
+
+    Whatever it is asked, it raises AuthenticationFailedError if Kafka does not let us in, and
+    AccessDeniedError if it does not let us read.
+    """
 
     def __init__(
         self,
         bootstrap: str,
         timeout_seconds: float,
         logger: logging.Logger | None = None,
+        kafka: KafkaSettings | None = None,
         *,
         as_written: bool = False,
     ) -> None:
         self._as_written = as_written
         self._timeout_seconds = timeout_seconds
+        self._kafka = kafka_settings() if kafka is None else kafka
+        self._reports = Reports(self._kafka, bootstrap)
         settings = reader_settings(
             bootstrap,
             "reader",
@@ -108,7 +131,9 @@ class PartitionReader:
                 # The end is only reported when a fetch that waits for more comes back empty.
                 "fetch.wait.max.ms": 10,
                 "queued.max.messages.kbytes": 65_536,
+                "error_cb": self._reports,
             },
+            self._kafka,
         )
         if logger is None:
             self._consumer = Consumer(settings)
@@ -118,18 +143,33 @@ class PartitionReader:
     def partition_count(self, topic: str) -> int:
         """0 if there is no such topic; LogUnreadableError if Kafka does not answer."""
         try:
-            topics = self._consumer.list_topics(timeout=self._timeout_seconds).topics
+            topics = self._ask(lambda seconds: self._consumer.list_topics(timeout=seconds).topics)
+            if topic not in topics:
+                self._check_hidden(topic)
         except KafkaException as error:
-            raise LogUnreadableError(error.args[0].str()) from error
+            raise LogUnreadableError(text_of(error, self._reports)) from error
         return len(topics[topic].partitions) if topic in topics else 0
+
+    def _check_hidden(self, topic: str) -> None:
+        """Raises AccessDeniedError if Kafka only does not say that a topic is there."""
+        found = self._ask(lambda seconds: self._consumer.list_topics(topic, timeout=seconds))
+        problem = found.topics[topic].error if topic in found.topics else None
+        if problem is not None and problem.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
+            raise missing_right("topic", topic, "Describe", self._kafka)
+
+    def _ask(self, question: Callable[[float], T]) -> T:
+        return ask(question, self._consumer.poll, self._reports, self._timeout_seconds)
 
     def ends(self, topic: str, partition: int) -> tuple[int, int]:
         """First offset and end offset; LogUnreadableError if Kafka does not answer."""
         wanted = TopicPartition(topic, partition)
         try:
-            return offsets_of(self._consumer, wanted, self._timeout_seconds)
+            return self._ask(lambda seconds: offsets_of(self._consumer, wanted, seconds))
         except KafkaException as error:
-            text = error.args[0].str()
+            refused = denied(error.args[0], topic, "Describe", self._kafka)
+            if refused is not None:
+                raise refused from error
+            text = text_of(error, self._reports)
             raise LogUnreadableError(f"{topic}-{partition} does not answer: {text}") from error
 
     def records(
@@ -139,6 +179,7 @@ class PartitionReader:
 
         Raises:
             LogUnreadableError: Kafka did not answer in time, or a record is damaged.
+            AccessDeniedError: We may not read the topic.
         """
         if end is not None and start >= end:
             return
@@ -147,6 +188,8 @@ class PartitionReader:
         while True:
             batch = take_batch(self._consumer, RECORDS_MAX, 1.0, as_written=self._as_written)
             waiting = 0.0 if batch else waiting + 1.0
+            if not batch and self._reports.refused is not None:
+                raise self._reports.refused
             if waiting > self._timeout_seconds:
                 raise LogUnreadableError(f"{topic}-{partition} did not answer for {waiting:.0f} s")
             for message in batch:
@@ -160,6 +203,9 @@ class PartitionReader:
                 elif error.code() == KafkaError._PARTITION_EOF:
                     return
                 elif error.code() not in PASSING:
+                    refused = denied(error, topic, "Read", self._kafka)
+                    if refused is not None:
+                        raise refused
                     raise LogUnreadableError(f"{topic}-{partition}: {error.str()}")
 
     def record_at(self, topic: str, partition: int, offset: int) -> Message | None:
@@ -181,11 +227,12 @@ def partition_reader(
     bootstrap: str,
     timeout_seconds: float,
     logger: logging.Logger | None = None,
+    kafka: KafkaSettings | None = None,
     *,
     as_written: bool = False,
 ) -> Iterator[PartitionReader]:
     """A reader for as long as the block runs; values in single-object framing, or as written."""
-    reader = PartitionReader(bootstrap, timeout_seconds, logger, as_written=as_written)
+    reader = PartitionReader(bootstrap, timeout_seconds, logger, kafka, as_written=as_written)
     try:
         yield reader
     finally:

@@ -12,6 +12,7 @@ from confluent_kafka import OFFSET_BEGINNING
 
 from ledgermq.protocol.limits import is_name
 from ledgermq.wire.framing.codec import UndecodableError, decode_record, encode_record
+from ledgermq.wire.kafka.settings import KafkaSettings
 from ledgermq.wire.topics.appending import NotAppendedError, append_record
 from ledgermq.wire.topics.log_topics import LANES_DEFAULT, Topics
 from ledgermq.wire.topics.reading import LogUnreadableError, PartitionReader, partition_reader
@@ -30,12 +31,19 @@ class Claim(NamedTuple):
 
 
 def list_queue_managers(
-    bootstrap: str, topics: Topics | None = None, *, timeout_seconds: float = 15.0
+    bootstrap: str,
+    topics: Topics | None = None,
+    *,
+    timeout_seconds: float = 15.0,
+    kafka: KafkaSettings | None = None,
 ) -> list[Claim]:
-    """All queue managers by partition; RegistryError if the registry cannot be read."""
+    """All queue managers by partition; RegistryError if the registry cannot be read.
+
+    Here and below AuthenticationFailedError and AccessDeniedError say that Kafka refuses it.
+    """
     topics = topics or Topics()
     try:
-        with partition_reader(bootstrap, timeout_seconds) as reader:
+        with partition_reader(bootstrap, timeout_seconds, kafka=kafka) as reader:
             return _read(reader, topics)
     except LogUnreadableError as error:
         raise RegistryError(f"the registry at {bootstrap} cannot be read: {error}") from error

@@ -1,0 +1,59 @@
+"""`ledgermq acl`: the rights that a role needs on Kafka, for whoever administers that."""
+
+from __future__ import annotations
+
+import click
+
+from ledgermq.cli.options.target import BOOTSTRAP_DEFAULT, json_option, topic_prefix_option
+from ledgermq.cli.printing.output import Output
+from ledgermq.wire.kafka.rights import ROLES, kafka_acls_lines, rights_of
+
+
+@click.command()
+@click.argument("role", type=click.Choice(ROLES))
+@click.option(
+    "--principal",
+    metavar="TYPE:NAME",
+    help="Who gets the rights.  [default: User:ledgermq-ROLE]",
+)
+@click.option(
+    "--bootstrap",
+    metavar="HOST:PORT",
+    default=BOOTSTRAP_DEFAULT,
+    envvar="LEDGERMQ_BOOTSTRAP",
+    show_envvar=True,
+    help="Kafka, as the printed commands name it; it is not asked anything.",
+)
+@click.option(
+    "--command-config",
+    metavar="FILE",
+    default="admin.properties",
+    show_default=True,
+    help="Java properties by which kafka-acls.sh is let in, as the printed commands name it.",
+)
+@topic_prefix_option
+@json_option
+def acl(
+    role: str,
+    principal: str | None,
+    bootstrap: str,
+    command_config: str,
+    topic_prefix: str,
+    as_json: bool,
+) -> None:
+    """Print the rights that ROLE needs on Kafka, as commands that give them.
+
+    client: programs that put and get. worker: `ledgermq worker`. auditor: rebuild, audit, trace,
+    tables and archive, which only read. administrator: every command of `ledgermq`.
+    """
+    output = Output(as_json=as_json)
+    who = principal or f"User:ledgermq-{role}"
+    if ":" not in who or "'" in who:
+        raise click.UsageError(f"{who!r} is no principal: User:NAME, for example")
+    rights = rights_of(role, topic_prefix)
+    if as_json:
+        output.document([{"principal": who, **one._asdict()} for one in rights])
+        return
+    program = f"kafka-acls.sh --bootstrap-server {bootstrap} --command-config {command_config}"
+    for line in kafka_acls_lines(rights, program, who):
+        click.echo(line)

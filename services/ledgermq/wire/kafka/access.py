@@ -1,0 +1,135 @@
+"""What Kafka refuses for good, told from trouble that passes: who we are, and what we may do.
+
+librdkafka tries again for ever, whatever the broker said, and a call waits for its whole time-out.
+So whoever asks Kafka for something lets `ask` do it: it asks in short turns, and between them hears
+what was reported meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from confluent_kafka import KafkaError, KafkaException
+
+from ledgermq.errors import AccessDeniedError, AuthenticationFailedError, LedgerMQError
+from ledgermq.wire.kafka.settings import KafkaSettings, kafka_settings
+
+T = TypeVar("T")
+
+TURN_FIRST_SECONDS: Final = 0.5
+# A poll that waits for nothing brings one report.
+REPORTS_MAX: Final = 50
+# A broker that has just come up, or whose partition just moved, answers so for a moment.
+COMING_UP: Final = (
+    KafkaError._TRANSPORT,
+    KafkaError._UNKNOWN_PARTITION,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+)
+PASSING: Final = (*COMING_UP, KafkaError._ALL_BROKERS_DOWN, KafkaError._TIMED_OUT)
+NOT_LET_IN: Final = (
+    KafkaError._AUTHENTICATION,
+    KafkaError._SSL,
+    KafkaError.SASL_AUTHENTICATION_FAILED,
+)
+# The broker's own word about our certificate comes as trouble of the connection.
+ALERT: Final = "SSL alert"
+# Which right is missing where Kafka refuses with these, and of what.
+MISSING: Final = {
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: "topic",
+    KafkaError.GROUP_AUTHORIZATION_FAILED: "group",
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: "cluster",
+}
+
+
+class Reports:
+    """What a client of librdkafka reports: its `error_cb`, called when the client is polled."""
+
+    def __init__(self, kafka: KafkaSettings, bootstrap: str) -> None:
+        self._kafka = kafka
+        self._bootstrap = bootstrap
+        self.last = ""
+        # What no further try would change.
+        self.refused: LedgerMQError | None = None
+
+    def __call__(self, error: KafkaError) -> None:
+        if error.code() != KafkaError._ALL_BROKERS_DOWN:
+            self.last = error.str()
+        if error.code() in NOT_LET_IN or ALERT in error.str():
+            self.refused = AuthenticationFailedError(
+                f"Kafka at {self._bootstrap} and {self._kafka.user} do not trust each other "
+                f"({error.str()}): check user, password, mechanism and certificates"
+            )
+        elif error.code() == KafkaError.CLUSTER_AUTHORIZATION_FAILED:
+            # An idempotent producer gets its number if there is any topic that it may write to.
+            self.refused = missing_right("any", "topic", "Write", self._kafka)
+
+
+def ask(
+    question: Callable[[float], T],
+    poll: Callable[[float], Any],
+    reports: Reports,
+    timeout_seconds: float,
+) -> T:
+    """The answer to a question, which is given how many seconds it may take.
+
+    Raises:
+        AuthenticationFailedError: We are not let in.
+        AccessDeniedError: We may not write anywhere.
+        KafkaException: What was raised in the last turn, for another reason.
+    """
+    deadline = time.monotonic() + timeout_seconds
+    turn = TURN_FIRST_SECONDS
+    while True:
+        left = deadline - time.monotonic()
+        try:
+            return question(min(max(left, 0.0), turn))
+        except KafkaException as error:
+            for _ in range(REPORTS_MAX):
+                poll(0)
+            if reports.refused is not None:
+                raise reports.refused from error
+            if error.args[0].code() not in PASSING or left <= turn:
+                raise
+            turn *= 2
+
+
+def denied(
+    error: KafkaError, what: str, operation: str, kafka: KafkaSettings | None = None
+) -> AccessDeniedError | None:
+    """The error to raise if Kafka refuses this for want of a right; else None.
+
+    Args:
+        error: What Kafka said.
+        what: Name of the topic or group.
+        operation: What was tried, as Kafka calls the right: Read, Write, Describe.
+        kafka: Whose settings; else those of the environment.
+    """
+    kind = MISSING.get(error.code())
+    return None if kind is None else missing_right(kind, what, operation, kafka)
+
+
+def missing_right(
+    kind: str, what: str, operation: str, kafka: KafkaSettings | None = None
+) -> AccessDeniedError:
+    """The error for a right that is missing: which, of whom, and how to find out what is needed."""
+    user = (kafka_settings() if kafka is None else kafka).user
+    return AccessDeniedError(
+        f"Kafka does not let {user} {operation} on {kind} {what}: an administrator of Kafka must "
+        "give that right; `ledgermq acl` prints all that are needed"
+    )
+
+
+def text_of(error: KafkaException, reports: Reports) -> str:
+    """Why Kafka did not answer: what was reported last says more than that it did not."""
+    found: KafkaError = error.args[0]
+    return reports.last if found.code() in PASSING and reports.last else found.str()
+
+
+def raise_if_denied(error: KafkaException, what: str, operation: str) -> None:
+    """Raises AccessDeniedError where Kafka refused for want of a right."""
+    refused: LedgerMQError | None = denied(error.args[0], what, operation)
+    if refused is not None:
+        raise refused from error

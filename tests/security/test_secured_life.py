@@ -1,0 +1,162 @@
+"""Tests of clients, worker and command line on a broker with TLS, users and an authorizer."""
+
+import asyncio
+import re
+from pathlib import Path
+
+import pytest
+
+import ledgermq
+from ledgermq import aio
+from support.brokers.secured_broker import Authority
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+
+
+def take_all(session, queue):
+    """Bodies that are on a queue."""
+    with session.consumer(f"queue:{queue}") as consumer:
+        found = []
+        while (message := consumer.receive(timeout=5 if not found else 0.5)) is not None:
+            found.append(message.body)
+        return found
+
+
+def test_a_user_with_a_password_does_all_that_a_client_does(secured):
+    """Put, get, units of work, browse, groups and status need no right beyond those printed."""
+    with secured.connect("client") as connection:
+        with connection.session(transacted=True) as session:
+            producer = session.producer("queue:a")
+            producer.send("kept")
+            session.commit()
+            producer.send("rolled back")
+            session.rollback()
+        with connection.session(transacted=True) as session:
+            with session.producer("queue:a").group() as group:
+                group.send("first")
+                group.send("second", last=True)
+            session.commit()
+        with connection.browser("queue:a") as browser:
+            assert [message.body for message in browser] == ["kept", "first", "second"]
+        assert connection.admin.queue_status("a").message_count == 3
+        with connection.session() as session:
+            assert take_all(session, "a") == ["kept", "first", "second"]
+
+
+def test_a_user_with_a_certificate_is_the_same_user(secured):
+    """With a certificate in place of a password the same rights count, in asyncio too."""
+    options = secured.broker.by_certificate("client")
+    address = f"kafka://{secured.broker.tls_bootstrap}/QM1"
+
+    async def life():
+        async with (
+            aio.connect(address, kafka=options, timeout=60) as connection,
+            connection.session() as session,
+            session.consumer("queue:c") as consumer,
+        ):
+            await session.producer("queue:c").send("by certificate")
+            message = await consumer.receive(timeout=30)
+            return message.body
+
+    assert asyncio.run(life()) == "by certificate"
+
+
+def test_commands_find_their_options_in_the_environment_and_in_files(secured, tmp_path):
+    """A password may lie in a file of its own, and all options together in one."""
+    options = secured.options("client")
+    password = tmp_path / "password"
+    password.write_text(options.pop("sasl.password") + "\n")
+    variables = secured.variables(options)
+    variables["LEDGERMQ_KAFKA_SASL_PASSWORD_FILE"] = str(password)
+    assert secured.run(variables, "put", "orders", "tea").code == 0
+    properties = tmp_path / "client.properties"
+    properties.write_text(
+        "# options of a client\n"
+        + "".join(f"{name} = {value}\n" for name, value in secured.options("client").items())
+        + "client.id=till-7\n"
+    )
+    variables = {
+        "LEDGERMQ_KAFKA_CONFIG": str(properties),
+        "LEDGERMQ_BOOTSTRAP": secured.broker.scram_bootstrap,
+    }
+    got = secured.run(variables, "get", "orders", "--json")
+    assert got.code == 0, got.err
+    assert "tea" in got.out
+
+
+def test_an_administrator_does_with_the_rights_printed_what_administrators_do(secured):
+    """Doctor, queue administration, trimming and checkpoints need no right beyond those printed."""
+    variables = secured.variables(secured.options("administrator"))
+    for command in (
+        ("queue", "create", "made"),
+        ("doctor",),
+        ("chain", "show"),
+        ("checkpoint", "discard", "--yes"),
+        ("log", "trim", "--before", "1", "--dry-run"),
+        ("storage",),
+    ):
+        ended = secured.run(variables, *command)
+        assert ended.code == 0, f"{command}: {ended.out}{ended.err}"
+
+
+def test_who_is_not_let_in_is_told_so_at_once(secured, tmp_path):
+    """Wrong password, mechanism, authority and certificate are said in words, with exit code 3."""
+    right = secured.options("client")
+    stranger = Authority(tmp_path, "stranger")
+    certificate, key = stranger.sign("client")
+    by_certificate = secured.broker.by_certificate("client")
+    forged = {"ssl.certificate.location": str(certificate), "ssl.key.location": str(key)}
+    for options, said in (
+        (right | {"sasl.password": "wrong-secret"}, "invalid credentials"),
+        (right | {"sasl.username": "nobody"}, "invalid credentials"),
+        (right | {"sasl.mechanism": "SCRAM-SHA-256"}, "supported mechanisms: SCRAM-SHA-512"),
+        (right | {"ssl.ca.location": str(stranger.certificate)}, "certificate verify failed"),
+        (by_certificate | forged, "bad certificate"),
+    ):
+        ended = secured.run(secured.variables(options), "put", "orders", "tea")
+        assert ended.code == 3, ended.err
+        assert re.search(f"do not trust each other.*{said}", ended.err), ended.err
+        assert "wrong-secret" not in ended.err
+
+
+def test_a_program_that_is_not_let_in_gets_an_error_of_its_own(secured):
+    """`connect` raises AuthenticationFailedError long before its time-out."""
+    wrong = secured.options("client") | {"sasl.password": "wrong-secret"}
+    with pytest.raises(ledgermq.errors.AuthenticationFailedError) as caught:
+        secured.connect("client", kafka=wrong, timeout=3600.0)
+    assert "wrong-secret" not in str(caught.value)
+
+
+def test_a_worker_that_is_not_let_in_ends_and_says_why(secured):
+    """A wrong password ends a worker with exit code 3."""
+    wrong = secured.options("worker") | {"sasl.password": "wrong-secret"}
+    process = secured.worker(secured.variables(wrong), "refused")
+    assert process.wait(120) == 3
+    assert "user worker do not trust each other" in secured.log_of("refused")
+
+
+def test_secrets_are_nowhere_to_be_read(secured):
+    """Passwords stand in no output, log, file, argument of a process, or shown object."""
+    with secured.connect("client") as connection:
+        shown = [repr(connection), repr(connection._settings), repr(vars(connection))]
+    arguments = [
+        path.read_bytes().decode(errors="replace")
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if path.parent.name.isdigit() and _still_there(path)
+    ]
+    files = [
+        path.read_text(errors="replace")
+        for path in secured.directory.rglob("*")
+        if path.is_file() and "broker/data" not in str(path)
+    ]
+    texts = [*secured.said, *shown, *arguments, *files]
+    assert len(secured.said) > 5
+    for password in [*secured.passwords.values(), "wrong-secret"]:
+        assert [text for text in texts if password in text] == []
+
+
+def _still_there(path):
+    try:
+        return bool(path.read_bytes())
+    except OSError:
+        return False
