@@ -20,6 +20,7 @@ from ledgermq.protocol.outcomes import DeliveredMessage
 from ledgermq.relay.records import BINARY_KEY, HEADERS, KEY, Headers
 from ledgermq.wire.content.bodies import StreamBody
 from ledgermq.wire.content.objects import ObjectBody
+from ledgermq.wire.kafka.settings import client_options
 from ledgermq.wire.topics.reading import reader_settings
 
 if TYPE_CHECKING:
@@ -65,12 +66,14 @@ class TopicGoal:
         self._place = TopicPartition(topic, 0)
         self._failures: list[KafkaError] = []
         self._producer = Producer(
-            {
-                "bootstrap.servers": bootstrap,
-                "transactional.id": name,
-                "message.max.bytes": RECORD_BYTES_MAX,
-                "log_level": 0,
-            }
+            client_options(
+                bootstrap,
+                {
+                    "transactional.id": name,
+                    "message.max.bytes": RECORD_BYTES_MAX,
+                    "log_level": 0,
+                },
+            )
         )
         self._notes = Consumer(
             reader_settings(

@@ -74,7 +74,7 @@ class TopicReader:
             BrokerUnavailableError: Kafka says that it cannot be read.
         """
         found: dict[int, list[Record]] = {}
-        for record in take_batch(self._consumer, RECORDS_MAX, wait_seconds):
+        for record in take_batch(self._consumer, RECORDS_MAX, wait_seconds, as_written=True):
             error, partition = record.error(), record.partition()
             assert partition is not None, "records and errors of partitions have one"
             if error is None:

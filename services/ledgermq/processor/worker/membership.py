@@ -50,7 +50,7 @@ def running_workers(bootstrap: str, topics: Topics, timeout_seconds: float) -> l
 
 def session_timeout_seconds(bootstrap: str, wanted: float, timeout_seconds: float) -> float:
     """The session time-out that a worker asks for: the one wanted, or the shortest Kafka takes."""
-    admin = AdminClient({"bootstrap.servers": bootstrap, "log_level": 0})
+    admin = AdminClient(client_options(bootstrap, {"log_level": 0}))
     shortest = SHORTEST_SESSION_SECONDS
     try:
         node = next(iter(admin.list_topics(timeout=timeout_seconds).brokers))
