@@ -85,7 +85,7 @@ def test_clients_of_both_framings_share_a_queue_manager(place, gate, schema_regi
         put(other, "c", "d")
         assert texts(other, 2) == ["a", "b"]
         assert texts(one, 2) == ["c", "d"]
-        assert one.admin.queue_status("orders").available == 0
+        assert one.admin.queue_status("orders").depth == 0
         written = {one.identity: b"\x00", other.identity: b"\xc3"}
         operations = list(records_of(place.bootstrap, place.topics.operations, 0))
         for record in operations:
