@@ -117,7 +117,8 @@ class Fuzz:
         self._produce(topic, partition, key, value)
 
     def _produce(self, topic: str, partition: int, key: bytes, value: bytes | None) -> None:
-        headers = [*self.bad.headers(), FOREIGN]
+        value, framing = self.bad.in_confluent(value)
+        headers = [*self.bad.headers(), *framing, FOREIGN]
         self._producer.produce(topic, key=key, value=value, partition=partition, headers=headers)
         self._producer.poll(0)
 

@@ -25,6 +25,7 @@ from ledgermq.wire.framing.codec import (
 from ledgermq.wire.framing.confluent import (
     CONFLUENT,
     CONFLUENT_BYTES,
+    NOT_TEXT,
     SCHEMA_HEADER,
     SINGLE_OBJECT,
     SINGLE_OBJECT_BYTES,
@@ -129,7 +130,8 @@ def _single_object() -> Column:
     given = f.filter("headers", lambda one: (one.key == SCHEMA_HEADER) & one.value.isNotNull())
     fingerprint = f.try_element_at(given, f.lit(-1))["value"]
     explained = (
-        (f.length(value) >= CONFLUENT_BYTES)
+        ~f.exists("headers", lambda one: one.key.contains(NOT_TEXT))
+        & (f.length(value) >= CONFLUENT_BYTES)
         & (f.length(fingerprint) == FINGERPRINT_DIGITS)
         & fingerprint.cast("string").rlike(f"^[0-9a-f]{{{FINGERPRINT_DIGITS}}}$")
     )

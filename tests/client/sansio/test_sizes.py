@@ -14,6 +14,7 @@ from ledgermq.protocol.operations import Open, OpenConsumer, Put
 from ledgermq.testing import MemoryBroker
 from ledgermq.wire.content.content import encode_fields
 from ledgermq.wire.framing.codec import encode_operation
+from ledgermq.wire.framing.confluent import SCHEMA_HEADER
 from ledgermq.wire.framing.headers import operation_headers, with_identity
 from ledgermq.wire.topics.log_topics import OPERATION_BYTES_MAX
 
@@ -131,6 +132,8 @@ def test_the_bound_of_a_record_leaves_room_for_key_and_headers():
     name, number = "m" * 128, 2**63 - 1
     shared = operation_headers(name, b"\xff" * 16, 2**31 - 1, number, "o" * 60)
     headers = with_identity(shared, number, number, "t" * 55)
+    # In Confluent framing the value is five bytes shorter.
+    headers.append((SCHEMA_HEADER, b"f" * 16))
     # Of a batch of one record: 61 bytes, then at most 36 of its own, and lengths.
     beside = 61 + 36 + len(name) + sum(10 + len(key) + len(value) for key, value in headers)
     assert VALUE_BYTES_MAX + beside <= OPERATION_BYTES_MAX

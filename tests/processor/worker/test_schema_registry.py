@@ -1,6 +1,5 @@
 """Tests of worker and clients with a real schema registry: both framings, and faults of it (H3)."""
 
-import io
 import json
 import time
 import urllib.error
@@ -8,11 +7,13 @@ import urllib.request
 
 import pytest
 from confluent_kafka.schema_registry import SchemaRegistryClient
-from fastavro import parse_schema, schemaless_reader
+from confluent_kafka.schema_registry.avro import AvroDeserializer
+from confluent_kafka.serialization import MessageField, SerializationContext
 
 import ledgermq
 from ledgermq.embedded.ports import choose_port
 from ledgermq.protocol import operations as op
+from ledgermq.protocol.limits import CONTENT_BYTES_MAX
 from ledgermq.wire.framing.codec import encode_operation
 from ledgermq.wire.framing.confluent import SCHEMA_HEADER
 from ledgermq.wire.framing.schema_registry import _FRAMINGS
@@ -66,13 +67,11 @@ def health(port):
         return error.code, json.load(error)
 
 
-def decoded_by_tools(client, value):
-    """What a tool of Kafka makes of a value, by the registry alone: type and record."""
+def decoded_by_tools(client, topic, value):
+    """What Confluent's own deserializer makes of a value, by the registry alone: type, record."""
     assert value[0] == 0
+    record = AvroDeserializer(client)(value, SerializationContext(topic, MessageField.VALUE))
     schema = json.loads(client.get_schema(int.from_bytes(value[1:5], "big")).schema_str)
-    datum = io.BytesIO(value[5:])
-    record = schemaless_reader(datum, parse_schema(schema))
-    assert not datum.read()
     return f"{schema['namespace']}.{schema['name']}", record
 
 
@@ -85,7 +84,13 @@ def test_clients_of_both_framings_share_a_queue_manager(place, gate, schema_regi
         put(other, "c", "d")
         assert texts(other, 2) == ["a", "b"]
         assert texts(one, 2) == ["c", "d"]
-        assert one.admin.queue_status("orders").available == 0
+        assert one.admin.queue_status("orders").current == 0
+        largest = b"x" * CONTENT_BYTES_MAX
+        with one.session() as session, session.consumer(QUEUE) as consumer:
+            with pytest.raises(ledgermq.MessageTooLargeError):
+                session.producer(QUEUE).send(largest)
+            session.producer(QUEUE).send(largest[:-100])
+            assert consumer.receive(30).body == largest[:-100]
         written = {one.identity: b"\x00", other.identity: b"\xc3"}
         operations = list(records_of(place.bootstrap, place.topics.operations, 0))
         for record in operations:
@@ -98,8 +103,10 @@ def test_clients_of_both_framings_share_a_queue_manager(place, gate, schema_regi
         for partition in range(2 if topic == place.topics.outcomes else 1):
             for record in records_of(place.bootstrap, topic, partition):
                 if record.value[:1] == b"\x00":
-                    kind, _ = decoded_by_tools(client, record.value)
+                    kind, found = decoded_by_tools(client, topic, record.value)
                     kinds.add(kind)
+                    if kind == "ledgermq.operation.Put":
+                        assert found["destination"] == QUEUE
                     assert dict(record.headers).get("ce_type", kind.encode()) == kind.encode()
     assert {"ledgermq.operation.Put", "ledgermq.outcome.Chunk", "ledgermq.question.Ask"} <= kinds
     fold, _ = check_history(place)

@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 from ledgermq.wire.framing.codec import encode_record
+from ledgermq.wire.framing.confluent import SCHEMA_HEADER
 from ledgermq.wire.framing.schemas import by_name, names
 
 LONGS = (0, 1, -1, 2, 7, 255, 1_024, 2**31 - 1, -(2**31), 2**53, 2**63 - 1, -(2**63))
@@ -149,3 +150,15 @@ class BadRecords:
             if one.random() < 0.7:
                 found.append((f"ledgermq-{name}", value))
         return found
+
+    def in_confluent(
+        self, value: bytes | None
+    ) -> tuple[bytes | None, list[tuple[str, bytes | None]]]:
+        """A value as it is, or in Confluent framing with a header that mostly explains it."""
+        one = self.random
+        if value is None or one.random() < 0.6:
+            return value, []
+        fingerprint = value[2:10].hex().encode()
+        bad = (None, b"", one.randbytes(16), fingerprint.upper(), fingerprint[1:])
+        header = fingerprint if one.random() < 0.7 else one.choice(bad)
+        return b"\0" + one.randbytes(4) + value[10:], [(SCHEMA_HEADER, header)]

@@ -12,7 +12,9 @@ from ledgermq.wire.framing.confluent import (
     SCHEMA_HEADER,
     ConfluentFraming,
     framed,
+    headers_of,
     single_object,
+    value_of,
 )
 from ledgermq.wire.framing.schema_registry import registered_names
 from ledgermq.wire.framing.schemas import by_name
@@ -68,6 +70,7 @@ def test_the_id_decides_nothing():
         [(SCHEMA_HEADER, FINGERPRINT[:-1] + b"\n")],
         [(SCHEMA_HEADER, FINGERPRINT[:-1] + b"\xff")],
         [(SCHEMA_HEADER, FINGERPRINT), (SCHEMA_HEADER, b"0")],
+        [("a\ufffd", b""), (SCHEMA_HEADER, FINGERPRINT)],
     ],
 )
 def test_a_record_that_no_header_explains_stays_as_it_is(headers):
@@ -98,3 +101,19 @@ def test_a_fingerprint_that_is_no_operation_is_refused():
     assert decode_operation(single_object(IN_CONFLUENT, header)) == decode_operation(
         b"\xc3\x01" + bytes(8) + TICK[10:]
     )
+
+
+def test_headers_that_cannot_be_read_are_none():
+    """A name that is no UTF-8 makes librdkafka's binding fail; the record stays what it is."""
+
+    class Torn:
+        """A message as confluent-kafka hands it over then."""
+
+        def value(self):
+            return IN_CONFLUENT
+
+        def headers(self):
+            raise SystemError("returned a result with an exception set")
+
+    assert headers_of(Torn()) == []
+    assert value_of(Torn()) == IN_CONFLUENT

@@ -134,7 +134,7 @@ def _of_log(target: Target, registry: SchemaRegistry, records: int) -> Iterator[
 
 def _framings(target: Target, records: int) -> dict[tuple[int, bytes], tuple[int, str]]:
     """Ids and fingerprints of records in Confluent framing: how many, and where the first is."""
-    from ledgermq.wire.framing.confluent import id_and_fingerprint
+    from ledgermq.wire.framing.confluent import headers_of, id_and_fingerprint
     from ledgermq.wire.topics.reading import partition_reader
 
     target.check_broker()
@@ -146,8 +146,7 @@ def _framings(target: Target, records: int) -> dict[tuple[int, bytes], tuple[int
                 first, end = reader.ends(topic, partition)
                 start = max(first, end - records)
                 for record in reader.records(topic, partition, start, end):
-                    headers: Any = record.headers()
-                    pair = id_and_fingerprint(record.value(), headers)
+                    pair = id_and_fingerprint(record.value(), headers_of(record))
                     if pair is not None:
                         count, place = found.get(
                             pair, (0, f"{topic}-{partition}@{record.offset()}")

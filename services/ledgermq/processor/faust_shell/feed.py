@@ -14,14 +14,14 @@ from collections import deque
 from collections.abc import Callable
 from enum import Enum, auto
 from queue import Empty, SimpleQueue
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 from faust.types import TP
 
 from ledgermq.errors import LedgerMQError
 from ledgermq.processor.worker.logs import KAFKA_LOGGER
-from ledgermq.wire.framing.confluent import value_of
+from ledgermq.wire.framing.confluent import headers_of, value_of
 from ledgermq.wire.kafka.access import denied
 from ledgermq.wire.topics.reading import reader_settings
 
@@ -53,8 +53,7 @@ class LogRecord:
 
     @property
     def headers(self) -> list[tuple[str, bytes | None]]:
-        found: Any = self._message.headers()
-        return found or []
+        return headers_of(self._message)
 
 
 class Batch(NamedTuple):

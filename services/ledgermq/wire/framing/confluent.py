@@ -20,6 +20,8 @@ CONFLUENT: Final = b"\x00"
 SINGLE_OBJECT_BYTES: Final = 10
 CONFLUENT_BYTES: Final = 5
 SCHEMA_HEADER: Final = "ledgermq-schema"
+# What Java, and with it Spark, makes of a name that is no UTF-8.
+NOT_TEXT: Final = "\ufffd"
 _FINGERPRINT: Final = re.compile(rb"[0-9a-f]{16}")
 
 
@@ -28,7 +30,8 @@ def single_object(
 ) -> bytes | None:
     """A record's value in single-object framing; what is not in Confluent framing stays as it is.
 
-    Of several headers the last one that has a value counts.
+    Of several headers the last one that has a value counts; none does beside one whose name is not
+    text.
     """
     found = id_and_fingerprint(value, headers)
     if value is None or found is None:
@@ -42,7 +45,10 @@ def id_and_fingerprint(
     """The id in a value and the fingerprint beside it; None without Confluent framing."""
     if value is None or value[:1] != CONFLUENT or len(value) < CONFLUENT_BYTES:
         return None
-    given = [found for name, found in headers or () if name == SCHEMA_HEADER and found is not None]
+    headers = list(headers or ())
+    given = [found for name, found in headers if name == SCHEMA_HEADER and found is not None]
+    if any(NOT_TEXT in name for name, _ in headers):
+        return None
     if not given or _FINGERPRINT.fullmatch(given[-1]) is None:
         return None
     number = int.from_bytes(value[len(CONFLUENT) : CONFLUENT_BYTES], "big")
@@ -54,7 +60,16 @@ def value_of(record: Any) -> bytes | None:
     value: bytes | None = record.value()
     if value is None or value[:1] != CONFLUENT:
         return value
-    return single_object(value, record.headers())
+    return single_object(value, headers_of(record))
+
+
+def headers_of(record: Any) -> list[tuple[str, bytes | None]]:
+    """The headers of a record that librdkafka read; none if a name of one is no UTF-8."""
+    try:
+        return record.headers() or []
+    except (SystemError, UnicodeDecodeError):
+        # confluent-kafka returns a list and sets an error at once, which Python reports so.
+        return []
 
 
 class ConfluentFraming:
