@@ -27,6 +27,7 @@ Fault = Callable[[Stage], None]
 DISK_MIB = 768
 BAD_RECORDS = 100
 DEATH_SECONDS = 20.0
+CLOCK_STEPS_SECONDS = (-3600, -20, 20, 3600)
 # Of the library's settings: beyond it a frozen worker has lost its queue managers.
 FROZEN_SECONDS = (1.0, 8.0)
 # Beyond twice the suspect time-out of the clients their sessions are ended.
@@ -106,14 +107,15 @@ def kill_broker(stage: Stage) -> None:
     with _told(stage, "broker killed"):
         stage.broker.kill()
         _hold(stage, 0.0, 2.0)
-        stage.broker.start()
+        stage.start_broker()
         stage.mend_workers()
 
 
 def restart_broker(stage: Stage) -> None:
     """F3: the broker is stopped in good order and started again."""
     with _told(stage, "broker restarted"):
-        stage.broker.restart()
+        stage.broker.stop()
+        stage.start_broker()
         stage.mend_workers()
 
 
@@ -141,8 +143,17 @@ def fill_disk(stage: Stage) -> None:
         stage.history.write("told", broker_ended=not stage.broker.running)
         stage.broker.kill()
         ballast.unlink()
-        stage.broker.start()
+        stage.start_broker()
         stage.mend_workers()
+
+
+def step_clock(stage: Stage) -> None:
+    """F16: the clock that stamps the log leaps ahead or back, and is set right again."""
+    by = stage.random.choice(CLOCK_STEPS_SECONDS)
+    with _told(stage, "clock stepped", by=by):
+        stage.set_clock(by)
+        _hold(stage, 5.0, 15.0)
+        stage.set_clock(0)
 
 
 # Clients -----------------------------------------------------------------------------------------
@@ -202,7 +213,7 @@ def lose_scratch(stage: Stage) -> None:
         stage.mend_workers()
 
 
-FAULTS: Final = (
+FAULTS: Final[tuple[Fault, ...]] = (
     kill_worker,
     freeze_worker,
     drain_worker,

@@ -349,19 +349,20 @@ class Worker:
     def _owner_ended(self, partition: int, task: asyncio.Task[None]) -> None:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, VersionUnknownError) and len(self._owners) > 1:
-            self._closing_soon(self._give_up(partition, error))
+            self._give_up(partition, error)
         elif error is not None:
             self._fail(error)
 
-    async def _give_up(self, partition: int, error: VersionUnknownError) -> None:
+    def _give_up(self, partition: int, error: VersionUnknownError) -> None:
         """Leaves a queue manager to a worker that knows its version; goes on with the others."""
-        name = self._owners[partition].claim.queue_manager
+        name = self._claims[partition].queue_manager
         log.critical("%s", error)
         log.warning("%s is left to a worker that knows its version; the others go on here", name)
         self._unfit.add(partition)
-        self._release(partition)
+        if partition in self._owners:
+            self._release(partition)
         assert self._around is not None
-        await self._around.consumer.join_again()
+        self._closing_soon(self._around.consumer.join_again())
 
     def _release(self, partition: int) -> None:
         owner, task = self._owners.pop(partition), self._tasks.pop(partition)
