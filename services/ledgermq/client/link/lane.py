@@ -114,6 +114,9 @@ class LaneReader:
                 TopicPartition(self._topic, partition), timeout=timeout_seconds
             )
         except KafkaException as error:
+            refused = denied(error.args[0], self._topic, "Read", self._settings.kafka)
+            if refused is not None:
+                raise refused from error
             raise BrokerUnavailableError(
                 f"lane {self._topic}-{partition} does not answer: {error.args[0].str()}"
             ) from error
