@@ -232,7 +232,8 @@ class Connection(ClosingInAnyCase):
         )
         try:
             self._transport.write(encode_operation(operation), with_identity(shared, -1, 0))
-            answered = opening.answered.wait(timeout_seconds)
+            # Given up before this opening was noted, nobody would answer it.
+            answered = self._router.broken is not None or opening.answered.wait(timeout_seconds)
         finally:
             del self._router.openings[key]
         if self._transport.refused is not None:

@@ -42,7 +42,7 @@ JOB_SETTINGS = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.dataFrameQueryContext.enabled": "false",
     # What Spark shows of options and settings, in plans and on its pages, has no passwords or keys.
-    "spark.sql.redaction.options.regex": SECRET_OPTIONS,
+    "spark.sql.redaction.options.regex": f"{SECRET_OPTIONS}|url",
     "spark.redaction.regex": SECRET_OPTIONS,
 }
 # Where an executor unpacks the artifact, below its own directory: `--archives FILE#ledgermq-spark`.

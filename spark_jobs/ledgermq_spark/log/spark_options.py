@@ -13,8 +13,8 @@ from typing import Any, Final
 from ledgermq.wire.kafka.settings import KafkaSettings, kafka_settings
 from ledgermq.wire.topics.address import AddressError
 
-# For spark.sql.redaction.options.regex and spark.redaction.regex.
-SECRET_OPTIONS: Final = "(?i)url|secret|password|token|jaas|keystore|truststore|ssl.key"
+# Names of options and settings of Spark whose values it does not show.
+SECRET_OPTIONS: Final = "(?i)secret|password|token|access[.]?key|jaas|keystore|truststore"
 LOGINS: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
     "SCRAM-SHA-256": "org.apache.kafka.common.security.scram.ScramLoginModule",

@@ -5,6 +5,7 @@ import socket
 import time
 
 import pytest
+from confluent_kafka import KafkaError
 
 import ledgermq
 from ledgermq.client.link import broker_news
@@ -84,13 +85,8 @@ def test_a_broker_that_comes_and_goes_is_told_of_at_a_growing_distance_too(news,
 
 def test_errors_count_as_lines_and_what_is_no_trouble_is_passed_on(news, clock, caplog):
     """The error callback says the same things as the log; other lines stay as they are."""
-
-    class Error:
-        def str(self):
-            return "1/1 brokers are down"
-
     for _ in range(10):
-        news.error(Error())
+        news.error(KafkaError(KafkaError._ALL_BROKERS_DOWN, "1/1 brokers are down"))
     assert [one.args[-1] for one in caplog.records] == ["1/1 brokers are down"]
     news.log(logging.ERROR, FORM, "TERMINATE", "rdkafka#producer-1", "2 messages in transit")
     assert caplog.records[-1].getMessage() == "TERMINATE [rdkafka#producer-1] 2 messages in transit"

@@ -86,6 +86,8 @@ def _broker(target: Target) -> Result:
 
 
 def _topics(target: Target) -> Result:
+    from ledgermq.wire.topics.reading import partition_reader
+
     topics = target.topics
     metadata = target.kafka_admin().list_topics(timeout=target.timeout_seconds)
     wanted = (
@@ -97,6 +99,9 @@ def _topics(target: Target) -> Result:
     )
     missing = [name for name in wanted if name not in metadata.topics]
     if missing:
+        with partition_reader(target.bootstrap, target.timeout_seconds) as reader:
+            # Says so if it is only hidden from us.
+            reader.partition_count(missing[0])
         found = f"missing: {', '.join(missing)}; a worker creates them, or check --topic-prefix"
         return BAD, found
     counts = {name: len(metadata.topics[name].partitions) for name in wanted}

@@ -115,6 +115,9 @@ class LaneReader:
         try:
             return offsets_of(self._consumer, wanted, timeout_seconds)
         except KafkaException as error:
+            refused = denied(error.args[0], self._topic, "Read", self._settings.kafka)
+            if refused is not None:
+                raise refused from error
             raise BrokerUnavailableError(
                 f"lane {self._topic}-{partition} does not answer: {error.args[0].str()}"
             ) from error

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ledgermq.client.reasons import error_of_reason
 from ledgermq.client.sansio.sizes import VALUE_BYTES_MAX, too_large
-from ledgermq.errors import WorkerUnavailableError
+from ledgermq.errors import ConnectionClosedError, WorkerUnavailableError
 from ledgermq.protocol.outcomes import Delivered, DeliveredMessage, Outcome
 from ledgermq.protocol.reasons import Reason
 from ledgermq.wire.framing.codec import encode_record, join_delivered, outcome_from_union
@@ -84,6 +84,7 @@ class Questions:
         self._lock = threading.Lock()
         self._numbers = itertools.count(1)
         self._open: dict[int, _Question] = {}
+        self._broken: str | None = None
 
     def put(self, kind: str, *, not_before: int = -1, wait_ms: int = 0, **more: Any) -> int:
         number = next(self._numbers)
@@ -122,6 +123,7 @@ class Questions:
 
         Raises:
             WorkerUnavailableError: nobody answered within the time-out.
+            ConnectionClosedError: the connection cannot go on.
             LedgerMQError: the question was refused.
         """
         deadline = time.monotonic() + timeout_seconds
@@ -189,6 +191,8 @@ class Questions:
                         f"{timeout_seconds:g} s; is one running? Start it with `ledgermq worker`"
                     )
                 self._write(value)
+                if self._broken is not None:
+                    raise ConnectionClosedError(self._broken)
                 if question.answered.wait(min(left, ASK_AGAIN_SECONDS)):
                     break
         finally:
@@ -219,6 +223,10 @@ class Questions:
             messages=found["messages"],
             behind=found["next"],
         )
+
+    def give_up(self, reason: str) -> None:
+        """No answer will come any more: whoever waits for one, or asks later, is told so."""
+        self._broken = reason
 
     def take(self, answer: dict[str, Any]) -> None:
         """Takes an answer from the lane; one that nobody waits for is a repeat."""

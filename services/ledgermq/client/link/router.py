@@ -206,6 +206,7 @@ class Router:
         LOGGER.error("%s", reason)
         for opening in list(self.openings.values()):
             opening.answered.set()
+        self._questions.give_up(reason)
         for engine in self.engines():
             engine.forget(reason)
 

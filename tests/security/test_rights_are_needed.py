@@ -1,0 +1,130 @@
+"""Tests that each right that `ledgermq acl` prints is needed, and its lack is told in words."""
+
+import re
+import time
+
+import pytest
+
+import ledgermq
+from ledgermq.errors import AccessDeniedError, ConnectionClosedError
+from ledgermq.wire.kafka.rights import Right, rights_of
+
+pytestmark = [pytest.mark.kafka, pytest.mark.slow]
+PATIENCE_SECONDS = 120
+
+
+def use(secured, user="client"):
+    """Puts a message and asks a question, as a client does."""
+    with secured.connect(user) as connection:
+        with connection.session() as session:
+            session.producer("queue:rights").send("x")
+        return connection.admin.queue_status("rights")
+
+
+def send_for_ever(producer):
+    """Sends until it is refused."""
+    while True:
+        producer.send("after")
+
+
+def denied(secured, user="client"):
+    """The text of the error that using the connection ends in; a broker learns of rights late."""
+    limit = time.monotonic() + PATIENCE_SECONDS
+    while time.monotonic() < limit:
+        try:
+            use(secured, user)
+        except ledgermq.LedgerMQError as error:
+            assert "Kafka does not let" in str(error)
+            return str(error)
+    raise AssertionError("it was allowed all the time")
+
+
+@pytest.mark.parametrize("right", rights_of("client", "ledgermq"), ids=lambda one: one.name)
+def test_a_client_without_one_of_its_rights_is_told_which(secured, right):
+    """A topic that it may not see, or sees and may not use, is named with the user."""
+    secured.broker.withdraw("client", right)
+    only_seen = right._replace(operation="Describe")
+    try:
+        hidden = denied(secured)
+        assert re.search(f"does not let user client Describe on topic {right.name}", hidden)
+        secured.broker.allow("client", [only_seen])
+        limit = time.monotonic() + PATIENCE_SECONDS
+        while f"let user client {right.operation} on topic {right.name}" not in denied(secured):
+            assert time.monotonic() < limit
+    finally:
+        secured.broker.allow("client", [right])
+    limit = time.monotonic() + PATIENCE_SECONDS
+    while True:
+        try:
+            use(secured)
+            break
+        except ledgermq.LedgerMQError:
+            assert time.monotonic() < limit
+    secured.broker.withdraw("client", only_seen)
+
+
+def test_a_client_whose_right_is_taken_away_is_told_while_it_works(secured):
+    """A connection that Kafka does not let write any more ends at once, long before a time-out."""
+    right = Right("Topic", "ledgermq.operations", "Write")
+    try:
+        with secured.connect("client", timeout=3600.0) as connection:
+            session = connection.session()
+            producer = session.producer("queue:rights")
+            producer.send("before")
+            secured.broker.withdraw("client", right)
+            with pytest.raises(ledgermq.LedgerMQError, match="let user client Write") as caught:
+                send_for_ever(producer)
+            assert not isinstance(caught.value, ledgermq.errors.TimeoutExceededError)
+            with pytest.raises(ConnectionClosedError, match="let user client Write"):
+                connection.session()
+    finally:
+        secured.broker.allow("client", [right])
+
+
+def test_an_auditor_cannot_write(secured):
+    """Whoever only reads the log can put nothing, not even a question."""
+    with pytest.raises(
+        AccessDeniedError, match=r"user auditor Describe on topic ledgermq.questions"
+    ):
+        use(secured, "auditor")
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    "at",
+    range(len(rights_of("worker", "x"))),
+    ids=lambda at: "-".join(rights_of("worker", "x")[at]),
+)
+def test_a_worker_without_one_of_its_rights_ends_and_says_which(secured, at):
+    """On topics of its own each right is missed: as it starts, or when a client wants something."""
+    prefix = f"without{at}"
+    rights = rights_of("worker", prefix)
+    missing = rights.pop(at)
+    user = f"worker-{prefix}"
+    secured.passwords[user] = f"secret-of-{user}"
+    secured.broker.add_user(user, secured.passwords[user])
+    secured.broker.allow(user, rights)
+    secured.broker.allow("client", rights_of("client", prefix))
+    variables = secured.variables(secured.options(user)) | {
+        "LEDGERMQ_TOPIC_PREFIX": prefix,
+        "LEDGERMQ_CHECKPOINT_SECONDS": "1",
+        "LEDGERMQ_PARTITIONS": "1",
+    }
+    process = secured.worker(variables, user)
+    limit = time.monotonic() + PATIENCE_SECONDS
+    said = re.compile(f"{missing.operation}.* on (the )?{missing.resource.lower()}")
+    try:
+        while process.poll() is None and not said.search(secured.log_of(user)):
+            assert time.monotonic() < limit, secured.log_of(user)
+            try:
+                with secured.connect("client", topic_prefix=prefix, timeout=3.0) as connection:
+                    connection.browser("queue:q").close()
+                    connection.admin.storage()
+            except ledgermq.LedgerMQError:
+                time.sleep(0.2)
+    finally:
+        if missing.resource == "Cluster":
+            process.terminate()
+        code = process.wait(60)
+    assert code == (0 if missing.resource == "Cluster" else 3), secured.log_of(user)
+    assert said.search(secured.log_of(user)) or "Describe on topic" in secured.log_of(user)
