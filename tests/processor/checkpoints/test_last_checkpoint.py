@@ -1,0 +1,29 @@
+"""A worker that is told to end: it writes what it folded into a checkpoint before it leaves."""
+
+from __future__ import annotations
+
+import pytest
+
+from ledgermq.processor.checkpoints.loading import read_manifests
+from ledgermq.wire.topics.reading import partition_reader
+
+
+@pytest.mark.kafka
+@pytest.mark.slow
+def test_what_a_stopped_worker_folded_is_in_a_checkpoint(place):
+    """The newest one covers the whole log, though none was due; the next worker starts there."""
+    first = place.worker("first", checkpoint_seconds=3600)
+    with place.connect() as connection:
+        connection.admin.create_queue("q")
+        with connection.session() as session:
+            for number in range(20):
+                session.producer("queue:q").send(str(number))
+    assert first.stop() == 0
+    with partition_reader(place.bootstrap, 30.0) as reader:
+        _, end = reader.ends(place.topics.operations, place.claim.partition)
+        manifests = read_manifests(reader, place.topics, place.claim)
+    assert manifests[0]["position"] == end - 1
+    second = place.worker("second")
+    assert f"state loaded at position {end - 1} (from a checkpoint)" in second.log
+    with place.connect() as connection:
+        assert connection.admin.queue_status("q").current == 20
