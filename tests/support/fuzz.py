@@ -22,11 +22,11 @@ from confluent_kafka import Producer
 
 from ledgermq.cli.main import main
 from ledgermq.processor.checkpoints.digests import chunk_digest, state_digest
-from ledgermq.wire.topics.identity import log_identity
 from ledgermq.protocol import administration
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import VersionOffered
 from ledgermq.wire.framing.codec import decode_operation, encode_record
+from ledgermq.wire.topics.identity import log_identity
 from ledgermq.wire.topics.log_topics import lane_partition
 from ledgermq.wire.topics.reading import partition_reader
 from support.brokers.raw_client import RawSession

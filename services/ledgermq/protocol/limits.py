@@ -14,7 +14,7 @@ SOURCE_CHARACTERS_MAX: Final = 512
 SOURCE_POSITION_MAX: Final = 2**53
 SOURCE_PARTITION_MAX: Final = 2**31 - 1
 # Partitions of sources that a destination remembers.
-SOURCES_MAX: Final = 10_000
+SOURCES_MAX: Final = 1_000
 CONTENT_BYTES_MAX: Final = 8 * 1024 * 1024 - 4096
 TIMING_MS_MAX: Final = 100 * 366 * 24 * 3600 * 1000
 HEADER_BYTES_MAX: Final = 64 * 1024

@@ -49,6 +49,7 @@ class Definition:
 
     @property
     def transfers(self) -> str:
+        """Name of its queue of transfers."""
         return PREFIX + self.name
 
     def create(self, connection: Connection) -> int:

@@ -40,13 +40,15 @@ class RecordInvalidError(LedgerMQError):
 
 
 def place_of(record: Record) -> str:
+    """Where a record stands, for people."""
     return f"{record.topic()}-{record.partition()}@{record.offset()}"
 
 
 def headers_of(record: Record) -> Headers:
     """RecordInvalidError for a name that is no text."""
     try:
-        return [(name, _bytes(value)) for name, value in record.headers() or []]
+        given: Any = record.headers() or []
+        return [(name, _bytes(value)) for name, value in given]
     except UnicodeDecodeError as error:
         raise RecordInvalidError(f"a header of record {place_of(record)} has no name") from error
 

@@ -182,9 +182,7 @@ class TopicGoal:
         self._notes.close()
 
 
-def record_of(
-    raw: DeliveredMessage, source: str
-) -> tuple[bytes | None, bytes | None, Headers]:
+def record_of(raw: DeliveredMessage, source: str) -> tuple[bytes | None, bytes | None, Headers]:
     """Key, value and headers of a message: a record that came from Kafka has its key again."""
     message = Message(raw, "")
     properties = dict(message.properties)

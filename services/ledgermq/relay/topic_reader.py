@@ -44,6 +44,7 @@ class TopicReader:
         self._consumer = Consumer(reader_settings(bootstrap, "bridge", more))
 
     def partitions(self) -> list[int]:
+        """The partitions that there are now."""
         try:
             found = self._consumer.list_topics(self.topic, timeout=self._timeout_seconds)
         except KafkaException as error:
@@ -89,4 +90,5 @@ class TopicReader:
         return found
 
     def close(self) -> None:
+        """Ends it."""
         self._consumer.close()

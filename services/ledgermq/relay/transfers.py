@@ -35,6 +35,7 @@ class MessageNotRelayedError(LedgerMQError):
 
 
 def encode_transfer(origin: str, messages: Sequence[DeliveredMessage]) -> bytes:
+    """Messages as they were delivered from `origin`, as the body of a transfer."""
     delivered = Delivered(
         position=-1,
         index=0,

@@ -11,7 +11,6 @@ from ledgermq_spark.laws import (
     numbers,
     puts,
     sessions,
-    sources,
     times,
     topics,
     transfers,
@@ -21,6 +20,7 @@ from ledgermq_spark.laws.limits import quotas, redelivery
 from ledgermq_spark.laws.order import order_law
 from ledgermq_spark.laws.refusals import refusals
 from ledgermq_spark.laws.settling import settlements
+from ledgermq_spark.laws.sources import taken
 from ledgermq_spark.laws.storage import segments
 
 LAWS: Final[tuple[Law, ...]] = (
@@ -39,5 +39,5 @@ LAWS: Final[tuple[Law, ...]] = (
     refusals.LAW,
     conservation.LAW,
     segments.LAW,
-    sources.LAW,
+    taken.LAW,
 )

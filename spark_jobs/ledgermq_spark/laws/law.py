@@ -14,16 +14,11 @@ from functools import reduce
 from threading import Lock
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ledgermq_spark.laws import (
-    consumers,
-    directory,
-    entry_frames,
-    session_frames,
-    source_frames,
-)
+from ledgermq_spark.laws import consumers, directory, entry_frames, session_frames
 from ledgermq_spark.laws.limits import message_frames, room_frames
 from ledgermq_spark.laws.order import judging, store_events
 from ledgermq_spark.laws.refusals import refusal_frames, text_checks
+from ledgermq_spark.laws.sources import source_frames
 from ledgermq_spark.laws.storage import relocations, segment_frames
 from ledgermq_spark.laws.stretches import carried_operations
 from ledgermq_spark.tables import all_tables

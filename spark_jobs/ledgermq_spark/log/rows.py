@@ -160,8 +160,8 @@ def operation_row(
     `automatic_creation` of an AlterQueueManager. `target` is a destination, or the bare name where
     only queues are meant. `settings` are those given, as JSON. `headers` is null where no message
     of a Put has one. `grouped` says that the operation has to do with groups, get options or group
-    affinity. `redelivery_delay_ms` is that of an Open or OpenConsumer. The last four columns are the
-    source of a Put.
+    affinity. `redelivery_delay_ms` is that of an Open or OpenConsumer. The last four columns are
+    the source of a Put.
     """
     head = _first_columns(operation, position, append_time_us, trusted)
     handed = getattr(operation, "handed_through", None)

@@ -10,9 +10,9 @@ from ledgermq.processor.checkpoints import loading as checkpoint_loading
 from ledgermq.processor.checkpoints.digests import chunk_digest, state_digest
 from ledgermq.processor.checkpoints.loading import load
 from ledgermq.processor.checkpoints.writing import encode_root
-from ledgermq.wire.topics.identity import LogIdentity
 from ledgermq.wire.framing.checkpoint_keys import parse_key
 from ledgermq.wire.framing.codec import encode_record
+from ledgermq.wire.topics.identity import LogIdentity
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.registry import Claim
 

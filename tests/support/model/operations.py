@@ -141,19 +141,9 @@ class ModelOperations(ModelSources):
             return reason
         if queue is not None and queue["settings"]["puts_disabled"]:
             return "puts-disabled"
-        if not 1 <= len(entry.messages) <= 10_000:
-            return "message-invalid"
-        most = (queue["message_bytes_max"] if queue else 0) or BODY_MAX
-        for one in entry.messages:
-            if one["priority"] not in range(10) or len(one["content"]) == 0:
-                return "message-invalid"
-            times = [one["header"][name] for name in TIMES] if "header" in one else []
-            limit = one["header"].get("redelivery_limit", -1) if "header" in one else -1
-            if not all(0 <= ms <= AGES_MS for ms in times) or not -1 <= limit <= INT_MAX:
-                return "message-invalid"
-        for one in entry.messages:
-            if len(one["content"]) > most or self.header_size(one.get("header")) > 65536:
-                return "message-too-large"
+        reason = self.check_messages(queue, entry)
+        if reason is not None:
+            return reason
         store = entry.destination.removeprefix("queue:")
         transacted = session["mode"] == "TRANSACTED"
         added = [
@@ -200,6 +190,23 @@ class ModelOperations(ModelSources):
         answer = self.take_in(session, entry.destination, added, warning)
         self.note_part(entry)
         return answer
+
+    def check_messages(self, queue: Row | None, entry: Any) -> str | None:
+        """What no message can be like, and then what is too large."""
+        if not 1 <= len(entry.messages) <= 10_000:
+            return "message-invalid"
+        most = (queue["message_bytes_max"] if queue else 0) or BODY_MAX
+        for one in entry.messages:
+            if one["priority"] not in range(10) or len(one["content"]) == 0:
+                return "message-invalid"
+            times = [one["header"][name] for name in TIMES] if "header" in one else []
+            limit = one["header"].get("redelivery_limit", -1) if "header" in one else -1
+            if not all(0 <= ms <= AGES_MS for ms in times) or not -1 <= limit <= INT_MAX:
+                return "message-invalid"
+        for one in entry.messages:
+            if len(one["content"]) > most or self.header_size(one.get("header")) > 65536:
+                return "message-too-large"
+        return None
 
     def times(self, header: Any, settings: Row) -> Row:
         """When a message expires and may be delivered, from its send."""

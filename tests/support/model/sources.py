@@ -29,7 +29,7 @@ class ModelSources(ModelQuotas):
         same = [one for one in parts if all(one[key] == part[key] for key in ("name", "partition"))]
         if not same:
             others = {(one["name"], one["partition"]) for one in parts}
-            return "sources-full" if len(others) == 10_000 else None
+            return "sources-full" if len(others) == 1_000 else None
         if any(part["first"] <= one["last"] for one in same):
             return "source-taken"
         return None if any(part["first"] == one["last"] + 1 for one in same) else "source-gap"

@@ -16,7 +16,7 @@ def stopped_by_signals() -> Iterator[threading.Event]:
 
     def stop(number: int, _: object) -> None:
         stopping.set()
-        signal.signal(number, before[number])
+        signal.signal(number, before[signal.Signals(number)])
 
     for number in before:
         signal.signal(number, stop)

@@ -1,4 +1,4 @@
-"""Sources of puts: a destination takes each position of a source once, in order (PROTOCOL.md §5)."""
+"""Sources of puts: a destination takes each of their positions once, in order (PROTOCOL.md §5)."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from ledgermq.processor.checkpoints.digests import state_digest
-from ledgermq.wire.topics.identity import LogIdentity
 from ledgermq.wire.framing.checkpoint_chunks import manifest_pages, root_parts
+from ledgermq.wire.topics.identity import LogIdentity
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.reading import PartitionReader
 from ledgermq.wire.topics.registry import Claim

@@ -27,7 +27,6 @@ from ledgermq.processor.checkpoints.stored_records import (
     read_stored_records,
     write_all,
 )
-from ledgermq.wire.topics.identity import LogIdentity, log_identity
 from ledgermq.protocol.administration import VersionOffered
 from ledgermq.protocol.limits import FIRST_VERSION
 from ledgermq.protocol.operations import Upgrade
@@ -40,6 +39,7 @@ from ledgermq.wire.framing.codec import (
     decode_record,
     outcome_from_union,
 )
+from ledgermq.wire.topics.identity import LogIdentity, log_identity
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
 from ledgermq.wire.topics.reading import PartitionReader, partition_reader
 from ledgermq.wire.topics.registry import Claim

@@ -23,7 +23,7 @@ from ledgermq.protocol.limits import (
     UNIT_OF_WORK_DESTINATIONS_MAX,
 )
 from ledgermq_spark.laws.refusals.expressions import is_destination, is_name, name_in, stands
-from ledgermq_spark.laws.source_frames import LAST
+from ledgermq_spark.laws.sources.source_frames import LAST
 
 PUTTING: Final = f"""
 WITH

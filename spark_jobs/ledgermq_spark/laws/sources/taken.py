@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ledgermq_spark.laws.law import Breach, Law
-from ledgermq_spark.laws.source_frames import LAST
+from ledgermq_spark.laws.sources.source_frames import LAST
 
 FOUND: Final = """
 SELECT queue_manager, position, store, -1 AS sequence, session, '{summary}' AS summary,

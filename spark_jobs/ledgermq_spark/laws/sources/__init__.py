@@ -1,0 +1,1 @@
+"""What destinations take of sources: other logs that puts were made of."""
