@@ -175,6 +175,9 @@ class Scrape(Collector):
     def _take_place(self, place: Queue, manager: tuple[str], labels: Labels) -> None:
         label = labels.of(place)
         at = (*manager, label)
+        if at not in self._values["queue_consumers"]:
+            for name, detail in ALWAYS:
+                self._add("messages_" + name, (*at, *([detail] if detail else ())), 0)
         is_topic = isinstance(place, Topic)
         self._take_states("queue", place, at, TOPIC_STATES if is_topic else STATES)
         there = place.publications if isinstance(place, Topic) else place.messages
@@ -185,8 +188,6 @@ class Scrape(Collector):
         if isinstance(place, Topic):
             receivers = sum(len(one.consumers) for one in place.subscriptions.values())
         self._add("queue_consumers", at, receivers)
-        for name, detail in ALWAYS:
-            self._add("messages_" + name, (*at, *([detail] if detail else ())), 0)
         if label != place.destination:
             return
         if place.next_sequence:
@@ -205,6 +206,9 @@ class Scrape(Collector):
     def _take_states(
         self, kind: str, store: Queue, at: tuple[str, ...], states: dict[int, str]
     ) -> None:
+        messages, sizes = self._values[kind + "_messages"], self._values[kind + "_bytes"]
         for state, name in states.items():
-            self._add(kind + "_messages", (*at, name), store.counts[state])
-            self._add(kind + "_bytes", (*at, name), store.sizes[state])
+            key = (*at, name)
+            if store.counts[state] or key not in messages:
+                messages[key] = messages.get(key, 0) + store.counts[state]
+                sizes[key] = sizes.get(key, 0) + store.sizes[state]
