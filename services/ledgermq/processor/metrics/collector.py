@@ -7,7 +7,7 @@ event loop, between two slices of the fold; the text is made of its copy elsewhe
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from typing import Final
 
@@ -18,6 +18,7 @@ from prometheus_client.core import (
     HistogramMetricFamily,
     Metric,
 )
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from ledgermq.core.state.message_states import (
@@ -52,6 +53,15 @@ MICROSECONDS: Final = 1_000_000
 MADE: Final = {COUNTER: CounterMetricFamily, GAUGE: GaugeMetricFamily}
 
 Values = dict[tuple[str, ...], float]
+
+
+def encoder_for(accept: str) -> tuple[Callable[[Collector], bytes], str]:
+    """What makes the text that a scraper accepts, and the content type of that."""
+    try:
+        return choose_encoder(accept)
+    except Exception:
+        # The library reads a version that is none with several errors; all can read plain text.
+        return choose_encoder("")
 
 
 class Scrape(Collector):
