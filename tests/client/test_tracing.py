@@ -203,21 +203,23 @@ def test_coroutines_have_the_same_spans(broker, spans):
     """Sends of two coroutines at once carry each its own context; settling is a span."""
 
     async def course():
-        async with aio.Connection(broker.connect()) as connection:
-            async with connection.session(ack=ledgermq.AckMode.CLIENT) as session:
-                producers = [session.producer(f"queue:{name}") for name in "ab"]
-                await asyncio.gather(*(one.send("x") for one in producers))
-                sent = spans()
-                for name in "ab":
-                    async with session.consumer(f"queue:{name}") as consumer:
-                        message = await consumer.receive(timeout=10)
-                        found = spans()
-                        (link,) = linked(found[f"receive queue:{name}"])
-                        assert link == context_of(sent[f"send queue:{name}"])
-                        await message.acknowledge()
-                        assert spans()["acknowledge"].kind is SpanKind.CLIENT
-                await producers[0].send_many(["y", "z"])
-                assert spans()["send queue:a"].attributes["messaging.batch.message_count"] == 2
+        async with (
+            aio.Connection(broker.connect()) as connection,
+            connection.session(ack=ledgermq.AckMode.CLIENT) as session,
+        ):
+            producers = [session.producer(f"queue:{name}") for name in "ab"]
+            await asyncio.gather(*(one.send("x") for one in producers))
+            sent = spans()
+            for name in "ab":
+                async with session.consumer(f"queue:{name}") as consumer:
+                    message = await consumer.receive(timeout=10)
+                    found = spans()
+                    (link,) = linked(found[f"receive queue:{name}"])
+                    assert link == context_of(sent[f"send queue:{name}"])
+                    await message.acknowledge()
+                    assert spans()["acknowledge"].kind is SpanKind.CLIENT
+            await producers[0].send_many(["y", "z"])
+            assert spans()["send queue:a"].attributes["messaging.batch.message_count"] == 2
 
     asyncio.run(course())
 

@@ -6,18 +6,19 @@ from collections import Counter
 
 import pytest
 from hypothesis import given
-from prometheus_client.exposition import choose_encoder
+from hypothesis import strategies as st
 
 from ledgermq.core.apply import apply, new_state
 from ledgermq.core.state.message_states import CONSUMED, GONE, NAMES, NEW
 from ledgermq.core.state.records import Queue, Subscription
-from ledgermq.processor.metrics.collector import Scrape
+from ledgermq.processor.metrics.collector import Scrape, encoder_for
 from ledgermq.processor.metrics.labels import OTHERS, TEMPORARY, Labels
 from ledgermq.processor.metrics.latency import BOUNDS_SECONDS, Latency
 from ledgermq.processor.metrics.tally import Tally
 from ledgermq.wire.framing.codec import decode_operation
 from support.brokers.scraping import OPENMETRICS
 from support.brokers.scraping import Scrape as Read
+from support.checks.checked_histories import examples
 from support.generators.generators import informed_histories
 from support.generators.naive_histories import Entry
 
@@ -27,11 +28,23 @@ HOSTILE = 'a "quoted" \\name\\,\n{le="1"} # ü\r'
 @pytest.mark.parametrize("accept", ["", OPENMETRICS])
 def test_label_values_with_quotes_backslashes_and_newlines_are_read_back(accept):
     """The library escapes them; its parsers of both formats read the same text back."""
-    encode, _ = choose_encoder(accept)
+    encode, _ = encoder_for(accept)
     read = Read(encode(Scrape([], 0, HOSTILE)).decode())
     (built,) = read.families["ledgermq_build_info"].samples
     assert built.labels["worker"] == HOSTILE
     assert built.value == 1
+
+
+@given(
+    st.text(max_size=40)
+    | st.builds("application/openmetrics-text;{}={}".format, st.text(max_size=9), st.text())
+    | st.builds("application/openmetrics-text;version={}".format, st.text(max_size=9))
+)
+def test_whatever_a_scraper_says_it_accepts_it_gets_a_text(accept):
+    """A header that cannot be read ends in plain text, not in a fault."""
+    encode, content_type = encoder_for(accept)
+    assert b"ledgermq_build_info" in encode(Scrape([], 0, "worker"))
+    assert content_type.startswith(("text/plain", "application/openmetrics-text"))
 
 
 def test_destinations_beyond_the_limit_share_a_label_and_free_it_when_they_go():
@@ -57,6 +70,7 @@ def test_a_time_falls_into_the_bucket_that_it_does_not_exceed():
     assert latency.sum_seconds == pytest.approx(0.005 * 2 + 0.001 + 100)
 
 
+@examples(40)
 @given(informed_histories())
 def test_the_counter_gets_exactly_the_moves_that_a_listener_is_told(history: list[Entry]):
     """Over any history: as many of each kind; and what clients did adds up to what is there."""

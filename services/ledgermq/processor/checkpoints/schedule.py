@@ -74,6 +74,7 @@ class CheckpointSchedule:
         self._tried_at, self._operations_then = now, folder.operations
         self._writing = True
         snapshot = self.checkpointer.snapshot(state, folder.chain, folder.last_record, lanes.mark())
+        position = state.position
         asked, self.wanted = self.wanted, []
 
         async def write() -> None:
@@ -87,7 +88,7 @@ class CheckpointSchedule:
                     "that came since the last checkpoint",
                     error,
                     pause,
-                    extra={"queue_manager": self._name, "position": snapshot.position},
+                    extra={"queue_manager": self._name, "position": position},
                 )
                 self._not_before = self._next_look = time.monotonic() + pause
                 self.wanted += asked
@@ -96,7 +97,7 @@ class CheckpointSchedule:
                     log.info(
                         "%s: checkpoints can be written again",
                         self._name,
-                        extra={"queue_manager": self._name, "position": snapshot.position},
+                        extra={"queue_manager": self._name, "position": position},
                     )
                 self._failures = 0
                 self.wanted, later = asked, self.wanted

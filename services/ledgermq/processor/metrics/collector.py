@@ -7,7 +7,7 @@ event loop, between two slices of the fold; the text is made of its copy elsewhe
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
 from typing import Final
 
@@ -18,6 +18,7 @@ from prometheus_client.core import (
     HistogramMetricFamily,
     Metric,
 )
+from prometheus_client.exposition import choose_encoder
 from prometheus_client.registry import Collector
 
 from ledgermq.core.state.message_states import (
@@ -52,6 +53,15 @@ MICROSECONDS: Final = 1_000_000
 MADE: Final = {COUNTER: CounterMetricFamily, GAUGE: GaugeMetricFamily}
 
 Values = dict[tuple[str, ...], float]
+
+
+def encoder_for(accept: str) -> tuple[Callable[[Collector], bytes], str]:
+    """What makes the text that a scraper accepts, and the content type of that."""
+    try:
+        return choose_encoder(accept)
+    except Exception:
+        # The library reads a version that is none with several errors; all can read plain text.
+        return choose_encoder("")
 
 
 class Scrape(Collector):
@@ -175,6 +185,9 @@ class Scrape(Collector):
     def _take_place(self, place: Queue, manager: tuple[str], labels: Labels) -> None:
         label = labels.of(place)
         at = (*manager, label)
+        if at not in self._values["queue_consumers"]:
+            for name, detail in ALWAYS:
+                self._add("messages_" + name, (*at, *([detail] if detail else ())), 0)
         is_topic = isinstance(place, Topic)
         self._take_states("queue", place, at, TOPIC_STATES if is_topic else STATES)
         there = place.publications if isinstance(place, Topic) else place.messages
@@ -185,8 +198,6 @@ class Scrape(Collector):
         if isinstance(place, Topic):
             receivers = sum(len(one.consumers) for one in place.subscriptions.values())
         self._add("queue_consumers", at, receivers)
-        for name, detail in ALWAYS:
-            self._add("messages_" + name, (*at, *([detail] if detail else ())), 0)
         if label != place.destination:
             return
         if place.next_sequence:
@@ -205,6 +216,9 @@ class Scrape(Collector):
     def _take_states(
         self, kind: str, store: Queue, at: tuple[str, ...], states: dict[int, str]
     ) -> None:
+        messages, sizes = self._values[kind + "_messages"], self._values[kind + "_bytes"]
         for state, name in states.items():
-            self._add(kind + "_messages", (*at, name), store.counts[state])
-            self._add(kind + "_bytes", (*at, name), store.sizes[state])
+            key = (*at, name)
+            if store.counts[state] or key not in messages:
+                messages[key] = messages.get(key, 0) + store.counts[state]
+                sizes[key] = sizes.get(key, 0) + store.sizes[state]

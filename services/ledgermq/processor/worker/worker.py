@@ -19,7 +19,6 @@ from typing import Any
 from aiokafka.errors import GroupAuthorizationFailedError, TopicAuthorizationFailedError
 from faust.types import TP
 from faust.types.web import Request, Response
-from prometheus_client.exposition import choose_encoder
 
 from ledgermq.errors import (
     AccessDeniedError,
@@ -35,7 +34,7 @@ from ledgermq.processor.faust_shell.transport import DrainedChunk
 from ledgermq.processor.lanes.bodies import BodyLostError
 from ledgermq.processor.lanes.producer import LogProducer
 from ledgermq.processor.log.aiokafka_options import aiokafka_options
-from ledgermq.processor.metrics.collector import Scrape
+from ledgermq.processor.metrics.collector import Scrape, encoder_for
 from ledgermq.processor.owner.folding import VersionUnknownError
 from ledgermq.processor.owner.owner import LogCutError, Owner, Surroundings
 from ledgermq.processor.owner.side_topic import SideTopic
@@ -407,7 +406,7 @@ class Worker:
         async def metrics(web: Any, request: Any) -> Response:
             unsent = self._around.producer.unsent_bytes if self._around else 0
             scrape = Scrape(self._owners.values(), unsent, self._settings.worker_name)
-            encode, content_type = choose_encoder(request.headers.get("Accept", ""))
+            encode, content_type = encoder_for(request.headers.get("Accept", ""))
             # Its text takes longer than reading it off the state, and holds nobody up in a thread.
             text = await asyncio.to_thread(encode, scrape)
             response: Response = web.bytes(text, headers={"Content-Type": content_type})
