@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import socket
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.request
@@ -18,6 +19,11 @@ from ledgermq.embedded.java import find_java
 VERSION: Final = "2.6.13.Final"
 FETCH_SECONDS: Final = 900
 START_SECONDS: Final = 240.0
+# Becomes the command behind it, which is then killed when this process ends however it ends.
+DYING_WITH_US: Final = (
+    "import ctypes, os, signal, sys; ctypes.CDLL(None).prctl(1, signal.SIGKILL); "
+    "os.execv(sys.argv[1], sys.argv[1:])"
+)
 IVY_MODULE: Final = f"""<ivy-module version="2.0" xmlns:m="http://ant.apache.org/ivy/maven">
 <info organisation="ledgermq" module="tests"/>
 <dependencies>
@@ -81,7 +87,10 @@ class Apicurio:
         log_path = self._directory / "apicurio.log"
         with log_path.open("ab") as log:
             self._process = subprocess.Popen(
-                [*command, "-jar", str(server)], cwd=self._directory, stdout=log, stderr=log
+                [sys.executable, "-c", DYING_WITH_US, *command, "-jar", str(server)],
+                cwd=self._directory,
+                stdout=log,
+                stderr=log,
             )
         limit = time.monotonic() + START_SECONDS
         while not self._answers():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from aiohttp import web
@@ -42,7 +42,7 @@ async def wait_for_framing(
     except SchemaRegistryError as error:
         waited_for = str(error)
     log.warning("waiting, and folding nothing: %s", waited_for)
-    async with _waiting_page(web_host, web_port, waited_for):
+    async with _waiting_page(web_host, web_port, lambda: waited_for):
         while True:
             await asyncio.sleep(AGAIN_SECONDS)
             try:
@@ -59,14 +59,16 @@ async def wait_for_framing(
 
 
 @asynccontextmanager
-async def _waiting_page(host: str, port: int | None, reason: str) -> AsyncIterator[None]:
+async def _waiting_page(
+    host: str, port: int | None, reason: Callable[[], str]
+) -> AsyncIterator[None]:
     """Says on the port of metrics and health that the worker waits, as long as the block runs."""
     if port is None:
         yield
         return
 
     async def health(_request: web.Request) -> web.Response:
-        told = {"status": "waiting", "reason": reason, "queue_managers": {}}
+        told = {"status": "waiting", "reason": reason(), "queue_managers": {}}
         return web.json_response(told, status=503)
 
     page = web.Application()
