@@ -80,6 +80,8 @@ def ask(
         AccessDeniedError: We may not write anywhere.
         KafkaException: What was raised in the last turn, for another reason.
     """
+    # What was refused before may be allowed by now.
+    reports.refused = None
     deadline = time.monotonic() + timeout_seconds
     turn = TURN_FIRST_SECONDS
     while True:

@@ -184,6 +184,7 @@ class PartitionReader:
         if end is not None and start >= end:
             return
         self._consumer.assign([TopicPartition(topic, partition, start)])
+        self._reports.refused = None
         waiting = 0.0
         while True:
             batch = take_batch(self._consumer, RECORDS_MAX, 1.0, as_written=self._as_written)
