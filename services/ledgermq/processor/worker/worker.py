@@ -32,6 +32,7 @@ from ledgermq.processor.owner.owner import LogCutError, Owner, Surroundings
 from ledgermq.processor.owner.side_topic import SideTopic
 from ledgermq.processor.worker.membership import session_timeout_seconds
 from ledgermq.processor.worker.metrics import metrics_text
+from ledgermq.processor.worker.readiness import wait_for_another_worker
 from ledgermq.processor.worker.settings import WorkerSettings
 from ledgermq.wire.topics.log_topics import TopicError, Topics, ensure_topics
 from ledgermq.wire.topics.registry import (
@@ -68,8 +69,8 @@ NUDGE_SECONDS = 0.05
 REGISTRY_AGAIN_SECONDS = 1.0
 LAST_CHECKPOINT_SECONDS = 5.0
 LEAVE_SECONDS = 3.0
-# How long a worker that stops and those that take over work side by side.
-OVERLAP_SECONDS = 2.0
+# How long a worker that stops waits for those that take over, and goes on beside them, at most.
+OVERLAP_SECONDS = 10.0
 STOP_SECONDS = 15.0
 LAST_RESORT_SECONDS = 20.0
 
@@ -394,7 +395,22 @@ class Worker:
         await _in_time(app.consumer.leave_group(), LEAVE_SECONDS)
         if owners and self._sharing.workers > 1:
             log.info("worker %s goes on until others have taken over", self._settings.worker_name)
-            await asyncio.sleep(OVERLAP_SECONDS)
+            await _in_time(
+                asyncio.gather(*(self._succeeded(owner.claim) for owner in owners)),
+                OVERLAP_SECONDS,
+            )
+
+    async def _succeeded(self, claim: Claim) -> None:
+        """Waits until another worker answers for a queue manager."""
+        settings = self._settings
+        await asyncio.to_thread(
+            wait_for_another_worker,
+            settings.bootstrap,
+            self._topics,
+            claim,
+            settings.worker_name,
+            OVERLAP_SECONDS,
+        )
 
     async def _stop(
         self, app: Any, background: list[asyncio.Task[Any]], around: Surroundings
