@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from ledgermq.embedded import EmbeddedBroker
+from ledgermq.processor.worker.parent import PARENT_VARIABLE
 from support.brokers.raw_client import RawClient
 from support.brokers.worker_process import Place, WorkerProcess, new_place
 from support.checkout import ROOT, SERVICES
@@ -43,7 +44,7 @@ class ClientProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env=os.environ | {"PYTHONPATH": path},
+                env=os.environ | {"PYTHONPATH": path, PARENT_VARIABLE: str(os.getpid())},
             )
 
     def signal(self, number: signal.Signals) -> None:

@@ -9,6 +9,7 @@ audit in Spark (A).
 
 from __future__ import annotations
 
+import signal
 import sys
 import tempfile
 import time
@@ -128,6 +129,8 @@ def _main() -> None:
     parser.add_argument("--rounds", type=int, default=sys.maxsize, help="faults at most")
     parser.add_argument("--workers", type=int, default=2)
     given = parser.parse_args()
+    # So that the small disk is let go of.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))
     say(f"seed {given.seed}")
     run(given.seed, given.seconds, given.rounds, given.workers, say)
 
