@@ -22,8 +22,10 @@ from support.checkout import SERVICES
 
 PREFIXES = itertools.count()
 PROGRAM = """
-import sys
+import sys, time
 from ledgermq.protocol import limits
+clock = time.time
+time.time = lambda: clock() + {clock_seconds}
 limits.PROTOCOL_VERSION = {version}
 from ledgermq.processor.__main__ import main
 sys.exit(main(sys.argv[1:]))
@@ -54,13 +56,21 @@ class Place:
         return ledgermq.connect(self.address, **given)
 
     def worker(
-        self, name: str = "", *, ready: bool = True, version: int = 1, **environment: Any
+        self,
+        name: str = "",
+        *,
+        ready: bool = True,
+        version: int = 1,
+        clock_seconds: int = 0,
+        **environment: Any,
     ) -> WorkerProcess:
         """Starts a worker with LEDGERMQ_<NAME> set; waits until it answers if `ready`.
 
-        It knows the protocol up to a version, and takes those above 1 for the same as that.
+        It knows the protocol up to a version, and takes those above 1 for the same as that; its
+        clock is ahead by so much.
         """
-        worker = WorkerProcess(self, name or f"w{len(self.workers)}", environment, version)
+        program = PROGRAM.format(version=version, clock_seconds=clock_seconds)
+        worker = WorkerProcess(self, name or f"w{len(self.workers)}", environment, program)
         self.workers.append(worker)
         if ready:
             self.wait_for_worker()
@@ -99,12 +109,10 @@ def new_place(bootstrap: str, directory: Path, **sizes: int) -> Place:
 class WorkerProcess:
     """A running worker."""
 
-    def __init__(
-        self, place: Place, name: str, environment: dict[str, Any], version: int = 1
-    ) -> None:
+    def __init__(self, place: Place, name: str, environment: dict[str, Any], program: str) -> None:
         self.name = name
         self._log = place.directory / f"{name}-{len(place.workers)}.log"
-        command = [sys.executable, "-c", PROGRAM.format(version=version)]
+        command = [sys.executable, "-c", program]
         command += ["--bootstrap", place.bootstrap, "--topic-prefix", place.topics.prefix]
         command += ["--data-dir", str(place.directory / name), "--name", name]
         command += ["--partitions", str(place.partitions), "--lanes", str(place.lanes)]

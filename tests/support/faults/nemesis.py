@@ -27,7 +27,7 @@ Fault = Callable[[Stage], None]
 DISK_MIB = 768
 BAD_RECORDS = 100
 DEATH_SECONDS = 20.0
-CLOCK_STEPS_SECONDS = (-3600, -20, 20, 3600)
+WRONG_CLOCKS_SECONDS = (-3600, -20, 20, 3600)
 # Of the library's settings: beyond it a frozen worker has lost its queue managers.
 FROZEN_SECONDS = (1.0, 8.0)
 # Beyond twice the suspect time-out of the clients their sessions are ended.
@@ -99,6 +99,18 @@ def crash_worker(stage: Stage) -> None:
         stage.mend_workers()
 
 
+def mislead_worker(stage: Stage) -> None:
+    """F16: the owner gives way to itself with a clock that is wrong, for a while."""
+    name = stage.owner()
+    by = stage.random.choice(WRONG_CLOCKS_SECONDS)
+    with _told(stage, "worker's clock wrong", worker=name, by=by):
+        stage.workers[name].kill()
+        stage.start_worker(name, clock_seconds=by)
+        _hold(stage, 4.0, 10.0)
+        stage.workers[name].kill()
+        stage.mend_workers()
+
+
 # Broker ------------------------------------------------------------------------------------------
 
 
@@ -107,15 +119,14 @@ def kill_broker(stage: Stage) -> None:
     with _told(stage, "broker killed"):
         stage.broker.kill()
         _hold(stage, 0.0, 2.0)
-        stage.start_broker()
+        stage.broker.start()
         stage.mend_workers()
 
 
 def restart_broker(stage: Stage) -> None:
     """F3: the broker is stopped in good order and started again."""
     with _told(stage, "broker restarted"):
-        stage.broker.stop()
-        stage.start_broker()
+        stage.broker.restart()
         stage.mend_workers()
 
 
@@ -143,17 +154,8 @@ def fill_disk(stage: Stage) -> None:
         stage.history.write("told", broker_ended=not stage.broker.running)
         stage.broker.kill()
         ballast.unlink()
-        stage.start_broker()
+        stage.broker.start()
         stage.mend_workers()
-
-
-def step_clock(stage: Stage) -> None:
-    """F16: the clock that stamps the log leaps ahead or back, and is set right again."""
-    by = stage.random.choice(CLOCK_STEPS_SECONDS)
-    with _told(stage, "clock stepped", by=by):
-        stage.set_clock(by)
-        _hold(stage, 5.0, 15.0)
-        stage.set_clock(0)
 
 
 # Clients -----------------------------------------------------------------------------------------
@@ -218,6 +220,7 @@ FAULTS: Final[tuple[Fault, ...]] = (
     freeze_worker,
     drain_worker,
     crash_worker,
+    mislead_worker,
     kill_all_workers,
     kill_broker,
     restart_broker,

@@ -21,6 +21,7 @@ from typing import Any
 import ledgermq
 from ledgermq import aio
 from ledgermq.client.link.lane import LaneReader
+from ledgermq.processor.worker.parent import die_with_parent
 from support.faults.history import Recorder
 
 TIMEOUT_SECONDS = 90.0
@@ -284,6 +285,7 @@ def lose_replies(share: float, seed: int) -> None:
 
 def main() -> None:
     """Runs one client."""
+    die_with_parent()
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("role", choices=ROLES)
     parser.add_argument("--name", required=True)

@@ -13,9 +13,9 @@ import sys
 import time
 from pathlib import Path
 from typing import Any
-from unittest.mock import patch
 
 from ledgermq.embedded import EmbeddedBroker
+from ledgermq.processor.worker.parent import PARENT_VARIABLE
 from support.brokers.raw_client import RawClient
 from support.brokers.worker_process import Place, WorkerProcess, new_place
 from support.checkout import ROOT, SERVICES
@@ -23,13 +23,7 @@ from support.faults.history import Recorder
 
 CHECKPOINT_SECONDS = 2.0
 START_SECONDS = 90.0
-FAKETIME = Path("/usr/lib/x86_64-linux-gnu/faketime/libfaketimeMT.so.1")
 ANSWER_SECONDS = 60.0
-
-
-def has_faketime() -> bool:
-    """Whether the broker's clock can be stepped (Debian's libfaketime)."""
-    return FAKETIME.is_file()
 
 
 class ClientProcess:
@@ -50,7 +44,7 @@ class ClientProcess:
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
-                env=os.environ | {"PYTHONPATH": path},
+                env=os.environ | {"PYTHONPATH": path, PARENT_VARIABLE: str(os.getpid())},
             )
 
     def signal(self, number: signal.Signals) -> None:
@@ -81,7 +75,7 @@ class Stage:
     Args:
         directory: Where broker, workers and histories have their files.
         seed: Of all that is left to chance.
-        workers: How many share the queue manager, beside which as many more are claimed.
+        workers: How many there are.
     """
 
     def __init__(self, directory: Path, seed: int, workers: int = 2) -> None:
@@ -90,10 +84,8 @@ class Stage:
         self.histories.mkdir()
         self.random = random.Random(seed)
         self.history = Recorder(self.histories, "nemesis")
-        self._clock = directory / "clock"
-        self.set_clock(0)
-        self.broker = EmbeddedBroker(directory / "disk" / "broker")
-        self.start_broker()
+        self.broker = EmbeddedBroker(directory / "disk" / "broker", ready_timeout_seconds=300.0)
+        self.broker.start()
         self.place = new_place(self.broker.bootstrap, directory)
         self.workers: dict[str, WorkerProcess] = {}
         self.clients: dict[str, ClientProcess] = {}
@@ -101,23 +93,6 @@ class Stage:
         for number in range(workers):
             self.start_worker(f"w{number}")
         self.place.wait_for_worker(START_SECONDS)
-
-    # The broker -------------------------------------------------------------------------------
-
-    def start_broker(self) -> None:
-        """Starts the broker, on a clock that can be stepped where there is libfaketime."""
-        settings = {
-            "LD_PRELOAD": str(FAKETIME),
-            "FAKETIME_TIMESTAMP_FILE": str(self._clock),
-            "FAKETIME_CACHE_DURATION": "1",
-            "FAKETIME_DONT_FAKE_MONOTONIC": "1",
-        }
-        with patch.dict(os.environ, settings if has_faketime() else {}):
-            self.broker.start()
-
-    def set_clock(self, ahead_seconds: int) -> None:
-        """Has the broker's clock leap, within a second."""
-        self._clock.write_text(f"{ahead_seconds:+d}\n")
 
     # Workers ------------------------------------------------------------------------------------
 

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Callable
 
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 
-from ledgermq.wire.framing.codec import encode_record
+from ledgermq.wire.framing.codec import decode_record, encode_record
 from ledgermq.wire.framing.headers import CONNECTION
 from ledgermq.wire.kafka.settings import client_options
 from ledgermq.wire.topics.log_topics import Topics, lane_partition
-from ledgermq.wire.topics.reading import reader_settings
+from ledgermq.wire.topics.reading import offsets_of, reader_settings
 from ledgermq.wire.topics.registry import Claim, RegistryError, list_queue_managers
 
 ASK = "ledgermq.question.Ask"
@@ -39,25 +40,44 @@ def wait_for_worker(
     return False
 
 
+def wait_for_another_worker(
+    bootstrap: str, topics: Topics, claim: Claim, worker: str, timeout_seconds: float
+) -> bool:
+    """Waits until a worker that is called otherwise answers for a queue manager; whether it did."""
+
+    def is_by_another(value: bytes) -> bool:
+        document = decode_record(value)[1]["document"]
+        return bool(document) and json.loads(document)["worker"] != worker
+
+    limit = time.monotonic() + timeout_seconds
+    return _answers(bootstrap, topics, claim, limit, lambda: False, is_by_another)
+
+
 def _answers(
-    bootstrap: str, topics: Topics, claim: Claim, limit: float, hopeless: Callable[[], bool]
+    bootstrap: str,
+    topics: Topics,
+    claim: Claim,
+    limit: float,
+    hopeless: Callable[[], bool],
+    is_wanted: Callable[[bytes], bool] = lambda _: True,
 ) -> bool:
     connection = os.urandom(16)
     consumer = Consumer(reader_settings(bootstrap, "asking", {"fetch.wait.max.ms": 50}))
     producer = Producer(client_options(bootstrap, {"log_level": 0}))
     lane = TopicPartition(topics.outcomes, lane_partition(claim.partition, claim.lanes, 0))
     try:
-        _, lane.offset = consumer.get_watermark_offsets(lane, timeout=5.0)
+        _, lane.offset = offsets_of(consumer, lane, 5.0)
         consumer.assign([lane])
         while time.monotonic() < limit and not hopeless():
             _ask(producer, topics, claim, connection)
             heard_by = time.monotonic() + ASK_AGAIN_SECONDS
-            while time.monotonic() < heard_by:
+            while time.monotonic() < min(heard_by, limit):
                 record = consumer.poll(0.1)
                 if record is None or record.error() is not None:
                     continue
                 headers = dict(record.headers() or [])
-                if headers.get(CONNECTION) == connection.hex().encode():
+                mine = headers.get(CONNECTION) == connection.hex().encode()
+                if mine and is_wanted(record.value() or b""):
                     return True
         return False
     finally:

@@ -39,6 +39,7 @@ from ledgermq.processor.owner.folding import VersionUnknownError
 from ledgermq.processor.owner.owner import LogCutError, Owner, Surroundings
 from ledgermq.processor.owner.side_topic import SideTopic
 from ledgermq.processor.worker.membership import session_timeout_seconds, workers_group
+from ledgermq.processor.worker.readiness import wait_for_another_worker
 from ledgermq.processor.worker.schema_ids import wait_for_framing
 from ledgermq.processor.worker.settings import WorkerSettings
 from ledgermq.wire.framing.confluent import ConfluentFraming
@@ -80,8 +81,8 @@ NUDGE_SECONDS = 0.05
 REGISTRY_AGAIN_SECONDS = 1.0
 LAST_CHECKPOINT_SECONDS = 5.0
 LEAVE_SECONDS = 3.0
-# How long a worker that stops and those that take over work side by side.
-OVERLAP_SECONDS = 2.0
+# How long a worker that stops waits for those that take over, and goes on beside them, at most.
+OVERLAP_SECONDS = 10.0
 STOP_SECONDS = 15.0
 LAST_RESORT_SECONDS = 20.0
 _STATUS = {True: 200, False: 503}
@@ -451,7 +452,22 @@ class Worker:
         await _in_time(app.consumer.leave_group(), LEAVE_SECONDS)
         if owners and self._sharing.workers > 1:
             log.info("worker %s goes on until others have taken over", self._settings.worker_name)
-            await asyncio.sleep(OVERLAP_SECONDS)
+            await _in_time(
+                asyncio.gather(*(self._succeeded(owner.claim) for owner in owners)),
+                OVERLAP_SECONDS,
+            )
+
+    async def _succeeded(self, claim: Claim) -> None:
+        """Waits until another worker answers for a queue manager."""
+        settings = self._settings
+        await asyncio.to_thread(
+            wait_for_another_worker,
+            settings.bootstrap,
+            self._topics,
+            claim,
+            settings.worker_name,
+            OVERLAP_SECONDS,
+        )
 
     async def _stop(
         self, app: Any, background: list[asyncio.Task[Any]], around: Surroundings
