@@ -41,6 +41,7 @@ from ledgermq.errors.warnings import IncompleteMessageWarning as IncompleteMessa
 from ledgermq.errors.warnings import InconsistentUnitOfWorkWarning as InconsistentUnitOfWorkWarning
 from ledgermq.errors.warnings import LedgerMQWarning as LedgerMQWarning
 from ledgermq.protocol.documents.destinations import QueueStatus as QueueStatus
+from ledgermq.protocol.documents.destinations import SourceStatus as SourceStatus
 from ledgermq.protocol.documents.destinations import SubscriptionStatus as SubscriptionStatus
 from ledgermq.protocol.documents.destinations import TopicStatus as TopicStatus
 from ledgermq.protocol.documents.groups import GroupHolder as GroupHolder

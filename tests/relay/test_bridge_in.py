@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import json
+import random
 import threading
 
 import pytest
 from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions
 
-from ledgermq.errors import LedgerMQError, RefusedError
+from ledgermq.client.sending.sourced import SourcedPuts
+from ledgermq.errors import (
+    ConnectionClosedError,
+    LedgerMQError,
+    OutcomeUnknownError,
+    RefusedError,
+)
+from ledgermq.relay import running, taking
 from ledgermq.relay.bridge_in import RecordsLostError
 from ledgermq.relay.records import RecordInvalidError
 
@@ -263,10 +271,44 @@ def test_a_full_queue_is_waited_for(ways):
     assert [one.body for one in ways.messages(queue)] == [b"0", b"1", b"2"]
 
 
-def test_a_transacted_session_has_no_source(ways):
-    """Nobody can write such a put by accident (§5)."""
-    from ledgermq.client.sending.sourced import SourcedPuts
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [1, 2])
+def test_wherever_an_answer_is_lost_nothing_is_put_twice_or_left_out(ways, monkeypatch, seed):
+    """Before a put or after it, at every place; what goes aside too."""
+    chance, lost = random.Random(seed), []
+    topic, queue, bad = ways.topic(3), ways.name(), ways.name("bad")
+    values = (b"\xff" if n % 50 == 0 else str(n).encode() for n in range(3000))
+    ways.produce(topic, *({"value": value} for value in values))
+    monkeypatch.setattr(taking, "PART_MESSAGES_MAX", 100)
+    monkeypatch.setattr(running, "PAUSE_SECONDS", 0)
+    put = SourcedPuts.put
 
+    def losing(self, destination, messages, source):
+        what = chance.random()
+        if what < 0.1:
+            lost.append("before")
+            raise ConnectionClosedError("lost before it")
+        reply = put(self, destination, messages, source)
+        if what < 0.2:
+            lost.append("behind")
+            raise OutcomeUnknownError("lost behind it")
+        return reply
+
+    monkeypatch.setattr(SourcedPuts, "put", losing)
+    ways.bridge(topic, f"queue:{queue}", body="text", bad=f"queue:{bad}").run()
+    assert {"before", "behind"} <= set(lost)
+    messages = ways.messages(queue)
+    assert sorted(int(one.body) for one in messages) == [n for n in range(3000) if n % 50]
+    aside = places(ways.messages(bad))
+    for partition, offsets in places(messages).items():
+        assert offsets == sorted(offsets)
+        gone = aside.get(partition, [])
+        assert gone == sorted(gone)
+        assert sorted([*offsets, *gone]) == list(range(len(offsets) + len(gone)))
+
+
+def test_a_source_without_a_name_is_refused(ways):
+    """The queue manager checks it, whoever wrote it (§5)."""
     with ways.connect() as connection:
         puts = SourcedPuts(connection)
         with pytest.raises(RefusedError) as caught:

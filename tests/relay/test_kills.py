@@ -9,7 +9,7 @@ import time
 import pytest
 
 ROUNDS = 20
-BATCH = 400
+BATCH = 3000
 
 
 def deadline(seconds):
@@ -18,18 +18,32 @@ def deadline(seconds):
     return lambda: time.monotonic() < end
 
 
-def kill_rounds(ways, random_, start, rounds, feed=lambda number: None):
-    """Starts a runner so many times, and kills it after up to two seconds at work.
+def kill_rounds(random_, start, rounds, progress, feed=lambda number: None):
+    """Starts a runner so many times, and kills it soon after it has done something.
 
     Every third round there are two at once.
     """
     for number in range(rounds):
         feed(number)
+        before, there_is_time = progress(), deadline(20)
         runners = [start() for _ in range(2 if number % 3 == 2 else 1)]
-        time.sleep(random_.uniform(0.8, 3.0))
+        while progress() == before and there_is_time():
+            time.sleep(0.01)
+        time.sleep(random_.uniform(0, 0.3))
         for runner in runners:
             runner.kill()
             runner.communicate()
+
+
+def taken_of(connection, queue):
+    """How far a queue has taken its sources, as a function."""
+    return lambda: [one for one in told(connection) if one[0] == f"queue:{queue}"]
+
+
+def told(connection):
+    """What each destination has taken."""
+    found = connection.admin.list_sources()
+    return [(one.destination, one.name, one.partition, one.taken) for one in found]
 
 
 def finish(start, seconds=240):
@@ -56,7 +70,8 @@ def test_a_bridge_that_is_killed_twenty_times_loses_and_doubles_nothing(ways):
             ways.place.workers[-1].kill()
             ways.place.worker("again", ready=False)
 
-    kill_rounds(ways, random_, start, ROUNDS, feed)
+    with ways.connect() as connection:
+        kill_rounds(random_, start, ROUNDS, taken_of(connection, queue), feed)
     finish(start)
     check_taken(ways, topic, queue, ROUNDS * BATCH)
 
@@ -83,7 +98,8 @@ def test_a_bridge_that_is_killed_goes_on_where_it_was(ways):
     def start(*more):
         return ways.runner("bridge", "--from-topic", topic, "--to", f"queue:{queue}", *more)
 
-    kill_rounds(ways, random.Random(3), start, 3)
+    with ways.connect() as connection:
+        kill_rounds(random.Random(3), start, 3, taken_of(connection, queue))
     finish(start)
     check_taken(ways, topic, queue, 20_000)
 
@@ -100,10 +116,7 @@ def test_a_frozen_bridge_that_wakes_puts_nothing_again(ways):
     frozen = start("--until-end")
     there_is_time = deadline(60)
     with ways.connect() as connection:
-        while there_is_time():
-            taken = [one for one in connection.admin.list_sources() if queue in one.destination]
-            if taken:
-                break
+        while not taken_of(connection, queue)() and there_is_time():
             time.sleep(0.02)
     frozen.send_signal(signal.SIGSTOP)
     finish(start)
@@ -119,7 +132,8 @@ def relayed(ways, name, rounds, feed, count):
     def start(*more):
         return ways.runner("relay", "run", name, *more)
 
-    kill_rounds(ways, random.Random(7), start, rounds, feed)
+    with ways.connect("QM2") as connection:
+        kill_rounds(random.Random(7), start, rounds, taken_of(connection, name), feed)
     finish(start)
     bodies = [int(one.body) for one in ways.messages(name, "QM2")]
     assert len(bodies) == count
@@ -166,7 +180,7 @@ def test_a_bridge_to_kafka_that_is_killed_loses_and_doubles_nothing(ways):
             bodies = [str(n) for n in range(number * BATCH, (number + 1) * BATCH)]
             session.producer(f"queue:{queue}").send_many(bodies)
 
-    kill_rounds(ways, random.Random(11), start, rounds, feed)
+    kill_rounds(random.Random(11), start, rounds, lambda: ways.ends(topic), feed)
     finish(start)
     values = [int(one.value()) for one in ways.records(topic)]
     assert sorted(values) == list(range(rounds * BATCH))

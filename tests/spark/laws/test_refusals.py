@@ -5,7 +5,7 @@ from collections import defaultdict
 import pytest
 
 from ledgermq.protocol import operations as op
-from ledgermq.protocol.limits import REPLIES_MAX, SOURCES_MAX
+from ledgermq.protocol.limits import REPLIES_MAX
 from ledgermq.protocol.reasons import Reason
 from ledgermq_spark.laws.refusals.refusals import IN_PART, LAW, NOT_JUDGED
 from support.audits.testimonies import COLUMNS, Logs
@@ -123,16 +123,9 @@ def folded_logs():
     session = full.session()
     for _ in range(REPLIES_MAX + 1):
         session.send(op.Alive, answered_through=0)
-    remembering = Script()
-    session = remembering.session()
-    for partition in range(SOURCES_MAX + 1):
-        source = {"name": "k", "partition": partition, "first": 0, "last": 0}
-        messages = [remembering.message("a")]
-        session.send(op.Put, destination="queue:q", messages=messages, source=source)
-    more = (("a full window", full.entries), ("all sources", remembering.entries))
     empty = Script()
     empty.add_value(None)
-    for name, entries in (*recorded_scripts(), *more):
+    for name, entries in (*recorded_scripts(), ("a full window", full.entries)):
         log = Logs()
         log.fold(name, entries)
         yield name, log

@@ -28,6 +28,7 @@ NOT_JUDGED: Final[dict[Reason, str]] = {
 IN_PART: Final[dict[Reason, str]] = {
     Reason.QUOTA_EXCEEDED: "how much is there where a Put comes is what law K asks",
     Reason.TRANSACTION_TOO_LARGE: "the number of destinations is believed",
+    Reason.SOURCES_FULL: "it is judged, and no log of the tests has so many sources",
     Reason.CREDIT_INVALID: "whose logical messages come for one credit is believed",
 }
 FOUND: Final = """
