@@ -28,7 +28,7 @@ from ledgermq.processor.log.aiokafka_options import aiokafka_options
 from ledgermq.processor.owner.folding import VersionUnknownError
 from ledgermq.processor.owner.owner import LogCutError, Owner, Surroundings
 from ledgermq.processor.owner.side_topic import SideTopic
-from ledgermq.processor.worker.membership import workers_group
+from ledgermq.processor.worker.membership import check_may_join, workers_group
 from ledgermq.processor.worker.metrics import metrics_text
 from ledgermq.processor.worker.settings import WorkerSettings
 from ledgermq.wire.kafka.access import missing_right
@@ -63,6 +63,7 @@ REFUSALS = (
     VersionUnknownError,
 )
 NOT_LET_IN = (AuthenticationFailedError, AccessDeniedError)
+JOIN_PATIENCE_SECONDS = 5.0
 REPLACED_MAX = 3
 NUDGE_SECONDS = 0.05
 REGISTRY_AGAIN_SECONDS = 1.0
@@ -99,6 +100,7 @@ def _prepare(settings: WorkerSettings, topics: Topics) -> list[Claim]:
         lanes=settings.lanes,
         timeout_seconds=patience,
     )
+    check_may_join(bootstrap, topics, min(patience, JOIN_PATIENCE_SECONDS))
     claims = list_queue_managers(bootstrap, topics, timeout_seconds=patience)
     if not claims:
         for name in settings.queue_managers:
