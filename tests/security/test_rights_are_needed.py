@@ -120,7 +120,6 @@ def test_a_worker_without_one_of_its_rights_ends_and_says_which(secured, at):
             assert time.monotonic() < limit, secured.log_of(user)
             try:
                 with secured.connect("client", topic_prefix=prefix, timeout=3.0) as connection:
-                    connection.browser("queue:q").close()
                     connection.admin.storage()
             except ledgermq.LedgerMQError:
                 time.sleep(0.2)

@@ -6,13 +6,14 @@ import logging
 
 from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AclOperation,
     AdminClient,
     ConfigResource,
     ResourceType,
 )
 
-from ledgermq.wire.kafka.access import raise_if_denied
-from ledgermq.wire.kafka.settings import client_options
+from ledgermq.wire.kafka.access import missing_right, raise_if_denied
+from ledgermq.wire.kafka.settings import client_options, kafka_settings
 from ledgermq.wire.topics.log_topics import Topics
 from ledgermq.wire.topics.reading import LogUnreadableError
 
@@ -25,6 +26,27 @@ SHORTEST_SESSION = "group.min.session.timeout.ms"
 
 def workers_group(topics: Topics) -> str:
     return f"{topics.prefix}.workers"
+
+
+def check_may_join(bootstrap: str, topics: Topics, timeout_seconds: float) -> None:
+    """Raises AccessDeniedError if Kafka does not let us into the group: aiokafka would wait."""
+    kafka = kafka_settings()
+    if kafka.protocol == "PLAINTEXT":
+        return
+    group = workers_group(topics)
+    admin = AdminClient(client_options(bootstrap, {"log_level": 0}, kafka))
+    asked = admin.describe_consumer_groups(
+        [group], include_authorized_operations=True, request_timeout=timeout_seconds
+    )
+    try:
+        allowed = asked[group].result().authorized_operations
+    except KafkaException as error:
+        if error.args[0].code() == KafkaError.GROUP_AUTHORIZATION_FAILED:
+            raise missing_right("group", group, "Read", kafka) from error
+        # There is no such group yet, or nobody to ask; that says nothing about rights.
+        return
+    if allowed and AclOperation.READ not in allowed:
+        raise missing_right("group", group, "Read", kafka)
 
 
 def running_workers(bootstrap: str, topics: Topics, timeout_seconds: float) -> list[str]:

@@ -38,7 +38,11 @@ from ledgermq.processor.metrics.collector import Scrape, encoder_for
 from ledgermq.processor.owner.folding import VersionUnknownError
 from ledgermq.processor.owner.owner import LogCutError, Owner, Surroundings
 from ledgermq.processor.owner.side_topic import SideTopic
-from ledgermq.processor.worker.membership import session_timeout_seconds, workers_group
+from ledgermq.processor.worker.membership import (
+    check_may_join,
+    session_timeout_seconds,
+    workers_group,
+)
 from ledgermq.processor.worker.readiness import wait_for_another_worker
 from ledgermq.processor.worker.schema_ids import wait_for_framing
 from ledgermq.processor.worker.settings import WorkerSettings
@@ -76,6 +80,7 @@ REFUSALS = (
     VersionUnknownError,
 )
 NOT_LET_IN = (AuthenticationFailedError, AccessDeniedError)
+JOIN_PATIENCE_SECONDS = 5.0
 REPLACED_MAX = 3
 NUDGE_SECONDS = 0.05
 REGISTRY_AGAIN_SECONDS = 1.0
@@ -126,6 +131,7 @@ def _prepare(settings: WorkerSettings, topics: Topics) -> list[Claim]:
         brokers_min=settings.brokers_min,
         timeout_seconds=patience,
     )
+    check_may_join(bootstrap, topics, min(patience, JOIN_PATIENCE_SECONDS))
     claims = list_queue_managers(bootstrap, topics, timeout_seconds=patience)
     if not claims:
         for name in settings.queue_managers:
