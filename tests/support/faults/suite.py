@@ -45,6 +45,17 @@ class Suite:
         self._say = say
         for role in ROLES:
             stage.start_client(role)
+        self._wait_until_all_work()
+
+    def _wait_until_all_work(self) -> None:
+        """Faults before anybody has done anything would prove nothing."""
+        limit = time.monotonic() + STOP_SECONDS
+        while True:
+            done = {line["client"] for line in read(self.stage.histories) if line["step"] == "ok"}
+            if done >= set(self.stage.clients):
+                return
+            assert time.monotonic() < limit, f"only {sorted(done)} are at work"
+            time.sleep(0.2)
 
     def round(self) -> None:
         """One fault, and a while in which all can go on."""

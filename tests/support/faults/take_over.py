@@ -20,7 +20,7 @@ from support.faults.stage import Stage
 from support.frame import arguments_with_seed, say
 
 QUIET_SECONDS = 2.0
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS = 180.0
 SIGNALS = {
     "killed": signal.SIGKILL,
     "frozen": signal.SIGSTOP,
