@@ -6,7 +6,7 @@ from confluent_kafka.schema_registry import Schema, SchemaRegistryClient
 from ledgermq.protocol.operations import Tick
 from ledgermq.wire.framing.codec import encode_operation
 from ledgermq.wire.framing.confluent import ConfluentFraming
-from ledgermq.wire.framing.schema_registry import registered_names
+from ledgermq.wire.framing.schema_registry import registered_forms
 from ledgermq.wire.topics.appending import append_record
 from ledgermq.wire.topics.reading import partition_reader
 from support.brokers.registry_gate import RegistryGate
@@ -26,7 +26,7 @@ def test_a_schema_is_listed_registered_and_checked(cli, client):
     assert cli("schema", "register").code == 0
     client.delete_subject(TICK)
     rows = {row["subject"]: row for row in cli("schema", "list", "--json").document}
-    assert set(rows) == set(registered_names())
+    assert set(rows) == {form.full_name for form in registered_forms()}
     assert rows[TICK]["id"] is None
     answer = cli("schema", "check", "--records", 0)
     assert (answer.code, f"{TICK} is not registered" in answer.out) == (4, True)

@@ -8,7 +8,7 @@ import pytest
 from ledgermq.embedded import EmbeddedBroker
 from ledgermq.processor.log.chain import read_chain
 from ledgermq.wire.framing.confluent import SCHEMA_HEADER, ConfluentFraming
-from ledgermq.wire.framing.schema_registry import registered_names
+from ledgermq.wire.framing.schema_registry import registered_forms
 from ledgermq.wire.framing.schemas import by_name
 from ledgermq_spark.jobs.run import run_audit
 from ledgermq_spark.log.positions import partition_ranges
@@ -20,9 +20,7 @@ from support.checks.history import read_partition
 
 pytestmark = [pytest.mark.spark, pytest.mark.kafka, pytest.mark.slow]
 
-FRAMING = ConfluentFraming(
-    {by_name(name).fingerprint: at for at, name in enumerate(registered_names(), 1)}
-)
+FRAMING = ConfluentFraming({form.fingerprint: at for at, form in enumerate(registered_forms(), 1)})
 TICK = by_name("ledgermq.operation.Tick").fingerprint.hex().encode()
 
 

@@ -73,6 +73,7 @@ def test_headers_that_do_not_go_with_the_messages_are_unreadable():
             "destination": "queue:q",
             "messages": put_of(None, None).messages,
             "headers": [NO_HEADER],
+            "source": None,
         },
     )
     found = decode_operation(torn)

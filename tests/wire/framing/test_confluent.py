@@ -16,11 +16,10 @@ from ledgermq.wire.framing.confluent import (
     single_object,
     value_of,
 )
-from ledgermq.wire.framing.schema_registry import registered_names
-from ledgermq.wire.framing.schemas import by_name
+from ledgermq.wire.framing.schema_registry import registered_forms
 from support.checkout import ROOT
 
-IDS = {by_name(name).fingerprint: number for number, name in enumerate(registered_names(), 300)}
+IDS = {form.fingerprint: number for number, form in enumerate(registered_forms(), 300)}
 FRAMING = ConfluentFraming(IDS)
 TICK = encode_operation(Tick(worker="w"))
 FINGERPRINT = TICK[2:10].hex().encode()

@@ -105,8 +105,10 @@ def check(target: Target, output: Output, url: str, records: int) -> int:
 
 
 def _of_registry(registry: SchemaRegistry) -> Iterator[str]:
-    for one in registry.statuses():
-        if not registry.is_compatible(one.subject):
+    from ledgermq.wire.framing.schema_registry import registered_forms
+
+    for form, one in zip(registered_forms(), registry.statuses(), strict=True):
+        if not registry.is_compatible(form):
             yield f"{one.subject}: its subject has versions that it is not compatible with"
         elif one.schema_id is None:
             yield f"{one.subject} is not registered: `ledgermq schema register`"

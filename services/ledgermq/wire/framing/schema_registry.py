@@ -1,7 +1,8 @@
 """A Confluent-compatible schema registry: what writers register there, and the ids they get.
 
 Theory of operation. A schema's subject is its full name, so that all installations and topic
-prefixes share one. Whatever is not registered yet is checked against all versions of its subject
+prefixes share one. A schema whose last field may be left out has two versions there, without it and
+with it. Whatever is not registered yet is checked against all versions of its subject
 (FULL_TRANSITIVE), then registered. A process asks each registry once; from then on it needs none.
 """
 
@@ -21,7 +22,13 @@ from ledgermq.errors import (
     SchemaRegistryUnavailableError,
 )
 from ledgermq.wire.framing.confluent import ConfluentFraming
-from ledgermq.wire.framing.schemas import by_name, fingerprint_of_text, names, self_contained
+from ledgermq.wire.framing.schemas import (
+    KnownSchema,
+    fingerprint_of_text,
+    forms_of,
+    names,
+    self_contained,
+)
 
 COMPATIBILITY: Final = "FULL_TRANSITIVE"
 # Records of the log topics. Claims and checkpoints are written without a registry.
@@ -52,10 +59,10 @@ class SchemaStatus(NamedTuple):
     compatibility: str | None
 
 
-def registered_names() -> tuple[str, ...]:
-    """Full names, which are the subjects, of the schemas that are registered."""
+def registered_forms() -> list[KnownSchema]:
+    """The schemas that are registered, in the order of their subjects' versions."""
     operations = [name for name in names() if name.startswith(OPERATION)]
-    return (*operations, *REGISTERED_BESIDE_OPERATIONS)
+    return [one for name in (*operations, *REGISTERED_BESIDE_OPERATIONS) for one in forms_of(name)]
 
 
 def shown_url(url: str) -> str:
@@ -120,9 +127,9 @@ class SchemaRegistry:
     def register(self) -> ConfluentFraming:
         """Registers what is not registered yet; raises what `framing_of` does."""
         ids = {}
-        for name in registered_names():
-            found = self._lookup(name)
-            ids[by_name(name).fingerprint] = self._add(name) if found is None else found
+        for form in registered_forms():
+            found = self._lookup(form)
+            ids[form.fingerprint] = self._add(form) if found is None else found
         if len(set(ids.values())) < len(ids):
             raise SchemaRegistryError(
                 f"what answers at {self.shown} gave one id to several schemas: it is no registry"
@@ -131,16 +138,17 @@ class SchemaRegistry:
 
     def statuses(self) -> Iterator[SchemaStatus]:
         """How each schema stands; changes nothing."""
-        for name in registered_names():
-            found = self._lookup(name)
-            level = None if found is None else self._compatibility(name)
-            yield SchemaStatus(name, found, level)
+        for form in registered_forms():
+            found = self._lookup(form)
+            level = None if found is None else self._compatibility(form.full_name)
+            yield SchemaStatus(form.full_name, found, level)
 
-    def is_compatible(self, name: str) -> bool:
+    def is_compatible(self, form: KnownSchema) -> bool:
         """Whether a schema fits all versions of its subject, by the subject's own level."""
+        name = form.full_name
         with self._asking(name) as client:
             try:
-                return bool(client.test_compatibility_all_versions(name, _schema(name)))
+                return bool(client.test_compatibility_all_versions(name, _schema(form)))
             except self._error as error:
                 if error.http_status_code == NOT_FOUND:
                     return True
@@ -160,17 +168,19 @@ class SchemaRegistry:
         except (SchemaParseException, ValueError, TypeError, KeyError):
             return None
 
-    def _lookup(self, name: str) -> int | None:
+    def _lookup(self, form: KnownSchema) -> int | None:
+        name = form.full_name
         with self._asking(name) as client:
             try:
-                return self._checked(client.lookup_schema(name, _schema(name)).schema_id)
+                return self._checked(client.lookup_schema(name, _schema(form)).schema_id)
             except self._error as error:
                 if error.http_status_code == NOT_FOUND:
                     return None
                 raise
 
-    def _add(self, name: str) -> int:
+    def _add(self, form: KnownSchema) -> int:
         """The id of a schema that is registered now, if it fits all that its subject has."""
+        name = form.full_name
         with self._asking(name) as client:
             try:
                 versions = client.get_versions(name)
@@ -180,9 +190,9 @@ class SchemaRegistry:
                 versions = []
             if versions:
                 client.set_compatibility(name, COMPATIBILITY)
-                if not self.is_compatible(name):
+                if not self.is_compatible(form):
                     raise self._refused(name, f"it has {len(versions)} others")
-            found = self._checked(client.register_schema(name, _schema(name)))
+            found = self._checked(client.register_schema(name, _schema(form)))
             client.set_compatibility(name, COMPATIBILITY)
             return found
 
@@ -256,7 +266,7 @@ class SchemaRegistry:
         return number
 
 
-def _schema(name: str) -> Any:
+def _schema(form: KnownSchema) -> Any:
     from confluent_kafka.schema_registry import Schema
 
-    return Schema(self_contained(name), schema_type="AVRO")
+    return Schema(self_contained(form), schema_type="AVRO")

@@ -101,7 +101,17 @@ def _known(full_name: str, schema: Any, left_out: dict[str, Any]) -> KnownSchema
     return KnownSchema(full_name, schema, digest, FIRST_VERSION, shorter, left_out)
 
 
-def self_contained(full_name: str) -> str:
+def forms_of(full_name: str) -> list[KnownSchema]:
+    """What a record may be written in, the shortest first; KeyError as of `by_name`."""
+    found: list[KnownSchema] = []
+    known: KnownSchema | None = by_name(full_name)
+    while known is not None:
+        found.insert(0, known)
+        known = known.shorter
+    return found
+
+
+def self_contained(known: KnownSchema) -> str:
     """The text of a schema with those that it names inside it, as the `.avsc` files say them."""
     told: set[str] = set()
 
@@ -121,16 +131,13 @@ def self_contained(full_name: str) -> str:
             found["fields"] = [{**one, "type": inlined(one["type"])} for one in found["fields"]]
         return found
 
-    return json.dumps(inlined(full_name), ensure_ascii=False)
+    found = inlined(known.full_name)
+    if known.left_out:
+        found["fields"] = [one for one in found["fields"] if one["name"] not in known.left_out]
+    return json.dumps(found, ensure_ascii=False)
 
 
 @cache
 def by_fingerprint() -> dict[bytes, KnownSchema]:
     """All schemas of this version by the eight bytes that stand in front of a datum."""
-    found = {}
-    for name in names():
-        known: KnownSchema | None = by_name(name)
-        while known is not None:
-            found[known.fingerprint] = known
-            known = known.shorter
-    return found
+    return {form.fingerprint: form for name in names() for form in forms_of(name)}
