@@ -81,7 +81,7 @@ def test_a_damaged_set_is_fetched_again(ivy):
 
 def test_fetches_at_the_same_time_become_one(ivy):
     """Whoever waited for the lock uses what the other fetched."""
-    threads = [threading.Thread(target=jars._jars, args=[SAMPLE]) for _ in range(4)]
+    threads = [threading.Thread(target=jars.fetched_jars, args=[SAMPLE]) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -113,6 +113,7 @@ def test_bench_hands_its_options_over_and_returns_the_verdict(plain, monkeypatch
         "queue_manager": "QM1",
         "runs": 2,
         "names": ("fold",),
+        "against": None,
         "as_json": True,
         "output": None,
     }

@@ -144,7 +144,10 @@ def test_the_web_port_shows_metrics_and_health_and_nothing_else(place):
     text = urllib.request.urlopen(f"{address}/metrics", timeout=10).read().decode()
     assert 'ledgermq_operations_folded_total{queue_manager="QM1"} 1.0' in text
     health = json.load(urllib.request.urlopen(f"{address}/health", timeout=10))
-    assert health == {"status": "up", "queue_managers": {"QM1": 0}}
+    owned = {"status": "up", "worker": worker.name, "ready": True, "queue_managers": {"QM1": 0}}
+    assert health == owned
+    ready = urllib.request.urlopen(f"{address}/ready", timeout=10)
+    assert (ready.status, json.load(ready)) == (200, {"ready": True})
     for page in ("/", "/table/", "/router/", "/graph/", "/stats/"):
         with pytest.raises(urllib.error.HTTPError) as refused:
             urllib.request.urlopen(f"{address}{page}", timeout=10)
