@@ -311,7 +311,7 @@ def test_a_route_checks_the_broker_before_it_looks_for_the_queue_manager(monkeyp
         assert told == [*start, ("close",)]
     else:
         lane, log = routes.kafka_route(settings, 0.0)
-        assert told == [*start, ("start", "claim", 1.0), ("made", 3), ("warm_up", 1.0)]
+        assert told == [*start, ("start", "claim", 1.0), ("made", 4), ("warm_up", 1.0)]
         assert isinstance(lane, Part)
         assert isinstance(log, Part)
 

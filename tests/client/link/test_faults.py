@@ -158,7 +158,8 @@ def test_operations_lost_before_the_log_are_written_again_in_order(breakable):
         for number in range(2_000):
             futures.append(producer.send_async(str(number)))
             if number % 10 == 9:
-                session._work.sends.write_locked()
+                with session._engine.lock:
+                    session._work.sends.write_locked()
         producer.flush(timeout=60)
         transport.write = write
         assert [future.result(0).sequence for future in futures] == list(range(2_000))

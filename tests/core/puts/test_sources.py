@@ -94,7 +94,7 @@ def full_state() -> QueueManager:
 
 
 def test_a_destination_remembers_a_thousand_sources_and_refuses_another():
-    """What it remembers goes on; one more is refused, and nothing is forgotten for it."""
+    """What it remembers goes on; one more is refused (sources-full), and none is forgotten."""
     state = full_state()
     refused = put(state, part("k", 1))
     assert isinstance(refused, Refused)

@@ -17,12 +17,18 @@ pytestmark = [pytest.mark.kafka, pytest.mark.slow]
 
 
 def owner_of(workers):
-    """The worker that said last that it has QM1."""
-    return next(
-        one
-        for one in workers
-        if one.code is None and one.log.rfind(" owns QM1") > one.log.rfind(" stands by")
-    )
+    """The worker that says that it has QM1, once the others know that they have not."""
+    deadline = time.monotonic() + 120
+    while True:
+        owners = [
+            one
+            for one in workers
+            if one.code is None and one.log.rfind(" owns QM1") >= one.log.rfind(" stands by")
+        ]
+        if len(owners) == 1:
+            return owners[0]
+        assert time.monotonic() < deadline, [one.log for one in workers]
+        time.sleep(0.1)
 
 
 @pytest.mark.parametrize("how", ["killed", "frozen", "told to stop"])

@@ -66,6 +66,10 @@ def small_log() -> Script:
     script.add(op.Suspect(worker="w", sessions=[sender.handle]))
     script.wait(2)
     script.add(op.Tick(worker="w"))
+    for position in range(2):
+        part = {"name": "kafka/orders", "partition": 0, "first": position, "last": position}
+        message = script.message(str(position), 4)
+        getter.send(op.Put, destination="queue:dead", messages=[message], source=part)
     getter.close()
     return script
 
@@ -137,6 +141,14 @@ TAMPERED = {
     ),
     "another enqueue time": ("E", other("outcomes", {"kind": "Delivered"}, enqueued_ats=[1, 1])),
     "a loss that somebody saw": ("H", other("moves", {"before": OUT, "delivery": 2}, uncounted=1)),
+    "a part of a source that was taken twice": (
+        "P",
+        other("operations", {"kind": "Put", "source_first": 1}, source_first=0),
+    ),
+    "a part of a source that was left out": (
+        "P",
+        other("operations", {"kind": "Put", "source_first": 1}, source_first=2),
+    ),
     "more than all queues may hold": (
         "K",
         other(
