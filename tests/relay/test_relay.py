@@ -21,7 +21,7 @@ def relay_of(ways, queue, **more):
     with ways.connect() as connection:
         definition.create(connection)
     return Relaying(
-        connect=partial(ways.connect, client_id=definition.transfers),
+        connect=ways.connect,
         queue=queue,
         transfers=definition.transfers,
         goal=partial(queue_goal, ways, definition),
@@ -53,7 +53,7 @@ def bridge_out(ways, queue, topic, **more):
         transfers = bridge_transfers(connection, queue, topic)
         source = source_name(connection, transfers, ways.bootstrap, ways.place.topics, 30)
     return Relaying(
-        connect=partial(ways.connect, client_id=transfers),
+        connect=ways.connect,
         queue=queue,
         transfers=transfers,
         goal=lambda _: TopicGoal(ways.bootstrap, topic, source, 30, **more),

@@ -19,6 +19,7 @@ from ledgermq.errors import LedgerMQError, MessageFormatError, MessageTooLargeEr
 from ledgermq.protocol.operations import PutMessage
 from ledgermq.wire.content.content import Body
 from ledgermq.wire.content.objects import ObjectBody
+from ledgermq.wire.framing.confluent import readable_headers
 
 if TYPE_CHECKING:
     from confluent_kafka import Message as Record
@@ -46,11 +47,10 @@ def place_of(record: Record) -> str:
 
 def headers_of(record: Record) -> Headers:
     """RecordInvalidError for a name that is no text."""
-    try:
-        given: Any = record.headers() or []
-        return [(name, _bytes(value)) for name, value in given]
-    except UnicodeDecodeError as error:
-        raise RecordInvalidError(f"a header of record {place_of(record)} has no name") from error
+    given: Any = readable_headers(record)
+    if given is None:
+        raise RecordInvalidError(f"a header of record {place_of(record)} has no name")
+    return [(name, _bytes(value)) for name, value in given]
 
 
 def message_of(record: Record, body: str, target: str, maker: MessageMaker) -> PutMessage:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from ledgermq.client.connection import Connection
 
 IDLE_SECONDS: Final = 0.5
+# Of one that was killed, the session ends after twice that; then another one goes on.
+SUSPECT_SECONDS: Final = 5.0
 # For what was moved a moment ago.
 COMING_SECONDS: Final = 5.0
 
@@ -25,8 +27,9 @@ class Relaying:
     """A queue's way to a goal.
 
     Attributes:
-        connect: Makes a connection to the queue manager that has the queue; of several at a time
-            all but one are refused, so that one relays and others wait.
+        connect: Makes a connection to the queue manager that has the queue, as `ledgermq.connect`
+            is asked to; of several for the same transfers all but one are refused, so that one
+            relays and others wait.
         queue: Where messages come from.
         transfers: The queue of transfers, which is there.
         goal: Opens the goal, for the transfers of the queue.
@@ -34,7 +37,7 @@ class Relaying:
         forwarded: How many messages went on.
     """
 
-    connect: Callable[[], AbstractContextManager[Connection]]
+    connect: Callable[..., AbstractContextManager[Connection]]
     queue: str
     transfers: str
     goal: Callable[[Connection], AbstractContextManager[Goal]]
@@ -53,7 +56,8 @@ class Relaying:
         keep_going(self._run, self.stopping, self.tell)
 
     def _run(self) -> None:
-        with self.connect() as connection, self.goal(connection) as goal:
+        opening = self.connect(client_id=self.transfers, suspect_timeout_seconds=SUSPECT_SECONDS)
+        with opening as connection, self.goal(connection) as goal:
             forwarder = Forwarder(connection, self.transfers, goal)
             gatherer = Gatherer(connection, self.queue, self.transfers)
             wait_seconds = IDLE_SECONDS

@@ -7,29 +7,19 @@ from collections.abc import Callable
 from typing import Final
 
 from ledgermq.errors import (
-    BrokerUnavailableError,
     ConnectionClosedError,
-    InvalidClientIDError,
     LedgerMQError,
     OutcomeUnknownError,
     PutsDisabledError,
     QuotaExceededError,
-    SessionLostError,
-    StorageFullError,
-    TimeoutExceededError,
 )
 
-# After these it begins anew: whatever was put before is not put twice.
+# Beside what is retryable: after these it begins anew, too, as nothing is put twice.
 PASSING: Final = (
-    BrokerUnavailableError,
     ConnectionClosedError,
-    InvalidClientIDError,
     OutcomeUnknownError,
     PutsDisabledError,
     QuotaExceededError,
-    SessionLostError,
-    StorageFullError,
-    TimeoutExceededError,
 )
 PAUSE_SECONDS: Final = 1.0
 Tell = Callable[[str], None]

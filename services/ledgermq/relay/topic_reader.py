@@ -10,7 +10,13 @@ from confluent_kafka import Consumer, KafkaError, KafkaException, TopicPartition
 from ledgermq.errors import BrokerUnavailableError
 from ledgermq.relay.running import SourceMovedError
 from ledgermq.wire.topics.identity import log_identity
-from ledgermq.wire.topics.reading import PASSING, LogUnreadableError, reader_settings, take_batch
+from ledgermq.wire.topics.reading import (
+    PASSING,
+    LogUnreadableError,
+    offsets_of,
+    reader_settings,
+    take_batch,
+)
 
 if TYPE_CHECKING:
     from confluent_kafka import Message as Record
@@ -55,10 +61,9 @@ class TopicReader:
         """First position and the one behind the last."""
         wanted = TopicPartition(self.topic, partition)
         try:
-            low, high = self._consumer.get_watermark_offsets(wanted, timeout=self._timeout_seconds)
+            return offsets_of(self._consumer, wanted, self._timeout_seconds)
         except KafkaException as error:
             raise BrokerUnavailableError(error.args[0].str()) from error
-        return int(low), int(high)
 
     def assign(self, positions: Mapping[int, int]) -> None:
         """Goes on with these positions of these partitions."""

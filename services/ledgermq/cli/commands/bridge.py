@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,9 +13,6 @@ from ledgermq.cli.printing.output import Output, count_of
 
 if TYPE_CHECKING:
     from threading import Event
-
-# Of a bridge that was killed, the session ends after twice that; then another one goes on.
-SUSPECT_SECONDS: Final = 5.0
 
 
 @click.command()
@@ -137,9 +133,7 @@ def _take_out(
             connection, transfers, target.bootstrap, target.topics, target.timeout_seconds
         )
     way = Relaying(
-        connect=partial(
-            target.connect, client_id=transfers, suspect_timeout_seconds=SUSPECT_SECONDS
-        ),
+        connect=target.connect,
         queue=queue,
         transfers=transfers,
         goal=lambda _: TopicGoal(

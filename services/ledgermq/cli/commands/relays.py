@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from ledgermq.relay.definitions import Definition
     from ledgermq.relay.forwarding import Goal
 
-# Of a relay that was killed, the session ends after twice that; then another one goes on.
-SUSPECT_SECONDS: Final = 5.0
 COLUMNS: Final = (
     Column(key="name", heading="NAME", whole=True),
     Column(key="from", heading="FROM"),
@@ -142,11 +140,7 @@ def run(target: Target, output: Output, name: str, until_end: bool) -> None:
         found, _ = find_definition(connection, name)
     with stopped_by_signals() as stopping:
         way = Relaying(
-            connect=partial(
-                target.connect,
-                client_id=found.transfers,
-                suspect_timeout_seconds=SUSPECT_SECONDS,
-            ),
+            connect=target.connect,
             queue=found.queue,
             transfers=found.transfers,
             goal=partial(_goal, target, found),

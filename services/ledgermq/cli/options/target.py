@@ -86,7 +86,7 @@ class Target:
         from confluent_kafka import KafkaException
         from confluent_kafka.admin import AdminClient
 
-        from ledgermq.wire.kafka.access import Reports, ask, text_of
+        from ledgermq.wire.kafka.access import Reports, metadata_of, text_of
         from ledgermq.wire.kafka.settings import client_options, kafka_settings
 
         kafka = kafka_settings()
@@ -94,12 +94,7 @@ class Target:
         own = {"log_level": 0, "error_cb": reports}
         admin = AdminClient(client_options(self.bootstrap, own, kafka))
         try:
-            ask(
-                lambda seconds: admin.list_topics(timeout=seconds),
-                admin.poll,
-                reports,
-                self.timeout_seconds,
-            )
+            metadata_of(admin, reports, self.timeout_seconds)
         except KafkaException as error:
             raise BrokerUnavailableError(
                 f"no Kafka broker answers at {self.bootstrap} ({text_of(error, reports)}): start "

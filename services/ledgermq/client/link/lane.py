@@ -22,7 +22,7 @@ from ledgermq.client.sansio.log_clock import LogClock
 from ledgermq.client.settings import ConnectionSettings
 from ledgermq.errors import BrokerUnavailableError, LogError
 from ledgermq.wire.framing.confluent import value_of
-from ledgermq.wire.kafka.access import ask, denied, text_of
+from ledgermq.wire.kafka.access import denied, metadata_of, raise_if_hidden, text_of
 from ledgermq.wire.topics.log_topics import lane_partition
 from ledgermq.wire.topics.reading import offsets_of
 from ledgermq.wire.topics.registry import Claim
@@ -71,12 +71,7 @@ class LaneReader:
         bootstrap = self._settings.bootstrap
         reports = self._news.reports
         try:
-            found = ask(
-                lambda seconds: self._consumer.list_topics(timeout=seconds).topics,
-                self._consumer.poll,
-                reports,
-                timeout_seconds,
-            )
+            found = metadata_of(self._consumer, reports, timeout_seconds).topics
         except KafkaException as error:
             raise BrokerUnavailableError(
                 f"no Kafka broker answers at {bootstrap} ({text_of(error, reports)}): "
@@ -85,19 +80,11 @@ class LaneReader:
         topics = self._settings.topics
         for name in (topics.registry, topics.operations, topics.outcomes, topics.questions):
             if name not in found:
-                self._check_hidden(name, timeout_seconds)
+                raise_if_hidden(self._consumer, name, timeout_seconds, self._settings.kafka)
                 raise LogError(
                     f"the broker at {bootstrap} has no topic {name}: start a worker, which "
                     f"creates the topics, or check the topic prefix ({topics.prefix!r} now)"
                 )
-
-    def _check_hidden(self, topic: str, timeout_seconds: float) -> None:
-        """Raises AccessDeniedError if Kafka only does not say that a topic is there."""
-        found = self._consumer.list_topics(topic, timeout=timeout_seconds).topics.get(topic)
-        if found is not None and found.error is not None:
-            refused = denied(found.error, topic, "Describe", self._settings.kafka)
-            if refused is not None:
-                raise refused
 
     def start(self, claim: Claim, timeout_seconds: float) -> int:
         """Picks the lane with the lowest end, reads from there on, returns its number."""
@@ -113,7 +100,7 @@ class LaneReader:
     def _bounds(self, partition: int, timeout_seconds: float) -> tuple[int, int]:
         wanted = TopicPartition(self._topic, partition)
         try:
-            return offsets_of(self._consumer, wanted, timeout_seconds)
+            return offsets_of(self._consumer, wanted, timeout_seconds, self._settings.kafka)
         except KafkaException as error:
             refused = denied(error.args[0], self._topic, "Read", self._settings.kafka)
             if refused is not None:

@@ -65,11 +65,16 @@ def value_of(record: Any) -> bytes | None:
 
 def headers_of(record: Any) -> list[tuple[str, bytes | None]]:
     """The headers of a record that librdkafka read; none if a name of one is no UTF-8."""
+    return readable_headers(record) or []
+
+
+def readable_headers(record: Any) -> list[tuple[str, bytes | None]] | None:
+    """The same; None if a name of one is no UTF-8, for whoever must tell that apart."""
     try:
         return record.headers() or []
     except (SystemError, UnicodeDecodeError):
         # confluent-kafka returns a list and sets an error at once, which Python reports so.
-        return []
+        return None
 
 
 class ConfluentFraming:

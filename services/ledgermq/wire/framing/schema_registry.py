@@ -9,7 +9,7 @@ with it. Whatever is not registered yet is checked against all versions of its s
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote, urlsplit, urlunsplit
@@ -145,49 +145,35 @@ class SchemaRegistry:
 
     def is_compatible(self, form: KnownSchema) -> bool:
         """Whether a schema fits all versions of its subject, by the subject's own level."""
-        name = form.full_name
-        with self._asking(name) as client:
-            try:
-                return bool(client.test_compatibility_all_versions(name, _schema(form)))
-            except self._error as error:
-                if error.http_status_code == NOT_FOUND:
-                    return True
-                raise
+        name, schema = form.full_name, _schema(form)
+        fits: bool = self._told(
+            name, lambda client: bool(client.test_compatibility_all_versions(name, schema)), True
+        )
+        return fits
 
     def fingerprint_of(self, number: int) -> bytes | None:
         """The fingerprint of the schema that an id stands for; None: of none."""
-        with self._asking(f"of id {number}") as client:
-            try:
-                text = client.get_schema(number).schema_str
-            except self._error as error:
-                if error.http_status_code == NOT_FOUND:
-                    return None
-                raise
+        what = f"of id {number}"
+        text = self._told(what, lambda client: client.get_schema(number).schema_str, None)
+        if text is None:
+            return None
         try:
             return fingerprint_of_text(text)
         except (SchemaParseException, ValueError, TypeError, KeyError):
             return None
 
     def _lookup(self, form: KnownSchema) -> int | None:
-        name = form.full_name
-        with self._asking(name) as client:
-            try:
-                return self._checked(client.lookup_schema(name, _schema(form)).schema_id)
-            except self._error as error:
-                if error.http_status_code == NOT_FOUND:
-                    return None
-                raise
+        name, schema = form.full_name, _schema(form)
+        number: int | None = self._told(
+            name, lambda client: self._checked(client.lookup_schema(name, schema).schema_id), None
+        )
+        return number
 
     def _add(self, form: KnownSchema) -> int:
         """The id of a schema that is registered now, if it fits all that its subject has."""
         name = form.full_name
+        versions = self._told(name, lambda client: client.get_versions(name), [])
         with self._asking(name) as client:
-            try:
-                versions = client.get_versions(name)
-            except self._error as error:
-                if error.http_status_code != NOT_FOUND:
-                    raise
-                versions = []
             if versions:
                 client.set_compatibility(name, COMPATIBILITY)
                 if not self.is_compatible(form):
@@ -197,12 +183,19 @@ class SchemaRegistry:
             return found
 
     def _compatibility(self, name: str) -> str | None:
-        with self._asking(name) as client:
+        level: str | None = self._told(
+            name, lambda client: str(client.get_compatibility(name)), None
+        )
+        return level
+
+    def _told(self, what: str, question: Callable[[Any], Any], missing: Any) -> Any:
+        """What the registry answers; `missing` where it has no such thing."""
+        with self._asking(what) as client:
             try:
-                return str(client.get_compatibility(name))
+                return question(client)
             except self._error as error:
                 if error.http_status_code == NOT_FOUND:
-                    return None
+                    return missing
                 raise
 
     @property
@@ -218,7 +211,7 @@ class SchemaRegistry:
             yield self._client
         except self._error as error:
             raise self._of_answer(name, error) from error
-        except (SchemaRegistryError, SchemaRefusedError):
+        except SchemaRegistryError:
             raise
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             # An answer that is not JSON, or JSON that is no answer to this.

@@ -98,6 +98,25 @@ def ask(
             turn *= 2
 
 
+def metadata_of(client: Any, reports: Reports, timeout_seconds: float) -> Any:
+    """All that a client may see of Kafka's topics and brokers; raises what `ask` does."""
+    return ask(
+        lambda seconds: client.list_topics(timeout=seconds), client.poll, reports, timeout_seconds
+    )
+
+
+def raise_if_hidden(
+    client: Any, topic: str, timeout_seconds: float, kafka: KafkaSettings | None = None
+) -> None:
+    """Raises AccessDeniedError where Kafka only does not say that a topic is there."""
+    found = client.list_topics(topic, timeout=timeout_seconds).topics.get(topic)
+    refused = None
+    if found is not None and found.error is not None:
+        refused = denied(found.error, topic, "Describe", kafka)
+    if refused is not None:
+        raise refused
+
+
 def denied(
     error: KafkaError, what: str, operation: str, kafka: KafkaSettings | None = None
 ) -> AccessDeniedError | None:

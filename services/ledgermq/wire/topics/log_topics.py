@@ -19,7 +19,13 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
     ResourceType,
 )
 
-from ledgermq.wire.kafka.access import Reports, ask, raise_if_denied, text_of
+from ledgermq.wire.kafka.access import (
+    Reports,
+    metadata_of,
+    raise_if_denied,
+    raise_if_hidden,
+    text_of,
+)
 from ledgermq.wire.kafka.settings import client_options, kafka_settings
 
 TOPIC_PREFIX_DEFAULT: Final = "ledgermq"
@@ -137,12 +143,7 @@ def ensure_topics(
     reports = Reports(kafka, bootstrap)
     admin = AdminClient(client_options(bootstrap, {"log_level": 0, "error_cb": reports}, kafka))
     try:
-        metadata = ask(
-            lambda seconds: admin.list_topics(timeout=seconds),
-            admin.poll,
-            reports,
-            timeout_seconds,
-        )
+        metadata = metadata_of(admin, reports, timeout_seconds)
     except KafkaException as error:
         raise TopicError(f"no broker answers at {bootstrap}: {text_of(error, reports)}") from error
     replicas = 3 if len(metadata.brokers) >= 3 else 1
@@ -190,9 +191,7 @@ def _await_topics(
         if not late:
             return metadata
         if late[0] not in metadata.topics:
-            problem = admin.list_topics(late[0], timeout=timeout_seconds).topics[late[0]].error
-            if problem is not None:
-                raise_if_denied(KafkaException(problem), late[0], "Describe")
+            raise_if_hidden(admin, late[0], timeout_seconds)
         if time.monotonic() > deadline:
             raise TopicError(
                 f"topic {late[0]} has no leader {timeout_seconds} s after its creation"

@@ -5,14 +5,22 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, TopicPartition
 
 from ledgermq.errors import LedgerMQError
 from ledgermq.wire.framing.confluent import value_of
-from ledgermq.wire.kafka.access import COMING_UP, Reports, ask, denied, missing_right, text_of
+from ledgermq.wire.kafka.access import (
+    COMING_UP,
+    Reports,
+    ask,
+    denied,
+    metadata_of,
+    raise_if_hidden,
+    text_of,
+)
 from ledgermq.wire.kafka.settings import KafkaSettings, client_options, kafka_settings
 
 RECORDS_MAX = 1_000
@@ -51,12 +59,16 @@ def reader_settings(
 
 
 def offsets_of(
-    consumer: Consumer, partition: TopicPartition, timeout_seconds: float
+    consumer: Consumer,
+    partition: TopicPartition,
+    timeout_seconds: float,
+    kafka: KafkaSettings | None = None,
 ) -> tuple[int, int]:
     """First offset and end offset, asked for again while a broker comes up.
 
     Raises:
         KafkaException: Kafka did not answer in time.
+        AccessDeniedError: It does not let us know of the topic.
     """
     limit = time.monotonic() + timeout_seconds
     while True:
@@ -68,22 +80,19 @@ def offsets_of(
             if error.args[0].code() not in COMING_UP or time.monotonic() >= limit:
                 raise
             time.sleep(AGAIN_SECONDS)
-            _look_again(consumer, partition.topic, left)
+            _look_again(consumer, partition.topic, left, kafka)
 
 
-def _look_again(consumer: Consumer, topic: str, timeout_seconds: float) -> None:
+def _look_again(
+    consumer: Consumer, topic: str, timeout_seconds: float, kafka: KafkaSettings | None
+) -> None:
     """Lets librdkafka ask for a topic: it takes what it does not know for what never will be.
 
     Raises:
-        KafkaException: Kafka only does not say that the topic is there.
+        AccessDeniedError: Kafka only does not say that the topic is there.
     """
-    try:
-        found = consumer.list_topics(topic, timeout=timeout_seconds).topics.get(topic)
-    except KafkaException:
-        return
-    problem = None if found is None else found.error
-    if problem is not None and problem.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-        raise KafkaException(problem)
+    with suppress(KafkaException):
+        raise_if_hidden(consumer, topic, timeout_seconds, kafka)
 
 
 def take_batch(
@@ -143,19 +152,14 @@ class PartitionReader:
     def partition_count(self, topic: str) -> int:
         """0 if there is no such topic; LogUnreadableError if Kafka does not answer."""
         try:
-            topics = self._ask(lambda seconds: self._consumer.list_topics(timeout=seconds).topics)
+            topics = metadata_of(self._consumer, self._reports, self._timeout_seconds).topics
             if topic not in topics:
-                self._check_hidden(topic)
+                self._ask(
+                    lambda seconds: raise_if_hidden(self._consumer, topic, seconds, self._kafka)
+                )
         except KafkaException as error:
             raise LogUnreadableError(text_of(error, self._reports)) from error
         return len(topics[topic].partitions) if topic in topics else 0
-
-    def _check_hidden(self, topic: str) -> None:
-        """Raises AccessDeniedError if Kafka only does not say that a topic is there."""
-        found = self._ask(lambda seconds: self._consumer.list_topics(topic, timeout=seconds))
-        problem = found.topics[topic].error if topic in found.topics else None
-        if problem is not None and problem.code() == KafkaError.TOPIC_AUTHORIZATION_FAILED:
-            raise missing_right("topic", topic, "Describe", self._kafka)
 
     def _ask(self, question: Callable[[float], T]) -> T:
         return ask(question, self._consumer.poll, self._reports, self._timeout_seconds)
@@ -164,7 +168,9 @@ class PartitionReader:
         """First offset and end offset; LogUnreadableError if Kafka does not answer."""
         wanted = TopicPartition(topic, partition)
         try:
-            return self._ask(lambda seconds: offsets_of(self._consumer, wanted, seconds))
+            return self._ask(
+                lambda seconds: offsets_of(self._consumer, wanted, seconds, self._kafka)
+            )
         except KafkaException as error:
             refused = denied(error.args[0], topic, "Describe", self._kafka)
             if refused is not None:
