@@ -66,12 +66,17 @@ class Connection(Closing):
         ack: AckMode | str = AckMode.AUTO,
         transacted: bool = False,
         redelivery_delay_ms: int | None = None,
+        unit_of_work_time_limit_ms: int = 0,
+        unit_of_work_idle_limit_ms: int = 0,
     ) -> Entered[Session]:
         """See `ledgermq.Connection.session`."""
 
         async def opening() -> Session:
             open_work = self._connection.open_work
-            work = await asyncio.to_thread(open_work, ack, transacted, redelivery_delay_ms)
+            limits_ms = (unit_of_work_time_limit_ms, unit_of_work_idle_limit_ms)
+            work = await asyncio.to_thread(
+                open_work, ack, transacted, redelivery_delay_ms, limits_ms
+            )
             return Session(work, self._waker)
 
         return Entered(opening())

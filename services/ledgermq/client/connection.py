@@ -32,7 +32,12 @@ from ledgermq.client.options import BrowserOptions, ConnectOptions
 from ledgermq.client.reasons import error_of_reason
 from ledgermq.client.receiving.browser import Browser
 from ledgermq.client.session import Session
-from ledgermq.client.settings import ConnectionSettings, checked_delay_ms, settings_from
+from ledgermq.client.settings import (
+    ConnectionSettings,
+    check_limit_ms,
+    checked_delay_ms,
+    settings_from,
+)
 from ledgermq.errors import (
     ConnectionClosedError,
     IllegalStateError,
@@ -127,22 +132,35 @@ class Connection(ClosingInAnyCase):
         ack: AckMode | str = AckMode.AUTO,
         transacted: bool = False,
         redelivery_delay_ms: int | None = None,
+        unit_of_work_time_limit_ms: int = 0,
+        unit_of_work_idle_limit_ms: int = 0,
     ) -> Session:
         """Opens a session; `transacted=True` is `ack=AckMode.TRANSACTED`.
 
         What goes back is delivered again `redelivery_delay_ms` later, where consumer or
         destination do not say otherwise; None: as the connection has it (INF-09).
+        A unit of work that is open for longer than `unit_of_work_time_limit_ms`, or without a put
+        or get for longer than `unit_of_work_idle_limit_ms`, is rolled back, and its commit raises
+        TransactionRolledBackError; 0: no limit but the queue manager's. The shorter one holds.
 
         Raises:
             WorkerUnavailableError: no worker answered within the time-out.
-            IllegalStateError: the connection is closed, or the mode or the delay is none.
+            IllegalStateError: the connection is closed, or the mode, the delay or a limit is none.
         """
-        return Session(self.open_work(ack, transacted, redelivery_delay_ms))
+        limits_ms = (unit_of_work_time_limit_ms, unit_of_work_idle_limit_ms)
+        return Session(self.open_work(ack, transacted, redelivery_delay_ms, limits_ms))
 
     def open_work(
-        self, ack: AckMode | str, transacted: bool, redelivery_delay_ms: int | None
+        self,
+        ack: AckMode | str,
+        transacted: bool,
+        redelivery_delay_ms: int | None,
+        unit_limits_ms: tuple[int, int] = (0, 0),
     ) -> Work:
-        """Opens a session, for threads or coroutines; see `session`."""
+        """Opens a session, for threads or coroutines; see `session`.
+
+        `unit_limits_ms` are how long its units of work may be open, and idle.
+        """
         self._check_usable()
         try:
             mode = AckMode.TRANSACTED if transacted else AckMode(ack)
@@ -151,7 +169,10 @@ class Connection(ClosingInAnyCase):
                 f"{shown(ack)} is no acknowledge mode; there are {', '.join(AckMode)}"
             ) from None
         delay_ms = checked_delay_ms(redelivery_delay_ms, self._settings.redelivery_delay_ms)
-        work = Work(self._open(mode, self._settings.timeout_seconds, delay_ms), self._services)
+        for name, limit_ms in zip(("time", "idle"), unit_limits_ms, strict=True):
+            check_limit_ms(f"unit_of_work_{name}_limit_ms", limit_ms)
+        engine = self._open(mode, self._settings.timeout_seconds, delay_ms, unit_limits_ms)
+        work = Work(engine, self._services)
         with self._lock:
             self._work[work] = None
         return work
@@ -197,7 +218,13 @@ class Connection(ClosingInAnyCase):
 
     # -- opening sessions --------------------------------------------------------------------------
 
-    def _open(self, mode: AckMode, timeout_seconds: float, redelivery_delay_ms: int = 0) -> Engine:
+    def _open(
+        self,
+        mode: AckMode,
+        timeout_seconds: float,
+        redelivery_delay_ms: int = 0,
+        unit_limits_ms: tuple[int, int] = (0, 0),
+    ) -> Engine:
         """Writes Open and waits for Opened; the first operation then confirms the session."""
         settings = self._settings
         key = os.urandom(16)
@@ -222,6 +249,8 @@ class Connection(ClosingInAnyCase):
             client_id=settings.client_id,
             takeover=settings.takeover,
             redelivery_delay_ms=redelivery_delay_ms,
+            unit_of_work_time_limit_ms=unit_limits_ms[0],
+            unit_of_work_idle_limit_ms=unit_limits_ms[1],
         )
         shared = operation_headers(
             settings.queue_manager,

@@ -25,6 +25,7 @@ _SHARED: Final[dict[str, type[errors.LedgerMQError]]] = {
     Reason.TOPIC_NOT_EMPTY: errors.DestinationInUseError,
     Reason.TRANSACTED: errors.IllegalStateError,
     Reason.UNIT_OF_WORK_ENDED: errors.TransactionRolledBackError,
+    Reason.UNIT_OF_WORK_TIMED_OUT: errors.TransactionRolledBackError,
 }
 _ALL: Final = [getattr(errors, name) for name in errors.__all__]
 _RAISED: Final = {kind.code: kind for kind in _ALL} | _SHARED

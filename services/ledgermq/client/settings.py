@@ -157,6 +157,12 @@ def checked_delay_ms(delay_ms: int | None, default: int) -> int:
     return delay_ms
 
 
+def check_limit_ms(name: str, limit_ms: int) -> None:
+    """IllegalStateError if a time limit is out of range."""
+    if not is_whole(limit_ms, 0, TIMING_MS_MAX):
+        raise IllegalStateError(f"{name} is {limit_ms!r}, must be 0 to {TIMING_MS_MAX}")
+
+
 def is_whole(value: object, lowest: int, highest: int) -> bool:
     """Whether a value is a whole number within a range."""
     return type(value) is int and lowest <= value <= highest

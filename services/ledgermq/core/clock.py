@@ -7,7 +7,7 @@ from typing import Any
 from ledgermq.core.delivery.expiry import expire_due
 from ledgermq.core.delivery.redelivery import end_wait
 from ledgermq.core.entry import Entry
-from ledgermq.core.sessions.sessions import end_session
+from ledgermq.core.sessions.sessions import end_session, time_out_unit_of_work
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.records import Session
 from ledgermq.core.structures.lazy_heap import LazyHeap
@@ -60,12 +60,16 @@ def advance(entry: Entry, operation: Operation, time: int) -> None:
     unblock(entry)
     while True:
         births, ends = _moment(state.births), _moment(state.deadlines)
-        time_outs = _moment(state.time_outs)
-        due = min((one for one in (births, ends, time_outs) if one is not None), default=None)
+        time_outs, units = _moment(state.time_outs), _moment(state.unit_limits)
+        moments = (births, ends, time_outs, units)
+        due = min((one for one in moments if one is not None), default=None)
         if due is None or due > state.time:
             break
         if due == ends:
             _end(entry, state.sessions[state.deadlines.pop()[1]])
+        elif due == units:
+            time_out_unit_of_work(entry, state.sessions[state.unit_limits.pop()[1]], due)
+            unblock_and_deliver(entry)
         elif due == time_outs:
             time_out(entry, due)
         else:
@@ -100,6 +104,7 @@ def next_deadline(state: QueueManager) -> int | None:
         _moment(state.births),
         _moment(state.expiries),
         _moment(state.time_outs),
+        _moment(state.unit_limits),
         state.lifetimes.next(state.stores, state.time),
     )
     return min((one for one in moments if one is not None), default=None)

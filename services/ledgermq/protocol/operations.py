@@ -152,6 +152,8 @@ class Open(Operation):
     client_id: str = ""
     takeover: bytes = b""
     redelivery_delay_ms: int = 0
+    unit_of_work_time_limit_ms: int = 0
+    unit_of_work_idle_limit_ms: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -350,6 +352,8 @@ class AlterQueueManager(SessionOperation):
     bytes_max: int | None = None
     journaling: bool | None = None
     journal_lifetime_ms: int | None = None
+    unit_of_work_time_limit_ms: int | None = None
+    unit_of_work_idle_limit_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -122,6 +122,11 @@ class Reason(StrEnum):
         Severity.OPERATION,
         "a group is put partly in units of work",
     )
+    UNIT_OF_WORK_TIMED_OUT = (
+        "unit-of-work-timed-out",
+        Severity.STATE,
+        "it was open or idle for too long and was rolled back",
+    )
     VERSION_INACTIVE = "version-inactive", Severity.STATE, "the protocol version is not active yet"
     VERSION_INVALID = "version-invalid", Severity.STATE, "the protocol version cannot become active"
 

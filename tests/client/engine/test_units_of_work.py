@@ -193,3 +193,29 @@ def test_a_session_is_told_with_its_consumers_and_why_they_get_nothing(memory):
         message.acknowledge()
         memory.admin.resume_queue("q")
         assert consumer.receive(20).body == "b"
+
+
+def test_a_commit_after_a_time_limit_raises_once_and_the_session_goes_on():
+    """TransactionRolledBackError says which limit; the puts around it vanish, later ones do not."""
+    broker = MemoryBroker()
+    with broker.connect(timeout=20.0) as memory:
+        session = memory.session(transacted=True, unit_of_work_idle_limit_ms=1_000)
+        producer = session.producer("queue:q.out")
+        producer.send("first")
+        session.flush()
+        broker.advance(1.2)
+        producer.send("second")
+        with pytest.raises(ledgermq.TransactionRolledBackError, match="idle limit"):
+            session.commit()
+        producer.send("third")
+        committed = session.commit()
+        status = memory.admin.queue_status("q.out", not_before=committed.position)
+        assert status.message_count == 1
+
+
+@pytest.mark.parametrize("wrong", [-1, 2**53])
+def test_a_time_limit_is_a_whole_number_in_range(memory, wrong):
+    """IllegalStateError, with nothing opened."""
+    for name in ("unit_of_work_time_limit_ms", "unit_of_work_idle_limit_ms"):
+        with pytest.raises(ledgermq.IllegalStateError, match=name):
+            memory.session(transacted=True, **{name: wrong})

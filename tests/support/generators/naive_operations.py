@@ -111,6 +111,8 @@ opens = st.builds(
     client_id=st.sampled_from(("", "", "", "c", "a b")),
     takeover=st.sampled_from((b"", b"", b"token", bytes(1025))),
     redelivery_delay_ms=st.sampled_from((0, 0, 0, 1_000, -1)),
+    unit_of_work_time_limit_ms=st.sampled_from((0, 0, 0, 1_000, 5_000, -1)),
+    unit_of_work_idle_limit_ms=st.sampled_from((0, 0, 0, 50, 2_000, 2**53)),
 )
 DESTINATIONS = ("", "queue:q", "queue:r", "queue:s", "topic:t", "queue:nowhere", "q")
 STEPS = tuple(
@@ -233,6 +235,8 @@ naive_operations: st.SearchStrategy[Operation] = st.one_of(
         automatic_creation=st.none() | st.booleans(),
         maximum_lifetime_ms=st.none() | st.sampled_from((-1, 0, 1, 20_000)),
         messages_max=st.none() | st.sampled_from((-1, 0, 2, 2**53 + 1)),
+        unit_of_work_time_limit_ms=st.none() | st.sampled_from((-1, 0, 1, 3_000)),
+        unit_of_work_idle_limit_ms=st.none() | st.sampled_from((-1, 0, 500, 10_000)),
         bytes_max=st.none() | st.sampled_from((-1, 0, 3, 2**53 + 1)),
         segment_bytes=st.none() | st.sampled_from((0, 1, 3, 9, 2**40 + 1)),
         segments_min=st.none() | st.sampled_from((0, 1, 2, 6, 100_000)),

@@ -193,6 +193,9 @@ class ModelAdministration(ModelTopics):
             return "setting-invalid"
         if not all(0 <= (one or 0) <= 2**53 for one in (entry.messages_max, entry.bytes_max)):
             return "setting-invalid"
+        limits_ms = {name: getattr(entry, name) for name in self.unit_limits_ms}
+        if not all(0 <= (one or 0) <= AGES_MS for one in limits_ms.values()):
+            return "setting-invalid"
         if self.check_storage_settings(entry) or self.check_journal(entry):
             return "setting-invalid"
         self.messages_max = self.messages_max if entry.messages_max is None else entry.messages_max
@@ -201,6 +204,12 @@ class ModelAdministration(ModelTopics):
             self.maximum_lifetime_ms = entry.maximum_lifetime_ms
         if entry.automatic_creation is not None:
             self.automatic_creation = entry.automatic_creation
+        given = {name: one for name, one in limits_ms.items() if one is not None}
+        if given:
+            self.unit_limits_ms |= given
+            for one in filter(self.has_work, self.sessions):
+                one["open_from"] = one["began_at"]
+                one["active_at"] = max(self.time, self.log_time)
         self.set_storage(entry)
         self.set_journal(entry)
         return None

@@ -28,6 +28,7 @@ class ModelBase(ModelJournal):
         self.automatic_creation = True
         self.maximum_lifetime_ms = 30 * 86_400_000
         self.messages_max = self.bytes_max = 0
+        self.unit_limits_ms = {"unit_of_work_time_limit_ms": 0, "unit_of_work_idle_limit_ms": 0}
         self.blocked: list[Row] = []
         self.waits = 0
         self.receipts = 0
@@ -285,6 +286,20 @@ class ModelBase(ModelJournal):
         """A unit of work that holds nothing yet begins now."""
         if not self.open_puts(session) and not self.flight(session):
             session["began_at"] = self.time
+            session["open_from"] = max(self.time, self.log_time)
+        session["active_at"] = max(self.time, self.log_time)
+
+    def unit_ends(self, session: Row) -> int | None:
+        """When a unit of work breaks a limit; None: it does not."""
+        if not self.has_work(session):
+            return None
+        found = []
+        counted = {"time": session["open_from"], "idle": session["active_at"]}
+        for kind, since in counted.items():
+            name = f"unit_of_work_{kind}_limit_ms"
+            limits = [one for one in (self.unit_limits_ms[name], session[name]) if one]
+            found += [self.rounded(since + min(limits) * 1000)] if limits else []
+        return min(found, default=None)
 
     def has_work(self, session: Row) -> bool:
         """Whether a session has a unit of work that holds something."""

@@ -57,9 +57,16 @@ class Model(ModelOperations):
             end = None if session is None else session["deadline"]
             overdue = [one["deadline"] for one in self.blocked if one["deadline"] <= self.time]
             time_out = min(overdue, default=None)
-            first = min([one for one in (end, time_out, birth) if one is not None], default=None)
+            units = [(self.unit_ends(one), one["session"]) for one in self.sessions]
+            over = min([(at, who) for at, who in units if at and at <= self.time], default=None)
+            ends = [end, time_out, birth, None if over is None else over[0]]
+            first = min([one for one in ends if one is not None], default=None)
             if session is not None and end == first:
                 self.end(session, "LOST" if session["confirmed"] else "UNCONFIRMED", None, 0)
+            elif over is not None and over[0] == first:
+                ended = self.session(over[1])
+                assert ended is not None
+                self.time_out_unit(ended)
             elif time_out is not None and time_out == first:
                 self.time_outs(time_out)
             elif birth is not None:
@@ -207,7 +214,7 @@ class Model(ModelOperations):
                 "open_puts": len([1 for message in mine if message["place"] == "open"]),
                 "last_sequence": one["last"],
                 "unit_of_work_began_at": one["began_at"] if self.has_work(one) else None,
-                "unit_of_work_ended": one["work_ended"],
+                "unit_of_work_ended": one["work_ended"] != "",
             }
 
     def stored(self) -> list[Row]:
@@ -277,6 +284,7 @@ class Model(ModelOperations):
         due += [one["expires_at"] for one in waiting if one["expires_at"] > self.time]
         due += [end for end in map(self.life_ends, waiting) if end > self.time]
         due += [one["deadline"] for one in self.blocked]
+        due += [end for end in map(self.unit_ends, self.sessions) if end is not None]
         return min(due, default=None)
 
 

@@ -37,6 +37,12 @@ class ModelOperations(ModelSources):
             return "setting-invalid"
         if not 0 <= entry.redelivery_delay_ms <= AGES_MS:
             return "setting-invalid"
+        limits_ms = {
+            name: getattr(entry, name)
+            for name in ("unit_of_work_time_limit_ms", "unit_of_work_idle_limit_ms")
+        }
+        if not all(0 <= one <= AGES_MS for one in limits_ms.values()):
+            return "setting-invalid"
         others = [one["lane"] for one in self.sessions if one["connection"] == entry.connection]
         if any(lane != entry.lane for lane in others):
             return "setting-invalid"
@@ -62,7 +68,10 @@ class ModelOperations(ModelSources):
             "handed_through": 0,
             "waiting_commit": None,
             "began_at": None,
-            "work_ended": False,
+            "work_ended": "",
+            "open_from": None,
+            "active_at": None,
+            **limits_ms,
         }
         self.sessions.append(session)
         key = entry.session_key
@@ -131,7 +140,7 @@ class ModelOperations(ModelSources):
     def do_put(self, session: Row, entry: Any) -> Row | str | None:
         """Numbered now, or held in the unit of work."""
         if session["work_ended"]:
-            return "unit-of-work-ended"
+            return str(session["work_ended"])
         reason = self.check_destination(entry.destination)
         if reason is not None:
             return reason
@@ -268,7 +277,7 @@ class ModelOperations(ModelSources):
         if session["mode"] != "TRANSACTED":
             return "not-transacted"
         if session["work_ended"]:
-            return "unit-of-work-ended"
+            return str(session["work_ended"])
         if session["waiting_commit"] is not None:
             return "commit-waiting"
         if self.blocked_of(session):
@@ -290,6 +299,7 @@ class ModelOperations(ModelSources):
             told = self.destination_of(name)
             enqueued.append({"destination": told, "first_sequence": first, "count": len(mine)})
         session["began_at"] = self.time
+        session["open_from"] = session["active_at"] = max(self.time, self.log_time)
         return {"kind": "Committed", "enqueued": enqueued, "consumed": len(named)}
 
     def do_rollback(self, session: Row, entry: Any) -> Row | str:
@@ -297,7 +307,7 @@ class ModelOperations(ModelSources):
         if session["mode"] != "TRANSACTED":
             return "not-transacted"
         if session["work_ended"]:
-            session["work_ended"] = False
+            session["work_ended"] = ""
             return self._all_back(session, [])
         return self._all_back(session, entry.seen)
 
@@ -334,8 +344,13 @@ class ModelOperations(ModelSources):
         if target is None or not self.has_work(target):
             return "target-unknown"
         self._undo(target, self.flight(target))
-        target["work_ended"] = True
+        target["work_ended"] = "unit-of-work-ended"
         return None
+
+    def time_out_unit(self, session: Row) -> None:
+        """A unit of work broke a limit; all that it got counts as backed out."""
+        self._undo(session, self.flight(session))
+        session["work_ended"] = "unit-of-work-timed-out"
 
     def do_end_session(self, session: Row, entry: Any) -> str | None:
         """Administration ends a session."""

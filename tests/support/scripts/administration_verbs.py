@@ -132,6 +132,8 @@ def _alter_manager(player: Player, line: Line) -> Operation:
     return operations.AlterQueueManager(
         **common(player, line),
         automatic_creation=yes(line.options.get("automatic")),
+        unit_of_work_time_limit_ms=_ms(given["unit"]) if "unit" in given else None,
+        unit_of_work_idle_limit_ms=_ms(given["idle"]) if "idle" in given else None,
         maximum_lifetime_ms=None if lifetime is None else _ms(lifetime),
         **{
             name: int(given[name])

@@ -161,6 +161,8 @@ def _open(player: Player, line: Line) -> Operation:
         client_id=line.options.get("client", ""),
         takeover=identifier(line.options["token"]) if "token" in line.options else b"",
         redelivery_delay_ms=time_us(line.options.get("redelivery", "0s")) // 1_000,
+        unit_of_work_time_limit_ms=time_us(line.options.get("unit", "0s")) // 1_000,
+        unit_of_work_idle_limit_ms=time_us(line.options.get("idle", "0s")) // 1_000,
     )
 
 

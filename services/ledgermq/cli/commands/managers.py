@@ -91,6 +91,18 @@ def _backup_text(target: Target, backup: dict[str, Any] | None) -> str:
     type=Duration(0),
     help="How long a message stays in the journal, those that are there too; none: for ever.",
 )
+@click.option(
+    "--unit-of-work-time-limit",
+    "unit_of_work_time_limit_ms",
+    type=Duration(0),
+    help="How long a unit of work may be open before it is rolled back; none: no limit.",
+)
+@click.option(
+    "--unit-of-work-idle-limit",
+    "unit_of_work_idle_limit_ms",
+    type=Duration(0),
+    help="How long it may be without a put or get; none: no limit.",
+)
 @target_options
 def alter(target: Target, output: Output, **settings: Any) -> None:
     """Change settings of the queue manager; what is not given stays as it is."""

@@ -237,6 +237,8 @@ class Changes(AdminPart):
         bytes_max: int | None = None,
         journaling: bool | None = None,
         journal_lifetime_ms: int | None = None,
+        unit_of_work_time_limit_ms: int | None = None,
+        unit_of_work_idle_limit_ms: int | None = None,
     ) -> int:
         """Changes settings of the queue manager; None leaves one as it is.
 
@@ -255,6 +257,10 @@ class Changes(AdminPart):
             journaling: Whether messages put from now on are journaled (DB-17).
             journal_lifetime_ms: How long after its enqueue time a journaled message expires in the
                 journal, whatever became of it (DB-19), those that are there too. 0: never.
+            unit_of_work_time_limit_ms: How long a unit of work may be open before it is rolled
+                back, those that are open too. 0: no limit.
+            unit_of_work_idle_limit_ms: How long without a put or get, those that are open too from
+                now on. 0: no limit.
 
         Raises:
             RefusedError: a setting is out of range.
@@ -270,6 +276,8 @@ class Changes(AdminPart):
             bytes_max=bytes_max,
             journaling=journaling,
             journal_lifetime_ms=journal_lifetime_ms,
+            unit_of_work_time_limit_ms=unit_of_work_time_limit_ms,
+            unit_of_work_idle_limit_ms=unit_of_work_idle_limit_ms,
         )
 
     def back_up_journal(

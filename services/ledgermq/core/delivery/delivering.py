@@ -26,6 +26,7 @@ from ledgermq.core.order.waiting_consumers import (
 from ledgermq.core.puts.grouping import group_record
 from ledgermq.core.state.message_states import AVAILABLE
 from ledgermq.core.state.records import Consumer, Message, Queue, WaitingKey
+from ledgermq.core.unit_limits import take_part
 from ledgermq.protocol.get_options import PLAIN
 from ledgermq.protocol.limits import DELIVERED_CONTENT_BYTES_MAX, DELIVERED_MESSAGES_MAX
 from ledgermq.protocol.outcomes import EMPTY_HEADER, Delivered, DeliveredHeader, DeliveredMessage
@@ -241,7 +242,7 @@ def _number_batches(entry: Entry, consumer: Consumer, messages: list[Message]) -
     session = consumer.session
     deliveries = session.deliveries
     if session.transacted:
-        session.begin_unit_of_work(entry.state.time)
+        take_part(entry, session)
     delivery = session.next_delivery
     if entry.listener is not None:
         flight = (consumer, range(delivery, delivery + len(messages)))

@@ -27,6 +27,7 @@ def rollback_transaction(
             f"session {operation.target_session} has no unit of work that is open",
         )
     undo(entry, target, [{"first": one, "last": one} for one in target.deliveries])
+    target.unit_of_work_timed_out = False
     target.unit_of_work_ended_by = f"{quoted(operation.actor)} ({quoted(operation.reason)})"
     return None
 

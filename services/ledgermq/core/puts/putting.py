@@ -14,6 +14,7 @@ from ledgermq.core.puts.times import check_times, set_times
 from ledgermq.core.state.group import Group
 from ledgermq.core.state.message_states import NEW, UNCOMMITTED
 from ledgermq.core.state.records import GroupedMessage, Message, Queue, SegmentMessage, Session
+from ledgermq.core.unit_limits import take_part
 from ledgermq.protocol.header_size import header_bytes
 from ledgermq.protocol.limits import (
     CONTENT_BYTES_MAX,
@@ -82,7 +83,7 @@ def take_in(
     entry.state.storage.append(messages, size_bytes)
     add_destination(entry.state, queue)
     if session.transacted:
-        session.begin_unit_of_work(entry.state.time)
+        take_part(entry, session)
         session.open_bytes += size_bytes
         session.open_puts.setdefault(queue.destination, []).extend(messages)
         join_open_groups(session, queue.destination, messages)
@@ -174,8 +175,9 @@ def _add_header(message: Message, header: Header) -> Refusal | None:
 
 
 def unit_of_work_ended(session: Session) -> Refusal:
+    timed_out = session.unit_of_work_timed_out
     return Refusal(
-        Reason.UNIT_OF_WORK_ENDED,
+        Reason.UNIT_OF_WORK_TIMED_OUT if timed_out else Reason.UNIT_OF_WORK_ENDED,
         f"the unit of work was rolled back by {session.unit_of_work_ended_by}; roll back, then "
         "do it again",
     )

@@ -16,6 +16,7 @@ from ledgermq.core.sessions import connections
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import GONE, ROLLED_BACK, UNCOMMITTED
 from ledgermq.core.state.records import Session
+from ledgermq.core.unit_limits import begin_unit_of_work, broken_limit
 from ledgermq.protocol.limits import (
     REPLIES_MAX,
     SUSPECT_TIMEOUT_MS_MAX,
@@ -57,6 +58,8 @@ def open_session(entry: Entry, operation: Open) -> Refusal | None:
     refusal = check_range(
         "suspect_timeout_ms", timeout_ms, SUSPECT_TIMEOUT_MS_MIN, SUSPECT_TIMEOUT_MS_MAX
     ) or check_range("redelivery_delay_ms", delay_ms, 0, TIMING_MS_MAX)
+    for name in ("unit_of_work_time_limit_ms", "unit_of_work_idle_limit_ms"):
+        refusal = refusal or check_range(name, getattr(operation, name), 0, TIMING_MS_MAX)
     if refusal is not None:
         return refusal
     connection = connections.connection_for(entry, operation)
@@ -72,6 +75,8 @@ def open_session(entry: Entry, operation: Open) -> Refusal | None:
         operation.acknowledge_mode,
         timeout_ms,
         delay_ms,
+        unit_of_work_time_limit_ms=operation.unit_of_work_time_limit_ms,
+        unit_of_work_idle_limit_ms=operation.unit_of_work_idle_limit_ms,
     )
     state.sessions[entry.position] = session
     connection.sessions[entry.position] = session
@@ -151,7 +156,7 @@ def commit(entry: Entry, session: Session, operation: Commit) -> Reply | Refusal
     session.open_bytes = 0
     session.open_groups = {}
     # What it got and did not commit belongs to its next unit of work.
-    session.unit_of_work_began_at = entry.state.time
+    begin_unit_of_work(entry, session)
     return Committed(
         position=entry.position,
         index=entry.take_index(),
@@ -190,6 +195,16 @@ def undo(entry: Entry, session: Session, seen: list[DeliveryRange]) -> tuple[int
     return give_back_all(entry, session, seen), discarded
 
 
+def time_out_unit_of_work(entry: Entry, session: Session, due: int) -> None:
+    """Rolls back a unit of work that broke a limit at a time in µs; every get counts as backed out.
+
+    As after a rollback by administration, the session is given nothing until it rolls back itself.
+    """
+    limit = broken_limit(entry.state, session, due)
+    undo(entry, session, [{"first": one, "last": one} for one in session.deliveries])
+    session.unit_of_work_ended_by, session.unit_of_work_timed_out = limit, True
+
+
 def _return_everything(
     entry: Entry, session: Session, sequence: int, seen: list[DeliveryRange]
 ) -> Reply | Refusal:
@@ -212,7 +227,7 @@ def rollback(entry: Entry, session: Session, operation: Rollback) -> Reply | Ref
         return Refusal(Reason.NOT_TRANSACTED, "rollback needs a transacted session")
     if session.unit_of_work_ended_by:
         # What it saw went back already.
-        session.unit_of_work_ended_by = ""
+        session.unit_of_work_ended_by, session.unit_of_work_timed_out = "", False
         return _return_everything(entry, session, operation.session_sequence, [])
     return _return_everything(entry, session, operation.session_sequence, operation.seen)
 

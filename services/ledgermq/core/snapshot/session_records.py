@@ -39,6 +39,14 @@ SESSION: Final = Fields(
     "unit_of_work_ended_by",
     session="handle",
 )
+UNIT_OF_WORK: Final = Fields(
+    "unit_of_work_time_limit_ms",
+    "unit_of_work_idle_limit_ms",
+    "unit_of_work_over_at",
+    "unit_of_work_idle_at",
+    "unit_of_work_timed_out",
+    session="handle",
+)
 CONSUMER: Final = Fields(
     "credit", "waiting_since", "open", "doubt", "redelivery_delay_ms", consumer="number"
 )
@@ -69,6 +77,26 @@ def session_entry(session: Session) -> Record:
         "replies": list(session.replies.values()),
         "waiting_commit": None if commit is None else COMMIT.of(commit),
     }
+
+
+def _limited(session: Session) -> bool:
+    """Whether a session has, or had, a time limit of units of work."""
+    moments = max(session.unit_of_work_over_at, session.unit_of_work_idle_at)
+    limits_ms = session.unit_of_work_time_limit_ms + session.unit_of_work_idle_limit_ms
+    return moments >= 0 or limits_ms > 0 or session.unit_of_work_timed_out
+
+
+def unit_of_work_entries(state: QueueManager) -> list[Record]:
+    return [UNIT_OF_WORK.of(one) for one in state.sessions.values() if _limited(one)]
+
+
+def restore_units_of_work(state: QueueManager, root: Record) -> None:
+    for entry in root["units_of_work"]:
+        session = state.sessions[entry["session"]]
+        UNIT_OF_WORK.restore(session, entry)
+        for due in (session.unit_of_work_over_at, session.unit_of_work_idle_at):
+            if due >= 0:
+                state.unit_limits.add((due, session.handle))
 
 
 def _consumer_entry(consumer: Consumer) -> Record:

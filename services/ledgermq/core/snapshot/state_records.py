@@ -28,7 +28,9 @@ from ledgermq.core.snapshot.session_records import (
     restore_blocked,
     restore_connection,
     restore_session,
+    restore_units_of_work,
     session_entry,
+    unit_of_work_entries,
 )
 from ledgermq.core.state.journal import Journal
 from ledgermq.core.state.manager import QueueManager, new_state
@@ -44,6 +46,8 @@ MANAGER: Final = Fields(
     "messages_max",
     "bytes_max",
     "time_reference",
+    "unit_of_work_time_limit_ms",
+    "unit_of_work_idle_limit_ms",
     version="active_version",
 )
 
@@ -66,6 +70,7 @@ def root_of(state: QueueManager) -> Record:
         "maximum_lifetime_ms": state.lifetimes.maximum_ms,
         "connections": [CONNECTION.of(one) for one in state.connections.values()],
         "sessions": [session_entry(session) for session in state.sessions.values()],
+        "units_of_work": unit_of_work_entries(state),
         "storage": state.storage.record(),
         "blocked_puts": blocked_entries(state),
         "journal": state.journal.record(),
@@ -137,6 +142,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
     restore_owners(state, root)
     for entry in root["sessions"]:
         restore_session(state, entry)
+    restore_units_of_work(state, root)
     for queue in state.stores.values():
         restore_states(state, queue)
         restore_group_order(queue)

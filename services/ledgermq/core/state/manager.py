@@ -62,6 +62,11 @@ class QueueManager:
     # Quotas of all queues and topics together; 0: none.
     messages_max: int = 0
     bytes_max: int = 0
+    # How long units of work may be open, and without a put or get; 0: no limit.
+    unit_of_work_time_limit_ms: int = 0
+    unit_of_work_idle_limit_ms: int = 0
+    # When units of work break a limit: moment and handle.
+    unit_limits: LazyHeap[tuple[int, int]] = field(init=False)
     # Puts that wait for a quota, by position; when they are refused: deadline and position.
     blocked_puts: dict[int, BlockedPut] = field(default_factory=dict)
     time_outs: LazyHeap[tuple[int, int]] = field(init=False)
@@ -72,10 +77,17 @@ class QueueManager:
     def __post_init__(self) -> None:
         self.deadlines = LazyHeap(self._is_deadline)
         self.time_outs = LazyHeap(self._is_blocked)
+        self.unit_limits = LazyHeap(self._is_unit_limit)
 
     def _is_deadline(self, entry: tuple[int, int]) -> bool:
         session = self.sessions.get(entry[1])
         return session is not None and session.deadline == entry[0]
+
+    def _is_unit_limit(self, entry: tuple[int, int]) -> bool:
+        session = self.sessions.get(entry[1])
+        if session is None or not session.has_unit_of_work:
+            return False
+        return entry[0] in (session.unit_of_work_over_at, session.unit_of_work_idle_at)
 
     def _is_blocked(self, entry: tuple[int, int]) -> bool:
         return entry[1] in self.blocked_puts

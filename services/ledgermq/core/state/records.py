@@ -486,8 +486,15 @@ class Session:
     open_bytes: int = 0
     # Time in µs of the first operation of the unit of work, as long as it holds something.
     unit_of_work_began_at: int = -1
-    # Who ended it by administration, and why, until the session rolls back; else empty.
+    # What or who ended it, and why, until the session rolls back; else empty.
     unit_of_work_ended_by: str = ""
+    # Whether that was a time limit. The limits of the session itself; when a unit of work that
+    # holds something breaks one, in µs; -1: never.
+    unit_of_work_timed_out: bool = False
+    unit_of_work_time_limit_ms: int = 0
+    unit_of_work_idle_limit_ms: int = 0
+    unit_of_work_over_at: int = -1
+    unit_of_work_idle_at: int = -1
     # The groups among them, by destination and group id.
     open_groups: dict[tuple[str, bytes], Group[GroupedMessage]] = field(default_factory=dict)
     # Puts that wait for a quota, by their numbers; the commit that waits for them.
@@ -500,11 +507,6 @@ class Session:
     @property
     def has_unit_of_work(self) -> bool:
         return self.transacted and bool(self.open_puts or self.deliveries)
-
-    def begin_unit_of_work(self, time: int) -> None:
-        """Notes when a unit of work begins: before what is put or got first is added to it."""
-        if not self.open_puts and not self.deliveries:
-            self.unit_of_work_began_at = time
 
 
 @dataclass(slots=True, eq=False, repr=False, kw_only=True)

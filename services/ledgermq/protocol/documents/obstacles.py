@@ -24,8 +24,8 @@ _OF_CONSUMERS: Final = {
     "no-credit": "asks for nothing: the application has not called receive, or has not acknowledged"
     " what it prefetched ({in_flight} in flight)",
     "suspected": "gets nothing: its client has not been heard of, and its session ends{until}",
-    "unit-of-work-ended": "gets nothing until its session rolls back: administration ended its "
-    "unit of work",
+    "unit-of-work-ended": "gets nothing until its session rolls back: administration or a "
+    "limit ended its unit of work",
     "in-doubt": "was sent a message that an application may have fallen over, and gets nothing "
     "before it has handed that over",
     "unacknowledged-max": "gets nothing: its session holds {in_flight} unsettled messages, as many "
