@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Final
 
 from ledgermq.protocol import operations as op
 from ledgermq.protocol.administration import BackUpJournal, HandlingOperation, Relocate
@@ -84,6 +84,10 @@ def origin_text(origin: Mapping[str, Any] | None) -> str | None:
     return None if origin is None else _compact(dict(origin))
 
 
+# Settings of the queue manager and of sessions: how long a unit of work may last.
+UNIT_LIMITS: Final = ("unit_of_work_time_limit_ms", "unit_of_work_idle_limit_ms")
+
+
 def settings_columns(operation: op.Operation) -> tuple[str | None, int | None]:
     """The settings that an operation gives, as JSON, and a maximum lifetime.
 
@@ -92,9 +96,13 @@ def settings_columns(operation: op.Operation) -> tuple[str | None, int | None]:
     if isinstance(operation, op.AlterQueueManager):
         storage = ("segment_bytes", "segments_min", "segments_max")
         names = (*storage, "messages_max", "bytes_max", "journaling", "journal_lifetime_ms")
+        names += UNIT_LIMITS
         given = {name: getattr(operation, name) for name in names}
         given = {name: value for name, value in given.items() if value is not None}
         return (_compact(given) if given else None, operation.maximum_lifetime_ms)
+    if isinstance(operation, op.Open):
+        given = {name: getattr(operation, name) for name in UNIT_LIMITS}
+        return (_compact(given) if any(given.values()) else None, None)
     if isinstance(operation, HandlingOperation | BackUpJournal):
         given = asdict(operation)
         return (_compact(given | {"kind": type(operation).__name__}), None)

@@ -26,6 +26,8 @@ FLAVOURS = (
     {"clock": True},
     {"topics": True, "ends": True, "moves": True},
     {"topics": True, "groups": True, "redelivery": True, "quotas": True},
+    {"unit_limits": True},
+    {"unit_limits": True, "topics": True, "groups": True, "quotas": True, "redelivery": True},
 )
 
 

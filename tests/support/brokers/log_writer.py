@@ -142,6 +142,8 @@ class Script:
         client_id: str = "",
         takeover: bytes = b"",
         redelivery_delay_ms: int = 0,
+        unit_of_work_time_limit_ms: int = 0,
+        unit_of_work_idle_limit_ms: int = 0,
     ) -> ScriptSession:
         """Opens a session."""
         handle = self.add(
@@ -154,6 +156,8 @@ class Script:
                 client_id=client_id,
                 takeover=takeover,
                 redelivery_delay_ms=redelivery_delay_ms,
+                unit_of_work_time_limit_ms=unit_of_work_time_limit_ms,
+                unit_of_work_idle_limit_ms=unit_of_work_idle_limit_ms,
             )
         )
         return ScriptSession(script=self, handle=handle)

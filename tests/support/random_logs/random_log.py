@@ -4,7 +4,8 @@
 `ends` messages that expire or wait to be born, and what else may end them meanwhile, `groups` those
 of groups, segments, get options and group affinity, `moves` settings of destinations and shorter
 lifetimes, so that messages expire and go elsewhere, `redelivery` delays and limits of redelivery,
-`quotas` what puts have to wait for, `clock` a clock of the log that leaps and is set back.
+`quotas` what puts have to wait for, `clock` a clock of the log that leaps and is set back,
+`unit_limits` time limits of units of work.
 """
 
 from __future__ import annotations
@@ -38,9 +39,11 @@ class RandomLog:
         ordered: bool = False,
         quotas: bool = False,
         clock: bool = False,
+        unit_limits: bool = False,
     ) -> None:
         self.script = script
         self.clock = clock
+        self.unit_limits = unit_limits
         self.random = script.random
         self.sessions: list[ScriptSession] = []
         self.connections = [script.identifier() for _ in range(4)]
@@ -64,6 +67,8 @@ class RandomLog:
 
     def step(self) -> None:
         """Appends one entry, now and then of a session that is gone."""
+        if self.unit_limits:
+            self.script.wait(self.random.choice((0, 0, 0, 0.05, 0.3)))
         if self.ends is not None:
             self.ends.wait()
         if self.clock and self.random.random() < 0.06:
@@ -88,6 +93,9 @@ class RandomLog:
         more = {} if self.topics is None else self.topics.open_fields(number)
         if self.redelivery is not None:
             more["redelivery_delay_ms"] = self.redelivery.delay_ms()
+        if self.unit_limits:
+            more["unit_of_work_time_limit_ms"] = self.random.choice((0, 0, 100, 2_000))
+            more["unit_of_work_idle_limit_ms"] = self.random.choice((0, 0, 50, 500))
         self.sessions.append(
             self.script.session(
                 mode,
