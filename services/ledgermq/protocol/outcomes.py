@@ -167,7 +167,10 @@ class Committed(Reply):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Returned(Reply):
-    """A rollback or recover was applied; all credit of the session is withdrawn."""
+    """A rollback or recover was applied, or (session sequence number 0) a unit of work timed out.
+
+    All credit of the session is withdrawn.
+    """
 
     returned: int
     discarded: int

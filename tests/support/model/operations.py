@@ -349,7 +349,15 @@ class ModelOperations(ModelSources):
 
     def time_out_unit(self, session: Row) -> None:
         """A unit of work broke a limit; all that it got counts as backed out."""
-        self._undo(session, self.flight(session))
+        returned, discarded = self._undo(session, self.flight(session))
+        self.emit(
+            session,
+            kind="Returned",
+            session=session["session"],
+            session_sequence=0,
+            returned=returned,
+            discarded=discarded,
+        )
         session["work_ended"] = "unit-of-work-timed-out"
 
     def do_end_session(self, session: Row, entry: Any) -> str | None:

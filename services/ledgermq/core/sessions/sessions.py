@@ -201,16 +201,20 @@ def time_out_unit_of_work(entry: Entry, session: Session, due: int) -> None:
     As after a rollback by administration, the session is given nothing until it rolls back itself.
     """
     limit = broken_limit(entry.state, session, due)
-    undo(entry, session, [{"first": one, "last": one} for one in session.deliveries])
+    seen: list[DeliveryRange] = [{"first": one, "last": one} for one in session.deliveries]
+    entry.emit(session.connection, _return_all(entry, session, 0, seen))
     session.unit_of_work_ended_by, session.unit_of_work_timed_out = limit, True
 
 
 def _return_everything(
     entry: Entry, session: Session, sequence: int, seen: list[DeliveryRange]
 ) -> Reply | Refusal:
-    refusal = check_deliveries(session, seen)
-    if refusal is not None:
-        return refusal
+    return check_deliveries(session, seen) or _return_all(entry, session, sequence, seen)
+
+
+def _return_all(
+    entry: Entry, session: Session, sequence: int, seen: list[DeliveryRange]
+) -> Returned:
     returned, discarded = undo(entry, session, seen)
     return Returned(
         position=entry.position,
