@@ -87,17 +87,18 @@ SELECT one.queue_manager, session, one.consumer, one.opened_at, closed_at, desti
 FROM opened AS one LEFT JOIN subscriptions USING (queue_manager, opened_at)
 """
 # What changes the credit of a consumer: its Gets with their options (null: as before), and what
-# withdraws it all, which is a credit of 0.
+# withdraws it all, which is a credit of 0; `told_index` where that was told before the operation.
 CREDITS: Final = """
-SELECT queue_manager, replied_at AS position, kind, session, consumer, number AS credit, options
+SELECT queue_manager, replied_at AS position, kind, session, consumer, number AS credit, options,
+    CAST(NULL AS INT) AS told_index
 FROM {applied} WHERE kind = 'Get' AND reply = 'Accepted'
 UNION ALL
-SELECT queue_manager, position, kind, session, consumer, 0, NULL
+SELECT queue_manager, position, kind, session, consumer, 0, NULL, told_index
 FROM {consumers} JOIN (
-    SELECT queue_manager, replied_at AS position, kind,
-        IF(kind = 'RollbackTransaction', number, session) AS session
-    FROM {applied}
-    WHERE kind IN ('Rollback', 'Recover', 'RollbackTransaction') AND reply <> 'Refused'
+    SELECT queue_manager, replied_at AS position, kind, session, NULL AS told_index FROM {applied}
+    WHERE kind IN ('Rollback', 'Recover') AND reply <> 'Refused'
+    UNION ALL
+    SELECT queue_manager, position, 'forced rollback', session, index FROM {forced_rollbacks}
 ) USING (queue_manager, session)
 WHERE opened_at < position AND coalesce(closed_at > position, TRUE)
 """

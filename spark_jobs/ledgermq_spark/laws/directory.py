@@ -185,6 +185,8 @@ MANAGER_GIVEN: Final = {
     "bytes_max": ("BIGINT", "0"),
     "journaling": ("BOOLEAN", "FALSE"),
     "journal_lifetime_ms": ("BIGINT", "0"),
+    "unit_of_work_time_limit_ms": ("BIGINT", "0"),
+    "unit_of_work_idle_limit_ms": ("BIGINT", "0"),
 }
 MANAGER_FIELDS: Final = {"automatic_creation": "TRUE", "maximum_lifetime_ms": "2592000000"}
 

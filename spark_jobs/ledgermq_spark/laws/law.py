@@ -94,7 +94,6 @@ class Facts:
             self._frames["new_moves"] = frames["moves"]
             self._asked["new_moves"] = ["{moves}"]
         self._keep = keep
-        self._unit_limits: bool | None = None
         self._locks: defaultdict[str, Lock] = defaultdict(Lock)
 
     def behind(self, carried: dict[str, DataFrame]) -> Facts:
@@ -135,16 +134,7 @@ class Facts:
         found = self.query(breach.query).selectExpr(
             "queue_manager", f"'{law.letter}' AS law", f"'{breach.kind}' AS kind", *FOUND
         )
-        if self._has_unit_limits():
-            found = self.query(OF_JUDGED_SESSIONS, found=found)
         return self.query(OF_STRETCH, found=found) if self._has_past else found
-
-    def _has_unit_limits(self) -> bool:
-        """Whether any time limit of units of work was set, which few logs have; asked once."""
-        with self._locks["unit limits"]:
-            if self._unit_limits is None:
-                self._unit_limits = not self.query(UNIT_LIMITS).isEmpty()
-            return self._unit_limits
 
     def query(self, text: str, **given: DataFrame) -> DataFrame:
         """The answer to a query over the frames and those given, which it names in braces."""
@@ -186,16 +176,6 @@ class Facts:
 OF_STRETCH = """
 SELECT found.* FROM {found} AS found LEFT JOIN {since} AS begin USING (queue_manager)
 WHERE found.position < 0 OR found.position > coalesce(begin.position, -1)
-"""
-UNIT_LIMITS = """
-SELECT position FROM {operations}
-WHERE kind IN ('Open', 'AlterQueueManager') AND settings LIKE '%unit_of_work_%' LIMIT 1
-"""
-OF_JUDGED_SESSIONS = """
-SELECT found.* FROM {found} AS found LEFT JOIN {timed_out} AS one
-    ON found.queue_manager = one.queue_manager AND found.session = one.session
-WHERE found.position BETWEEN 0 AND coalesce(timed_out_at - 1, found.position)
-    OR timed_out_at IS NULL
 """
 # Moves of a stretch itself.
 NEW_MOVES = """

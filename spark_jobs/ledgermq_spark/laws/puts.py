@@ -65,8 +65,7 @@ ends AS (
     SELECT queue_manager, session, position FROM {outcomes}
     WHERE kind IN ('Committed', 'Returned', 'SessionEnded')
     UNION
-    SELECT queue_manager, number AS session, replied_at AS position FROM {applied}
-    WHERE kind = 'RollbackTransaction' AND reply IN ('Accepted', 'Administered', 'Returned')
+    SELECT queue_manager, session, position FROM {forced_rollbacks}
 ),
 puts AS (
     SELECT queue_manager, session, put_position, put_index, store, kind,

@@ -110,51 +110,18 @@ SELECT *, CASE
     ELSE 'next' END AS conduct
 FROM answered
 """
-# Sessions whose unit of work a time limit ended, from when on (PROTOCOL.md §5): one was set, and
-# something left it that nobody ended. No operation or outcome tells of such an end, and of what is
-# carried into a stretch it is not known: laws say nothing of these sessions from there on; what
-# they did is proven by folding it again.
-TIMED_OUT: Final = """
-WITH
-limits AS (
-    SELECT queue_manager, position, kind,
-        greatest(CAST(get_json_object(settings, '$.unit_of_work_time_limit_ms') AS BIGINT),
-            CAST(get_json_object(settings, '$.unit_of_work_idle_limit_ms') AS BIGINT)) AS limit_ms
-    FROM {operations} WHERE kind IN ('Open', 'AlterQueueManager') AND settings IS NOT NULL
-),
-limited AS (
-    SELECT queue_manager, session FROM {sessions} JOIN (
-        SELECT queue_manager, IF(kind = 'Open', position, NULL) AS opened_at FROM limits
-        WHERE limit_ms > 0
-    ) USING (queue_manager)
-    WHERE acknowledge_mode = 'TRANSACTED' AND coalesce(opened_at = session, TRUE)
-    GROUP BY ALL
-),
-known AS (
-    SELECT queue_manager, session, position FROM {outcomes}
-    WHERE kind IN ('Committed', 'Returned', 'SessionEnded')
-    UNION
-    SELECT queue_manager, session, replied_at FROM {applied}
-    WHERE kind IN ('CloseConsumer', 'GiveBack') AND reply = 'Accepted'
-    UNION
-    SELECT queue_manager, number, replied_at FROM {applied}
-    WHERE kind = 'RollbackTransaction' AND reply <> 'Refused'
-),
-lost AS (
-    SELECT queue_manager, session, position FROM {moves}
-        LEFT ANTI JOIN {corrected} USING (queue_manager, sequence, position)
-        LEFT ANTI JOIN known USING (queue_manager, session, position)
-    WHERE before = 'uncommitted put' AND cause = 'rolled back'
-        OR before = 'uncommitted get' AND coalesce(cause, '') <> 'consumed'
-    UNION ALL
-    SELECT queue_manager, session, position FROM {outcomes}
-    WHERE reason = 'unit-of-work-timed-out'
-    UNION ALL
-    SELECT queue_manager, session, position
-    FROM limited JOIN {since} USING (queue_manager) WHERE session <= position
-)
-SELECT queue_manager, session, min(position) AS timed_out_at
-FROM lost LEFT SEMI JOIN limited USING (queue_manager, session)
-GROUP BY ALL
+# Units of work that were rolled back though their sessions did not ask for it, with what operations
+# of such a session are refused for until it rolls back itself: by administration (§18) or a limit.
+FORCED_ROLLBACKS: Final = """
+SELECT queue_manager, number AS session, replied_at AS position, reply_index AS index,
+    'unit-of-work-ended' AS reason
+FROM {applied} WHERE kind = 'RollbackTransaction' AND reply <> 'Refused'
+UNION ALL
+SELECT queue_manager, session, position, index, 'unit-of-work-timed-out'
+FROM {outcomes} WHERE kind = 'Returned' AND session_sequence = 0
 """
-FRAMES: Final = {"sessions": SESSIONS, "conduct": CONDUCT, "timed_out": TIMED_OUT}
+FRAMES: Final = {
+    "sessions": SESSIONS,
+    "conduct": CONDUCT,
+    "forced_rollbacks": FORCED_ROLLBACKS,
+}

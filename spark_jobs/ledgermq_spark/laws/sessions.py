@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ledgermq_spark.laws.law import Breach, Law
+from ledgermq_spark.laws.limits import unit_limits
 
 DENSE = """
 WITH numbered AS (
@@ -218,13 +219,14 @@ LAW = Law(
     letter="L",
     sentence="In a session each number acts once, the numbers that act are dense from 1, and what "
     "is sent again is answered as it was; a session ends by itself exactly when its time is over, "
-    "and at once where it is ended; its lane tells all outcomes in a row.",
+    "and at once where it is ended, and so does a unit of work that has a time limit; its lane tells all outcomes in a row.",
     breaches=(
         Breach("reordered", DENSE),
         Breach("altered outcome", GAPS),
         Breach("altered outcome", AGAIN),
         Breach("state mismatch", DEADLINES),
         Breach("state mismatch", ENDED),
+        Breach("state mismatch", unit_limits.TIMED),
         Breach("altered outcome", CHAINED),
     ),
 )

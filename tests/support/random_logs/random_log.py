@@ -259,6 +259,12 @@ class RandomLog:
             session.send(op.AlterQueue, queue=queue, gets_disabled=random.random() < 0.3)
         elif what == 3:
             session.send(op.AlterQueue, queue=queue, message_bytes_max=random.choice((0, 60, 100)))
+        elif what == 4 and self.unit_limits:
+            session.send(
+                op.AlterQueueManager,
+                unit_of_work_time_limit_ms=random.choice((None, 0, 1_000)),
+                unit_of_work_idle_limit_ms=random.choice((None, 0, 300)),
+            )
         elif what == 4:
             session.send(op.AlterQueueManager, automatic_creation=random.random() < 0.7)
         elif what == 5:

@@ -141,8 +141,7 @@ ends AS (
     SELECT DISTINCT queue_manager, session, position AS answered_at, TRUE AS is_end FROM {outcomes}
     WHERE kind IN ('Returned', 'SessionEnded')
     UNION
-    SELECT queue_manager, number, replied_at, TRUE FROM {applied}
-    WHERE kind = 'RollbackTransaction' AND reply <> 'Refused'
+    SELECT queue_manager, session, position, TRUE FROM {forced_rollbacks}
 ),
 last AS (
     SELECT queue_manager, max(position) AS end_at, max(time_us) AS end_us FROM {clock}
@@ -185,8 +184,10 @@ late AS (
 ends AS (
     SELECT queue_manager, session, position AS ended_at FROM {outcomes} WHERE kind = 'SessionEnded'
     UNION
-    SELECT queue_manager, IF(kind = 'Rollback', session, number), replied_at FROM {applied}
-    WHERE kind IN ('Rollback', 'RollbackTransaction') AND reply <> 'Refused'
+    SELECT queue_manager, session, replied_at FROM {applied}
+    WHERE kind = 'Rollback' AND reply <> 'Refused'
+    UNION
+    SELECT queue_manager, session, position FROM {forced_rollbacks}
 ),
 commits AS (
     SELECT commit.queue_manager, commit.session, commit.position, commit.answered_at,

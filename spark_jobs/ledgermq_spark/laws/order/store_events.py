@@ -81,7 +81,7 @@ LEFT JOIN lost ON NOT is_new AND move.queue_manager = lost.queue_manager
     AND move.position = lost.position AND move.session = lost.session
 WHERE sequence >= 0 OR header LIKE '%"g":%'
 """
-# `number` of what is opened: 1 where administration had ended the unit of work of its session.
+# `number` of what is opened: 1 where administration or a limit had ended the unit of work of its session.
 CONSUMERS: Final = """
 WITH
 works AS (
@@ -89,13 +89,14 @@ works AS (
         CAST(NULL AS BIGINT) AS is_ended
     FROM {consumers}
     UNION ALL
-    SELECT queue_manager, replied_at, IF(kind = 'Rollback', session, number), -1, NULL,
-        IF(kind = 'Rollback', 0, 1)
-    FROM {applied}
-    WHERE kind IN ('Rollback', 'RollbackTransaction') AND reply <> 'Refused'
+    SELECT queue_manager, replied_at, session, -1, NULL, 0 FROM {applied}
+    WHERE kind = 'Rollback' AND reply <> 'Refused'
+    UNION ALL
+    SELECT queue_manager, position, session, -1, NULL, 1 FROM {forced_rollbacks}
 ),
 opened AS (
-    SELECT *, last(is_ended, TRUE) OVER (PARTITION BY queue_manager, session ORDER BY position)
+    SELECT *, last(is_ended, TRUE) OVER (
+        PARTITION BY queue_manager, session ORDER BY position, consumer, is_ended DESC)
         AS is_work_ended
     FROM works
 ),
@@ -113,7 +114,8 @@ told AS (
     FROM {consumers} LEFT JOIN ended USING (queue_manager, session, closed_at)
     WHERE closed_at IS NOT NULL
     UNION ALL
-    SELECT queue_manager, session, position, consumer, kind, NULL, credit, options FROM {credits}
+    SELECT queue_manager, session, position, consumer, kind, told_index, credit, options
+    FROM {credits}
     UNION ALL
     SELECT queue_manager, session, replied_at, consumer, kind, NULL, 0, NULL FROM {applied}
     WHERE kind = 'GiveBack' AND reply = 'Accepted' AND size(range_first) > 0

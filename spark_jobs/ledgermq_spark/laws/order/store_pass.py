@@ -286,9 +286,9 @@ class StorePass:
                 store.close(consumer)
             case "Get":
                 store.get(consumer, number, _options(event.text))
-            case "Rollback" | "Recover" | "RollbackTransaction":
+            case "Rollback" | "Recover" | "forced rollback":
                 consumer.credit = 0
-                consumer.is_work_ended = event.what == "RollbackTransaction"
+                consumer.is_work_ended = event.what == "forced rollback"
                 store.go_to(consumer, consumer.settled_position)
             case "GiveBack":
                 last = consumer.held.get(max(consumer.held, default=0))

@@ -115,10 +115,10 @@ WITH events AS (
     SELECT one.queue_manager, one.session, one.consumer, replied_at, reply_index, 1, FALSE, 0, TRUE,
         FALSE
     FROM {{consumers}} AS one JOIN (
-        SELECT queue_manager, replied_at, reply_index,
-            IF(kind = 'RollbackTransaction', number, session) AS session
-        FROM {{applied}} WHERE reply <> 'Refused'
-            AND kind IN ('Rollback', 'Recover', 'RollbackTransaction')
+        SELECT queue_manager, replied_at, reply_index, session FROM {{applied}}
+        WHERE reply <> 'Refused' AND kind IN ('Rollback', 'Recover')
+        UNION ALL
+        SELECT queue_manager, position, index, session FROM {{forced_rollbacks}}
     ) USING (queue_manager, session)
     WHERE {stands("opened_at", "closed_at", "replied_at")}
     UNION ALL

@@ -104,10 +104,14 @@ SELECT queue_manager, position, FALSE AS late, CASE
     WHEN {names_nobody("actor", "why")} THEN 'reason-invalid'
     WHEN NOT has_target THEN 'target-unknown'
     WHEN kind = 'EndSession' AND number = session THEN 'target-unknown'
-    WHEN kind = 'RollbackTransaction' AND (target_mode <> 'TRANSACTED' OR coalesce(holds, 0) = 0)
-        THEN 'target-unknown'
+    WHEN kind = 'RollbackTransaction' AND (target_mode <> 'TRANSACTED' OR coalesce(holds, 0) = 0
+        OR has_timed_out) THEN 'target-unknown'
     END AS due
 FROM asked LEFT JOIN held USING (queue_manager, position)
+LEFT JOIN (
+    SELECT queue_manager, session AS number, position, TRUE AS has_timed_out
+    FROM {{forced_rollbacks}} WHERE reason = 'unit-of-work-timed-out'
+) USING (queue_manager, number, position)
 """
 # What a Relocate says of a message that is at one of its places is what its Put said (§22).
 RELOCATING: Final = f"""

@@ -28,7 +28,7 @@ from ledgermq_spark.laws.sources.source_frames import LAST
 PUTTING: Final = f"""
 WITH
 asked AS (
-    SELECT one.*, late, open_puts, open_bytes, unit_ended, commit_waits,
+    SELECT one.*, late, open_puts, open_bytes, unit_ended_by, commit_waits,
         number = 0 OR waiting_puts >= {BLOCKED_PUTS_MAX} OR waiting_puts > 0
             AND waiting_messages + size(message_ids) > {BLOCKED_MESSAGES_MAX} AS may_not_wait,
         size(message_ids) AS count,
@@ -57,7 +57,7 @@ SELECT queue_manager, position, late, CASE
     WHEN late THEN IF(first_reason IN ('destination-unknown', 'queue-unknown', 'topic-unknown',
         'quota-exceeded', 'group-clash', 'unit-of-work-inconsistent', 'transaction-too-large'),
         first_reason, NULL)
-    WHEN unit_ended THEN 'unit-of-work-ended'
+    WHEN unit_ended_by IS NOT NULL THEN unit_ended_by
     WHEN NOT ({is_destination("target")} AND {is_name(name_in("target"))})
         THEN 'destination-invalid'
     WHEN store IS NULL AND {name_in("target")} LIKE 'temporary/%' THEN 'destination-unknown'

@@ -7,15 +7,18 @@ from typing import Final
 # Units of work that ended while puts of theirs waited, which are refused then and a Commit that
 # waits with them, whatever it asks for (§16). Where an operation ends one, all that is due comes
 # before: a put whose time was up timed out, and what the Commit was told then is not due to the
-# end. Where the session itself was due (`is_either`), its end may have come before the time-out.
+# end. Where the session or a limit was due (`is_either`), that may have come before the time-out.
 ENDED_UNITS: Final = """
 WITH
 ends AS (
     SELECT queue_manager, session, ended_at AS position, ended_due
     FROM {sessions} WHERE ended_at IS NOT NULL
     UNION ALL
-    SELECT queue_manager, IF(kind = 'Rollback', session, number), replied_at, FALSE
-    FROM {applied} WHERE kind IN ('Rollback', 'RollbackTransaction') AND reply <> 'Refused'
+    SELECT queue_manager, session, replied_at, FALSE
+    FROM {applied} WHERE kind = 'Rollback' AND reply <> 'Refused'
+    UNION ALL
+    SELECT queue_manager, session, position, reason = 'unit-of-work-timed-out'
+    FROM {forced_rollbacks}
 ),
 refused AS (
     SELECT queue_manager, session, answered_at AS position, max(deadline_us) AS deadline_us
@@ -40,7 +43,7 @@ held AS (
     SELECT queue_manager, session, consumer, position AS delivered_at, left_at FROM {flights}
 ),
 asked AS (
-    SELECT one.*, late, judged_at, open_puts, unit_ended, commit_waits, waiting_puts, named,
+    SELECT one.*, late, judged_at, open_puts, unit_ended_by, commit_waits, waiting_puts, named,
         in_flight, of_consumer, of_one.opened_at IS NOT NULL AS has_consumer,
         of_one.opened_at IS NOT NULL AND (closed_at IS NULL OR closed_at >= one.position)
             AS is_consumer_open
@@ -61,14 +64,14 @@ crossing AS (
 SELECT queue_manager, position, late, CASE
     WHEN kind IN ('Acknowledge', 'Recover') AND mode = 'TRANSACTED' THEN 'transacted'
     WHEN kind IN ('Commit', 'Rollback') AND mode <> 'TRANSACTED' THEN 'not-transacted'
-    WHEN kind = 'Commit' AND unit_ended AND NOT late THEN 'unit-of-work-ended'
+    WHEN kind = 'Commit' AND unit_ended_by IS NOT NULL AND NOT late THEN unit_ended_by
     WHEN kind = 'Commit' AND commit_waits AND NOT late THEN 'commit-waiting'
     WHEN kind = 'Commit' AND waiting_puts > 0 AND NOT late THEN NULL
     WHEN kind = 'Commit' AND late AND is_ended THEN 'puts-mismatch'
     WHEN kind = 'Commit' AND late AND is_either AND first_reason = 'puts-mismatch'
         THEN first_reason
     WHEN kind = 'Commit' AND number <> open_puts THEN 'puts-mismatch'
-    WHEN kind = 'Rollback' AND unit_ended THEN NULL
+    WHEN kind = 'Rollback' AND unit_ended_by IS NOT NULL THEN NULL
     WHEN kind = 'GiveBack' AND NOT is_consumer_open THEN 'consumer-unknown'
     WHEN kind = 'CloseConsumer' AND NOT is_consumer_open AND NOT coalesce(holds_some, FALSE)
         THEN 'consumer-unknown'

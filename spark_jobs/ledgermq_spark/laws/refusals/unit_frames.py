@@ -6,7 +6,7 @@ from typing import Final
 
 # How each session stands before each of its operations that was next, and (`late`) before a Commit
 # that waited when it was answered: open puts and their bytes, the highest delivery and consumer so
-# far, whether administration ended the unit of work, whether a Commit waits, how many puts wait.
+# far, for what a unit of work is refused that was ended, whether a Commit waits, how many puts wait.
 # Within an entry things come in the order of its outcomes; what waits on comes last, and open puts
 # to temporary destinations vanish with the end of their connection.
 UNITS: Final = """
@@ -56,8 +56,8 @@ events AS (
     FROM sized
     WHERE reply <> 'Refused' AND kind IN ('Put', 'OpenConsumer', 'Commit', 'Rollback')
     UNION ALL
-    SELECT queue_manager, number, replied_at, reply_index, 1, NULL, NULL, 'ended', 0, 0, 0
-    FROM sized WHERE reply <> 'Refused' AND kind = 'RollbackTransaction'
+    SELECT queue_manager, session, position, index, 1, NULL, NULL, reason, 0, 0, 0
+    FROM {forced_rollbacks}
     UNION ALL
     SELECT queue_manager, session, position, index, 1, NULL, NULL, 'put', -count, -bytes, 0
     FROM vanished
@@ -75,7 +75,7 @@ events AS (
     FROM {outcomes} WHERE kind = 'Delivered'
 ),
 ended AS (
-    SELECT *, count_if(what IN ('Commit', 'Rollback', 'ended')) OVER before AS unit
+    SELECT *, count_if(what IN ('Commit', 'Rollback') OR what LIKE 'unit-of-work-%') OVER before AS unit
     FROM events
     WINDOW before AS (PARTITION BY queue_manager, session ORDER BY position, index, rank
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
@@ -86,8 +86,8 @@ summed AS (
         coalesce(sum(IF(what = 'put', bytes, 0)) OVER in_unit, 0) AS open_bytes,
         coalesce(max(IF(what = 'delivery', number, NULL)) OVER before, 0) AS delivery_highest,
         coalesce(max(IF(what = 'consumer', number, NULL)) OVER before, 0) AS consumer_highest,
-        coalesce(last(CASE what WHEN 'ended' THEN TRUE WHEN 'Rollback' THEN FALSE END, TRUE)
-            OVER before, FALSE) AS unit_ended,
+        nullif(last(CASE WHEN what LIKE 'unit-of-work-%' OR what = 'Rollback' THEN what END, TRUE)
+            OVER before, 'Rollback') AS unit_ended_by,
         coalesce(sum(IF(what = 'waiting Commit', count, 0)) OVER before, 0) AS waiting_commits,
         coalesce(sum(IF(what = 'waiting Put', count, 0)) OVER before, 0) AS waiting_puts,
         coalesce(sum(IF(what = 'waiting Put', bytes, 0)) OVER before, 0) AS waiting_messages
@@ -98,7 +98,7 @@ summed AS (
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)
 )
 SELECT queue_manager, session, asked_at AS position, position AS judged_at, late, open_puts,
-    open_bytes, delivery_highest, consumer_highest, unit_ended, waiting_commits > 0
+    open_bytes, delivery_highest, consumer_highest, unit_ended_by, waiting_commits > 0
         AS commit_waits, waiting_puts, waiting_messages
 FROM summed WHERE late IS NOT NULL
 """

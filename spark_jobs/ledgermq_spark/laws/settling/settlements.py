@@ -54,7 +54,8 @@ SELECT queue_manager, due_at AS position, store, sequence, session,
 FROM due
 WHERE is_flight = 1 AND due_at IS NOT NULL AND (left_at IS NULL OR left_at > due_at)
 """
-# Only what the application saw counts as backed out; of a session that was lost, everything.
+# Only what the application saw counts as backed out; everything where it was not asked: of a session
+# that was lost, or a unit of work that was ended.
 BACKOUTS = """
 WITH
 seen AS (
@@ -66,7 +67,9 @@ lost AS (
     WHERE kind = 'SessionEnded' AND session_sequence = 0
     UNION
     SELECT queue_manager, number AS session, replied_at AS left_at FROM {applied}
-    WHERE kind IN ('RollbackTransaction', 'EndSession') AND reply <> 'Refused'
+    WHERE kind = 'EndSession' AND reply <> 'Refused'
+    UNION
+    SELECT queue_manager, session, position AS left_at FROM {forced_rollbacks}
 ),
 corrected AS (SELECT queue_manager, sequence, position AS left_at FROM {corrected})
 SELECT queue_manager, left_at AS position, store, sequence, session,
@@ -92,8 +95,7 @@ WITH asked AS (
     SELECT queue_manager, session, replied_at AS left_at FROM {applied}
     WHERE kind IN ('CloseConsumer', 'GiveBack') AND reply = 'Accepted'
     UNION
-    SELECT queue_manager, number AS session, replied_at AS left_at FROM {applied}
-    WHERE kind = 'RollbackTransaction' AND reply <> 'Refused'
+    SELECT queue_manager, session, position AS left_at FROM {forced_rollbacks}
 )
 SELECT queue_manager, left_at AS position, store, sequence, session,
     'a delivery left flight and nobody had asked for it' AS summary,
@@ -103,21 +105,20 @@ FROM {flights} LEFT ANTI JOIN asked USING (queue_manager, session, left_at)
         USING (queue_manager, sequence, left_at)
 WHERE left_at IS NOT NULL AND left_as <> 'consumed'
 """
-# What an operation names goes where it says at once. After its unit of work was ended by hand, a
-# Rollback names nothing.
+# What an operation names goes where it says at once. After its unit of work was ended
+# otherwise, a Rollback names nothing.
 RETURNED = """
 WITH
 turns AS (
     SELECT queue_manager, session, replied_at AS position, TRUE AS is_rollback FROM {applied}
     WHERE kind = 'Rollback' AND reply = 'Returned'
     UNION ALL
-    SELECT queue_manager, number AS session, replied_at AS position, FALSE FROM {applied}
-    WHERE kind = 'RollbackTransaction' AND reply <> 'Refused'
+    SELECT queue_manager, session, position, FALSE FROM {forced_rollbacks}
 ),
 over AS (
     SELECT queue_manager, session, position FROM (
         SELECT *, lag(is_rollback) OVER (
-            PARTITION BY queue_manager, session ORDER BY position) AS was_rollback
+            PARTITION BY queue_manager, session ORDER BY position, is_rollback) AS was_rollback
         FROM turns
     )
     WHERE is_rollback AND NOT was_rollback

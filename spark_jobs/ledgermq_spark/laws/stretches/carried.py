@@ -68,6 +68,10 @@ chosen AS (
     FROM {outcomes} LEFT SEMI JOIN {carried_positions} USING (queue_manager, position)
     WHERE kind = 'Suspected'
     UNION
+    SELECT queue_manager, position, index
+    FROM {outcomes} LEFT SEMI JOIN {last_ends} USING (queue_manager, session, position)
+    WHERE kind = 'Returned' AND session_sequence = 0
+    UNION
     SELECT queue_manager, position, index FROM delivered
     WHERE of_session = 1 OR in_doubt AND of_consumer = 1
 )

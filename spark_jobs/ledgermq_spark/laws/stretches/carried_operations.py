@@ -28,10 +28,10 @@ LIVING_SESSIONS: Final = "SELECT queue_manager, session FROM {sessions} WHERE en
 LAST_ENDS: Final = """
 SELECT queue_manager, session, kind, max(position) AS position, max(replied_at) AS replied_at
 FROM (
-    SELECT queue_manager, IF(kind = 'RollbackTransaction', number, session) AS session, kind,
-        position, replied_at
-    FROM {applied}
-    WHERE reply <> 'Refused' AND kind IN ('Commit', 'Rollback', 'Recover', 'RollbackTransaction')
+    SELECT queue_manager, session, kind, position, replied_at FROM {applied}
+    WHERE reply <> 'Refused' AND kind IN ('Commit', 'Rollback', 'Recover')
+    UNION ALL
+    SELECT queue_manager, session, reason, position, position FROM {forced_rollbacks}
 ) LEFT SEMI JOIN {living_sessions} USING (queue_manager, session)
 GROUP BY ALL
 """
@@ -137,7 +137,7 @@ GROUP BY queue_manager, session
 UNION
 SELECT queue_manager, position FROM {last_handed}
 UNION
-SELECT queue_manager, position FROM {last_ends}
+SELECT queue_manager, position FROM {last_ends} WHERE kind <> 'unit-of-work-timed-out'
 -- What waits, and what is there.
 UNION
 SELECT queue_manager, position FROM {applied}
