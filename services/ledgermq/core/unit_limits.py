@@ -64,6 +64,6 @@ def broken_limit(state: QueueManager, session: Session, due: int) -> str:
     """Which limit ended a unit of work at a time in µs, in words."""
     if session.unit_of_work_over_at == due:
         limit_ms = shorter(state.unit_of_work_time_limit_ms, session.unit_of_work_time_limit_ms)
-        return f"its time limit: at {due} µs it was open for {limit_ms} ms"
+        return f"its time limit: it was open for {limit_ms} ms"
     limit_ms = shorter(state.unit_of_work_idle_limit_ms, session.unit_of_work_idle_limit_ms)
-    return f"its idle limit: at {due} µs nothing was put or got in it for {limit_ms} ms"
+    return f"its idle limit: nothing was put or got in it for {limit_ms} ms"

@@ -219,7 +219,8 @@ LAW = Law(
     letter="L",
     sentence="In a session each number acts once, the numbers that act are dense from 1, and what "
     "is sent again is answered as it was; a session ends by itself exactly when its time is over, "
-    "and at once where it is ended, and so does a unit of work that has a time limit; its lane tells all outcomes in a row.",
+    "and at once where it is ended, a unit of work when a limit of its is over; its lane tells all "
+    "outcomes in a row.",
     breaches=(
         Breach("reordered", DENSE),
         Breach("altered outcome", GAPS),

@@ -95,8 +95,8 @@ def settings_columns(operation: op.Operation) -> tuple[str | None, int | None]:
     """
     if isinstance(operation, op.AlterQueueManager):
         storage = ("segment_bytes", "segments_min", "segments_max")
-        names = (*storage, "messages_max", "bytes_max", "journaling", "journal_lifetime_ms")
-        names += UNIT_LIMITS
+        quotas = ("messages_max", "bytes_max")
+        names = (*storage, *quotas, "journaling", "journal_lifetime_ms", *UNIT_LIMITS)
         given = {name: getattr(operation, name) for name in names}
         given = {name: value for name, value in given.items() if value is not None}
         return (_compact(given) if given else None, operation.maximum_lifetime_ms)

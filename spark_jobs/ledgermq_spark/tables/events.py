@@ -50,7 +50,8 @@ END
 LOST = "the session was lost: nothing was heard of its client in time"
 # Why a delivery came back, by the entry that brought it back; of another session's: time passed.
 RETURNED_BY = f"""
-CASE WHEN entry_session <> session AND entry IN (
+CASE WHEN has_timed_out THEN 'a time limit of its unit of work was over'
+    WHEN entry_session <> session AND entry IN (
         'Rollback', 'Recover', 'Close', 'CloseConsumer', 'GiveBack') THEN '{LOST}'
     ELSE CASE entry
         WHEN 'Rollback' THEN 'the session rolled back'
@@ -111,7 +112,8 @@ ends AS (
     SELECT queue_manager, session, position, min(ended_as) AS ended_as
     FROM (
         SELECT queue_manager, session, position, CASE kind WHEN 'Committed' THEN 'committed'
-            WHEN 'Returned' THEN 'rolled back' ELSE 'session ended' END AS ended_as
+            WHEN 'Returned' THEN IF(session_sequence = 0, 'out of time', 'rolled back')
+            ELSE 'session ended' END AS ended_as
         FROM {outcomes} WHERE kind IN ('Committed', 'Returned', 'SessionEnded')
         UNION ALL
         SELECT queue_manager, number, replied_at, 'rolled back by administration' FROM {applied}
@@ -176,6 +178,10 @@ named AS (
     FROM numbered JOIN entries USING (queue_manager, position)
         LEFT JOIN units USING (queue_manager, position, step)
         LEFT JOIN ended USING (queue_manager, session, position)
+        LEFT JOIN (
+            SELECT queue_manager, session, position, TRUE AS has_timed_out FROM {{outcomes}}
+            WHERE kind = 'Returned' AND session_sequence = 0
+        ) USING (queue_manager, session, position)
 )
 SELECT queue_manager, position, step, time_us, event, {REASON} AS reason, kind, destination,
     subscription, store, nullif(own, -1) AS sequence, nullif(sequence, -1) AS numbered_as,

@@ -230,6 +230,8 @@ def test_manager_status_counts_what_there_is():
         "bytes_max": 0,
         "messages": 0,
         "bytes": 0,
+        "unit_of_work_time_limit_ms": 0,
+        "unit_of_work_idle_limit_ms": 0,
         "journaling": False,
         "journal_lifetime_ms": 604_800_000,
         "journal_from": None,

@@ -35,6 +35,7 @@ RANDOM = (
     (37, 160, ("redelivery", "ordered", "ends", "topics", "moves")),
     # Messages come to the subscription of a topic and are delivered from there at once.
     (17, 160, ("redelivery", "ordered", "moves")),
+    (5, 300, ("unit_limits", "quotas", "ends", "clock")),
 )
 FIFO_MODES = ("PROTECTED", "SERIALIZED", "CONCURRENT", "PROTECTED")
 DELAYS = {"delays_ms": (50, 150, 400), "segmented": True}

@@ -61,6 +61,10 @@ def small_log() -> Script:
     getter.send(op.CreateQueue, queue="dead")
     who = {"actor": "op", "reason": "test"}
     getter.send(MoveMessages, selection=of_queue("q"), **who, target="queue:dead")
+    slow = script.session("TRANSACTED", unit_of_work_idle_limit_ms=1_000)
+    slow.put("late", "f")
+    script.wait(1.5)
+    slow.commit()
     ended = script.session("AUTO")
     getter.send(op.EndSession, target_session=ended.handle, actor="op", reason="test")
     sender.again(op.Rollback, 4, seen=[])
@@ -82,6 +86,10 @@ NAMES_ANOTHER = {
     "actor": "op",
     "reason": "test",
     "selection": of_queue("q", 900),
+}
+LIMITED = {
+    "kind": "Open",
+    "settings": '{"unit_of_work_time_limit_ms":0,"unit_of_work_idle_limit_ms":1000}',
 }
 NEW, OPEN, GONE, OUT = "new", "uncommitted put", "gone", "unacknowledged"
 # What is changed in what the fold states or the lanes say, and the law that it breaks.
@@ -227,6 +235,15 @@ TAMPERED = {
     "a gap that is none": ("L", other("outcomes", {"reason": "session-sequence-gap"}, number=9)),
     "a suspicion that ends too late": ("L", other("outcomes", {"kind": "Suspected"}, number=7)),
     "a lost session that stays": ("L", without("outcomes", kind="SessionEnded", reason="LOST")),
+    "a unit of work that outlives its limit": (
+        "L",
+        without("outcomes", kind="Returned", session_sequence=0),
+    ),
+    "a unit of work that ends and has no limit": ("L", other("operations", LIMITED, settings=None)),
+    "an operation of what timed out, refused for another reason": (
+        "M",
+        other("outcomes", {"reason": "unit-of-work-timed-out"}, reason="unit-of-work-ended"),
+    ),
     "a number that acts out of turn": (
         "L",
         other("operations", {"kind": "Recover"}, session_sequence=40),

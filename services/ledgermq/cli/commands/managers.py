@@ -28,7 +28,7 @@ def show(target: Target, output: Output) -> None:
         status = asdict(connection.admin.queue_manager_status())
     labels: dict[str, Any] = {}
     for key, value in status.items():
-        if key in ("maximum_lifetime_ms", "journal_lifetime_ms"):
+        if key.endswith(("_lifetime_ms", "_limit_ms")):
             label = key.removesuffix("_ms").replace("_", " ")
             labels[label] = duration_text(value) if value else NONE
         elif key == "time_reference":

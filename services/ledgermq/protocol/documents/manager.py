@@ -35,7 +35,9 @@ class QueueManagerStatus:
     `queues`, `topics`, `subscriptions`, `connections` and `sessions` are how many there are;
     `maximum_lifetime_ms` is how long a message stays at most, 0: for ever. `messages_max` and
     `bytes_max` are the quotas of all queues and topics together, 0: none; `messages` and `bytes`
-    are what counts against them, current and pending (INF-04). `journaling` says whether messages
+    are what counts against them, current and pending (INF-04). `unit_of_work_time_limit_ms` is how
+    long a unit of work may be open, `unit_of_work_idle_limit_ms` how long without a put or get, 0:
+    no limit. `journaling` says whether messages
     put now are journaled (DB-17), `journal_lifetime_ms` how long, 0: for ever; `journal_from` where
     on the log the journal begins, `journal_needed_from` from where on it needs the log, None where
     it is empty; `journal_backup` what its last backup told, None: there was none (DB-19).
@@ -52,6 +54,8 @@ class QueueManagerStatus:
     bytes_max: int
     messages: int
     bytes: int
+    unit_of_work_time_limit_ms: int
+    unit_of_work_idle_limit_ms: int
     journaling: bool
     journal_lifetime_ms: int
     journal_from: int | None

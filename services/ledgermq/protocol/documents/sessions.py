@@ -23,8 +23,8 @@ class SessionStatus:
         in_flight: Deliveries not settled.
         open_puts: Messages put in the unit of work that is open.
         unit_of_work_began_at: Since when a unit of work holds something; None: none does.
-        unit_of_work_ended: Whether administration ended its unit of work, and it has not rolled
-            back yet.
+        unit_of_work_ended: Whether administration or a time limit ended its unit of work, and it
+            has not rolled back yet.
     """
 
     session: int
@@ -118,8 +118,8 @@ class SessionState:
         deadline: When it ends unless it shows itself; None: it need not.
         handed_through: Deliveries up to this number were handed to the application.
         unit_of_work: What it holds in a unit of work; None: nothing.
-        unit_of_work_ended_by: Who ended its unit of work by administration, and why; empty: nobody,
-            or it has rolled back since.
+        unit_of_work_ended_by: Who ended its unit of work by administration, and why, or which time
+            limit; empty: nobody, or it has rolled back since.
         consumers: Its consumers by number.
         deliveries: What it holds, at most the first 1,000.
         deliveries_more: Whether it holds more than those.

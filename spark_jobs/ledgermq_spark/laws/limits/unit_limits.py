@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Final
 
 _HELD: Final = "('uncommitted put', 'uncommitted get')"
+# Where a unit of work began; a limit that is altered later counts from state time then (§5).
+_BEGAN_US: Final = "IF(altered_at > began_at, began.time_us, began.begins_us)"
 
 
 def _due_us(limit: str, since: str) -> str:
@@ -113,8 +115,7 @@ last AS (
 ),
 due AS (
     SELECT era.*,
-        {_due_us("unit_of_work_time_limit_ms", "IF(altered_at > began_at, began.time_us, began.begins_us)")}
-            AS over_us,
+        {_due_us("unit_of_work_time_limit_ms", _BEGAN_US)} AS over_us,
         {_due_us("unit_of_work_idle_limit_ms", "active.begins_us")} AS idle_us
     FROM eras AS era JOIN limited AS one
         ON era.queue_manager = one.queue_manager AND era.session = one.session

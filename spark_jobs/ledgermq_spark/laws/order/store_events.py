@@ -81,7 +81,8 @@ LEFT JOIN lost ON NOT is_new AND move.queue_manager = lost.queue_manager
     AND move.position = lost.position AND move.session = lost.session
 WHERE sequence >= 0 OR header LIKE '%"g":%'
 """
-# `number` of what is opened: 1 where administration or a limit had ended the unit of work of its session.
+# `number` of what is opened: 1 where another or a limit had ended the unit of work of its
+# session.
 CONSUMERS: Final = """
 WITH
 works AS (

@@ -138,7 +138,8 @@ WITH asked AS (
     FROM (
         SELECT queue_manager, position, maximum_lifetime_ms, from_json(settings, 'segment_bytes '
             || 'BIGINT, segments_min BIGINT, segments_max BIGINT, messages_max BIGINT, bytes_max '
-            || 'BIGINT, journal_lifetime_ms BIGINT') AS told
+            || 'BIGINT, journal_lifetime_ms BIGINT, unit_of_work_time_limit_ms BIGINT, '
+            || 'unit_of_work_idle_limit_ms BIGINT') AS told
         FROM {{conduct}} WHERE conduct = 'next' AND kind = 'AlterQueueManager'
     ) AS one JOIN {{manager_settings}} AS before ON before.queue_manager = one.queue_manager
         AND from_position < position AND (until_position IS NULL OR until_position >= position)
@@ -146,6 +147,8 @@ WITH asked AS (
 SELECT queue_manager, position, FALSE AS late, IF(
     coalesce(maximum_lifetime_ms NOT BETWEEN 0 AND {TIMING_MS_MAX}, FALSE)
     OR coalesce(journal_lifetime_ms NOT BETWEEN 0 AND {TIMING_MS_MAX}, FALSE)
+    OR coalesce(unit_of_work_time_limit_ms NOT BETWEEN 0 AND {TIMING_MS_MAX}, FALSE)
+    OR coalesce(unit_of_work_idle_limit_ms NOT BETWEEN 0 AND {TIMING_MS_MAX}, FALSE)
     OR coalesce(messages_max NOT BETWEEN 0 AND {QUOTA_MAX}, FALSE)
     OR coalesce(bytes_max NOT BETWEEN 0 AND {QUOTA_MAX}, FALSE)
     OR due_bytes NOT BETWEEN 1 AND {SEGMENT_BYTES_MAX}

@@ -6,7 +6,7 @@ from typing import Final
 
 # How each session stands before each of its operations that was next, and (`late`) before a Commit
 # that waited when it was answered: open puts and their bytes, the highest delivery and consumer so
-# far, for what a unit of work is refused that was ended, whether a Commit waits, how many puts wait.
+# far, the reason that refuses it if it was ended, whether a Commit waits, how many puts wait.
 # Within an entry things come in the order of its outcomes; what waits on comes last, and open puts
 # to temporary destinations vanish with the end of their connection.
 UNITS: Final = """
@@ -75,7 +75,8 @@ events AS (
     FROM {outcomes} WHERE kind = 'Delivered'
 ),
 ended AS (
-    SELECT *, count_if(what IN ('Commit', 'Rollback') OR what LIKE 'unit-of-work-%') OVER before AS unit
+    SELECT *, count_if(what IN ('Commit', 'Rollback') OR what LIKE 'unit-of-work-%') OVER before
+        AS unit
     FROM events
     WINDOW before AS (PARTITION BY queue_manager, session ORDER BY position, index, rank
         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING)

@@ -54,8 +54,8 @@ SELECT queue_manager, due_at AS position, store, sequence, session,
 FROM due
 WHERE is_flight = 1 AND due_at IS NOT NULL AND (left_at IS NULL OR left_at > due_at)
 """
-# Only what the application saw counts as backed out; everything where it was not asked: of a session
-# that was lost, or a unit of work that was ended.
+# Only what the application saw counts as backed out; everything where it could not say that: of a
+# session that was lost, or a unit of work that was ended.
 BACKOUTS = """
 WITH
 seen AS (
