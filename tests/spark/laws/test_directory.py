@@ -94,7 +94,8 @@ def standing_in(state):
 
 def manager_settings_of(state):
     """Settings of the queue manager by name, as the fold has them."""
-    told = {name: getattr(state, name) for name in ("messages_max", "bytes_max")}
+    limits = ("unit_of_work_time_limit_ms", "unit_of_work_idle_limit_ms")
+    told = {name: getattr(state, name) for name in ("messages_max", "bytes_max", *limits)}
     told |= {"automatic_creation": state.automatic_creation}
     return told | {"maximum_lifetime_ms": state.lifetimes.maximum_ms} | storage_of(state)
 

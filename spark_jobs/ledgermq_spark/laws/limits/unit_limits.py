@@ -140,7 +140,7 @@ judged AS (
 SELECT queue_manager, coalesce(next_at, end_at) AS position, -1 AS store, -1 AS sequence, session,
     IF(is_timed_out, 'a unit of work timed out though no limit of its was over',
         'a unit of work did not end though its time was over') AS summary,
-    coalesce(IF(holds > 0, due_us, NULL), 'never') AS expected, now_us AS found
+    coalesce(CAST(IF(holds > 0, due_us, NULL) AS STRING), 'never') AS expected, now_us AS found
 FROM judged
 WHERE CASE WHEN is_timed_out
     THEN NOT coalesce(holds > 0 AND before_us < due_us AND due_us <= now_us, FALSE)
