@@ -15,7 +15,7 @@ from support.checks.checked_histories import check_history, examples
 from support.generators.generators import Entry, informed_histories, naive_histories
 from support.generators.group_generators import group_histories
 from support.generators.quota_generators import quota_histories
-from support.planted.fold_faults import CONNECTIONS, FOLD, JOURNAL
+from support.planted.fold_faults import CONNECTIONS, FOLD, JOURNAL, UNIT_LIMITS
 from support.planted.order_faults import GROUPS
 from support.planted.planted_faults import expect_found_by, named
 from support.planted.put_faults import QUOTAS
@@ -103,6 +103,12 @@ def test_planted_fault_of_the_journal_is_found(planted):
 def test_planted_fault_of_connections_is_found(planted):
     """Scripts show it, because random histories seldom come to it (SES-39)."""
     expect_found_by(CONNECTIONS, planted)
+
+
+@pytest.mark.parametrize("planted", named(UNIT_LIMITS))
+def test_planted_fault_of_time_limits_is_found(planted):
+    """Their scripts ask for each moment, which random histories seldom come to."""
+    expect_found_by(UNIT_LIMITS, planted)
 
 
 @pytest.mark.parametrize("planted", named(QUOTAS))

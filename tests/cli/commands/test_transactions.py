@@ -4,6 +4,7 @@ import contextlib
 
 import pytest
 
+import ledgermq
 from ledgermq.cli.options.target import Target
 from ledgermq.cli.printing.exits import OK, REFUSED, USAGE
 from ledgermq.testing import MemoryBroker
@@ -69,6 +70,22 @@ def test_a_rollback_says_what_it_does_and_wants_a_yes(memory, session):
     shown = memory("session", "show", handle, "--json").document
     assert "stuck" in shown["unit_of_work_ended_by"]
     session.rollback()
+
+
+def test_time_limits_are_set_and_shown_and_end_a_unit_of_work_with_its_cause(
+    memory, session, broker
+):
+    """For the queue manager; what is open then is ended too, and its session shows why."""
+    assert memory("manager", "alter", "--unit-of-work-idle-limit", "-1s").code == USAGE
+    assert memory("manager", "alter", "--unit-of-work-time-limit", "2s").code == OK
+    lines = memory("manager", "show").lines
+    assert "unit of work time limit\t2s" in lines
+    assert "unit of work idle limit\tnone" in lines
+    broker.advance(2.1)
+    shown = memory("session", "show", str(session.handle), "--json").document
+    assert "its time limit: it was open for 2000 ms" in shown["unit_of_work_ended_by"]
+    with pytest.raises(ledgermq.TransactionRolledBackError, match="time limit"):
+        session.commit()
 
 
 def test_a_session_is_shown_and_ended(memory, session):

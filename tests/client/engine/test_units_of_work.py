@@ -1,6 +1,7 @@
 """Units of work and sessions that administration looks at and ends (SES-20, decision 12)."""
 
 import asyncio
+import threading
 
 import pytest
 
@@ -211,6 +212,29 @@ def test_a_commit_after_a_time_limit_raises_once_and_the_session_goes_on():
         committed = session.commit()
         status = memory.admin.queue_status("q.out", not_before=committed.position)
         assert status.message_count == 1
+
+
+def test_who_waits_for_a_message_is_told_of_a_time_limit_and_gets_it_again_after_a_rollback():
+    """Every receive raises until the session rolls back; what it got counts as backed out."""
+    broker = MemoryBroker()
+    with broker.connect(timeout=20.0) as memory:
+        with memory.session() as filler:
+            filler.producer("queue:q").send_many(["a", "b"])
+        session = memory.session(transacted=True, unit_of_work_idle_limit_ms=1_000)
+        consumer = session.consumer("queue:q", prefetch=0)
+        assert consumer.receive(20).body == "a"
+        memory.admin.suspend_queue("q")
+        waiting = threading.Timer(0.2, broker.advance, (1.2,))
+        waiting.start()
+        for _ in range(2):
+            with pytest.raises(ledgermq.TransactionRolledBackError, match="broke a time limit"):
+                consumer.receive()
+        waiting.join()
+        memory.admin.resume_queue("q")
+        session.rollback()
+        again = consumer.receive(20)
+        assert (again.body, again.delivery_count) == ("a", 2)
+        session.commit()
 
 
 @pytest.mark.parametrize("wrong", [-1, 2**53])

@@ -78,6 +78,28 @@ def test_a_live_client_that_does_nothing_keeps_its_messages(installation, queue)
         assert connection.admin.queue_status(queue).message_count == 0
 
 
+def test_a_unit_of_work_that_nobody_goes_on_with_is_given_to_others(installation, queue):
+    """Its session lives, but its next call says what happened; another session has the message."""
+    with (
+        installation.connect() as connection,
+        connection.session(transacted=True, unit_of_work_idle_limit_ms=1_000) as idle,
+        connection.session(transacted=True) as other,
+    ):
+        idle.producer(queue).send("mine")
+        idle.commit()
+        consumer = idle.consumer(queue)
+        assert consumer.receive(20).body == "mine"
+        again = other.consumer(queue).receive(20)
+        assert (again.body, again.delivery_count) == ("mine", 2)
+        other.commit()
+        with pytest.raises(ledgermq.TransactionRolledBackError, match="broke a time limit"):
+            consumer.receive(20)
+        idle.rollback()
+        idle.producer(queue).send("next")
+        idle.commit()
+        assert connection.admin.queue_status(queue).message_count == 1
+
+
 @pytest.mark.slow
 def test_a_broker_killed_and_started_again_loses_and_repeats_nothing(tmp_path):
     """Sends and commits under way across the crash each act once."""

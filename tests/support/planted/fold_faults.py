@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ledgermq.core import clock, moves
+from ledgermq.core import clock, moves, unit_limits
 from ledgermq.core.delivery import delivering as delivery
 from ledgermq.core.delivery import redelivery, settling
 from ledgermq.core.destinations import by_name
@@ -54,6 +54,18 @@ def _one_too_few(original: Any) -> Any:
 
 def _keeps_puts(original: Any) -> Any:
     return lambda entry, session: 0
+
+
+def _if_it_began(original: Any) -> Any:
+    def restart(state, session, active):
+        if not session.open_puts and not session.deliveries:
+            original(state, session, active)
+
+    return restart
+
+
+def _longer(original: Any) -> Any:
+    return lambda one_ms, other_ms: max(one_ms, other_ms)
 
 
 def _later(original: Any) -> Any:
@@ -177,4 +189,13 @@ CONNECTIONS = Family(
         ),
     ),
     played(lambda: read_scripts((SCRIPTS / "connections.txt").read_text(encoding="utf-8"))),
+)
+UNIT_LIMITS = Family(
+    "time limits of units of work",
+    (
+        Fault("a put does not end idleness", unit_limits, "_restart_idleness", _if_it_began),
+        Fault("the longer one of two limits holds", unit_limits, "shorter", _longer),
+        Fault("a unit of work outlives its limit", clock, "time_out_unit_of_work", does_nothing),
+    ),
+    played(lambda: read_scripts((SCRIPTS / "unit_limits.txt").read_text(encoding="utf-8"))),
 )

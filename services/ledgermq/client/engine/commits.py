@@ -128,7 +128,7 @@ class Commits:
         self.unit = UnitOfWork(self._engine)
         self.put_states.roll_back()
         yield from self._settling.give_back(timeout)
-        self.broken = None
+        self.broken = self._engine.timed_out = None
 
     def _finished(self, commitment: Commitment, timeout: float | None) -> Steps[None]:
         pending = commitment.pending

@@ -41,6 +41,7 @@ from ledgermq.protocol.outcomes import (
     Outcome,
     Refused,
     Reply,
+    Returned,
     SessionEnded,
     Suspected,
 )
@@ -59,6 +60,7 @@ class Engine:
 
     Attributes:
         lost: Why the session ended without its own doing; None: it did not.
+        timed_out: Which end of its unit of work it has not rolled back after; None: none.
         ended: Whether it is over, closed or lost.
         closing: Whether somebody closes it, or has.
         owner: The thread that it belongs to, if it has message listeners.
@@ -90,6 +92,7 @@ class Engine:
         self.transport = transport
         self.closing = False
         self.lost: LedgerMQError | None = None
+        self.timed_out: TransactionRolledBackError | None = None
         self.ended = False
         self._lane = lane
         self._headers: dict[type[SessionOperation], Headers] = {}
@@ -395,6 +398,8 @@ class Engine:
                 self._take_refused_locked(outcome, settled)
             elif isinstance(outcome, SessionEnded) and not outcome.session_sequence:
                 self._end_locked(outcome, settled)
+            elif isinstance(outcome, Returned) and not outcome.session_sequence:
+                self._time_out_locked(outcome)
             elif isinstance(outcome, Reply):
                 self._take_reply_locked(outcome, settled)
             elif isinstance(outcome, Suspected):
@@ -450,6 +455,16 @@ class Engine:
             settled,
             uncertain=False,
         )
+
+    def _time_out_locked(self, ended: Returned) -> None:
+        """A time limit ended the unit of work; whoever waits for a message would wait in vain."""
+        self.timed_out = TransactionRolledBackError(
+            f"the unit of work of session {self.queue_manager}@{self.handle} broke a time limit at "
+            f"{self.queue_manager}@{ended.position}: {ended.returned} deliveries went back, "
+            f"{ended.discarded} uncommitted puts vanished; roll back and do it again",
+            position=ended.position,
+        )
+        LOGGER.warning("%s", self.timed_out)
 
     def _lose_locked(self, refused: Refused, settled: list[Pending]) -> None:
         """Refused for a session that is gone; a repeated operation may have acted before that."""

@@ -68,6 +68,7 @@ class Consumer(Closing):
             IllegalStateError: consumer or session are closed already; options of a call without
                 prefetch 0; a cursor that is nowhere, or on another queue.
             SessionLostError: the queue manager ended the session.
+            TransactionRolledBackError: a time limit ended the unit of work; roll back.
             MatchOptionsError: in logical order another message comes next (GRP-44).
             GetOptionsError: options that do not go together, or out of range.
 
