@@ -197,7 +197,7 @@ def test_a_session_is_told_with_its_consumers_and_why_they_get_nothing(memory):
 
 
 def test_a_commit_after_a_time_limit_raises_once_and_the_session_goes_on():
-    """TransactionRolledBackError says which limit; the puts around it vanish, later ones do not."""
+    """`unit-of-work-timed-out` says which limit; the puts around it vanish, later ones do not."""
     broker = MemoryBroker()
     with broker.connect(timeout=20.0) as memory:
         session = memory.session(transacted=True, unit_of_work_idle_limit_ms=1_000)
