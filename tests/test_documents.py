@@ -26,7 +26,7 @@ NAMED = re.compile(r"`((?:[\w-]+/)+[\w-]*(?:\.py)?)(?::(\w+))?`")
 FOR_USERS = ["README.md", "CONTRIBUTING.md", "docs/operations.md", "docs/errors.md"]
 FOR_USERS += ["docs/jms.md", "docs/ibm-mq.md", "docs/spark.md", "docs/deployment.md"]
 FOR_USERS += ["docs/monitoring.md", "docs/security.md", "docs/registry.md", "docs/services.md"]
-FOR_USERS += ["schemas/PROTOCOL.md"]
+FOR_USERS += ["schemas/PROTOCOL.md", "docs/fairness.md"]
 FOR_USERS += [f"schemas/protocol/{path.name}" for path in PAGES]
 JMS_EXCEPTIONS = {
     *("JMS", "IllegalState", "InvalidClientID", "InvalidDestination", "InvalidSelector"),

@@ -149,19 +149,17 @@ class Connection(ClosingInAnyCase):
             IllegalStateError: the connection is closed, or the mode, the delay or a limit is none.
         """
         limits_ms = (unit_of_work_time_limit_ms, unit_of_work_idle_limit_ms)
-        return Session(self.open_work(ack, transacted, redelivery_delay_ms, limits_ms))
+        return Session(self.open_work(ack, transacted, redelivery_delay_ms, *limits_ms))
 
     def open_work(
         self,
         ack: AckMode | str,
         transacted: bool,
         redelivery_delay_ms: int | None,
-        unit_limits_ms: tuple[int, int] = (0, 0),
+        unit_of_work_time_limit_ms: int = 0,
+        unit_of_work_idle_limit_ms: int = 0,
     ) -> Work:
-        """Opens a session, for threads or coroutines; see `session`.
-
-        `unit_limits_ms` are how long its units of work may be open, and idle.
-        """
+        """Opens a session, for threads or coroutines; see `session`."""
         self._check_usable()
         try:
             mode = AckMode.TRANSACTED if transacted else AckMode(ack)
@@ -170,9 +168,10 @@ class Connection(ClosingInAnyCase):
                 f"{shown(ack)} is no acknowledge mode; there are {', '.join(AckMode)}"
             ) from None
         delay_ms = checked_delay_ms(redelivery_delay_ms, self._settings.redelivery_delay_ms)
-        for name, limit_ms in zip(("time", "idle"), unit_limits_ms, strict=True):
-            check_limit_ms(f"unit_of_work_{name}_limit_ms", limit_ms)
-        engine = self._open(mode, self._settings.timeout_seconds, delay_ms, unit_limits_ms)
+        check_limit_ms("unit_of_work_time_limit_ms", unit_of_work_time_limit_ms)
+        check_limit_ms("unit_of_work_idle_limit_ms", unit_of_work_idle_limit_ms)
+        limits_ms = (unit_of_work_time_limit_ms, unit_of_work_idle_limit_ms)
+        engine = self._open(mode, self._settings.timeout_seconds, delay_ms, limits_ms)
         work = Work(engine, self._services)
         with self._lock:
             self._work[work] = None
