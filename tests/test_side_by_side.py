@@ -1,4 +1,4 @@
-"""Tests of the two pytest processes that `make test` starts: each test is in one of them, once."""
+"""Tests of the three pytest processes that `make test` starts: each test is in one of them, once."""
 
 import json
 import subprocess
@@ -19,23 +19,28 @@ def _item(name, *marks):
     )
 
 
-def test_both_meet_in_the_middle_and_each_file_is_in_one(tmp_path):
-    """What needs a broker comes first on one side, what needs Spark on the other."""
+def test_they_meet_and_each_file_is_in_one(tmp_path):
+    """One begins with what needs a broker, one with Spark, one with the rest."""
     items = [
         _item("tests/a.py"),
         _item("tests/b.py", "spark"),
         _item("tests/c.py"),
         _item("tests/c.py", "kafka"),
         _item("tests/d.py"),
+        _item("tests/e.py"),
+        _item("tests/f.py", "kafka"),
+        _item("tests/g.py", "spark"),
     ]
     first = side_by_side._taken(items, 1, tmp_path)
     second = side_by_side._taken(items, 2, tmp_path)
+    third = side_by_side._taken(items, 3, tmp_path)
     assert next(first) is items[2]
-    assert next(second) is items[1]
+    assert next(second) is items[7]
+    assert next(third) is items[0]
     assert next(first) is items[3]
-    assert next(second) is items[4]
-    assert list(first) == [items[0]]
-    assert list(second) == []
+    assert list(third) == [items[4], items[5], items[6]]
+    assert list(second) == [items[1]]
+    assert list(first) == []
 
 
 @pytest.mark.parametrize(
@@ -64,4 +69,4 @@ def test_no_test_at_all_is_a_failure():
         check=False,
     )
     assert ended.returncode == pytest.ExitCode.NO_TESTS_COLLECTED
-    assert {line[:4] for line in ended.stdout.splitlines()} >= {"1 | ", "2 | ", "both"}
+    assert {line[:4] for line in ended.stdout.splitlines()} >= {"1 | ", "2 | ", "3 | ", "all:"}

@@ -1,12 +1,12 @@
-"""Runs the tests as two pytest processes side by side, each test in one of them: `make test`.
+"""Runs the tests as three pytest processes side by side, each test in one of them: `make test`.
 
 Waiting for a broker and computing share a machine well, so one process begins with what needs a
-broker, the other with what needs Spark, and both go on with the rest until they meet: each takes
-whole files that nobody has begun, one from the front of the same list and one from its back. No
-file needs to be told where it belongs, and no two Spark sessions run at once.
+broker, one with what needs Spark, and one with the rest, which fills the time in which the others
+wait. Each takes whole files that nobody has begun, until none is left: no file needs to be told
+where it belongs. The third one never starts Spark, and the first one comes to it last.
 
-Run as a module it is the parent, which starts both with the arguments given, prefixes their lines
-and ends as the worse of them. Loaded by pytest as a plugin it is what a process does.
+Run as a module it is the parent, which starts all with the arguments given, prefixes their lines
+and ends as the worst of them. Loaded by pytest as a plugin it is what a process does.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-# Number of a process and the directory of what both have begun, as `NUMBER:DIRECTORY`.
+# Number of a process and the directory of what all have begun, as `NUMBER:DIRECTORY`.
 SIDE_VARIABLE = "LEDGERMQ_TEST_SIDE"
-SIDES = (1, 2)
+OF_BROKERS, OF_SPARK, OF_THE_REST = SIDES = (1, 2, 3)
 PR_SET_PDEATHSIG = 1
 WHOLE_RUNS = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 
 
 def main(arguments: list[str]) -> int:
-    """Runs both; the exit code of pytest."""
+    """Runs all; the exit code of pytest."""
     began = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="ledgermq-tests-") as directory:
         sides = [_start(side, Path(directory), arguments) for side in SIDES]
@@ -48,7 +48,7 @@ def main(arguments: list[str]) -> int:
         try:
             codes = [side.wait() for side in sides]
         except KeyboardInterrupt:
-            # The terminal interrupted both as well; they tear down what they started.
+            # The terminal interrupted them as well; they tear down what they started.
             codes = [side.wait() for side in sides]
         for thread in threads:
             thread.join()
@@ -56,7 +56,7 @@ def main(arguments: list[str]) -> int:
     minutes, seconds = divmod(round(time.monotonic() - began), 60)
     ran = [code for code in codes if code != pytest.ExitCode.NO_TESTS_COLLECTED]
     code = max((abs(one) for one in ran), default=int(pytest.ExitCode.NO_TESTS_COLLECTED))
-    print(f"both: {'passed' if code == 0 else 'not passed'}, {minutes} min {seconds} s", flush=True)
+    print(f"all: {'passed' if code == 0 else 'not passed'}, {minutes} min {seconds} s", flush=True)
     return code
 
 
@@ -96,11 +96,11 @@ def _remember_failures(directory: Path, *, whole: bool) -> None:
         kept.write_text(json.dumps(failures, indent=2), encoding="utf-8")
 
 
-# -- in each of the two ----------------------------------------------------------------------------
+# -- in each of them -------------------------------------------------------------------------------
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """A process does not outlive the one that started both (Linux)."""
+    """A process does not outlive the one that started all (Linux)."""
     if sys.platform == "linux":
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -132,8 +132,15 @@ def _taken(items: list[pytest.Item], number: int, directory: Path) -> Iterator[p
     files: dict[Path, list[pytest.Item]] = {}
     for item in items:
         files.setdefault(item.path, []).append(item)
-    ordered = sorted(files, key=lambda path: (_rank(files[path]), path))
-    for path in ordered if number == SIDES[0] else reversed(ordered):
+    ranks = {path: _rank(of_it) for path, of_it in files.items()}
+    ordered = sorted(files, key=lambda path: (ranks[path], path))
+    if number == OF_SPARK:
+        ordered.reverse()
+    elif number == OF_THE_REST:
+        # Of what needs a broker the last first: the first process comes from the other end.
+        of_brokers = [path for path in reversed(ordered) if ranks[path] == 0]
+        ordered = [path for path in ordered if ranks[path] == 1] + of_brokers
+    for path in ordered:
         mark = directory / str(path.relative_to(ROOT)).replace("/", "+")
         try:
             mark.touch(exist_ok=False)
