@@ -1,4 +1,4 @@
-"""Tests of the three pytest processes that `make test` starts: each test is in one of them, once."""
+"""Tests of the pytest processes that `make test` starts: each test is in one of them, once."""
 
 import json
 import subprocess
