@@ -37,6 +37,17 @@ def born_late():
     return script, message["message_id"]
 
 
+def timed_out():
+    """Return a log in which the idle limit of a unit of work is over as it is rolled back."""
+    script = Script()
+    script.session().put("q", "a")
+    slow = script.session("TRANSACTED", unit_of_work_idle_limit_ms=1_000)
+    slow.consumer("q", credit=1)
+    script.wait(1.5)
+    slow.rollback()
+    return script
+
+
 @pytest.fixture(scope="module")
 def lives(spark):
     """Return the life of a message of each story, by a name of ours."""
@@ -46,6 +57,8 @@ def lives(spark):
         logs.fold(name, script.entries)
         asked.update({one: (name, message_id) for one, message_id in messages.items()})
 
+    script = timed_out()
+    ask("timed out", script, slow=put_of(script, "queue:q"))
     script, message_id = born_late()
     ask("late", script, late=message_id)
     script = endings.told()[0]
@@ -88,6 +101,12 @@ def test_the_life_of_a_message_tells_its_birth_and_its_end(lives):
         ),
         ("expired", f"queue q: {OVER}, as delivery 1 of session 0 came back"),
     ]
+
+
+def test_the_life_of_a_message_says_that_a_unit_of_work_was_out_of_time(lives):
+    """Not that its session rolled back, though it did so at the same entry."""
+    (returned,) = [one.reason for one in lives["slow"].steps if one.what == "returned"]
+    assert returned.startswith("queue q: a time limit of its unit of work was over, delivery 1")
 
 
 def test_the_life_of_a_message_that_was_purged_unborn_tells_no_birth(lives):
