@@ -73,6 +73,7 @@ class Subject:
     topics: list[dict[str, Any]]
     subscriptions: list[dict[str, Any]]
     groups: list[dict[str, Any]]
+    stalls: list[dict[str, Any]]
     digest: str
     chain: bytes
     live: Checkpoint | None
@@ -94,7 +95,8 @@ class AuditReport:
     `conservation` says what became of every put that was accepted (INF-19), in messages.
     `proven` says from which start to which position the proof reaches, and which laws were asked of
     how many rows. `stuck_groups` are information: groups that lack something while messages of them
-    wait. `depth`, `oldest_age_seconds` and `redeliveries` are those of the busiest queues and
+    wait; so are `stalls`: where messages have been for long, and why nobody gets them. `depth`,
+    `oldest_age_seconds` and `redeliveries` are those of the busiest queues and
     topics (`traffic.Series`).
     """
 
@@ -118,6 +120,7 @@ class AuditReport:
     conservation: dict[str, Any] = field(default_factory=dict)
     proven: dict[str, Any] = field(default_factory=dict)
     stuck_groups: list[dict[str, Any]] = field(default_factory=list)
+    stalls: list[dict[str, Any]] = field(default_factory=list)
     never_used: list[dict[str, Any]] = field(default_factory=list)
     slowest_settlements: list[dict[str, Any]] = field(default_factory=list)
     depth: dict[str, Points] = field(default_factory=dict)
@@ -163,7 +166,7 @@ def audit(subject: Subject) -> AuditReport:
         *altered_contents(subject.operations, subject.recorded),
         *altered_copies(subject.operations, subject.expected),
     ]
-    notes = _stuck_notes(subject.groups)
+    notes = [*_stuck_notes(subject.groups), *_stall_notes(subject.stalls)]
     live = _live(subject, notes)
     totals = totals_of(subject.facts)
     broken, laws = breaches(subject.facts, subject.laws)
@@ -199,6 +202,7 @@ def audit(subject: Subject) -> AuditReport:
         chain=subject.chain.hex() if subject.position >= 0 else "",
         proven=proof_of(subject.position, laws=laws),
         stuck_groups=subject.groups,
+        stalls=subject.stalls,
         never_used=never_used(subject.facts, totals),
         slowest_settlements=slowest_settlements(subject.facts),
         depth=series.depth,
@@ -250,6 +254,12 @@ def _stuck_notes(stuck: list[dict[str, Any]]) -> list[str]:
     oldest = sum(1 for one in stuck if one["oldest"])
     told = f"{len(stuck)} groups with messages that wait are not complete"
     return [f"{told}, {oldest} of them the oldest in their queues"]
+
+
+def _stall_notes(stalls: list[dict[str, Any]]) -> list[str]:
+    if not stalls:
+        return []
+    return [f"in {len(stalls)} queues or subscriptions messages wait for long that nobody gets"]
 
 
 def _compared(subject: Subject, found: Differences, totals: list[dict[str, Any]]) -> dict[str, int]:

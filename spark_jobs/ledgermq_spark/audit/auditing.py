@@ -301,6 +301,7 @@ def _subject(
         topics=rebuilt.topics,
         subscriptions=rebuilt.subscriptions,
         groups=rebuilt.groups,
+        stalls=rebuilt.stalls,
         digest=rebuilt.digest,
         chain=rebuilt.chain,
         live=live,

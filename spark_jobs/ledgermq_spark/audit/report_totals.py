@@ -40,6 +40,7 @@ def what_became(report: AuditReport) -> list[str]:
         _subscriptions(report.subscription_totals),
         _never_used(report),
         _stuck(report),
+        _stalls(report),
     ]
 
 
@@ -141,6 +142,23 @@ def _stuck(report: AuditReport) -> str:
         "nothing of these; <i>oldest</i>: nothing older waits in the queue."
     )
     return section("Groups that are not complete", table(head, rows, frozenset({3, 4, 7})), note)
+
+
+def _stalls(report: AuditReport) -> str:
+    rows = [
+        [
+            escape(one["destination"]),
+            escape(one["subscription"]),
+            number(one["messages"]),
+            moment(one["since"]),
+            lasted((report.time - one["since"]) / 1_000_000),
+            "<br>".join(escape(text) for text in one["obstacles"]),
+        ]
+        for one in report.stalls
+    ]
+    head = ["Destination", "Subscription", "Messages", "Oldest since", "For", "What holds them up"]
+    note = "No anomalies: as <code>ledgermq queue why</code> said it at the end of the log."
+    return section("Where messages wait for long", table(head, rows, frozenset({2, 4})), note)
 
 
 def _missing(group: dict[str, Any]) -> str:

@@ -31,6 +31,7 @@ from ledgermq_spark.log.read_log import as_operation
 from ledgermq_spark.log.rows import BYTES, LONG, TEXT, arrow_batch, batch_of, spark_schema
 from ledgermq_spark.log.skipped import Skipped
 from ledgermq_spark.rebuild.checkpoints import encode_root, state_digest
+from ledgermq_spark.rebuild.stalls import stalls_of
 from ledgermq_spark.rebuild.testimony import (
     CLOCK_COLUMNS,
     MOVE_COLUMNS,
@@ -54,8 +55,8 @@ TOLD = {
 # `part` says what a row is: one of `TOLD`, or, with a payload, root, block, chain (at the end),
 # links (the chain at every position from `block` on, 32 bytes each), digest (of the state and the
 # chain, at a position that was asked for), stopped, skipped, the statuses
-# of queues (statuses), topics or subscriptions, and groups that lack something. A large block has
-# several rows, `number` from 0 on.
+# of queues (statuses), topics or subscriptions, groups that lack something, and where messages wait
+# for long (stalls). A large block has several rows, `number` from 0 on.
 FOLD_COLUMNS = (
     ("part", TEXT),
     ("partition", LONG),
@@ -144,6 +145,7 @@ def state_rows(state: QueueManager, partition: int, chain: bytes) -> Iterator[Ro
     yield _row("topics", partition, json.dumps(topic_statuses(state)).encode())
     yield _row("subscriptions", partition, json.dumps(subscription_statuses(state)).encode())
     yield _row("groups", partition, json.dumps(incomplete_groups(state)).encode())
+    yield _row("stalls", partition, json.dumps(stalls_of(state)).encode())
 
 
 def _digest_row(state: QueueManager, partition: int, chain: bytes) -> Row:

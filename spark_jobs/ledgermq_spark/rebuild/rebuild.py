@@ -98,6 +98,7 @@ class Rebuilt:
     topics: list[dict[str, Any]]
     subscriptions: list[dict[str, Any]]
     groups: list[dict[str, Any]]
+    stalls: list[dict[str, Any]]
     rows: DataFrame
     seconds: float
     operations: int
@@ -289,7 +290,10 @@ def rebuild_at(
 
 
 # Parts of which there is one row, and which fit the driver.
-SMALL = ("end", "chain", "root", "statuses", "topics", "subscriptions", "groups", "stopped")
+SMALL = (
+    *("end", "chain", "root", "stopped"),
+    *("statuses", "topics", "subscriptions", "groups", "stalls"),
+)
 # Parts of which there are few, each a list in JSON.
 LISTED = ("skipped", "digest")
 
@@ -371,6 +375,7 @@ def _rebuilt(
         topics=json.loads(small["topics"]),
         subscriptions=json.loads(small["subscriptions"]),
         groups=json.loads(small["groups"]),
+        stalls=json.loads(small["stalls"]),
         rows=rows,
         seconds=time.monotonic() - started,
         operations=end["position"] + 1 - first,

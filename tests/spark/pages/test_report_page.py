@@ -158,6 +158,10 @@ def hostile_report():
         ],
         never_used=[{"kind": "queue", "store": 5, "destination": HOSTILE, "made_at": 5}],
         stuck_groups=[group],
+        stalls=[
+            dict.fromkeys(("destination", "subscription"), HOSTILE)
+            | {"messages": 1, "since": START_US, "obstacles": [HOSTILE]}
+        ],
         refusals={"no-such": 1},
         refused_records=[{"position": 1, "session": 1, "reason": "no-such", "detail": HOSTILE}],
         corrections=[correction | {"position": 4, "sequence": 0}],

@@ -13,6 +13,7 @@ from ledgermq.wire.framing.codec import encode_record
 from ledgermq_spark.audit.audit import AuditReport, Subject, audit
 from ledgermq_spark.rebuild.checkpoints import BLOCK, encode_root
 from ledgermq_spark.rebuild.fold import incomplete_groups
+from ledgermq_spark.rebuild.stalls import stalls_of
 from support.audits.frames import outcomes_frame, stored_frame
 from support.audits.testimonies import Logs
 from support.brokers.log_writer import LANES, Entry
@@ -42,6 +43,7 @@ def subject_of(
         topics=topic_statuses(state),
         subscriptions=subscription_statuses(state),
         groups=incomplete_groups(state),
+        stalls=stalls_of(state),
         digest="",
         chain=bytes(32),
         live=None,
