@@ -73,9 +73,13 @@ class Connection(Closing):
 
         async def opening() -> Session:
             open_work = self._connection.open_work
-            limits_ms = (unit_of_work_time_limit_ms, unit_of_work_idle_limit_ms)
             work = await asyncio.to_thread(
-                open_work, ack, transacted, redelivery_delay_ms, *limits_ms
+                open_work,
+                ack,
+                transacted,
+                redelivery_delay_ms,
+                unit_of_work_time_limit_ms,
+                unit_of_work_idle_limit_ms,
             )
             return Session(work, self._waker)
 

@@ -148,8 +148,14 @@ class Connection(ClosingInAnyCase):
             WorkerUnavailableError: no worker answered within the time-out.
             IllegalStateError: the connection is closed, or the mode, the delay or a limit is none.
         """
-        limits_ms = (unit_of_work_time_limit_ms, unit_of_work_idle_limit_ms)
-        return Session(self.open_work(ack, transacted, redelivery_delay_ms, *limits_ms))
+        work = self.open_work(
+            ack,
+            transacted,
+            redelivery_delay_ms,
+            unit_of_work_time_limit_ms,
+            unit_of_work_idle_limit_ms,
+        )
+        return Session(work)
 
     def open_work(
         self,

@@ -31,4 +31,14 @@ SELECT queue_manager, position, time_us, reference_us, coalesce(one_before, last
     coalesce(one_behind, first) AS next_position
 FROM beside JOIN ends USING (queue_manager, stretch)
 """
-FRAMES: Final = {"entries": ENTRIES}
+# From when the deadlines of each operation count (§6), with state time before and after it.
+OPERATION_TIMES: Final = """
+SELECT queue_manager, position, time_us, before_it.time_us AS before_us,
+    greatest(time_us, IF(trusted, append_time_us, time_us)) AS begins_us
+FROM {operations} JOIN {entries} USING (queue_manager, position)
+"""
+LOG_END: Final = """
+SELECT queue_manager, max(position) AS end_at, max(time_us) AS end_us FROM {clock}
+GROUP BY queue_manager
+"""
+FRAMES: Final = {"entries": ENTRIES, "operation_times": OPERATION_TIMES, "log_end": LOG_END}

@@ -128,15 +128,6 @@ effective AS (
     WHERE NOT coalesce(is_over, FALSE)
         AND NOT coalesce(turn = 'suspicion' AND before_it = 'suspicion', FALSE)
 ),
-entries AS (
-    SELECT queue_manager, position, time_us, before_it.time_us AS before_us,
-        greatest(time_us, IF(trusted, append_time_us, time_us)) AS begins_us
-    FROM {operations} JOIN {entries} USING (queue_manager, position)
-),
-last AS (
-    SELECT queue_manager, max(position) AS end_at, max(time_us) AS end_us FROM {clock}
-    GROUP BY queue_manager
-),
 told AS (
     SELECT queue_manager, session, position, number AS told_us FROM {outcomes}
     WHERE kind = 'Suspected'
@@ -148,8 +139,8 @@ due AS (
         lead(turn) OVER turn AS next_turn, lead(before_us) OVER turn AS next_before_us,
         lead(time_us) OVER turn AS next_us
     FROM effective
-        JOIN last USING (queue_manager)
-        LEFT JOIN entries USING (queue_manager, position)
+        JOIN {log_end} USING (queue_manager)
+        LEFT JOIN {operation_times} USING (queue_manager, position)
         LEFT JOIN told USING (queue_manager, session, position)
     WINDOW turn AS (PARTITION BY queue_manager, session ORDER BY position, rank)
 )

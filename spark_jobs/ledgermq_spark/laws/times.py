@@ -58,10 +58,6 @@ WHERE waits.after IN ('unborn', 'delayed') AND left_to = 'available'
 """
 OVERDUE = """
 WITH
-ends AS (
-    SELECT queue_manager, max(position) AS end_at, max(time_us) AS end_us FROM {clock}
-    GROUP BY queue_manager
-),
 last AS (
     SELECT queue_manager, store, kind, sequence,
         max_by(struct(position, after, until_us), (position, step)) AS move
@@ -71,7 +67,7 @@ last AS (
 SELECT queue_manager, end_at AS position, store, sequence, -1 AS session,
     'what waits for a moment still waits though it has come' AS summary,
     move.until_us AS expected, end_us AS found
-FROM last JOIN ends USING (queue_manager)
+FROM last JOIN {log_end} USING (queue_manager)
 WHERE move.after IN ('unborn', 'delayed') AND move.until_us <= end_us
 """
 LAW = Law(

@@ -195,14 +195,18 @@ def undo(entry: Entry, session: Session, seen: list[DeliveryRange]) -> tuple[int
     return give_back_all(entry, session, seen), discarded
 
 
+def all_of(session: Session) -> list[DeliveryRange]:
+    """Everything that a session has in flight, as if it had seen that."""
+    return [{"first": one, "last": one} for one in session.deliveries]
+
+
 def time_out_unit_of_work(entry: Entry, session: Session, due: int) -> None:
     """Rolls back a unit of work that broke a limit at a time in µs; every get counts as backed out.
 
     As after a rollback by administration, the session is given nothing until it rolls back itself.
     """
     limit = broken_limit(entry.state, session, due)
-    seen: list[DeliveryRange] = [{"first": one, "last": one} for one in session.deliveries]
-    entry.emit(session.connection, _return_all(entry, session, 0, seen))
+    entry.emit(session.connection, _return_all(entry, session, 0, all_of(session)))
     session.unit_of_work_ended_by, session.unit_of_work_timed_out = limit, True
 
 

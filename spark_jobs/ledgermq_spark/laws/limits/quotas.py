@@ -143,10 +143,6 @@ ends AS (
     UNION
     SELECT queue_manager, session, position, TRUE FROM {forced_rollbacks}
 ),
-last AS (
-    SELECT queue_manager, max(position) AS end_at, max(time_us) AS end_us FROM {clock}
-    GROUP BY queue_manager
-),
 too_large AS (
     SELECT DISTINCT one.queue_manager, one.position, TRUE AS is_too_large
     FROM {waiting_puts} AS one JOIN {quotas} AS quota ON one.queue_manager = quota.queue_manager
@@ -166,7 +162,7 @@ FROM {waiting_puts} AS one LEFT JOIN clocked USING (queue_manager, answered_at)
     LEFT JOIN ends USING (queue_manager, session, answered_at)
     LEFT JOIN refusals USING (queue_manager, session, session_sequence, answered_at)
     LEFT JOIN too_large USING (queue_manager, position)
-    JOIN last USING (queue_manager)
+    JOIN {log_end} USING (queue_manager)
 WHERE deadline_us <= IF(answered_at IS NULL, end_us, before_us)
     OR reason = 'quota-exceeded' AND deadline_us > time_us AND is_end IS NULL
         AND is_too_large IS NULL

@@ -104,15 +104,6 @@ eras AS (
         so_far AS (PARTITION BY queue_manager, session ORDER BY position
             ROWS BETWEEN UNBOUNDED PRECEDING AND CURRENT ROW)
 ),
-clocked AS (
-    SELECT queue_manager, position, time_us,
-        greatest(time_us, IF(trusted, append_time_us, time_us)) AS begins_us
-    FROM {{operations}} JOIN {{entries}} USING (queue_manager, position)
-),
-last AS (
-    SELECT queue_manager, max(position) AS end_at, max(time_us) AS end_us FROM {{clock}}
-    GROUP BY queue_manager
-),
 due AS (
     SELECT era.*,
         {_due_us("unit_of_work_time_limit_ms", _BEGAN_US)} AS over_us,
@@ -122,15 +113,15 @@ due AS (
     JOIN {{manager_settings}} AS manager ON era.queue_manager = manager.queue_manager
         AND from_position <= era.position
         AND (until_position IS NULL OR era.position < until_position)
-    LEFT JOIN clocked AS began
+    LEFT JOIN {{operation_times}} AS began
         ON era.queue_manager = began.queue_manager AND began_at = began.position
-    LEFT JOIN clocked AS active
+    LEFT JOIN {{operation_times}} AS active
         ON era.queue_manager = active.queue_manager AND active_at = active.position
 ),
 judged AS (
     SELECT due.*, least(over_us, idle_us) AS due_us, before_it.time_us AS before_us,
         coalesce(time_us, end_us) AS now_us, end_at
-    FROM due JOIN last USING (queue_manager)
+    FROM due JOIN {{log_end}} USING (queue_manager)
     LEFT JOIN (
         SELECT queue_manager, position AS next_at, time_us, before_it FROM {{entries}}
     ) USING (queue_manager, next_at)
