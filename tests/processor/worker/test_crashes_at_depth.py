@@ -1,4 +1,4 @@
-"""A kill at each point with 30,000 messages waiting; nothing is lost or there twice (D5, H1)."""
+"""Twenty kills with 30,000 messages waiting; nothing is lost, nothing is there twice (D5, H1)."""
 
 import pytest
 
@@ -7,18 +7,19 @@ from support.soak import Soak
 
 pytestmark = [pytest.mark.kafka, pytest.mark.spark, pytest.mark.slow, pytest.mark.timeout(1500)]
 
+ROUNDS = 20
 DEPTH = 30_000
 
 
-def test_a_kill_at_each_point_at_depth_loses_nothing_and_the_audit_agrees(place):
+def test_twenty_kills_at_depth_lose_nothing_and_the_audit_agrees(place):
     """After every SIGKILL the lanes hold the fold of the log, at the end the audit proves it."""
     soak = Soak(place, DEPTH, say=print)
-    for _ in CRASH_POINTS:
+    for _ in range(ROUNDS):
         soak.round()
     soak.rest()
     soak.audit()
     soak.close()
-    assert all(soak.deaths[point] for point in CRASH_POINTS)
+    assert all(soak.deaths[point] >= ROUNDS // len(CRASH_POINTS) for point in CRASH_POINTS)
     waiting = soak.follower.state.queues["deep"]
     assert waiting.next_sequence > DEPTH
     assert len(waiting.messages) > DEPTH // 2
