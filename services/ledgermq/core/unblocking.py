@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from ledgermq.core.delivery.delivering import deliver_touched
 from ledgermq.core.delivery.expiry import expire_due
 from ledgermq.core.destinations.by_name import find_destination, use_destination
+from ledgermq.core.destinations.deduplication import duplicate
 from ledgermq.core.destinations.subscriptions import retire
 from ledgermq.core.entry import Entry
 from ledgermq.core.puts.blocked import Waits, answer_late, refuse_blocked, remove_blocked
@@ -124,6 +125,10 @@ def _try(
 
 def _put_now(entry: Entry, put: BlockedPut, queue: Queue) -> Reply | Refusal:
     """Puts the messages as if their Put came now; groups may have changed since it came."""
+    name = put.deduplication_id
+    before = duplicate(entry, put.session, queue, name, put.sequence)
+    if before is not None:
+        return before
     records: list[Group | None] = []
     grouped: list[Message] = []
     for message in put.messages:
@@ -141,7 +146,7 @@ def _put_now(entry: Entry, put: BlockedPut, queue: Queue) -> Reply | Refusal:
     refusal = check_transaction_size(entry.state, put.session, put.messages, put.size_bytes)
     if refusal is not None:
         return refusal
-    return take_in(entry, put.session, queue, put.messages, put.sequence, warning)
+    return take_in(entry, put.session, queue, put.messages, put.sequence, warning, name)
 
 
 def _commit_if_waiting(entry: Entry, session: Session) -> None:

@@ -15,6 +15,9 @@ SOURCE_POSITION_MAX: Final = 2**53
 SOURCE_PARTITION_MAX: Final = 2**31 - 1
 # Partitions of sources that a destination remembers.
 SOURCES_MAX: Final = 1_000
+# What a put may be known by, and how much of that a destination remembers.
+DEDUPLICATION_ID_CHARACTERS_MAX: Final = 128
+DEDUPLICATION_IDS_MAX: Final = 100_000
 CONTENT_BYTES_MAX: Final = 8 * 1024 * 1024 - 4096
 TIMING_MS_MAX: Final = 100 * 366 * 24 * 3600 * 1000
 HEADER_BYTES_MAX: Final = 64 * 1024

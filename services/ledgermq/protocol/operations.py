@@ -208,6 +208,7 @@ class Put(SessionOperation):
     messages: list[PutMessage]
     blocking_ms: int = 0
     source: Source | None = None
+    deduplication_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,6 +273,8 @@ class CreateQueue(SessionOperation):
     unacknowledged_max: int = 0
     group_affinity: bool = False
     settings: dict[str, Any] | None = None
+    deduplication_window_ms: int = 0
+    deduplication_ids_max: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -285,6 +288,8 @@ class AlterQueue(SessionOperation):
     unacknowledged_max: int | None = None
     group_affinity: bool | None = None
     settings: dict[str, Any] | None = None
+    deduplication_window_ms: int | None = None
+    deduplication_ids_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -304,6 +309,8 @@ class CreateTopic(SessionOperation):
     message_bytes_max: int = 0
     settings: dict[str, Any] | None = None
     unacknowledged_max: int = 0
+    deduplication_window_ms: int = 0
+    deduplication_ids_max: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -315,6 +322,8 @@ class AlterTopic(SessionOperation):
     message_bytes_max: int | None = None
     settings: dict[str, Any] | None = None
     unacknowledged_max: int | None = None
+    deduplication_window_ms: int | None = None
+    deduplication_ids_max: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -41,9 +41,20 @@ class Reason(StrEnum):
     CONSUMER_UNKNOWN = "consumer-unknown", Severity.OPERATION, "no open consumer has the number"
     CORRECTION_INVALID = "correction-invalid", Severity.STATE, "it does not fit the message's state"
     CREDIT_INVALID = "credit-invalid", Severity.OPERATION, "the credit is out of range"
+    DEDUPLICATION_OFF = (
+        "deduplication-off",
+        Severity.STATE,
+        "the destination does not look for puts that come twice",
+    )
+    DEDUPLICATION_INVALID = (
+        "deduplication-invalid",
+        Severity.OPERATION,
+        "no put can have that deduplication id",
+    )
     DELIVERY_UNKNOWN = "delivery-unknown", Severity.OPERATION, "a delivery is not in flight"
     DESTINATION_INVALID = "destination-invalid", Severity.OPERATION, "it names no destination"
     DESTINATION_UNKNOWN = "destination-unknown", Severity.STATE, "a temporary destination is gone"
+    DUPLICATE_PUT = "duplicate-put", Severity.STATE, "a unit of work has a put that was put before"
     GROUP_CLASH = "group-clash", Severity.STATE, "an item contradicts others of its group"
     GROUP_INVALID = "group-invalid", Severity.OPERATION, "no message can have that place in a group"
     GROUP_NOT_ALLOWED = "group-not-allowed", Severity.OPERATION, "topics take no groups"

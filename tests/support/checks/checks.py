@@ -89,7 +89,8 @@ def substance(state: QueueManager) -> tuple[Any, ...]:
             consumer.pop("doubt")
     connections = [(one["connection"], one["lane"]) for one in root["connections"]]
     settings = (root["version"], root["automatic_creation"], root["wait_order"], root["journal"])
-    destinations = (root["queues"], root["sources"])
+    open_ids = [one for one in root["open_ids"] if not one["session_sequence"]]
+    destinations = (root["queues"], root["sources"], root["deduplication"], open_ids)
     return settings, destinations, connections, sessions, root["storage"], list(blocks(state))
 
 

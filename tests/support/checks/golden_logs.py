@@ -19,6 +19,7 @@ from ledgermq.core.apply import apply, new_state
 from ledgermq.protocol.operations import Operation
 from ledgermq.protocol.outcomes import Addressed
 from ledgermq.wire.framing.codec import decode_operation
+from ledgermq.wire.framing.schemas import forms_of, names
 from support.checks import checks
 from support.checks.samples import to_json
 from support.scripts.play import play
@@ -43,11 +44,16 @@ def _outcome(one: Addressed) -> Row:
 
 
 def _operation(operation: Operation) -> Row:
-    """An operation as it was written: without the source that a Put has not."""
+    """An operation as it was written: without the optional fields that say nothing."""
+    kind = type(operation).__name__
     fields = _without_text(asdict(operation))
-    if fields.get("source", "") is None:
-        del fields["source"]
-    return {"kind": type(operation).__name__} | fields
+    schema = f"ledgermq.operation.{kind}"
+    left_out = forms_of(schema)[0].left_out if schema in names() else {}
+    return {"kind": kind} | {
+        name: value
+        for name, value in fields.items()
+        if name not in left_out or value != left_out[name]
+    }
 
 
 def _fold(log: list[tuple[bytes | None, int]]) -> Iterator[Row]:

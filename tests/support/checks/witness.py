@@ -33,6 +33,9 @@ class Witness:
         self.place: dict[Key, str] = {}
         self.queue: dict[Key, str] = {}
         self.number: dict[Key, int] = {}
+        # The deduplication ids of puts by their first messages, and what was numbered under them.
+        self.ids: dict[Key, str | None] = {}
+        self.numbered_ids: set[tuple[str, str | None, int]] = set()
         self.open_puts: dict[int, list[Key]] = {}
         self.flights: dict[tuple[int, int], Key] = {}
         # Of topic messages in flight: who holds which.
@@ -86,7 +89,12 @@ class Witness:
 
     def _on_put(self, operation: op.Put, position: int, outcome: out.Reply) -> None:
         queue = operation.destination.removeprefix("queue:")
+        if isinstance(outcome, out.Enqueued) and not outcome.count:
+            known = (queue, operation.deduplication_id, outcome.first_sequence)
+            assert known in self.numbered_ids, f"what was never put comes twice: {known}"
+            return
         keys: list[Key] = [(position, index) for index in range(len(operation.messages))]
+        self.ids[keys[0]] = operation.deduplication_id
         for key in keys:
             self.place[key], self.queue[key] = "open", queue
         if isinstance(outcome, out.Enqueued):
@@ -102,6 +110,7 @@ class Witness:
             assert self.place[key] == "open", f"{key} is numbered twice"
             self.place[key] = "published" if queue.startswith("topic:") else "available"
             self.number[key] = number
+            self.numbered_ids.add((queue, self.ids.get(key), number))
             self.next_number[queue] = number + 1
 
     def _arrived(self, queue: str, following: int) -> None:

@@ -33,7 +33,8 @@ class ModelAdministration(ModelTopics):
             return "setting-invalid"
         if not 0 <= (entry.unacknowledged_max or 0) <= 1_000_000:
             return "setting-invalid"
-        return self.check_settings(destination, entry.settings)
+        reason = self.check_window(self.place(destination), entry)
+        return reason or self.check_settings(destination, entry.settings)
 
     def check_settings(self, destination: str, given: Row | None) -> str | None:
         """Why settings cannot be given to a queue or topic."""
@@ -93,6 +94,7 @@ class ModelAdministration(ModelTopics):
         if reason is not None:
             return reason
         topic = self.add_topic(entry.topic)
+        self.set_window(topic, entry)
         self.set_settings(topic, entry.settings)
         topic["description"] = entry.description
         topic["message_bytes_max"] = entry.message_bytes_max
@@ -107,6 +109,7 @@ class ModelAdministration(ModelTopics):
         reason = self.check_given("topic:" + entry.topic, entry)
         if reason is not None:
             return reason
+        self.set_window(topic, entry)
         self.set_settings(topic, entry.settings)
         for name in ("description", "message_bytes_max", "unacknowledged_max"):
             if getattr(entry, name) is not None:
@@ -141,6 +144,7 @@ class ModelAdministration(ModelTopics):
         if reason is not None:
             return reason
         queue = self.add_queue(entry.queue)
+        self.set_window(queue, entry)
         self.set_settings(queue, entry.settings)
         queue["description"] = entry.description
         queue["message_bytes_max"] = entry.message_bytes_max
@@ -156,6 +160,7 @@ class ModelAdministration(ModelTopics):
         reason = self.check_given("queue:" + entry.queue, entry)
         if reason is not None:
             return reason
+        self.set_window(queue, entry)
         self.set_settings(queue, entry.settings)
         for name in ("description", "message_bytes_max", "gets_disabled", "unacknowledged_max"):
             if getattr(entry, name) is not None:

@@ -8,11 +8,13 @@ from support.model.journal import ModelJournal
 from support.model.moves import SETTINGS
 from support.model.storage import LIVE
 
-__all__ = ["BODY_MAX", "INT_MAX", "LIVE", "ModelBase"]
+__all__ = ["BODY_MAX", "INT_MAX", "LIVE", "WINDOW", "ModelBase"]
 
 Row = dict[str, Any]
 BODY_MAX = 8 * 1024 * 1024 - 4 * 1024
 INT_MAX = 2147483647
+# How long and how many deduplication ids a queue or topic remembers.
+WINDOW = ("deduplication_window_ms", "deduplication_ids_max")
 
 
 class ModelBase(ModelJournal):
@@ -172,6 +174,8 @@ class ModelBase(ModelJournal):
             "given": 0,
             "gone": [],
             "parts": [],
+            "ids": [],
+            **dict.fromkeys(WINDOW, 0),
             **dict.fromkeys(("messages_high", "bytes_high"), 0),
             "settings": dict(SETTINGS),
         }
@@ -194,6 +198,8 @@ class ModelBase(ModelJournal):
             "owner": None,
             "gone": [],
             "parts": [],
+            "ids": [],
+            **dict.fromkeys(WINDOW, 0),
             **dict.fromkeys(("messages_high", "bytes_high"), 0),
             "settings": dict(SETTINGS),
         }

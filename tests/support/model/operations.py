@@ -145,9 +145,14 @@ class ModelOperations(ModelSources):
         if reason is not None:
             return reason
         queue = self.place(entry.destination)
-        reason = self.check_part(session, queue, entry)
+        name = entry.deduplication_id
+        reason = self.check_part(session, queue, entry) or self.check_id(queue, name)
         if reason is not None:
             return reason
+        before = self.duplicate(session, entry.destination, name)
+        if before is not None:
+            self.note_part(entry)
+            return before
         if queue is not None and queue["settings"]["puts_disabled"]:
             return "puts-disabled"
         reason = self.check_messages(queue, entry)
@@ -161,6 +166,7 @@ class ModelOperations(ModelSources):
                 "put_position": self.position,
                 "put_index": index,
                 "message_id": one["message_id"],
+                "deduplication_id": None if index else name,
                 "priority": one["priority"],
                 "persistent": one["persistent"],
                 "header": one.get("header"),
@@ -286,6 +292,8 @@ class ModelOperations(ModelSources):
         held = self.open_puts(session)
         if entry.puts != len(held):
             return "puts-mismatch"
+        if self.comes_twice(held):
+            return "duplicate-put"
         named = self.named(session, entry.deliveries)
         if named is None:
             return "delivery-unknown"
@@ -297,6 +305,7 @@ class ModelOperations(ModelSources):
             mine = [one for one in held if one["queue"] == name]
             first = self.number(name, mine)
             told = self.destination_of(name)
+            self.note_ids(told, mine)
             enqueued.append({"destination": told, "first_sequence": first, "count": len(mine)})
         session["began_at"] = self.time
         session["open_from"] = session["active_at"] = max(self.time, self.log_time)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from support.model.base import LIVE
-from support.model.delivery import ModelDelivery
+from support.model.deduplication import ModelDeduplication
 
 Row = dict[str, Any]
 AGES_MS = 100 * 366 * 86_400_000
@@ -13,7 +13,7 @@ BLOCKED_PUTS = 64
 BLOCKED_MESSAGES = 10_000
 
 
-class ModelQuotas(ModelDelivery):
+class ModelQuotas(ModelDeduplication):
     """Blocked puts as a list by position; nothing about them is counted in advance."""
 
     def held(self, store: str) -> list[Row]:
@@ -114,6 +114,7 @@ class ModelQuotas(ModelDelivery):
             self.note_high(store)
             return {"kind": "Accepted", "warning": warning}
         told = {"first_sequence": self.number(store, added), "count": len(added)}
+        self.note_ids(destination, added)
         return {"kind": "Enqueued", **told, "warning": warning}
 
     def answer_late(self, session: Row, number: int, answer: Row | str) -> None:
@@ -190,6 +191,9 @@ class ModelQuotas(ModelDelivery):
             return None
         session = self.session(put["session"])
         assert session is not None
+        before = self.duplicate(session, destination, added[0]["deduplication_id"])
+        if before is not None:
+            return before
         held = self.open_puts(session)
         reason, warning = self.check_groups(held, added)
         reason = reason or self.check_size(session, added, held) or ""

@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
-from support.planted import fold_faults, order_faults, put_faults, source_faults
+from support.planted import (
+    deduplication_faults,
+    fold_faults,
+    order_faults,
+    put_faults,
+    source_faults,
+)
 
 FAMILIES = (
     fold_faults.FOLD,
@@ -14,6 +20,8 @@ FAMILIES = (
     put_faults.RELOCATION,
     put_faults.HANDLING,
     source_faults.SOURCES,
+    deduplication_faults.DEDUPLICATION,
+    deduplication_faults.DEDUPLICATION_SCRIPTS,
     order_faults.GROUPS,
     order_faults.FIFO,
     order_faults.GROUP_ORDER,

@@ -24,6 +24,7 @@ def _create_topic(player: Player, line: Line) -> Operation:
         message_bytes_max=int(line.options.get("max", 0)),
         settings=_settings(line),
         unacknowledged_max=int(line.options.get("unacked_max", 0)),
+        **_deduplication(line, otherwise=0),
     )
 
 
@@ -36,6 +37,7 @@ def _alter_topic(player: Player, line: Line) -> Operation:
         message_bytes_max=None if most is None else int(most),
         settings=_settings(line),
         unacknowledged_max=None if limit is None else int(limit),
+        **_deduplication(line, otherwise=None),
     )
 
 
@@ -51,9 +53,19 @@ def _create(player: Player, line: Line) -> Operation:
         description=_description(line) or "",
         message_bytes_max=int(line.options.get("max", 0)),
         unacknowledged_max=int(line.options.get("unacked_max", 0)),
+        **_deduplication(line, otherwise=0),
         group_affinity=yes(line.options.get("affinity")) or False,
         settings=_settings(line),
     )
+
+
+def _deduplication(line: Line, *, otherwise: int | None) -> dict[str, Any]:
+    """`window=5s ids=3`: how long and how many deduplication ids are remembered."""
+    given = line.options
+    return {
+        "deduplication_window_ms": _ms(given["window"]) if "window" in given else otherwise,
+        "deduplication_ids_max": int(given["ids"]) if "ids" in given else otherwise,
+    }
 
 
 def _description(line: Line) -> str | None:
@@ -71,6 +83,7 @@ def _alter(player: Player, line: Line) -> Operation:
         message_bytes_max=None if most is None else int(most),
         gets_disabled=yes(line.options.get("gets_disabled")),
         unacknowledged_max=None if limit is None else int(limit),
+        **_deduplication(line, otherwise=None),
         group_affinity=yes(line.options.get("affinity")),
         settings=_settings(line),
     )

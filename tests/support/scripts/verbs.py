@@ -213,7 +213,16 @@ def _put(player: Player, line: Line) -> Operation:
         messages=_messages(line.words[1:]),
         blocking_ms=time_us(line.options.get("block", "0s")) // 1_000,
         source=source_of(line.options.get("source")),
+        deduplication_id=_deduplication_id(line.options.get("id")),
     )
+
+
+def _deduplication_id(word: str | None) -> str | None:
+    """`NAME`; `x*128` is an id of so many characters."""
+    if word is None:
+        return None
+    letter, star, count = word.partition("*")
+    return letter * int(count) if star else word
 
 
 def source_of(word: str | None) -> Source | None:

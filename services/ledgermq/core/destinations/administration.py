@@ -18,6 +18,7 @@ from ledgermq.core.destinations.by_name import (
     new_destination,
     remove_destination,
 )
+from ledgermq.core.destinations.deduplication import checked_deduplication, set_deduplication
 from ledgermq.core.entry import Entry
 from ledgermq.core.order.affinity import set_affinity
 from ledgermq.core.quoting import quoted, shown_name
@@ -111,9 +112,15 @@ def _change(entry: Entry, found: Queue, operation: Create | Alter) -> Refusal | 
     ) or check_range("unacknowledged_max", operation.unacknowledged_max, 0, CREDIT_MAX)
     if refusal is not None:
         return refusal
+    deduplication = checked_deduplication(
+        found, operation.deduplication_window_ms, operation.deduplication_ids_max
+    )
+    if isinstance(deduplication, Refusal):
+        return deduplication
     settings = _checked_settings(entry.state, found, operation.settings)
     if isinstance(settings, Refusal):
         return settings
+    set_deduplication(found, *deduplication, entry.state.time)
     configure(entry.state, found, settings)
     for name in SETTINGS:
         value = getattr(operation, name, None)

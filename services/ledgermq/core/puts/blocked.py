@@ -113,6 +113,7 @@ def block(
             deadline=rounded(entry.begins + operation.blocking_ms * MILLISECOND_US),
             messages=messages,
             logical_order=ordered,
+            deduplication_id=operation.deduplication_id,
         ),
     )
 

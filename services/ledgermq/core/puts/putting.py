@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ledgermq.core.destinations.by_name import add_destination, use_destination
+from ledgermq.core.destinations.deduplication import check_id, duplicate, note_open_id, remember
 from ledgermq.core.destinations.numbering import enqueue
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import move
@@ -41,9 +42,14 @@ def put(entry: Entry, session: Session, operation: Put) -> Reply | Refusal | Wai
     queue = use_destination(entry.state, operation.destination, entry.position)
     if isinstance(queue, Refusal):
         return queue
-    wrong = check_source(session, queue, operation)
+    name = operation.deduplication_id
+    wrong = check_source(session, queue, operation) or check_id(queue, name)
     if wrong is not None:
         return wrong
+    before = duplicate(entry, session, queue, name, operation.session_sequence)
+    if before is not None:
+        note_taken(queue, operation)
+        return before
     if queue.settings.puts_disabled:
         return Refusal(Reason.PUTS_DISABLED, f"puts to {queue.destination} are disabled")
     messages = _messages(entry, session, queue, operation)
@@ -68,7 +74,7 @@ def put(entry: Entry, session: Session, operation: Put) -> Reply | Refusal | Wai
         block(entry, session, queue, operation, messages)
         return WAITS
     note_taken(queue, operation)
-    return take_in(entry, session, queue, messages, operation.session_sequence, warning)
+    return take_in(entry, session, queue, messages, operation.session_sequence, warning, name)
 
 
 def take_in(
@@ -78,6 +84,7 @@ def take_in(
     messages: list[Message],
     sequence: int,
     warning: str,
+    deduplication_id: str | None,
 ) -> Reply:
     size_bytes = bytes_of(messages)
     entry.state.storage.append(messages, size_bytes)
@@ -85,7 +92,9 @@ def take_in(
     if session.transacted:
         take_part(entry, session)
         session.open_bytes += size_bytes
-        session.open_puts.setdefault(queue.destination, []).extend(messages)
+        open_puts = session.open_puts.setdefault(queue.destination, [])
+        note_open_id(session, queue, deduplication_id, len(open_puts))
+        open_puts.extend(messages)
         join_open_groups(session, queue.destination, messages)
         move(entry, queue, messages, NEW, UNCOMMITTED, session=session)
         return Accepted(
@@ -96,6 +105,7 @@ def take_in(
             warning=warning,
         )
     first = enqueue(entry, queue, messages, NEW, session)
+    remember(queue, deduplication_id, entry.state.time, first)
     return Enqueued(
         position=entry.position,
         index=entry.take_index(),

@@ -22,7 +22,14 @@ from ledgermq.core.state.message_states import (
     UNCOMMITTED,
     UNCOMMITTED_GET,
 )
-from ledgermq.core.state.records import Message, Publication, Queue, Subscription, Topic
+from ledgermq.core.state.records import (
+    Deduplication,
+    Message,
+    Publication,
+    Queue,
+    Subscription,
+    Topic,
+)
 from ledgermq.protocol.documents.destinations import (
     BlockedStatus,
     QueueStatus,
@@ -99,7 +106,7 @@ def _queue_status(queue: Queue) -> Document:
         group_affinity=queue.affinity is not None,
         groups=len(queue.groups),
         temporary=queue.owner is not None,
-        settings=asdict(queue.settings),
+        settings=_settings(queue),
         receivers=len(queue.consumers),
         message_count=len(queue.messages),
         **_enqueue_times(queue, queue.messages),
@@ -120,6 +127,15 @@ def _counted(queue: Queue) -> Document:
         "pending": sum(counts.values()),
         "current_bytes": current,
         "pending_bytes": queue.held_bytes - current,
+    }
+
+
+def _settings(found: Queue) -> Document:
+    remembers = found.deduplication or Deduplication(0, 0)
+    return {
+        **asdict(found.settings),
+        "deduplication_window_ms": remembers.window_ms,
+        "deduplication_ids_max": remembers.ids_max,
     }
 
 
@@ -154,7 +170,7 @@ def _topic_status(topic: Topic) -> Document:
         TopicStatus,
         topic,
         temporary=topic.owner is not None,
-        settings=asdict(topic.settings),
+        settings=_settings(topic),
         subscriptions=len(topic.subscriptions),
         receivers=sum(len(one.consumers) for one in topic.subscriptions.values()),
         message_count=len(topic.publications),

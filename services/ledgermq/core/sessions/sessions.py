@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ledgermq.core.delivery.doubt import tell_handing
 from ledgermq.core.delivery.settling import check_deliveries, consume, give_back_all
+from ledgermq.core.destinations.deduplication import check_open_ids, remember
 from ledgermq.core.destinations.numbering import enqueue
 from ledgermq.core.entry import Entry
 from ledgermq.core.moves import move
@@ -141,20 +142,24 @@ def commit(entry: Entry, session: Session, operation: Commit) -> Reply | Refusal
             f"the unit of work holds {open_puts} puts, the commit names {operation.puts}: "
             "one of its puts was refused; roll back, or commit what it holds",
         )
-    refusal = check_deliveries(session, operation.deliveries)
+    refusal = check_open_ids(session, entry.state.time)
+    refusal = refusal or check_deliveries(session, operation.deliveries)
     refusal = refusal or check_order(session, operation.deliveries)
     if refusal is not None:
         return refusal
     consumed = consume(entry, session, operation.deliveries)
     enqueued: list[EnqueuedRun] = []
+    first_sequences: dict[str, int] = {}
     for destination, messages in session.open_puts.items():
         first = enqueue(entry, messages[0].queue, messages, UNCOMMITTED, session)
+        first_sequences[destination] = first
         enqueued.append(
             {"destination": destination, "first_sequence": first, "count": len(messages)}
         )
-    session.open_puts = {}
-    session.open_bytes = 0
-    session.open_groups = {}
+    for destination, name, first_put in session.open_ids:
+        queue = session.open_puts[destination][0].queue
+        remember(queue, name, entry.state.time, first_sequences[destination] + first_put)
+    _clear_open_puts(session)
     # What it got and did not commit belongs to its next unit of work.
     begin_unit_of_work(entry, session)
     return Committed(
@@ -174,10 +179,15 @@ def _discard_open_puts(entry: Entry, session: Session) -> int:
         queue = messages[0].queue
         move(entry, queue, messages, UNCOMMITTED, GONE, cause=ROLLED_BACK, session=session)
         discarded += len(messages)
+    _clear_open_puts(session)
+    return discarded
+
+
+def _clear_open_puts(session: Session) -> None:
     session.open_puts = {}
     session.open_bytes = 0
+    session.open_ids = []
     session.open_groups = {}
-    return discarded
 
 
 def undo(entry: Entry, session: Session, seen: list[DeliveryRange]) -> tuple[int, int]:

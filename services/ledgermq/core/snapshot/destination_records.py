@@ -11,7 +11,15 @@ from ledgermq.core.order.affinity import set_affinity
 from ledgermq.core.snapshot.fields import Fields, Record
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import GONE_BY, PUBLISHED
-from ledgermq.core.state.records import Publication, Queue, Subscription, SubscriptionKey, Topic
+from ledgermq.core.state.records import (
+    Deduplication,
+    KnownId,
+    Publication,
+    Queue,
+    Subscription,
+    SubscriptionKey,
+    Topic,
+)
 from ledgermq.protocol.settings import DEFAULTS, changed, settings_record
 from ledgermq.selector import parse_selector
 
@@ -48,6 +56,19 @@ def destination_entries(state: QueueManager) -> Record:
             {"destination": one.destination, "name": name, "partition": partition, "taken": taken}
             for one in (*state.queues.values(), *topics)
             for (name, partition), taken in one.sources.items()
+        ],
+        "deduplication": [
+            {
+                "destination": one.destination,
+                "window_ms": one.deduplication.window_ms,
+                "ids_max": one.deduplication.ids_max,
+                "ids": [
+                    {"deduplication_id": name, **known._asdict()}
+                    for name, known in one.deduplication.ids.items()
+                ],
+            }
+            for one in (*state.queues.values(), *topics)
+            if one.deduplication is not None
         ],
     }
 
@@ -132,6 +153,13 @@ def restore_destinations(state: QueueManager, root: Record) -> None:
         taker = find_destination(state, entry["destination"])
         assert taker is not None, "what takes is there"
         taker.sources[entry["name"], entry["partition"]] = entry["taken"]
+    for entry in root["deduplication"]:
+        finder = find_destination(state, entry["destination"])
+        assert finder is not None, "what remembers is there"
+        finder.deduplication = Deduplication(entry["window_ms"], entry["ids_max"])
+        for one in entry["ids"]:
+            known = KnownId(one["since"], one["first_sequence"])
+            finder.deduplication.ids[one["deduplication_id"]] = known
     for entry in root["subscriptions"]:
         add_subscription(state, _subscription_from(state, entry))
     for found, entry in configured:

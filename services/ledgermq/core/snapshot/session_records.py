@@ -13,7 +13,14 @@ from ledgermq.core.snapshot.fields import Fields, Record
 from ledgermq.core.snapshot.message_records import message_from, stored_message
 from ledgermq.core.state.manager import QueueManager
 from ledgermq.core.state.message_states import UNCOMMITTED
-from ledgermq.core.state.records import BlockedPut, Connection, Consumer, Message, Session
+from ledgermq.core.state.records import (
+    BlockedPut,
+    Connection,
+    Consumer,
+    Message,
+    OpenId,
+    Session,
+)
 from ledgermq.protocol.get_options import PLAIN, GroupPosition, Options
 from ledgermq.protocol.operations import Commit
 from ledgermq.protocol.outcomes import Reply
@@ -218,3 +225,31 @@ def restore_blocked(state: QueueManager, root: Record) -> None:
         }
         del rest["session_sequence"]
         add_blocked(state, BlockedPut(**rest))
+
+
+def open_id_entries(state: QueueManager) -> list[Record]:
+    """Deduplication ids of puts that have no numbers yet (PROTOCOL.md §5)."""
+    return [
+        {"session": session.handle, "session_sequence": sequence, **one._asdict()}
+        for session in state.sessions.values()
+        for sequence, one in (*_waiting_ids(session), *((0, one) for one in session.open_ids))
+    ]
+
+
+def _waiting_ids(session: Session) -> list[tuple[int, OpenId]]:
+    return [
+        (put.sequence, OpenId(put.destination, put.deduplication_id, 0))
+        for put in session.blocked.values()
+        if put.deduplication_id is not None
+    ]
+
+
+def restore_open_ids(state: QueueManager, root: Record) -> None:
+    """The open ids of a Root; sessions and blocked puts are there already."""
+    for entry in root["open_ids"]:
+        session, sequence = state.sessions[entry["session"]], entry["session_sequence"]
+        if sequence:
+            session.blocked[sequence].deduplication_id = entry["deduplication_id"]
+        else:
+            fields = {name: entry[name] for name in OpenId._fields}
+            session.open_ids.append(OpenId(**fields))

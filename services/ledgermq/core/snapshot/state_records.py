@@ -25,8 +25,10 @@ from ledgermq.core.snapshot.message_records import is_plain, message_from, store
 from ledgermq.core.snapshot.session_records import (
     CONNECTION,
     blocked_entries,
+    open_id_entries,
     restore_blocked,
     restore_connection,
+    restore_open_ids,
     restore_session,
     restore_units_of_work,
     session_entry,
@@ -74,6 +76,7 @@ def root_of(state: QueueManager) -> Record:
         "storage": state.storage.record(),
         "blocked_puts": blocked_entries(state),
         "journal": state.journal.record(),
+        "open_ids": open_id_entries(state),
         "offered_version": state.offered_version if state.offered_version > active else 0,
     }
 
@@ -156,6 +159,7 @@ def restore(root: Record, message_blocks: Iterable[Record]) -> QueueManager:
         restore_publications(topic)
     state.storage.find_free()
     restore_blocked(state, root)
+    restore_open_ids(state, root)
     for session in state.sessions.values():
         if session.deadline >= 0:
             state.deadlines.add((session.deadline, session.handle))

@@ -225,6 +225,30 @@ class Affinity:
     )
 
 
+class KnownId(NamedTuple):
+    """A deduplication id that was put: when it was numbered, in µs, and its first number."""
+
+    since: int
+    first_sequence: int
+
+
+@dataclass(slots=True, eq=False, repr=False)
+class Deduplication:
+    """What a destination that looks for puts that come twice remembers, the oldest first (§5)."""
+
+    window_ms: int
+    ids_max: int
+    ids: OrderedDict[str, KnownId] = field(default_factory=OrderedDict)
+
+
+class OpenId(NamedTuple):
+    """The deduplication id of a put in a unit of work, and which of its open puts is the first."""
+
+    destination: str
+    deduplication_id: str
+    first_put: int
+
+
 @dataclass(slots=True, eq=False, repr=False)
 class Queue:
     name: str
@@ -268,6 +292,8 @@ class Queue:
     received: OrderedDict[int, None] | None = None
     # The last position taken of each partition of a source (§5).
     sources: dict[SourceKey, int] = field(default_factory=dict)
+    # None: it does not look for puts that come twice.
+    deduplication: Deduplication | None = None
     # Blocks changed since the checkpointer looked last; nothing in the fold reads it.
     touched_blocks: dict[int, None] = field(default_factory=dict)
 
@@ -484,6 +510,7 @@ class Session:
     # By destination; how much they take together.
     open_puts: dict[str, list[Message]] = field(default_factory=dict)
     open_bytes: int = 0
+    open_ids: list[OpenId] = field(default_factory=list)
     # Time in µs of the first operation of the unit of work, as long as it holds something.
     unit_of_work_began_at: int = -1
     # What or who ended it, and why, until the session rolls back; else empty.
@@ -526,6 +553,7 @@ class BlockedPut:
     deadline: int
     messages: list[Message]
     logical_order: list[int]
+    deduplication_id: str | None = None
 
     @property
     def size_bytes(self) -> int:
