@@ -83,6 +83,7 @@ class SendOptions(MessageOptions, total=False):
     group: GroupPlace | None
     logical_order: bool
     segmentation_allowed: bool
+    deduplication_id: str | None
 
 
 class ProducerOptions(TypedDict, total=False):

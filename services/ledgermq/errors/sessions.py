@@ -9,6 +9,7 @@ __all__ = [
     "AlreadySettledError",
     "ClientIDMissingError",
     "DeliveryUnknownError",
+    "DuplicatePutError",
     "InvalidClientIDError",
     "OutOfTurnError",
     "SessionLostError",
@@ -78,6 +79,13 @@ class TransactionRolledBackError(TransactionError):
 
     code = "transaction-rolled-back"
     retryable = True
+
+
+class DuplicatePutError(TransactionRolledBackError):
+    """A message of the unit of work was put before, under its deduplication id: all was undone."""
+
+    code = "duplicate-put"
+    retryable = False
 
 
 class TransactionInDoubtError(TransactionError, OutcomeUnknownError):

@@ -3,6 +3,7 @@
 import pytest
 
 import ledgermq
+from ledgermq.client.admin.queue_settings import OPERATION_FIELDS
 from ledgermq.client.link import route as routes
 from ledgermq.client.sending.making import Sending
 from ledgermq.client.settings import (
@@ -43,16 +44,19 @@ UNCHANGED = dict.fromkeys(
             "group_affinity",
         ),
         "settings",
+        *OPERATION_FIELDS,
     ),
     None,
 )
+NO_WINDOW = dict.fromkeys(OPERATION_FIELDS, 0)
 LIMITS = {
     "message_bytes_max": 0,
     "unacknowledged_max": 0,
     "group_affinity": False,
     "settings": None,
+    **NO_WINDOW,
 }
-TOPIC_LIMITS = {"message_bytes_max": 0, "unacknowledged_max": 0, "settings": None}
+TOPIC_LIMITS = {"message_bytes_max": 0, "unacknowledged_max": 0, "settings": None, **NO_WINDOW}
 CORRECT = {"sequence": 3, "action": "REMOVE", "actor": "me", "reason": "why"}
 
 

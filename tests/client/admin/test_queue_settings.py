@@ -5,7 +5,11 @@ from datetime import timedelta
 import pytest
 
 import ledgermq
-from ledgermq.client.admin.queue_settings import setting_keywords, settings_given
+from ledgermq.client.admin.queue_settings import (
+    OPERATION_FIELDS,
+    setting_keywords,
+    settings_given,
+)
 from ledgermq.protocol.settings import Settings, given_settings
 from ledgermq.testing import MemoryBroker
 
@@ -19,23 +23,26 @@ def memory() -> MemoryBroker:
 def test_every_setting_of_the_schema_has_a_keyword():
     """None is left out of the table, and none is there that the log does not know."""
     names = list(Settings.__dataclass_fields__)
-    keywords = [name if name in names else f"{name}_percent" for name in setting_keywords()]
-    assert keywords == names
+    keywords = [
+        name if name in (*names, *OPERATION_FIELDS) else f"{name}_percent"
+        for name in setting_keywords()
+    ]
+    assert keywords == [*names, *OPERATION_FIELDS]
 
 
 def test_settings_not_given_are_not_said():
     """An operation that changes none carries none; the others stay null."""
-    assert settings_given() is None
-    assert settings_given(expiry_destination="queue:old") == given_settings(
-        {"expiry_destination": "queue:old"}
-    )
+    assert settings_given() == {}
+    given = given_settings({"expiry_destination": "queue:old"})
+    assert settings_given(expiry_destination="queue:old") == {"settings": given}
+    assert settings_given(deduplication_ids_max=9) == {"deduplication_ids_max": 9}
 
 
 def test_durations_are_milliseconds_or_timedeltas():
     """What the log has is whole milliseconds."""
     for given in (90_000, timedelta(minutes=1.5)):
         told = settings_given(time_to_live_override_ms=given)
-        assert told["time_to_live_override_ms"] == 90_000
+        assert told["settings"]["time_to_live_override_ms"] == 90_000
 
 
 def test_settings_that_cannot_be_are_wrong_use():

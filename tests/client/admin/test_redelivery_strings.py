@@ -86,11 +86,11 @@ def test_what_is_wrong_is_told_with_its_entry(text, entry, reason):
 def test_steps_alone_may_be_longer_than_the_reference_allows():
     """As a setting of their own they are bound by the protocol only."""
     assert parse_steps("1:60000") == [{"retries": 1, "delay_ms": 60_000}]
-    told = settings_given(redelivery_steps="1:60000; 2:0") or {}
-    assert told["redelivery_steps"][1] == {"retries": 2, "delay_ms": 0}
+    told = settings_given(redelivery_steps="1:60000; 2:0")
+    assert told["settings"]["redelivery_steps"][1] == {"retries": 2, "delay_ms": 0}
     pairs = settings_given(redelivery_steps=[(1, 60_000), (2, 0)])
     assert pairs == told
-    assert (settings_given(redelivery_steps="") or {})["redelivery_steps"] == []
+    assert settings_given(redelivery_steps="")["settings"]["redelivery_steps"] == []
     with pytest.raises(ledgermq.ArgumentTypeError, match="redelivery_steps"):
         settings_given(redelivery_steps=5)
     for wrong in ([(1,)], [(1, "2")]):
@@ -100,10 +100,11 @@ def test_steps_alone_may_be_longer_than_the_reference_allows():
 
 def test_a_string_stands_in_the_place_of_the_settings_that_it_says():
     """It goes with others, not with those."""
-    told = settings_given("queue:q", redelivery="3:move(queue:$.dead)", expiry_destination="")
-    assert told is not None
+    told = settings_given("queue:q", redelivery="3:move(queue:$.dead)", expiry_destination="")[
+        "settings"
+    ]
     assert (told["error_destination"], told["expiry_destination"]) == ("queue:q.dead", "")
-    assert settings_given(redelivery=None) is None
+    assert settings_given(redelivery=None) == {}
     for other in ({"redelivery_limit": 3}, {"redelivery_delay_multiplier": 1.5}):
         with pytest.raises(ledgermq.IllegalStateError, match="redelivery stands for"):
             settings_given("queue:q", redelivery="1:1", **other)

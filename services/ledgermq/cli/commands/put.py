@@ -37,6 +37,11 @@ UNANSWERED_MAX = 10_000
 @click.option("--reply-to", metavar="queue:NAME", help="Where an answer is wanted.")
 @click.option("--type", "type_", help="The sender's name for the kind of message.")
 @click.option(
+    "--deduplication-id",
+    metavar="ID",
+    help="A second message of that id vanishes, where the destination has a deduplication window.",
+)
+@click.option(
     "--non-persistent",
     is_flag=True,
     help="Mark the message so; it is written to the log all the same.",
@@ -66,6 +71,8 @@ def put(
         **{"type" if name == "type_" else name: value for name, value in fields.items()},
     }
     many = body is None and file is None
+    if many and options["deduplication_id"] is not None:
+        raise click.UsageError("--deduplication-id is for one message: give BODY or --file")
     bodies = _lines(output, json_body) if many else iter([_body(body, file, json_body)])
     _put_all(target, output, destination, bodies, options, many=many)
 
@@ -125,6 +132,10 @@ def _put_all(
         text = f"message {last.message_id} put on {shown}, sequence number {last.sequence}, "
         text += f"at {target.named(last.position or 0)}"
         document = {name: getattr(last, name) for name in ("message_id", "sequence", "position")}
+        if last.duplicate:
+            text = f"put on {shown} before under that id, with sequence number {last.sequence}: "
+            text += "nothing was put now"
+            document["duplicate"] = True
     output.done(text, {kind: name, **document})
 
 

@@ -47,7 +47,7 @@ class Changes(AdminPart):
         **fields: Any,
     ) -> int:
         if settings is not None:
-            fields["settings"] = settings_given(about, **settings)
+            fields |= settings_given(about, **settings)
         return self._link.change(operation, about=about, **fields)
 
     def create_queue(

@@ -22,6 +22,8 @@ from ledgermq.redelivery import REDELIVERY_SETTINGS, parse_redelivery, parse_ste
 
 PERCENT: Final = "_percent"
 REDELIVERY: Final = "redelivery"
+# Settings that are fields of an operation themselves.
+OPERATION_FIELDS: Final = ("deduplication_window_ms", "deduplication_ids_max")
 
 
 class Kind(enum.Enum):
@@ -131,6 +133,18 @@ class QueueSettings(TypedDict, total=False):
             "to the error destination.",
         ),
     ]
+    deduplication_window_ms: Annotated[
+        Milliseconds,
+        Setting(
+            Kind.DURATION,
+            "How long the deduplication id of a send is remembered, so that a second one vanishes; "
+            "with --deduplication-ids-max.",
+            0,
+        ),
+    ]
+    deduplication_ids_max: Annotated[
+        int, Setting(Kind.COUNT, "How many deduplication ids are remembered, up to 100000.", 0)
+    ]
 
 
 @cache
@@ -150,8 +164,8 @@ def setting_keywords() -> Mapping[str, Setting]:
     return found
 
 
-def settings_given(own: str = "", /, **settings: Unpack[QueueSettings]) -> dict[str, Any] | None:
-    """Settings as an operation says them; None: it says nothing of any.
+def settings_given(own: str = "", /, **settings: Unpack[QueueSettings]) -> dict[str, Any]:
+    """The fields of an operation that say settings; those of which it says nothing are left out.
 
     `own` is the destination that they are for. `redelivery` is a string of `ledgermq.redelivery`,
     in the place of all settings that begin so and of the error destination.
@@ -177,7 +191,9 @@ def settings_given(own: str = "", /, **settings: Unpack[QueueSettings]) -> dict[
     redelivery = settings.get(REDELIVERY)
     if redelivery is not None:
         named |= _redelivery(redelivery, own, settings)
-    return given_settings(named)
+    fields: dict[str, Any] = {name: named.pop(name) for name in OPERATION_FIELDS if name in named}
+    given = given_settings(named)
+    return fields if given is None else fields | {"settings": given}
 
 
 def _redelivery(text: str, own: str, settings: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from ledgermq.client.sending.eventual import Eventual
 from ledgermq.client.sending.grouping import Marks, PutStates
 from ledgermq.client.sending.receipts import CommitReceipt
 from ledgermq.errors import (
+    DuplicatePutError,
     IllegalStateError,
     LedgerMQError,
     OutOfTurnError,
@@ -64,7 +65,8 @@ class Commitment:
         error = self.error
         assert error is not None, "it was refused"
         cause = error.__cause__ or error
-        raised = TransactionRolledBackError(
+        kind = type(error) if isinstance(error, DuplicatePutError) else TransactionRolledBackError
+        raised = kind(
             f"the unit of work was rolled back, because {cause}", destination=error.destination
         )
         raised.__cause__ = cause

@@ -171,6 +171,7 @@ class Engine:
         destination: str,
         messages: list[PutMessage],
         *,
+        deduplication_id: str | None = None,
         timeout_seconds: float | None = None,
         receipt: LogReceipt | None = None,
         on_settled: Callable[[Pending], None] | None = None,
@@ -191,6 +192,7 @@ class Engine:
             destination=destination,
             messages=aged(messages),
             blocking_ms=max(0, round(blocking_seconds * 1000)),
+            deduplication_id=deduplication_id,
         )
 
     def send_held_locked(self) -> None:

@@ -27,12 +27,13 @@ ASYNCHRONOUS_EAGER_MAX: Final = 2
 
 
 class Batch:
-    """Messages to one destination that become one Put."""
+    """Messages to one destination that become one Put; with a deduplication id it is one."""
 
-    __slots__ = ("destination", "messages", "receipts", "ripe", "size_bytes")
+    __slots__ = ("deduplication_id", "destination", "messages", "receipts", "ripe", "size_bytes")
 
-    def __init__(self, destination: str) -> None:
+    def __init__(self, destination: str, deduplication_id: str | None = None) -> None:
         self.destination = destination
+        self.deduplication_id = deduplication_id
         self.messages: list[PutMessage] = []
         self.receipts: list[SendReceipt] = []
         self.size_bytes = 0
@@ -52,12 +53,19 @@ class Batch:
         self.size_bytes = size_bytes
         return receipt
 
+    def takes(self, destination: str, deduplication_id: str | None) -> bool:
+        """Whether a message may stand in one Put with what is there."""
+        named = deduplication_id is not None or self.deduplication_id is not None
+        return destination == self.destination and not named
+
     def take_back(self) -> None:
         self.size_bytes -= encoded_bytes(self.messages.pop())
         self.receipts.pop()
 
     def number(self, enqueued: Enqueued) -> None:
         position, sequence = enqueued.position, enqueued.first_sequence
+        if not enqueued.count:
+            self.receipts[0]._duplicate = True
         for receipt in self.receipts:
             receipt.position = position
             receipt.sequence = sequence
@@ -80,19 +88,19 @@ class AsynchronousSends:
         self.unfinished: dict[Eventual, None] = {}
 
     def add_locked(
-        self, destination: str, message: PutMessage
+        self, destination: str, message: PutMessage, deduplication_id: str | None = None
     ) -> tuple[Eventual, SendReceipt] | None:
         """Takes a message; None while it would begin a batch that there is no room for."""
         batch, receipt = self._batch, None
         if batch is not None:
-            if batch.destination == destination:
+            if batch.takes(destination, deduplication_id):
                 receipt = batch.add(message, self._messages_max)
             if receipt is None:
                 self.write_locked()
         if batch is None or receipt is None:
             if self._engine.protocol.full:
                 return None
-            batch, self._eventual = Batch(destination), Eventual()
+            batch, self._eventual = Batch(destination, deduplication_id), Eventual()
             self._batch = batch
             receipt = batch.add(message, self._messages_max)
         assert receipt is not None, "an empty batch takes any message"
@@ -114,6 +122,7 @@ class AsynchronousSends:
         self._engine.put_locked(
             batch.destination,
             batch.messages,
+            deduplication_id=batch.deduplication_id,
             on_settled=partial(self._settled, batch, self._eventual),
         )
         self._batch = None
@@ -156,11 +165,15 @@ class UnitOfWork:
         self.puts = 0
         self.warning: LedgerMQWarning | None = None
 
-    def add_locked(self, destination: str, message: PutMessage) -> SendReceipt | None:
+    def add_locked(
+        self, destination: str, message: PutMessage, deduplication_id: str | None = None
+    ) -> SendReceipt | None:
         """Takes a message; None if what waits for its destination is to be written first."""
         batch = self._waiting.get(destination)
         if batch is None:
-            batch = self._waiting[destination] = Batch(destination)
+            batch = self._waiting[destination] = Batch(destination, deduplication_id)
+        elif not batch.takes(destination, deduplication_id):
+            return None
         receipt = batch.add(message, self._messages_max)
         if receipt is not None:
             self.puts += 1
@@ -192,6 +205,7 @@ class UnitOfWork:
             pending = self._engine.put_locked(
                 destination,
                 batch.messages,
+                deduplication_id=batch.deduplication_id,
                 with_next=with_next,
                 on_settled=partial(self._put_settled, batch.receipts),
             )

@@ -52,7 +52,8 @@ def misfit(pending: Pending, reply: Reply, *, transacted: bool) -> UnexpectedRep
     name = type(reply).__name__
     if type(reply) is not expected:
         return _error(pending, reply, f"{name} came, {expected.__name__} was expected")
-    if isinstance(reply, Enqueued) and reply.count != pending.puts:
+    vanished = pending.may_vanish and isinstance(reply, Enqueued) and not reply.count
+    if isinstance(reply, Enqueued) and reply.count != pending.puts and not vanished:
         return _error(pending, reply, f"it brought {pending.puts} messages, {reply.count} came in")
     if isinstance(reply, Committed):
         return _commit_misfit(pending, reply)

@@ -41,6 +41,7 @@ class Pending:
         on_settled: Called once by the shell, outside its locks, when reply or error is there.
         deliveries: What it settles, put back if it is refused.
         puts: How many messages a Put brings, or a Commit names; 0 for others.
+        may_vanish: Whether a Put has a deduplication id, and may have been put before.
         settles: How many deliveries a Commit names; 0 for others.
         result: What the caller's function makes of the reply; for `resolve`.
         undo: Called with the reply taken when that is a refusal, under the shell's lock.
@@ -52,6 +53,7 @@ class Pending:
         "destination",
         "error",
         "gap_refusals",
+        "may_vanish",
         "number",
         "on_settled",
         "operation",
@@ -81,6 +83,7 @@ class Pending:
         self.result: Callable[[Reply], Any] | None = None
         self.undo: Callable[[], None] | None = None
         self.puts = 0
+        self.may_vanish = False
         self.settles = 0
         self.promised = False
 
@@ -156,6 +159,7 @@ class SessionProtocol:
         pending = Pending(number, operation, value)
         if operation is Put:
             pending.puts = len(fields["messages"])
+            pending.may_vanish = fields.get("deduplication_id") is not None
         elif operation is Commit:
             pending.puts = fields["puts"]
             pending.settles = sum(one["last"] - one["first"] + 1 for one in fields["deliveries"])

@@ -77,6 +77,11 @@ class Producer(Closing):
         next call). `destination` is for a producer that has none of its own. `time_to_live` and
         `delivery_delay` are seconds from now, also in a unit of work (SES-66).
 
+        With a `deduplication_id` of 1 to 128 characters, a destination that has a deduplication
+        window takes the message once: sent again under that id, it vanishes, and the receipt says
+        `duplicate`; in a transacted session commit raises DuplicatePutError. A destination without
+        a window refuses it.
+
         For `group`, `logical_order` and `segmentation_allowed` see the class.
 
         Raises:

@@ -27,8 +27,13 @@ from ledgermq.errors import (
     OutcomeUnknownError,
     QueueNotFoundError,
 )
+from ledgermq.errors.shown import shown
 from ledgermq.errors.warnings import give_warning
-from ledgermq.protocol.limits import CONTENT_BYTES_MAX, REDELIVERY_LIMIT_MAX
+from ledgermq.protocol.limits import (
+    CONTENT_BYTES_MAX,
+    DEDUPLICATION_ID_CHARACTERS_MAX,
+    REDELIVERY_LIMIT_MAX,
+)
 from ledgermq.protocol.operations import PutMessage
 from ledgermq.protocol.outcomes import Enqueued, Reply
 
@@ -145,9 +150,10 @@ class Putter:
         if not self._is_plain(options):
             return self._put_one(body, timeout, options)
         target, message = self._made(body, options)
+        name = _checked_id(options, target)
         if self.work.transacted:
-            return self._join(target, message)
-        return (self._land if landing else self._send)(target, message, timeout)
+            return self._join(target, message, name)
+        return (self._land if landing else self._send)(target, message, timeout, name)
 
     def _is_plain(self, options: SendOptions) -> bool:
         """Whether nothing is said of groups or segments."""
@@ -165,32 +171,42 @@ class Putter:
         target = self.target(options.get("destination"))
         return target, self.work.maker.make(target, body, self.sending(options))
 
-    def _join(self, target: str, message: PutMessage) -> Steps[SendReceipt]:
+    def _join(self, target: str, message: PutMessage, name: str | None) -> Steps[SendReceipt]:
         self.check_locked()
         unit = self.work.commits.unit
-        while (receipt := unit.add_locked(target, message)) is None:
+        while (receipt := unit.add_locked(target, message, name)) is None:
             yield from unit.write(target)
         return receipt
 
-    def _send(self, target: str, message: PutMessage, timeout: float | None) -> Steps[SendReceipt]:
+    def _send(
+        self, target: str, message: PutMessage, timeout: float | None, name: str | None
+    ) -> Steps[SendReceipt]:
         self.check_locked()
         self.work.sends.write_locked()
         yield from self.engine.room(timeout)
-        batch = Batch(target)
+        batch = Batch(target, name)
         batch.add(message, 1)
         # What the session received may be what leaves room for this.
         self.work.settling.write_locked()
-        pending = self.engine.put_locked(target, batch.messages, timeout_seconds=timeout)
+        pending = self.engine.put_locked(
+            target, batch.messages, deduplication_id=name, timeout_seconds=timeout
+        )
         pending.result = partial(_numbered, batch)
         return _numbered(batch, (yield from self.engine.reply(pending, timeout)))
 
-    def _land(self, target: str, message: PutMessage, timeout: float | None) -> Steps[SendReceipt]:
+    def _land(
+        self, target: str, message: PutMessage, timeout: float | None, name: str | None
+    ) -> Steps[SendReceipt]:
         self.check_locked()
         self.work.sends.write_locked()
         yield from self.engine.room(timeout)
         landed = LogReceipt()
         self.engine.put_locked(
-            target, [message], receipt=landed, on_settled=self.engine.defer_refusal
+            target,
+            [message],
+            deduplication_id=name,
+            receipt=landed,
+            on_settled=self.engine.defer_refusal,
         )
         wanted = self.engine.timeout_seconds if timeout is None else timeout
         is_there = yield from aside(lambda: self.engine.transport.wait_landed(landed, wanted))
@@ -209,14 +225,17 @@ class Putter:
         """Sends one message; its outcome is waited for by the future."""
         if not self._is_plain(options):
             return self._put_async(body, options)
-        return self._send_async(*self._made(body, options))
+        target, message = self._made(body, options)
+        return self._send_async(target, message, _checked_id(options, target))
 
-    def _send_async(self, target: str, message: PutMessage) -> Steps[ReceiptFuture[SendReceipt]]:
+    def _send_async(
+        self, target: str, message: PutMessage, name: str | None
+    ) -> Steps[ReceiptFuture[SendReceipt]]:
         if self.work.transacted:
-            eventual, receipt = HAPPENED, (yield from self._join(target, message))
+            eventual, receipt = HAPPENED, (yield from self._join(target, message, name))
         else:
             self.check_locked()
-            while (sent := self.work.sends.add_locked(target, message)) is None:
+            while (sent := self.work.sends.add_locked(target, message, name)) is None:
                 yield from self.engine.room()
                 self.check_locked()
             eventual, receipt = sent
@@ -244,6 +263,12 @@ class Putter:
     # -- groups and segments -----------------------------------------------------------------------
 
     def _said(self, options: SendOptions) -> tuple[str, Sending, Grouping]:
+        if options.get("deduplication_id") is not None:
+            raise IllegalStateError(
+                "a deduplication id is for a message in no group that is not cut into segments, "
+                "of a producer that put no group before: use another producer for it",
+                destination=options.get("destination") or self.destination,
+            )
         grouping = Grouping(
             options.get("group"),
             options.get("logical_order", False),
@@ -338,6 +363,20 @@ class Putter:
                 warning = left_open(current, f"a producer of {destination} was closed")
                 if warning is not None:
                     give_warning(warning)
+
+
+def _checked_id(options: SendOptions, target: str) -> str | None:
+    """The deduplication id, if a send may have it."""
+    name = options.get("deduplication_id") if options else None
+    if name is None:
+        return None
+    if not 1 <= len(name) <= DEDUPLICATION_ID_CHARACTERS_MAX:
+        raise IllegalStateError(
+            f"deduplication_id is {shown(name)}, it has 1 to {DEDUPLICATION_ID_CHARACTERS_MAX} "
+            "characters",
+            destination=target,
+        )
+    return name
 
 
 def _numbered(batch: Batch, reply: Reply) -> SendReceipt:

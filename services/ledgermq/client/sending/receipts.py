@@ -23,13 +23,23 @@ class SendReceipt:
     Attributes:
         destination: Where it was sent to.
         position: Log position of the operation that put it; None until known.
-        sequence: Its sequence number in the queue; None until it has one.
+        sequence: Its sequence number in the queue; None until it has one. Of a duplicate that of
+            the message that was put before.
     """
 
-    __slots__ = ("_message_id", "_put", "_warning", "destination", "position", "sequence")
-    # These stay unset where there is no group, so that they cost other messages nothing.
+    __slots__ = (
+        "_duplicate",
+        "_message_id",
+        "_put",
+        "_warning",
+        "destination",
+        "position",
+        "sequence",
+    )
+    # These stay unset where they say nothing, so that they cost other messages nothing.
     _put: Group
     _warning: str
+    _duplicate: bool
 
     def __init__(self, message_id: bytes, destination: str) -> None:
         self._message_id = message_id
@@ -41,6 +51,11 @@ class SendReceipt:
     def message_id(self) -> str:
         """Identity: 32 hexadecimal digits."""
         return self._message_id.hex()
+
+    @property
+    def duplicate(self) -> bool:
+        """Whether its deduplication id was put before: it was accepted and has vanished."""
+        return getattr(self, "_duplicate", False)
 
     @property
     def group(self) -> GroupPlace | None:
